@@ -23,6 +23,11 @@ from ragspan.telemetry.environment import EnvironmentProviders, exporter_is_conf
 
 _SINK_RULE = has_methods("a ScoringEngine, another object with a method submit, or None", "submit")
 _SINKS = "ragspan_sink"
+_LIKE_SETTINGS = (
+    *("queue_size", "queue_bytes", "drop", "concurrency", "max_records_per_second", "sample_rate", "score_unsampled"),
+    *("metric_timeout", "exit_timeout", "drain_on_sigterm", "judging", "export", "redact"),
+)
+"""Arguments of an engine that are settings of the same name."""
 _logger = logging.getLogger("ragspan")
 _lock = threading.RLock()  # reentrant: a signal handler may call `default_engine` while it runs
 _current: RecordSink | None = None
@@ -130,23 +135,11 @@ def engine_from(
     return ScoringEngine(
         metrics=[*metrics, *references],
         emitters=emitters,
-        queue_size=settings.queue_size,
-        queue_bytes=settings.queue_bytes,
-        drop=settings.drop,
-        concurrency=settings.concurrency,
-        sample_rate=settings.sample_rate,
         metric_sample_rates=shares | {one.name: settings.reference_share for one in references},
-        score_unsampled=settings.score_unsampled,
-        max_records_per_second=settings.max_records_per_second,
         budget=budget_from(settings) if settings.enabled else None,
-        metric_timeout=settings.metric_timeout,
-        exit_timeout=settings.exit_timeout,
-        drain_on_sigterm=settings.drain_on_sigterm,
-        judging=settings.judging,
-        export=settings.export,
-        redact=settings.redact,
         anchors=labelled_records(settings.anchors) if settings.enabled and settings.anchors else (),
         meter_provider=providers.meter_provider if providers else None,
+        **{name: getattr(settings, name) for name in _LIKE_SETTINGS},
     )
 
 

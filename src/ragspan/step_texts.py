@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from types import CodeType, TracebackType
 from typing import Any, NamedTuple
 
-_MAX_MESSAGE = 8192
+MAX_MESSAGE = 8192
+MAX_STACKTRACE = 8000
 _MAX_FRAMES = 40
-_MAX_STACKTRACE = 8000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,10 +41,21 @@ class ErrorReport:
     """An error's message and traceback. It may quote users, so it is sent only where their texts are."""
 
     type: str
-    """With its module."""
+    """With its module, where that is known."""
     message: str
     stacktrace: str
     """As Python prints it."""
+
+    @property
+    def name(self) -> str:
+        return self.type.rpartition(".")[2]
+
+    def is_a(self, name: str) -> bool:
+        """Whether its class has this name; its base classes are not known."""
+        return self.name == name
+
+    def report(self) -> ErrorReport:
+        return self
 
 
 class NotedError(NamedTuple):
@@ -72,39 +83,17 @@ class NotedError(NamedTuple):
             for code, line in self.places
         ]
         lines = traceback.StackSummary.from_list(frames).format()
-        while sum(map(len, lines)) > _MAX_STACKTRACE:  # the line that raised is at the end
+        while sum(map(len, lines)) > MAX_STACKTRACE:  # the line that raised is at the end
             del lines[0]
         said = f"{name}: {self.message}" if self.message else name
         stacktrace = "".join(["Traceback (most recent call last):\n", *lines, said])
         return ErrorReport(type=name, message=self.message, stacktrace=stacktrace)
 
 
-class ToldError(NamedTuple):
-    """An error that another instrumentation has recorded."""
-
-    type: str
-    """With or without its module."""
-    message: str
-    stacktrace: str
-
-    @property
-    def name(self) -> str:
-        return self.type.rpartition(".")[2]
-
-    def is_a(self, name: str) -> bool:
-        """Whether its class has this name; its base classes are not known."""
-        return self.name == name
-
-    def report(self) -> ErrorReport:
-        return ErrorReport(
-            type=self.type, message=self.message[:_MAX_MESSAGE], stacktrace=self.stacktrace[-_MAX_STACKTRACE:]
-        )
-
-
 def note_error(error: BaseException) -> NotedError:
     """Record an error's message and where it was raised."""
     try:
-        message = str(error)[:_MAX_MESSAGE]
+        message = str(error)[:MAX_MESSAGE]
     except Exception:  # noqa: BLE001  the program's own class
         message = ""
     places: deque[tuple[CodeType, int]] = deque(maxlen=_MAX_FRAMES)

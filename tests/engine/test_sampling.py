@@ -1,17 +1,32 @@
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 
 import pytest
 from opentelemetry.sdk.trace.sampling import Decision, TraceIdRatioBased
 
-from ragspan.engine._options import Sampling
+from ragspan.engine import ScoringEngine
+from ragspan.engine._options import Options
 from ragspan.records import RagRecord, SpanAnchor
 
 
 def a_record(trace_id: int | None = None, record_id: str = "r") -> RagRecord:
     parent = None if trace_id is None else SpanAnchor(trace_id=trace_id, span_id=1)
     return RagRecord(question="", contexts=[], response="", record_id=record_id, parent=parent)
+
+
+def sampling(**options) -> Options:
+    metrics = [FakeMetric(name) for name in ("m", "costly", "other", "free")]
+    return ScoringEngine(metrics=metrics, **options)._options
+
+
+@dataclass
+class FakeMetric:
+    name: str
+
+    async def score(self, record):
+        raise NotImplementedError
 
 
 @pytest.fixture
@@ -21,38 +36,38 @@ def trace_ids() -> list[int]:
 
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.9, 1.0])
 def test_the_share_that_is_chosen_is_the_rate(trace_ids: list[int], rate: float):
-    sampling = Sampling(sample_rate=rate)
-    chosen = sum(sampling.chooses("m", a_record(trace_id), None) for trace_id in trace_ids)
+    options = sampling(sample_rate=rate)
+    chosen = sum(options.chooses("m", a_record(trace_id), None) for trace_id in trace_ids)
 
     assert chosen == pytest.approx(rate * 2000, abs=80 if 0 < rate < 1 else 0)
 
 
 def test_answers_of_one_trace_are_chosen_together(trace_ids: list[int]):
-    sampling = Sampling(sample_rate=0.5)
+    options = sampling(sample_rate=0.5)
     for trace_id in trace_ids[:100]:
         span = SpanAnchor(trace_id=trace_id, span_id=99)
         decisions = {
-            sampling.chooses("m", a_record(trace_id, "one"), None),
-            sampling.chooses("m", a_record(trace_id, "other"), None),
-            sampling.chooses("m", a_record(None, "third"), span),
+            options.chooses("m", a_record(trace_id, "one"), None),
+            options.chooses("m", a_record(trace_id, "other"), None),
+            options.chooses("m", a_record(None, "third"), span),
         }
         assert len(decisions) == 1
 
 
 def test_answers_without_a_trace_are_chosen_by_their_record_id():
-    sampling = Sampling(sample_rate=0.5)
-    decisions = [sampling.chooses("m", a_record(record_id=str(number)), None) for number in range(2000)]
+    options = sampling(sample_rate=0.5)
+    decisions = [options.chooses("m", a_record(record_id=str(number)), None) for number in range(2000)]
 
     assert sum(decisions) == pytest.approx(1000, abs=80)
-    assert decisions == [sampling.chooses("m", a_record(record_id=str(number)), None) for number in range(2000)]
+    assert decisions == [options.chooses("m", a_record(record_id=str(number)), None) for number in range(2000)]
 
 
 def test_a_metric_may_have_a_share_of_its_own_and_what_a_lower_share_chooses_a_higher_one_does_too(
     trace_ids: list[int],
 ):
-    sampling = Sampling(sample_rate=0.5, metric_sample_rates={"costly": 0.1, "free": 1.0})
+    options = sampling(sample_rate=0.5, metric_sample_rates={"costly": 0.1, "free": 1.0})
     chosen = {
-        metric: {trace for trace in trace_ids if sampling.chooses(metric, a_record(trace), None)}
+        metric: {trace for trace in trace_ids if options.chooses(metric, a_record(trace), None)}
         for metric in ("costly", "other", "free")
     }
 
@@ -67,18 +82,19 @@ def test_a_metric_may_have_a_share_of_its_own_and_what_a_lower_share_chooses_a_h
 def test_no_share_brings_an_unsampled_trace_back():
     unsampled = SpanAnchor(trace_id=1, span_id=2, trace_flags=0)
 
-    assert not Sampling(metric_sample_rates={"free": 1.0}).chooses("free", a_record(), unsampled)
+    assert not sampling(metric_sample_rates={"free": 1.0}).chooses("free", a_record(), unsampled)
 
 
 def test_it_does_not_choose_the_same_traces_as_a_sampler_of_traces(trace_ids: list[int]):
     """Else a tenth of the answers of the tenth of the traces that are kept would be all of them."""
     sampler = TraceIdRatioBased(0.1)
     kept = [trace for trace in trace_ids if sampler.should_sample(None, trace, "").decision is not Decision.DROP]
-    chosen = sum(Sampling(sample_rate=0.1).chooses("m", a_record(trace), None) for trace in kept)
+    options = sampling(sample_rate=0.1)
+    chosen = sum(options.chooses("m", a_record(trace), None) for trace in kept)
 
     assert len(kept) > 150
     assert 0.02 < chosen / len(kept) < 0.25
 
 
 def test_a_record_id_may_hold_any_text():
-    assert Sampling(sample_rate=1.0).chooses("m", a_record(record_id="\ud800"), None)
+    assert sampling(sample_rate=1.0).chooses("m", a_record(record_id="\ud800"), None)

@@ -86,6 +86,6 @@ def test_settings_give_each_metric_a_reference_for_a_share_of_the_answers():
             "faithfulness_reference",
             "completeness_reference",
         ]
-        assert options.sampling.metric_sample_rates == {"faithfulness_reference": 0.1, "completeness_reference": 0.1}
+        assert options.metric_sample_rates == {"faithfulness_reference": 0.1, "completeness_reference": 0.1}
     finally:
         engine.shutdown(1)

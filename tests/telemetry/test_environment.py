@@ -178,31 +178,6 @@ def test_an_sdk_that_is_switched_off_sends_nothing(set_variables, make_providers
     assert otlp_listener.requests == []
 
 
-def test_ids_come_from_the_generator_that_is_named(set_variables, make_providers, monkeypatch, tmp_path):
-    (tmp_path / "counting_ids.py").write_text(
-        "class Generator:\n"
-        "    def generate_trace_id(self): return 0xA1\n"
-        "    def generate_span_id(self): return 0xB2\n"
-        "    def is_trace_id_random(self): return False\n"
-    )
-    installed = tmp_path / "counting_ids-1.0.dist-info"
-    installed.mkdir()
-    (installed / "METADATA").write_text("Name: counting-ids\nVersion: 1.0\n")
-    (installed / "entry_points.txt").write_text("[opentelemetry_id_generator]\ncounting = counting_ids:Generator\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    set_variables(PYTHON_ID_GENERATOR="counting")
-
-    span = make_providers().tracer_provider.get_tracer("test").start_span("span")
-    assert (span.get_span_context().trace_id, span.get_span_context().span_id) == (0xA1, 0xB2)
-
-
-def test_a_generator_of_ids_that_is_not_installed_is_an_error(set_variables):
-    set_variables(PYTHON_ID_GENERATOR="dice")
-
-    with pytest.raises(ConfigurationError, match="OTEL_PYTHON_ID_GENERATOR is 'dice'"):
-        providers_from_environment()
-
-
 def test_whoever_hands_spans_on_himself_gets_the_exporters(set_variables, make_providers):
     given, ended = [], []
 
@@ -222,12 +197,10 @@ def test_whoever_hands_spans_on_himself_gets_the_exporters(set_variables, make_p
     assert ended == ["one"]
 
 
-def test_a_generator_of_ids_that_is_given_comes_before_the_one_that_is_named(set_variables, make_providers):
+def test_ids_come_from_the_generator_that_is_given(make_providers):
     class Counted(RandomIdGenerator):
         def generate_span_id(self):
             return 7
-
-    set_variables(PYTHON_ID_GENERATOR="nobody")
 
     span = make_providers(id_generator=Counted()).tracer_provider.get_tracer("test").start_span("one")
 

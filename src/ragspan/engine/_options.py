@@ -7,7 +7,7 @@ import pickle
 import pickletools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from ragspan.arguments import (
@@ -48,40 +48,6 @@ _ANCHOR = Rule(
 _EMITTER = has_methods("an object with the methods start, flush, shutdown", "start", "flush", "shutdown")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Sampling:
-    """A share of the answers, chosen by trace id, so that a metric scores all answers of a trace or none.
-
-    All metrics go by the same draw: what a metric with a lower share scores, those with a higher one score as well.
-    """
-
-    sample_rate: float = 1.0
-    """0..1."""
-    metric_sample_rates: Mapping[str, float] = field(default_factory=dict)
-    """0..1, of metrics by name that have a share of their own in place of `sample_rate`."""
-    score_unsampled: bool = False
-    """Score answers whose trace is not sampled, too."""
-
-    def check(self, metrics: Sequence[str]) -> None:
-        """Raise a `ConfigurationError` if a share is none, or of a metric that is not among these."""
-        SHARE.check_fields(self, "sample_rate")
-        instance(Mapping, "a mapping of shares by metric").check("metric_sample_rates", self.metric_sample_rates)
-        for name, rate in self.metric_sample_rates.items():
-            one_of(*metrics).check("a name in metric_sample_rates", name)
-            SHARE.check(f"metric_sample_rates[{name!r}]", rate)
-
-    def chooses(self, metric: str, record: RagRecord, span: SpanAnchor | None) -> bool:
-        """Whether this metric is to score it.
-
-        `span` is the answer's span, if an emitter has one; else the record's parent decides.
-        """
-        trace = span or record.parent
-        if trace is not None and not trace.sampled and not self.score_unsampled:
-            return False
-        rate = self.metric_sample_rates.get(metric, self.sample_rate)
-        return rate >= 1 or draw(f"{trace.trace_id:032x}" if trace is not None else record.record_id) < rate
-
-
 def draw(identity: str) -> float:
     """A number from 0 to below 1, always the same for the same identity.
 
@@ -102,7 +68,9 @@ class Options(ProcessorOptions):
 
     metrics: Sequence[Metric]
     emitters: Sequence[Emitter]
-    sampling: Sampling
+    sample_rate: float
+    metric_sample_rates: Mapping[str, float]
+    score_unsampled: bool
     budget: Budget | None
     metric_timeout: float
     judging: JudgingPlace
@@ -120,9 +88,12 @@ class Options(ProcessorOptions):
         for position, anchor in enumerate(self.anchors):
             _ANCHOR.check(f"anchors[{position}]", anchor)
         ProcessorOptions.__post_init__(self)
-        self.sampling.check([metric.name for metric in self.metrics])
-        rates = dict(self.sampling.metric_sample_rates)
-        object.__setattr__(self, "sampling", replace(self.sampling, metric_sample_rates=rates))
+        SHARE.check_fields(self, "sample_rate")
+        instance(Mapping, "a mapping of shares by metric").check_fields(self, "metric_sample_rates")
+        object.__setattr__(self, "metric_sample_rates", dict(self.metric_sample_rates))
+        for name, rate in self.metric_sample_rates.items():
+            one_of(*(metric.name for metric in self.metrics)).check("a name in metric_sample_rates", name)
+            SHARE.check(f"metric_sample_rates[{name!r}]", rate)
         if self.budget is not None:
             _check_budget(self.budget, self.metrics)
         SOME_SECONDS.check_fields(self, "metric_timeout")
@@ -130,6 +101,23 @@ class Options(ProcessorOptions):
         choice("application", "helper").check_fields(self, "export")
         if self.export == "helper":
             _check_for_helper(self)
+
+    def chooses(self, metric: str, record: RagRecord, span: SpanAnchor | None) -> bool:
+        """Whether this metric scores the record.
+
+        A share is chosen by trace id, so that a metric scores all answers of a trace or none. All metrics go by the same
+        draw: what a metric with a lower share scores, those with a higher one score as well.
+
+        Args:
+            metric: its name.
+            record: of the answer.
+            span: the answer's span, if an emitter has one; else the record's parent decides.
+        """
+        trace = span or record.parent
+        if trace is not None and not trace.sampled and not self.score_unsampled:
+            return False
+        rate = self.metric_sample_rates.get(metric, self.sample_rate)
+        return rate >= 1 or draw(f"{trace.trace_id:032x}" if trace is not None else record.record_id) < rate
 
     def to_travel(self) -> bytes:
         """What the helper process makes its engine from.

@@ -63,10 +63,9 @@ class RecordScorer:
         self._account = account
         self._self_metrics = self_metrics
         self._log = log
-        self._sampling = options.sampling
+        self._options = options
         self._in_work: set[_Work] = set()
         self._is_closed = False
-        self._score_wait = options.score_wait
         self.helper = HelperScoring(log) if uses_helper else None
         self.judge_threads = DaemonThreads(1, name="ragspan-judge")
         """Where metrics are scored in this process whose judges need the processor."""
@@ -159,10 +158,10 @@ class RecordScorer:
     async def _judge(self, work: _Work) -> None:
         """Run the chosen metrics at the same time. Emit what has ended after the wait, and the rest when all have ended."""
         for runner in self._runners:
-            is_chosen = not work.item.sample or self._sampling.chooses(runner.name, work.record, work.handle.span)
+            is_chosen = not work.item.sample or self._options.chooses(runner.name, work.record, work.handle.span)
             run = runner.start(work.record, work.session) if is_chosen else runner.skip(work.record, "not_sampled")
             work.runs.append(run)
-        for wait in (self._score_wait, None):
+        for wait in (self._options.score_wait, None):
             if work.runs:
                 await asyncio.wait([run.ended for run in work.runs], timeout=wait)
             if not self._account.has_in_work(work.item):

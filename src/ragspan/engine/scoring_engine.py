@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from ragspan.config import DropPolicy, ExportPlace, JudgingPlace, is_enabled
 from ragspan.engine._background import BackgroundProcessor
 from ragspan.engine._lifecycle import watch_sigterm
-from ragspan.engine._options import Options, Sampling, with_named
+from ragspan.engine._options import Options, with_named
 from ragspan.engine._record_queue import LOOK_AGAIN, Item, RecordQueue
 from ragspan.engine._worker import Work
 from ragspan.engine.budget import Budget
@@ -119,9 +119,9 @@ class ScoringEngine(BackgroundProcessor):
             queue_bytes=queue_bytes,
             drop=drop,
             concurrency=concurrency,
-            sampling=Sampling(
-                sample_rate=sample_rate, metric_sample_rates=metric_sample_rates, score_unsampled=score_unsampled
-            ),
+            sample_rate=sample_rate,
+            metric_sample_rates=metric_sample_rates,
+            score_unsampled=score_unsampled,
             max_records_per_second=max_records_per_second,
             budget=budget,
             metric_timeout=metric_timeout,

@@ -22,7 +22,7 @@ from ragspan.runs.payloads import (
     text_of,
     tool_messages,
 )
-from ragspan.step_texts import NotedError, ToldError
+from ragspan.step_texts import ErrorReport, NotedError
 
 INTERRUPT = "GraphInterrupt"
 """A graph raises an error of this name to wait for a person."""
@@ -59,7 +59,7 @@ class Run:
     inputs: Snapshot = OPAQUE
     consumed: int = 0
     """Identity of the unread search result that it was given."""
-    noted: NotedError | ToldError | None = None
+    noted: NotedError | ErrorReport | None = None
     """The error that ended it."""
     inside_search: bool = field(init=False)
 
@@ -151,7 +151,7 @@ class Trace:
         self.saved_states: list[Snapshot] = []
         """Inputs of the first steps, where the request had no question."""
         self.streamed = False
-        self.noted: NotedError | ToldError | None = None
+        self.noted: NotedError | ErrorReport | None = None
         self.runs: dict[RunKey, Run] = {}
         self.models: list[ModelRun] = []
         self.searches: list[RetrieverRun] = []

@@ -61,17 +61,17 @@ def providers_from_environment(
             `OTEL_SERVICE_NAME` add the missing ones.
         make: makes each exporter.
         processor: makes one processor for all exporters, in place of a batch processor for each.
-        id_generator: in place of the one that `OTEL_PYTHON_ID_GENERATOR` names.
+        id_generator: in place of the SDK's own.
 
     Raises:
-        ConfigurationError: a named exporter or generator of ids is not installed, or the protocol is unknown.
+        ConfigurationError: a named exporter is not installed, or the protocol is unknown.
     """
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
     resource = Resource.create(dict(resource_attributes or {}))
-    tracers = TracerProvider(resource=resource, id_generator=id_generator or _id_generator(), shutdown_on_exit=False)
+    tracers = TracerProvider(resource=resource, id_generator=id_generator, shutdown_on_exit=False)
     made = exporters("traces", make)
     for one in map(BatchSpanProcessor, made) if processor is None else [processor(made)]:
         tracers.add_span_processor(one)
@@ -142,17 +142,6 @@ def exporters(signal: Signal, make: ExporterMaker = make_exporter) -> list[Any]:
         ConfigurationError: one of them is not installed, or the protocol is unknown.
     """
     return [make(signal, exporter_of(signal, name)) for name in exporter_names(signal)]
-
-
-def _id_generator() -> Any:
-    """The generator that `OTEL_PYTHON_ID_GENERATOR` names; None for the SDK's default."""
-    name = variable("OTEL_PYTHON_ID_GENERATOR")
-    if name is None:
-        return None
-    for entry in entry_points(group="opentelemetry_id_generator"):
-        if entry.name == name:
-            return entry.load()()
-    raise ConfigurationError(f"OTEL_PYTHON_ID_GENERATOR is {name!r}, but no such generator is installed")
 
 
 def meter_provider(

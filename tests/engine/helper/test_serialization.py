@@ -106,7 +106,7 @@ def nested(depth):
         (Colour.RED, "red"),
         (Grade.FIRST, 1),
         (UserDict(key=UserDict(inner=1)), {"key": {"inner": 1}}),
-        (OfTheApplication("text"), "OfTheApplication"),
+        (OfTheApplication("text"), {"text": "text"}),
         (OfTheApplication, "type"),
         (threading.Lock(), "lock"),
         (len, "builtin_function_or_method"),

@@ -2,18 +2,19 @@
 
 Records contain what frameworks put into them: strings of their own classes, metadata with clients and locks. The helper
 would have to import the frameworks for these, or could not read them at all. So a value that is neither plain nor a part
-of a record becomes the plain value that it is a kind of, or else the name of its type, as in a record's JSON.
+of a record becomes what it is in a record's JSON: the plain value that it is a kind of, or else the name of its type.
 """
 
 from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
+from ragspan.engine._threads import call_guarded
 from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score, Usage
+from ragspan.record_json import plain
 from ragspan.records import Generation, RagRecord, Reranking, Retrieval, RetrievedContext, SpanAnchor, ToolCall
 from ragspan.step_texts import ErrorReport, Message, ToolRequest
 
@@ -56,22 +57,6 @@ class _Pickler(pickle.Pickler):
             return NotImplemented
         if issubclass(kind, _OF_RECORDS):
             raise TypeError(f"the helper does not know the class {kind.__name__}")
-        try:
-            return _as_plain(value)
-        except Exception:  # noqa: BLE001 - the value's own methods
-            return str, (kind.__name__,)
-
-
-def _as_plain(value: Any) -> tuple[Any, ...]:
-    """How to build the plain value that this value is a kind of."""
-    if isinstance(value, str):
-        return str, (str.__str__(value),)
-    if isinstance(value, int):
-        return int, (int(value),)
-    if isinstance(value, float):
-        return float, (float(value),)
-    if isinstance(value, Mapping):
-        return dict, (list(value.items()),)
-    if isinstance(value, (list, tuple)):
-        return list, (list(value),)
-    return str, (type(value).__name__,)
+        made, error = call_guarded(plain, value)  # the value's own methods may raise
+        made = kind.__name__ if error is not None else made
+        return type(made), (made,)

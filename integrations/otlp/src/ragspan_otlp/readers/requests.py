@@ -15,7 +15,7 @@ from ragspan.records import RagRecord, Reranking, RetrievedContext, SpanAnchor
 from ragspan.runs.payloads import Document, Message
 from ragspan.runs.record import context_of, record_of
 from ragspan.runs.trace import INTERRUPT
-from ragspan.step_texts import ToldError
+from ragspan.step_texts import MAX_MESSAGE, MAX_STACKTRACE, ErrorReport
 from ragspan_otlp.readers.payloads import text
 from ragspan_otlp.readers.steps import BARE, Scored, Step
 from ragspan_otlp.spans import TracedSpan
@@ -333,7 +333,7 @@ def _anchor_of(span: TracedSpan) -> SpanAnchor | None:
     return SpanAnchor(trace_id=trace_id, span_id=span_id, trace_state=span.trace_state, is_remote=True)
 
 
-def _error_of(span: TracedSpan) -> ToldError | None:
+def _error_of(span: TracedSpan) -> ErrorReport | None:
     """The error that ended a span. A graph that waits for a person has one, too, though it has not failed."""
     told: Any = next((event.attributes for event in reversed(span.events) if event.name == "exception"), {})
     kind = text(told, "exception.type") or text(span.attributes, "error.type")
@@ -343,4 +343,5 @@ def _error_of(span: TracedSpan) -> ToldError | None:
         match = _error_type.match(span.status_message)
         kind = match[0] if match else "Error"
     message = text(told, "exception.message") or span.status_message
-    return ToldError(kind, message, text(told, "exception.stacktrace") or "")
+    stacktrace = text(told, "exception.stacktrace") or ""
+    return ErrorReport(type=kind, message=message[:MAX_MESSAGE], stacktrace=stacktrace[-MAX_STACKTRACE:])
