@@ -29,7 +29,6 @@ from ragspan.judges.llm.prompt_context import (
     fit,
     lay_out,
     list_sentences,
-    share_shown,
     split_context,
     used_share,
 )
@@ -242,7 +241,7 @@ class LLMJudge:
 
     def share_read(self, record: RagRecord) -> float:
         """The share of the record's characters that fits the prompts, 0..1; see `max_context_chars`."""
-        return share_shown(record, **self._limits)
+        return self._prompt(record).share_shown
 
     def _prompt(self, record: RagRecord, *, each_context: bool = False) -> PromptContext:
         """What all prompts about the record begin with. Each event loop has its own.

@@ -119,6 +119,8 @@ class PromptContext:
     """The part of each context that is shown."""
     remark: str | None
     """How much the judge saw, in words; None if it saw everything."""
+    share_shown: float
+    """Of the characters of the record's texts, 0..1."""
     gate: PromptCacheGate
     once: AskedOnce = field(default_factory=AskedOnce)
 
@@ -147,20 +149,15 @@ def lay_out(record: RagRecord, *, max_context_chars: int, max_response_chars: in
     fence = Fence.around([record.record_id, *shown.values()])
     blocks = [fence.quote(_label(label, quoted[label][0], text), text) for label, text in shown.items()]
     material = "\n\n".join([introduction(fence.code, len(contexts)), *blocks])
+    whole = sum(len(text) for text, _ in quoted.values()) + left_out
     return PromptContext(
         fence=fence,
         material=material,
         contexts=contexts,
         remark=_remark(quoted, left_out),
+        share_shown=sum(map(len, shown.values())) / whole if whole else 1.0,
         gate=PromptCacheGate(_LONGEST_WAIT if len(material) >= _WORTH_CACHING else 0),
     )
-
-
-def share_shown(record: RagRecord, *, max_context_chars: int, max_response_chars: int) -> float:
-    """The share of the characters of a record's texts that its prompts show, 0..1."""
-    quoted, left_out = _quoted(record, max_context_chars, max_response_chars)
-    whole = sum(len(text) for text, _ in quoted.values()) + left_out
-    return sum(min(len(text), most) for text, most in quoted.values()) / whole if whole else 1.0
 
 
 def fair_limit(lengths: Sequence[int], room: int) -> int:
