@@ -1,218 +1,65 @@
-"""Answers about ragspan's own documentation, good and bad, by a model that picks sentences from what a search finds."""
+"""Answers about ragspan's own documentation, good and bad: some sentences of a passage, and inventions."""
 
 from __future__ import annotations
 
-import enum
-import math
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import cycle
+from collections.abc import Iterator
 from pathlib import Path
 
 from ragspan import RagRecord, RetrievedContext
 
-_word = re.compile(r"[a-z0-9_]+")
-_heading = re.compile(r"^#+\s+", re.MULTILINE)
-_MAX_WORDS = 130
-_MIN_CHARACTERS = 40
-_COMMON = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "be",
-        "by",
-        "do",
-        "does",
-        "for",
-        "from",
-        "how",
-        "i",
-        "in",
-        "is",
-        "it",
-        "its",
-        "of",
-        "on",
-        "or",
-        "that",
-        "the",
-        "this",
-        "to",
-        "what",
-        "when",
-        "which",
-        "who",
-        "why",
-        "with",
-        "will",
-        "should",
-        "can",
-        "many",
-        "each",
-    ]
-)
+_HEADING = re.compile(r"^#+\s+", re.MULTILINE)
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
+_LEAST_CHARACTERS = 200
+_MOST_CHARACTERS = 900
+_CONTEXTS = 4
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Passage:
-    """A piece of documentation."""
-
-    id: str
-    source: str
-    """The file that it comes from."""
-    text: str
-
-
-def documentation() -> list[Passage]:
-    """The passages of ragspan's documentation."""
-    files = sorted((Path(__file__).parents[1] / "docs").glob("*.md"))
-    return [passage for file in files for passage in _passages(file)]
-
-
-def _passages(file: Path) -> list[Passage]:
-    sections = _heading.split(file.read_text(encoding="utf-8"))
-    texts = [piece for section in sections for piece in _pieces(section)]
-    return [
-        Passage(id=f"{file.stem}-{number}", source=file.name, text=text) for number, text in enumerate(texts, start=1)
-    ]
-
-
-def _pieces(section: str) -> list[str]:
-    """A section's paragraphs, joined up to a readable length; tables and code are left out."""
-    pieces: list[str] = []
-    title, _, body = section.partition("\n")
-    for paragraph in re.split(r"\n\s*\n", body):
-        text = " ".join(paragraph.split())
-        if len(text) < _MIN_CHARACTERS or text.startswith(("|", "```", "<!--", "[")):
-            continue
-        text = text.replace("`", "").replace("*", "")
-        if pieces and len(pieces[-1].split()) + len(text.split()) <= _MAX_WORDS:
-            pieces[-1] += " " + text
-        else:
-            pieces.append(f"{title.strip()}: {text}")
-    return pieces
-
-
-class Search:
-    """Ranks passages by the words that they share with a question (BM25)."""
-
-    def __init__(self, passages: Sequence[Passage]) -> None:
-        self._passages = list(passages)
-        self._counts = [Counter(words_of(passage.text)) for passage in passages]
-        self._mean_length = sum(map(Counter.total, self._counts)) / max(1, len(self._counts))
-        holders = Counter(word for counts in self._counts for word in counts)
-        self._weight = {
-            word: math.log(1 + (len(self._counts) - held + 0.5) / (held + 0.5)) for word, held in holders.items()
-        }
-
-    def find(self, question: str, count: int = 4) -> list[tuple[Passage, float]]:
-        """The best passages, best first, each with its score."""
-        wanted = [word for word in dict.fromkeys(words_of(question)) if word not in _COMMON]
-        ranked = [(passage, self._score(wanted, place)) for place, passage in enumerate(self._passages)]
-        ranked.sort(key=lambda pair: -pair[1])
-        return [(passage, score) for passage, score in ranked[:count] if score > 0]
-
-    def _score(self, wanted: Sequence[str], place: int) -> float:
-        counts = self._counts[place]
-        damping = 1.2 * (0.25 + 0.75 * counts.total() / self._mean_length)
-        return sum(self._weight.get(word, 0.0) * counts[word] * 2.2 / (counts[word] + damping) for word in wanted)
-
-
-def words_of(text: str) -> list[str]:
-    return [word.rstrip("s") if len(word) > 3 else word for word in _word.findall(text.lower())]
-
-
-def telling_words(text: str) -> set[str]:
-    """The words of a text that say what it is about."""
-    return {word for word in words_of(text) if word not in _COMMON}
-
-
-class Manner(enum.Enum):
-    """How the model answers."""
-
-    GOOD = "good"
-    INCOMPLETE = "incomplete"
-    UNGROUNDED = "ungrounded"
-    REFUSED = "refused"
-
-
-_MIN_WORDS = 6  # shorter sentences are scraps of lists
 _REFUSAL = "I cannot answer that: the passages do not mention it."
 _INVENTION = (
     "Every score is checked by 12 reviewers in Zurich, who vote twice a day and keep their notes for 90 days. "
     "Customers on the Platinum plan may appeal to Professor Lindqvist."
 )
-
-
-def answer(question: str, passages: str, manner: Manner) -> str:
-    """An answer in this manner."""
-    if manner is Manner.UNGROUNDED:
-        return _INVENTION
-    if manner is Manner.REFUSED:
-        return _REFUSAL
-    best = _best_sentences(question, passages)
-    if not best:
-        return _REFUSAL
-    return _in_order(best[:3]) if manner is Manner.GOOD else _beginning(best[-1][1])
-
-
-def _best_sentences(question: str, passages: str) -> list[tuple[int, str]]:
-    """The sentences that share something with the question and their places, those that share most first."""
-    wanted = telling_words(question)
-    found: list[tuple[int, int, str]] = []
-    for line in passages.splitlines():
-        title, _, text = line.partition(": ")
-        heading = telling_words(title)
-        for sentence in re.split(r"(?<=[.!?])\s+(?=[A-Z])", text):
-            shared = len(wanted & (telling_words(sentence) | heading))
-            if shared and len(sentence.split()) >= _MIN_WORDS:
-                found.append((-shared, len(found), sentence))
-    return [(place, sentence) for _, place, sentence in sorted(found)]
-
-
-def _in_order(sentences: list[tuple[int, str]]) -> str:
-    return " ".join(sentence for _, sentence in sorted(sentences))
-
-
-def _beginning(sentence: str) -> str:
-    return " ".join(sentence.rstrip(".").split()[:7]).rstrip(",;:") + "."
-
-
-MANNERS = (
-    [Manner.GOOD],
-    [Manner.GOOD],
-    [Manner.INCOMPLETE],
-    [Manner.GOOD],
-    [Manner.GOOD, Manner.UNGROUNDED],
-    [Manner.GOOD],
-    [Manner.REFUSED],
-    [Manner.GOOD],
-    [Manner.UNGROUNDED],
-)
-"""Of one answer after another; one with two manners is half good and half not."""
+_KINDS = ("good", "good", "incomplete", "good", "half good", "good", "refused", "good", "invented")
+"""Of one answer after another."""
 
 
 def answered_questions() -> Iterator[RagRecord]:
-    """A question about each part of the documentation, with what the search found and what the model made of it."""
-    passages = documentation()
-    search = Search(passages)
-    parts = dict.fromkeys(passage.text.partition(": ")[0] for passage in passages)
-    for number, (part, manners) in enumerate(zip(parts, cycle(MANNERS), strict=False), start=1):
-        question = f"What is there to know about {part[:1].lower()}{part[1:]}?"
-        found = [passage for passage, _ in search.find(question)]
-        prompt = "\n".join(passage.text for passage in found)
+    """A question about each part of the documentation, answered from that part; the parts after it are contexts as well."""
+    passages = _passages()
+    for number, (_, title, text) in enumerate(passages):
+        found = [*passages[number:], *passages][:_CONTEXTS]
         yield RagRecord(
-            question=question,
+            question=f"What is there to know about {title[:1].lower()}{title[1:]}?",
             contexts=[
-                RetrievedContext(text=passage.text, id=passage.id, source=passage.source, rank=rank)
-                for rank, passage in enumerate(found)
+                RetrievedContext(text=f"{title}: {text}", id=f"{source}-{title}", source=source, rank=rank)
+                for rank, (source, title, text) in enumerate(found)
             ],
-            response=" ".join(answer(question, prompt, manner) for manner in manners),
-            record_id=f"documentation-{number}",
+            response=_response(text, _KINDS[number % len(_KINDS)]),
+            record_id=f"documentation-{number + 1}",
         )
+
+
+def _passages() -> list[tuple[str, str, str]]:
+    """File, title and text of each part, without tables, lists and code."""
+    passages = []
+    for file in sorted((Path(__file__).parents[1] / "docs").glob("*.md")):
+        for section in _HEADING.split(file.read_text(encoding="utf-8")):
+            title, _, body = section.partition("\n")
+            paragraphs = [" ".join(paragraph.split()) for paragraph in re.split(r"\n\s*\n", body)]
+            prose = " ".join(one for one in paragraphs if one[:1].isalpha()).replace("`", "").replace("*", "")
+            if len(prose) >= _LEAST_CHARACTERS:
+                passages.append((file.name, title.strip(), prose[:_MOST_CHARACTERS]))
+    return passages
+
+
+def _response(text: str, kind: str) -> str:
+    sentences = _SENTENCE_END.split(text)
+    good = " ".join(sentences[:3])
+    responses = {
+        "good": good,
+        "incomplete": " ".join(sentences[0].rstrip(".").split()[:7]).rstrip(",;:") + ".",
+        "half good": f"{good} {_INVENTION}",
+        "refused": _REFUSAL,
+        "invented": _INVENTION,
+    }
+    return responses[kind]
