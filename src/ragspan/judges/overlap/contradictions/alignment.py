@@ -121,7 +121,7 @@ class Aligner:
         return weight
 
     def _weighed(self, word: str) -> float:
-        if word == "include":
+        if word == "include" or len(word) == 1:
             return 0.0  # too common to be looked up
         if is_number(word):
             return 0.3

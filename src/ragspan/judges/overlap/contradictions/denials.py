@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.contradictions.alignment import Aligned
 from ragspan.judges.overlap.contradictions.english import english
 from ragspan.judges.overlap.contradictions.facts import Clause, SentenceFacts, compared, may_turn
-from ragspan.judges.overlap.contradictions.quantities import DATES
+from ragspan.judges.overlap.contradictions.quantities import DATES, Quantity
 
 _INHERITED = 0.75
 """What a word counts if only an earlier clause of the sentence holds it."""
@@ -134,7 +135,15 @@ def _conditions_differ(claim: SentenceFacts, facts: SentenceFacts) -> bool:
 def _is_range(word: str, claim: SentenceFacts, facts: SentenceFacts) -> bool:
     """True for "closes at six" where the context says "open from ten to six"."""
     kinds = {one.kind for one in claim.quantities} & DATES
-    return word in english().bounds and any(sum(one.kind == kind for one in facts.quantities) > 1 for kind in kinds)
+    return word in english().bounds and any(
+        first.kind == last.kind and first.kind in kinds and _is_span(first, last, facts.keys)
+        for first, last in pairwise(facts.quantities)
+    )
+
+
+def _is_span(first: Quantity, last: Quantity, keys: Sequence[str]) -> bool:
+    """False for "Wednesdays and Sundays"."""
+    return keys[first.end : last.at] != ("and",) or keys[first.at - 1 : first.at] == ("between",)
 
 
 def _is_clear(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import compress, pairwise
@@ -28,6 +28,7 @@ _REFUSING = frozenset({"failed", "fails", "fail", "refused", "refuses", "refuse"
 _INCLUDING = frozenset({"include", "includes", "included", "including"})
 _LITTLE = frozenset({"against", "still", "also", "as", "well", "now", "current"})
 _PREPOSITIONS = word_set("by in at on from to of for with into against as than over under between")
+_TITLES = frozenset({"dr", "mr", "mrs", "ms", "prof", "professor"})
 _SKIPPED = frozenset({"the", "a", "an", "its", "his", "her", "their"})
 
 
@@ -66,7 +67,7 @@ class SentenceFacts:
 
     def __init__(self, text: str, language: Language = ENGLISH) -> None:
         self.words, self.pauses = _words(text[:_MOST_CHARACTERS])
-        self.keys = _with_phrases(tuple(map(compared, map(language.key, self.words))))
+        self.keys = _with_phrases(_with_letters(tuple(map(compared, map(language.key, self.words))), self.words))
         self.quantities = read_quantities(self.words, self.keys, self.pauses)
         self._measured = frozenset(
             place for one in self.quantities if one.kind not in WORDED for place in range(one.at, one.end)
@@ -181,7 +182,7 @@ class SentenceFacts:
                     start=at,
                     end=end,
                     text=" ".join(self.words[at:end]),
-                    keys=frozenset(self.keys[at:end]),
+                    keys=frozenset(self.keys[at:end]) - _TITLES or frozenset(self.keys[at:end]),
                     before=self._preposition(at),
                 )
             at = max(end, at + 1)
@@ -215,6 +216,16 @@ def _words(text: str) -> tuple[tuple[str, ...], Mapping[int, str]]:
         if len(words) > _MOST_TOKENS:
             break
     return tuple(words[:_MOST_TOKENS]), pauses
+
+
+def _with_letters(keys: tuple[str, ...], words: Sequence[str]) -> tuple[str, ...]:
+    """The keys; a single capital letter after a word is a part of a name: "Plan A" is not "a plan"."""
+    if not any(len(word) == 1 for word in words):
+        return keys
+    return tuple(
+        word if len(word) == 1 and word.isupper() and word != "I" and before and tells(before) else one
+        for before, one, word in zip(("", *keys), keys, words, strict=False)
+    )
 
 
 def _with_phrases(keys: tuple[str, ...]) -> tuple[str, ...]:

@@ -13,10 +13,12 @@ from ragspan.judges.overlap.contradictions.quantities import Quantity, same
 _ENOUGH = 0.65
 _REACH = 3
 
-_APART = frozenset(map(frozenset, ({"must", "optional"}, {"must", "may"}, {"will", "may"})))
+_APART = frozenset(
+    map(frozenset, ({"must", "optional"}, {"must", "may"}, {"will", "may"}, {"forbidden", "may"}, {"forbidden", "can"}))
+)
 """Duties that exclude each other."""
 _LIMITING = frozenset({"only", "above", "below", "over", "under", "except", "unless", "if"})
-_LIKE = frozenset(map(frozenset, ({"some", "most"}, {"some", "few"})))
+_LIKE = frozenset(map(frozenset, ({"some", "most"}, {"some", "few"}, {"some", "half"})))
 
 
 def find_other_quantifier(claim: SentenceFacts, aligned: Sequence[Aligned]) -> Contradiction | None:

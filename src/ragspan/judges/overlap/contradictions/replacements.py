@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.contradictions.alignment import Aligned, Aligner
@@ -206,7 +207,7 @@ def _rival_name(name: Name, claim: SentenceFacts, around: frozenset[str], parts:
             continue
         for rival in part.names:
             if (
-                (rival.start or len(rival.keys) > 1)
+                (rival.start or rival.end > 1)
                 and rival.keys.isdisjoint(claim.keys)
                 and _same_place(name, claim, rival, part)
             ):
@@ -221,7 +222,7 @@ def _is_name(name: Name, claim: SentenceFacts, aligned: Sequence[Aligned]) -> bo
         return False
     return (
         bool(name.start)
-        or len(name.keys) > 1
+        or name.end > 1
         or any(name.keys == other.keys and other.start for one in aligned for other in one.facts.names)
     )
 
@@ -252,17 +253,42 @@ def _moved(name: Name, claim: SentenceFacts, aligned: Sequence[Aligned]) -> Name
     """Where the claim has something at the place that it left: "moved from Boston to Denver"."""
     if name.before == "from" or not name.before:
         return None
+    left = [other.keys for other in claim.names if other.before == "from"]
     for one in aligned[:1]:
-        if one.share < _ENOUGH or english().changing.isdisjoint(one.facts.keys):
-            continue
-        for old, new in zip(one.facts.names, one.facts.names[1:], strict=False):
-            moves = old.before == "from" and new.before in {"to", "into"}
-            if moves and old.keys == name.keys and new.keys.isdisjoint(claim.keys):
+        for old, new in pairwise(one.facts.names):
+            if old.before != "from" or new.before not in {"to", "into"} or old.keys != name.keys:
+                continue
+            if new.keys in left:  # the other way round
+                return new
+            if (
+                one.share >= _ENOUGH
+                and new.keys.isdisjoint(claim.keys)
+                and not english().changing.isdisjoint(one.facts.keys)
+            ):
                 return new
     return None
 
 
+def find_other_subject(
+    claim: SentenceFacts, aligned: Sequence[Aligned], absent: frozenset[str]
+) -> Contradiction | None:
+    """A first word that no context has, before "is" or the like, where the context's first word is another: "Oslo is ..."."""
+    subject, verb = (*claim.keys, "", "")[:2]
+    if subject not in absent or subject not in claim.content or verb not in _BEING:
+        return None
+    for one in aligned[:1]:
+        other, same_verb = (*one.facts.keys, "", "")[:2]
+        if (
+            same_verb == verb
+            and other in one.facts.content
+            and claim.content - {subject} <= frozenset(one.facts.keys) - {other}
+        ):
+            return Contradiction(kind="name", response=claim.words[0], context=one.facts.words[0])
+    return None
+
+
 _REACH = 4
+_BEING = frozenset({"is", "was", "has"})
 _SHORT = 8
 """Content words of a claim that is so short that one invented word is much of it."""
 _PREPOSITIONS = frozenset(["by", "in", "at", "on", "from", "to", "for", "with", "of", "as", "into"])
@@ -278,6 +304,8 @@ def find_addition(claim: SentenceFacts, aligned: Sequence[Aligned], absent: froz
     if not absent:
         return None
     held = frozenset().union(*(one.facts.keys for one in aligned))
+    if (name := _added_name(claim, held, absent)) is not None:
+        return Contradiction(kind="addition", response=name.text, context="")
     for start, end in list(_part_places(claim))[1:]:
         content = [word for word in claim.keys[start:end] if word in claim.content]
         missing = [word for word in content if word in absent]
@@ -291,6 +319,17 @@ def find_addition(claim: SentenceFacts, aligned: Sequence[Aligned], absent: froz
             )
         ):
             return Contradiction(kind="addition", response=" ".join(claim.words[start:end]), context="")
+    return None
+
+
+def _added_name(claim: SentenceFacts, held: frozenset[str], absent: frozenset[str]) -> Name | None:
+    """A name that no context has, in a list with one that the context has: "PNG and GIF"."""
+    for pair in pairwise(claim.names):
+        if claim.keys[pair[0].end : pair[1].start] not in (("and",), ("or",)):
+            continue
+        for name, other in (pair, pair[::-1]):
+            if name.start and name.keys <= absent and other.keys <= held:
+                return name
     return None
 
 

@@ -310,7 +310,8 @@ def find_swap(claim: SentenceFacts, aligned: Sequence[Aligned]) -> Contradiction
 def _sides(facts: SentenceFacts, pivot: str) -> _Sides:
     at = facts.keys.index(pivot)
     clause = next(clause for clause in facts.clauses if clause.start <= at < clause.end)
-    start, end = clause.start, clause.end
+    # "It is longer but safer than": the subject may be in the clause before.
+    start, end = 0 if pivot == "than" else clause.start, clause.end
     before, after = facts.keys[max(start, at - _REACH) : at], facts.keys[at + 1 : min(end, at + 1 + _REACH)]
     if not at:  # "Before meals, take two."
         end = min((place for place in facts.pauses if place), default=len(facts.keys))
