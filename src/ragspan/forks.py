@@ -19,17 +19,12 @@ _T = TypeVar("_T")
 
 # All uses are single operations of the dictionaries, so there is no lock that a fork could leave held.
 _in_child: dict[weakref.ref[Any], Callable[[Any], None]] = {}
-_in_parent: dict[weakref.ref[Any], Callable[[Any], None]] = {}
 _inherited: list[object] = []
 
 
-def watch_forks(
-    owner: _T, after_in_child: Callable[[_T], None], *, after_in_parent: Callable[[_T], None] | None = None
-) -> None:
+def watch_forks(owner: _T, after_in_child: Callable[[_T], None]) -> None:
     """Call `after_in_child(owner)` in every child of a fork, for as long as the owner lives."""
     _in_child[weakref.ref(owner, lambda reference: _in_child.pop(reference, None))] = after_in_child
-    if after_in_parent is not None:
-        _in_parent[weakref.ref(owner, lambda reference: _in_parent.pop(reference, None))] = after_in_parent
 
 
 def keep_inherited(work: object) -> None:
@@ -37,14 +32,14 @@ def keep_inherited(work: object) -> None:
     _inherited.append(work)
 
 
-def _tell(watched: dict[weakref.ref[Any], Callable[[Any], None]]) -> None:
+def _tell_owners() -> None:
     # A list of the keys only: making pairs could start a garbage collection, which may change the dictionary.
-    for reference in list(watched):
-        owner, call = reference(), watched.get(reference)
+    for reference in list(_in_child):
+        owner, call = reference(), _in_child.get(reference)
         if owner is not None and call is not None:
             with contextlib.suppress(Exception):
                 call(owner)
 
 
 if hasattr(os, "register_at_fork"):  # Windows has no fork
-    os.register_at_fork(after_in_child=lambda: _tell(_in_child), after_in_parent=lambda: _tell(_in_parent))
+    os.register_at_fork(after_in_child=_tell_owners)

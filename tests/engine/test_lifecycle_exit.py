@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import textwrap
 
 import pytest
 
 pytestmark = pytest.mark.slow
 
-FAR_TOO_LONG = 6.0
-"""Seconds. What a loaded machine takes is less, and what would wait for the wrong thing would take longer: 8 seconds for as
+FAR_TOO_LONG = 9.0
+"""Seconds. What a busy machine takes is less, and what would wait for the wrong thing would take longer: 20 seconds for as
 many engines one after another, 10 for the usual timeout, for ever for what hangs."""
 
 PRELUDE = """
@@ -138,7 +136,7 @@ SLOW_ENDINGS = {
         for metric in ("Hanging", "HangingInExecutor", "Blocking", "BlockingTheLoop")
     },
     "several engines": (
-        "engines = [ScoringEngine(metrics=[Hanging()], exit_timeout=1.0, name=f'engine{n}') for n in range(8)]",
+        "engines = [ScoringEngine(metrics=[Hanging()], exit_timeout=1.0, name=f'engine{n}') for n in range(20)]",
         0.8,
     ),
     "no time": ("engines = [ScoringEngine(metrics=[Hanging()], exit_timeout=0)]", 0.0),
@@ -230,13 +228,3 @@ def test_a_submit_at_the_very_end_does_not_raise(run):
     """)
 
     assert lines == ["{'shutdown': 1}"]
-
-
-def test_a_program_that_dies_by_an_exception_still_drains():
-    program = (
-        f"{PRELUDE}\nScoringEngine(metrics=[Quick()], emitters=[Printing()]).submit(record())\nraise LookupError\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
-
-    assert done.stdout.splitlines()[0] == "emitted q quick"
-    assert done.stderr.strip().endswith("LookupError")

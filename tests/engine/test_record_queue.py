@@ -51,22 +51,11 @@ def test_the_worker_is_woken_once_until_it_has_found_the_queue_empty(records: Re
     assert calls == ["wake", "wake"]
 
 
-def test_somebody_who_waits_calls_a_worker_that_has_died(records: RecordQueue, calls: list[str]):
+def test_somebody_who_waits_calls_a_worker_that_could_not_be_started(records: RecordQueue, calls: list[str]):
     records.submit(an_item())
     records.worker_sleeps = True
     records.wait_until_out(Deadline(0))
 
-    assert calls == ["wake", "wake"]
-
-
-def test_a_worker_that_leaves_loses_what_it_had_in_work_and_nothing_else(records: RecordQueue, calls: list[str]):
-    records.submit(an_item())
-    records.submit(an_item())
-    records.take()
-    records.worker_left()
-
-    assert records.stats.dropped == {"worker_error": 1}
-    assert records.stats.queued == 1
     assert calls == ["wake", "wake"]
 
 
@@ -133,7 +122,7 @@ def test_records_may_end_in_any_order(records: RecordQueue):
         lambda records, item: records.end(item),
         lambda records, item: records.end(item, Dropped(reason="nothing_to_score")),
         lambda records, item: records.end(item, Dropped(reason="capture_error")),
-        lambda records, item: records.worker_left(),
+        lambda records, item: records.drop_in_work(),
         lambda records, item: records.abandon(),
     ],
 )

@@ -138,18 +138,20 @@ def test_failures_quote_no_secret_either(fakes, make_engine):
 
 
 @pytest.mark.parametrize(
-    ("redact", "why"),
+    ("redact", "timeout", "why"),
     [
-        (fail, "ValueError"),
-        (lambda _: None, "it returned a NoneType, not a str"),
-        (exit, "SystemExit"),
-        (lambda _: threading.Event().wait(2), "it took longer than 0.2 s"),
+        (fail, 20.0, "ValueError"),
+        (lambda _: None, 20.0, "it returned a NoneType, not a str"),
+        (exit, 20.0, "SystemExit"),
+        (lambda _: threading.Event().wait(2), 0.2, "it took longer than 0.2 s"),
     ],
     ids=["raises", "returns no text", "ends the thread", "hangs"],
 )
-def test_a_record_for_which_it_fails_is_dropped_counted_and_never_sent(fakes, make_engine, caplog, redact, why):
+def test_a_record_for_which_it_fails_is_dropped_counted_and_never_sent(
+    fakes, make_engine, caplog, redact, timeout, why
+):
     emitter = fakes.ListEmitter()
-    engine = make_engine(fakes.ConstantMetric(), emitters=[emitter], redact=redact, metric_timeout=0.2)
+    engine = make_engine(fakes.ConstantMetric(), emitters=[emitter], redact=redact, metric_timeout=timeout)
     caplog.set_level(logging.WARNING, logger="ragspan")
 
     for _ in range(3):

@@ -138,5 +138,5 @@ def test_the_end_waits_for_a_dead_judge_no_longer_than_it_may(start, judge, scor
     )
 
     assert program.wait() == 0
-    assert 0.8 < float(program.output[-1]) < 1.3
+    assert 0.8 < float(program.output[-1]) < 20.0  # by default it would wait for 30 seconds, and the judge for ever
     assert scores() == {"answer": None}

@@ -207,16 +207,13 @@ class RecordQueue(ReentrantCriticalSection):
 
     @step
     def see_to_worker(self) -> None:
-        """Wake a worker if something waits and there is none: it may have died since the last submit."""
+        """Start a worker if something waits and there is none: perhaps no thread could be started before."""
         self._see_to_worker()
 
     @step
-    def worker_left(self) -> Sequence[Item]:
-        """There is no worker any more: drop what it had in work, and wake one for what waits or comes."""
-        lost = self._drop_in_work("worker_error")
-        self.worker_sleeps = True
-        self._see_to_worker()
-        return lost
+    def drop_in_work(self) -> Sequence[Item]:
+        """Drop what the worker had in work when its event loop broke."""
+        return self._drop_in_work("worker_error")
 
     @step
     def abandon(self) -> Sequence[Item]:
@@ -231,7 +228,7 @@ class RecordQueue(ReentrantCriticalSection):
     @step
     def _enlist(self, is_out: queue.SimpleQueue[None]) -> None:
         self._waiters[is_out] = self.stats.submitted
-        self._see_to_worker()  # it may have died since the last submit
+        self._see_to_worker()  # perhaps no thread could be started before
         self._tell_waiters()
 
     # What follows runs inside a step.

@@ -1,8 +1,8 @@
 """The thread that scores: one daemon thread with one event loop, started by the first submit.
 
 Guarantees:
-- Nothing that a capture, a metric or an emitter raises ends the thread. If it dies nevertheless, the records that it had in
-  work are dropped and counted, and another thread takes its place.
+- Nothing that a capture, a metric or an emitter raises ends the thread. If its event loop breaks nevertheless, the records that
+  it had in work are dropped and counted, and the thread goes on with another loop.
 - At most `concurrency` records are in work. The queue is read when one of them ends, and when `wake` is called.
 - Everything runs in a context of the worker's own: no span and no variable of a request reaches a metric.
 """
@@ -22,8 +22,7 @@ from ragspan.engine.stats import Dropped
 from ragspan.throttled_log import ThrottledLog
 
 _IO_THREADS = 32
-_RESTART_PATIENCE = 5.0  # seconds for a worker that died to clean up
-_RESTART_PAUSE = 1.0  # seconds from one start to the next, where workers die or cannot be started
+_RESTART_PAUSE = 1.0  # seconds from one start to the next, of loops that break and of threads that cannot be started
 
 
 class Work(Protocol):
@@ -44,7 +43,7 @@ class Work(Protocol):
     def worker_ended(self) -> None:
         """The event loop has stopped and will be closed. Its tasks are cancelled next, and their items counted.
 
-        A worker that died has a successor, with an event loop of its own.
+        A loop that broke has a successor.
         """
         ...
 
@@ -77,7 +76,7 @@ class Worker:
         self._loop: WorkerLoop | None = None
         self._tasks: dict[asyncio.Task[None], Item] = {}
         self._pause: Deadline | None = None
-        self._stopping = False
+        self._stopping = threading.Event()
         self._told_drops = queue.stats.dropped
 
     @property
@@ -85,18 +84,20 @@ class Worker:
         return threading.current_thread() is self._thread
 
     def wake(self) -> None:
-        """Let it read the queue; start it if there is none."""
-        loop = self._loop
-        if loop is not None:
-            with contextlib.suppress(RuntimeError):  # closed in the meantime
-                loop.call_soon_threadsafe(self._read_queue, context=self._context)
-                return
+        """Let it read the queue; start it if there is no thread."""
+        if self._thread is not None:
+            loop = self._loop
+            if loop is not None:  # else it reads the queue when its next loop begins
+                with contextlib.suppress(RuntimeError):  # closed in the meantime
+                    loop.call_soon_threadsafe(self._read_queue, context=self._context)
+            return
         is_started = False
         try:
             with contextlib.suppress(Exception):  # there is no thread, no memory, or the interpreter is at its end
                 is_started = self._start()
         finally:
             if not is_started:
+                self._thread = None
                 self._queue.worker_sleeps = True
 
     def cancel(self, item: Item) -> None:
@@ -112,7 +113,7 @@ class Worker:
 
     def stop(self, deadline: Deadline) -> None:
         """End the thread and cancel what it has in work; wait for that until the deadline."""
-        self._stopping = True
+        self._stopping.set()
         loop, thread = self._loop, self._thread
         if loop is not None:
             with contextlib.suppress(RuntimeError):
@@ -121,37 +122,37 @@ class Worker:
             thread.join(deadline.remaining)
 
     def _start(self) -> bool:
-        if self._stopping or (self._pause is not None and self._pause.remaining):
+        if self._stopping.is_set() or (self._pause is not None and self._pause.remaining):
             return False
         self._pause = Deadline(_RESTART_PAUSE)
         self._on_start()
         io_threads = DaemonThreads(_IO_THREADS, name="ragspan-io")
-        thread = threading.Thread(
+        self._thread = threading.Thread(
             target=contextvars.Context().run, args=(self._main, io_threads), name=self._name, daemon=True
         )
-        thread.start()
+        self._thread.start()
         return True
 
     def _main(self, io_threads: DaemonThreads) -> None:
-        predecessor, self._thread = self._thread, threading.current_thread()
-        if predecessor is not None:  # at its end it must not let go of what is started here
-            predecessor.join(_RESTART_PATIENCE)
-        loop, error = call_guarded(lambda: WorkerLoop(threads=io_threads, on_error=self._record_error))
-        if loop is not None:
-            self._loop = loop
-            loop.call_soon(self._read_queue, context=self._context)
-            _, error = call_guarded(self._run, loop)
-        self._loop = None
-        self._tasks.clear()
-        call_guarded(self._work.worker_ended)
-        self._queue.worker_left()
-        if error is not None:
-            self._record_error(error)
-        if loop is not None:
-            loop.wind_down()
+        while not self._stopping.is_set():
+            loop, error = call_guarded(lambda: WorkerLoop(threads=io_threads, on_error=self._record_error))
+            if loop is not None:
+                self._loop = loop
+                loop.call_soon(self._read_queue, context=self._context)
+                _, error = call_guarded(self._run, loop)
+            self._loop = None
+            self._tasks.clear()
+            call_guarded(self._work.worker_ended)
+            self._queue.drop_in_work()
+            if error is not None:
+                self._record_error(error)
+            if loop is not None:
+                loop.wind_down()
+            if error is not None:
+                self._stopping.wait(_RESTART_PAUSE)
 
     def _run(self, loop: WorkerLoop) -> None:
-        while not self._stopping:  # a metric can stop the loop, too
+        while not self._stopping.is_set():  # a metric can stop the loop, too
             _, error = call_guarded(loop.run_forever)
             if isinstance(error, (SystemExit, KeyboardInterrupt)):  # asyncio lets these two out of any task
                 self._record_error(error)

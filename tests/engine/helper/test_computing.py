@@ -60,13 +60,6 @@ async def test_scores_are_the_same_wherever_they_are_computed(fakes, make_engine
     assert emitter.scored[0].outcomes == {metric.name: await metric.score(record) for metric in all_metrics()}
 
 
-def test_a_judge_computes_in_another_process(engine_of, explanations, helper_of):
-    engine, emitter = engine_of()
-
-    assert explanations(engine, emitter, "tell_process") == {"tell_process": str(helper_of(engine))}
-    assert helper_of(engine) != os.getpid()
-
-
 def test_a_judge_computes_in_a_thread_of_this_process_if_asked_to(engine_of, explanations):
     engine, emitter = engine_of(judging="thread")
 
@@ -256,7 +249,8 @@ def test_after_too_many_deaths_a_thread_takes_over_for_a_while(
 
 
 def test_a_helper_that_is_stopped_costs_no_score(engine_of, explanations, helper_of, stopped, monkeypatch, caplog):
-    monkeypatch.setattr(connection, "_TICK", 0.1)
+    monkeypatch.setattr(connection, "_TICK", 0.2)
+    monkeypatch.setattr(connection, "_MAX_START", 10_000)  # the new one may start slowly
     engine, emitter = engine_of()
     explanations(engine, emitter, "tell_process 0")
     hung = helper_of(engine)
@@ -299,9 +293,11 @@ def test_a_judge_in_the_helper_stops_when_nobody_waits_for_it_any_more(engine_of
         emitter.scored.clear()  # the helper is being started
 
     explained = explanations(engine, emitter, *(f"wait_for_ever {number}" for number in range(3)))
-    explained |= explanations(engine, emitter, "count_waiting 1")
+    assert [*explained.values()] == ["0", "timeout", "timeout", "timeout"]
+    while (waiting := explanations(engine, emitter, "count_waiting 1")["count_waiting 1"]) == "timeout":
+        emitter.scored.clear()  # the machine is busy
 
-    assert [*explained.values()] == ["0", "timeout", "timeout", "timeout", "0"]
+    assert waiting == "0"
 
 
 def test_a_worker_that_dies_has_a_successor_with_a_helper(fakes, make_engine, obedient, helper_of, monkeypatch):

@@ -109,30 +109,6 @@ def test_the_spans_are_those_of_the_application(fakes, exporting, obedient, otlp
     assert resource_there["deployment.environment.name"] == "test"
 
 
-def test_what_runs_in_a_trace_that_is_not_sampled_is_neither_judged_nor_sent(
-    fakes, exporting, obedient, otlp_listener, blockade
-):
-    engine = exporting(obedient.Obeying())
-    unsampled = SpanAnchor(trace_id=0xA1, span_id=0xB2, trace_flags=0)
-    engine.submit(fakes.a_record(question=blockade.question, parent=unsampled))
-
-    assert engine.flush(fakes.PATIENCE)
-    assert engine.stats().scored == 1
-    assert otlp_listener.spans == []
-
-
-def test_scores_that_come_late_have_spans_of_their_own(fakes, exporting, obedient, otlp_listener, blockade, tmp_path):
-    engine = exporting(obedient.Gated(str(tmp_path)), emitters=[OTelEmitter(score_wait=0.0)])
-    engine.submit(fakes.a_record(parent=PARENT))
-    blockade.wait_until_started()
-    blockade.let_go()
-    assert engine.flush(fakes.PATIENCE)
-
-    late = span_named(otlp_listener, "evaluation gated")
-    assert late.parent_id == span_named(otlp_listener, "invoke_workflow answer").span_id
-    assert late.attributes["gen_ai.evaluation.score.value"] == 0.5
-
-
 def test_exporters_and_batches_are_those_of_the_environment(fakes, exporting, obedient, otlp_listener, monkeypatch):
     for name, value in {"METRICS_EXPORTER": "otlp", "LOGS_EXPORTER": "otlp", "BSP_MAX_EXPORT_BATCH_SIZE": "1"}.items():
         monkeypatch.setenv(f"OTEL_{name}", value)
@@ -161,17 +137,6 @@ def test_a_flush_says_the_truth_in_time_whatever_the_endpoint_does(
     assert not engine.flush(0.5)
     assert time.monotonic() - began < 0.5 + fakes.GRACE
     engine.shutdown(0.0)
-
-
-def test_a_flush_is_true_for_all_who_ask_at_the_same_time(fakes, exporting, obedient, otlp_listener):
-    engine = exporting(obedient.AtOnce())
-    for _ in range(20):
-        engine.submit(fakes.a_record())
-    with ThreadPoolExecutor(5) as threads:
-        answers = [*threads.map(engine.flush, [fakes.PATIENCE] * 5)]
-
-    assert answers == [True] * 5
-    assert len(otlp_listener.spans) == 20
 
 
 def test_what_the_helper_logs_is_in_the_log_of_the_application(fakes, exporting, obedient, otlp_listener, caplog):

@@ -64,10 +64,6 @@ def test_signals_that_are_meant_for_the_application_do_not_end_it(start, number)
     assert process.end(20) == 0
 
 
-def test_it_is_in_no_group_of_the_terminals(start):
-    assert os.getpgid(start().pid) != os.getpgid(0)
-
-
 def test_it_is_killed_when_it_does_not_end_in_time(start, stopped):
     process = start()
     stopped(process.pid)

@@ -8,9 +8,9 @@ Guarantees:
 - A helper that dies is replaced when the next one is needed. After a failed start, and while helpers keep dying, there is
   a pause before the next start: it doubles each time, up to a minute. The reason is logged. The application does the work
   meanwhile, unless a question has killed helpers: it might kill the application. Then questions wait for the next helper.
-- When an application forks and does not use its helper any more, like the master process of a server, the helper ends.
+- A helper that gets no question for ten to twenty minutes ends, unless it keeps what the next questions need.
 
-All of it runs in the worker's thread, except `ask_from_outside`, `after_fork_in_child` and `rest_if_idle`.
+All of it runs in the worker's thread, except `ask_from_outside` and `after_fork_in_child`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ _MAX_DEATHS = 5  # in a row, of helpers that lived shorter than
 _LONG_LIFE = 60.0  # seconds
 _FIRST_PAUSE = 1.0  # seconds
 _LONGEST_PAUSE = 60.0  # seconds
-_IDLE_AFTER_FORK = 10.0  # seconds
-_FAREWELL = 6.0  # seconds for an idle helper to send what it holds, and to end
+_LOOK_FOR_QUESTIONS = 600.0  # seconds
 
 
 class HelperUnavailable(Exception):  # noqa: N818 - a fact for the caller, not a mistake
@@ -51,6 +50,7 @@ class HelperClient:
         max_questions: open at the same time, at least 2.
         on_error: called with a name for each error in a helper, and with `helper` for each helper that died.
         can_do_without: whether the application can do the work itself; else questions wait for the next helper.
+        keeps_idle: whether the helper goes on without questions, because it keeps what they need, such as a budget.
     """
 
     def __init__(
@@ -61,11 +61,13 @@ class HelperClient:
         log: ThrottledLog,
         on_error: Callable[[str], None] = lambda _: None,
         can_do_without: Callable[[], bool] = lambda: True,
+        keeps_idle: bool = False,
     ) -> None:
         self._service = service
         self._max_questions = max_questions
         self._on_error = on_error
         self._can_do_without = can_do_without
+        self._keeps_idle = keeps_idle
         self._log = log
         self._loop: asyncio.AbstractEventLoop | None = None
         self._door = asyncio.Lock()
@@ -81,7 +83,7 @@ class HelperClient:
         self._is_closed = False
         self.deaths = 0
         """Of helpers that were ready."""
-        watch_forks(self, HelperClient.after_fork_in_child, after_in_parent=HelperClient.rest_if_idle)
+        watch_forks(self, HelperClient.after_fork_in_child)
 
     @property
     def pid(self) -> int | None:
@@ -145,13 +147,6 @@ class HelperClient:
         if self._current is not None:
             self._current.process.after_fork_in_child()
 
-    def rest_if_idle(self) -> None:
-        """End the helper if it gets no question in the next seconds. The next question starts another one."""
-        loop, helper = self._loop, self._current
-        if loop is not None and helper is not None:
-            with contextlib.suppress(RuntimeError):  # closed in the meantime
-                loop.call_soon_threadsafe(loop.call_later, _IDLE_AFTER_FORK, self._rest, helper, helper.asked)
-
     async def _ask_alone(self, kind: str, *payload: Any) -> Any:
         helper = await self._helper_with_less_than(1)
         self._is_one_alone = True
@@ -196,6 +191,8 @@ class HelperClient:
             self._begin_pause(f"it cannot be started: {_reason(error, helper, status)}")
             raise HelperUnavailable from None
         self._ready_at = time.monotonic()
+        if not self._keeps_idle:
+            self._end_if_idle(helper, asked=0)
         return helper
 
     def _lost(self, helper: Helper) -> None:
@@ -236,11 +233,17 @@ class HelperClient:
         message = "there is no helper process, %s: %s; the next start is in %.0f s"
         self._log.trouble("no helper", message, consequence, reason, self._pause.remaining)
 
-    def _rest(self, helper: Helper, asked: int) -> None:
-        if helper is self._current and helper.asked == asked and not helper.open_questions:
-            self._current = self._ready = None
-            helper.close()
-            asyncio.get_running_loop().run_in_executor(None, helper.end, _FAREWELL)
+    def _end_if_idle(self, helper: Helper, asked: int) -> None:
+        """End the helper if it got no question since the last look. The next question starts another one."""
+        loop = asyncio.get_running_loop()
+        if helper is not self._current:
+            return
+        if helper.asked != asked or helper.open_questions:
+            loop.call_later(_LOOK_FOR_QUESTIONS, self._end_if_idle, helper, helper.asked)
+            return
+        self._current = self._ready = None
+        helper.close()
+        loop.run_in_executor(None, helper.end)
 
 
 def _reason(error: Exception, helper: Helper | None, status: int | None) -> str:

@@ -56,6 +56,7 @@ class Forwarding:
             log=log,
             on_error=account.record_error,
             can_do_without=functools.partial(_can_export, options.emitters),
+            keeps_idle=True,
         )
         self._told_deaths = 0
 
