@@ -31,7 +31,7 @@ def answered_questions() -> Iterator[RagRecord]:
         yield RagRecord(
             question=f"What is there to know about {title[:1].lower()}{title[1:]}?",
             contexts=[
-                RetrievedContext(text=f"{title}: {text}", id=f"{source}-{title}", source=source, rank=rank)
+                RetrievedContext(text=f"{title}: {text}", id=f"passage-{number + rank + 1}", source=source, rank=rank)
                 for rank, (source, title, text) in enumerate(found)
             ],
             response=_response(text, _KINDS[number % len(_KINDS)]),

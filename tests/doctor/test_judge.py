@@ -70,13 +70,13 @@ def test_a_missing_key_is_a_misuse(examined):
 @pytest.mark.parametrize(
     ("reply", "error_type", "found", "advice"),
     [
-        (401, "AuthenticationError", "HTTP 401", "the key is refused"),
-        (403, "PermissionDeniedError", "HTTP 403", "may not use this model"),
-        (404, "NotFoundError", "HTTP 404", "knows no such model"),
+        (401, "AuthenticationError", "check the key", "the message says what to do"),
+        (403, "PermissionDeniedError", "may not use this model", "the message says what to do"),
+        (404, "NotFoundError", "check the model's name", "the message says what to do"),
         (400, "BadRequestError", "HTTP 400", "speak OpenAI's chat protocol"),
-        (429, "RateLimitError", "HTTP 429", "rate limit or its credit"),
+        (429, "RateLimitError", "its rate limit or its credit", "the message says what to do"),
         (500, "InternalServerError", "HTTP 500", "the endpoint itself has failed"),
-        ("Certainly!", "InvalidVerdict", "", "more capable"),
+        ("Certainly!", "InvalidVerdict", "take a larger model", "the message says what to do"),
         ("hangs", "timeout", "no outcome within 0.8", "larger --timeout"),
     ],
 )

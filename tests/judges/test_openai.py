@@ -250,7 +250,12 @@ async def test_requests_side_by_side_learn_together_what_an_endpoint_lacks(fake_
         (404, error('model "m" not found, try pulling it'), "NotFoundError", r"pulling it \(check the model's name"),
         (404, b"404 page not found", "NotFoundError", r"HTTP 404: 404 page not found \(.*base_url.* ends in /v1"),
         (404, {"detail": "Not Found"}, "NotFoundError", r'\{"detail": "Not Found"\}'),
-        (429, error("Please try again in 20s."), "RateLimitError", r"again in 20s. \(Budget\(requests_per_minute=\)"),
+        (
+            429,
+            error("Please try again in 20s."),
+            "RateLimitError",
+            r"again in 20s. \(the account .* Budget\(requests_per_minute=\)",
+        ),
         (400, error("The maximum context length is 8192"), "BadRequestError", "lower max_context_chars"),
         (
             502,

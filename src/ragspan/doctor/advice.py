@@ -48,22 +48,10 @@ the sampler keeps
     this judge compares words; for a language model set RAGSPAN_JUDGE=openai:<model> and OPENAI_API_KEY
 ^judge warning: .* found an answer ungrounded
     its scores will mislead: take a more capable model
-^judge failed: .*AuthenticationError
-    the key is refused: check RAGSPAN_JUDGE_API_KEY, or else OPENAI_API_KEY
-^judge failed: .*PermissionDeniedError
-    the key may not use this model, or not from here: ask who issued it
-^judge failed: .*NotFoundError
-    the endpoint knows no such model, or the path of RAGSPAN_JUDGE_BASE_URL is wrong: it mostly ends in /v1
-^judge failed: .*RateLimitError
-    the account has reached its rate limit or its credit: see the provider's usage page
 ^judge failed: .*InternalServerError
     the endpoint itself has failed: see its log or status page
 ^judge failed: .*BadRequestError
     the endpoint does not understand the request: does it speak OpenAI's chat protocol?
-^judge failed: .*InvalidVerdict
-    the model does not answer in the form that it is asked for: take a more capable one
-^judge failed: .*InvalidResponse
-    what answers is no chat endpoint: does the address in RAGSPAN_JUDGE_BASE_URL end in /v1?
 ^judge failed: .*certificate is not trusted
     name the file of your certificate authority in SSL_CERT_FILE
 ^judge failed: .*no TLS connection
@@ -73,7 +61,7 @@ the sampler keeps
 ^judge failed: .*(timeout|APITimeoutError)
     the endpoint is slow or hangs: try a larger --timeout; RAGSPAN_METRIC_TIMEOUT is the application's limit
 ^judge failed: .* gave no answer
-    see what the provider's documentation says about this error
+    the message says what to do, or else the provider's documentation of this error
 
 # The endpoint's reply
 HTTP 3\d\d, a redirect

@@ -148,13 +148,12 @@ def _advice(error: Exception, message: str) -> str:
     return f" ({advice})" if advice else ""
 
 
-_KEY = "check the key: api_key=, RAGSPAN_JUDGE_API_KEY or OPENAI_API_KEY"
 _ADVICE: Mapping[object, str] = {
-    401: _KEY,
-    403: _KEY,
+    401: "check the key: api_key=, RAGSPAN_JUDGE_API_KEY or OPENAI_API_KEY",
+    403: "the key may not use this model, or not from here",
     404: "check the model's name, and base_url, which usually ends in /v1",
-    429: "Budget(requests_per_minute=) keeps below a rate limit",
-    "APIConnectionError": "check base_url, and that the server runs",
+    429: "the account has reached its rate limit or its credit; Budget(requests_per_minute=) keeps below a limit",
+    "APIConnectionError": "check base_url, the network, and that the server runs",
     "APITimeoutError": "raise timeout=, or take a faster model",
 }
 _ABOUT_LENGTH = re.compile(r"context (?:length|window|size)|too long|too many tokens", re.IGNORECASE)
