@@ -20,31 +20,29 @@ def no_endpoint_in_the_environment(monkeypatch):
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
 
 
-def test_input_cached_input_and_output_have_prices_of_their_own():
-    usage = Usage(requests=1, input_tokens=3_000_000, cached_tokens=1_000_000, output_tokens=2_000_000)
-
-    assert Price(2.0, 8.0, cached_input=0.5).of(usage) == 2 * 2.0 + 1 * 0.5 + 2 * 8.0
-
-
-def test_without_a_price_of_its_own_cached_input_costs_what_other_input_does():
-    assert Price(2.0, 8.0).of(Usage(input_tokens=1_000_000, cached_tokens=1_000_000)) == 2.0
-
-
-def test_more_cached_tokens_than_input_cost_no_less_than_nothing():
-    assert Price(2.0, 8.0, cached_input=0.5).of(Usage(cached_tokens=1_000_000)) == 0.0
+@pytest.mark.parametrize(
+    ("cached_input", "usage", "usd"),
+    [
+        (0.5, {"input_tokens": 3_000_000, "cached_tokens": 1_000_000, "output_tokens": 2_000_000}, 2 * 2 + 0.5 + 2 * 8),
+        (None, {"input_tokens": 1_000_000, "cached_tokens": 1_000_000}, 2.0),  # as other input
+        (0.5, {"cached_tokens": 1_000_000}, 0.0),  # more than all input
+    ],
+)
+def test_input_cached_input_and_output_have_prices_of_their_own(cached_input, usage, usd):
+    assert Price(2.0, 8.0, cached_input=cached_input).of(Usage(**usage)) == usd
 
 
-def test_a_dated_name_has_the_price_of_its_model():
-    assert price_of("gpt-4o-mini-2024-07-18") == price_of("gpt-4o-mini") == MINI
-
-
-def test_a_date_with_a_price_of_its_own_has_that():
-    assert price_of("gpt-4o-2024-05-13") == Price(5.0, 15.0)
-
-
-@pytest.mark.parametrize("model", ["", "llama-3.1-8b", "gpt-4o-mini-audio", "ft:gpt-4o-mini:team", "my-gpt-4o"])
-def test_a_model_that_is_not_in_the_table_has_no_price(model):
-    assert price_of(model) is None
+@pytest.mark.parametrize(
+    ("model", "price"),
+    [
+        ("gpt-4o-mini", MINI),
+        ("gpt-4o-mini-2024-07-18", MINI),
+        ("gpt-4o-2024-05-13", Price(5.0, 15.0)),  # this date has a price of its own
+        *((model, None) for model in ("", "llama-3.1-8b", "gpt-4o-mini-audio", "ft:gpt-4o-mini:team", "my-gpt-4o")),
+    ],
+)
+def test_a_model_has_the_price_of_the_table_whatever_its_date(model, price):
+    assert price_of(model) == price
 
 
 @pytest.mark.parametrize("model", PRICES)
@@ -67,17 +65,22 @@ def test_a_wrong_price_is_refused_by_name(arguments, named):
 # The price of a judge
 
 
-@pytest.mark.parametrize("endpoint", [{}, {"base_url": OPENAI}])
-def test_openais_own_models_have_a_price(endpoint):
-    assert OpenAIJudge("gpt-4o-mini-2024-07-18", api_key="sk-key", **endpoint).price == MINI
+@pytest.mark.parametrize(
+    ("options", "price"),
+    [
+        ({}, MINI),
+        ({"base_url": OPENAI}, MINI),
+        ({"base_url": "http://localhost:8000/v1"}, None),
+        ({"price": Price(0.1, 0.2)}, Price(0.1, 0.2)),
+        ({"price": Price(0, 0)}, Price(0, 0)),
+    ],
+)
+def test_only_openais_own_models_have_a_price_unless_one_is_given(options, price):
+    assert OpenAIJudge("gpt-4o-mini-2024-07-18", api_key="sk-key", **options).price == price
 
 
-def test_the_model_of_another_server_has_none(fake_openai):
-    assert OpenAIJudge("gpt-4o-mini", api_key="sk-key", base_url=fake_openai.base_url).price is None
-
-
-def test_nor_has_that_of_a_server_in_the_environment(monkeypatch, fake_openai):
-    monkeypatch.setenv("OPENAI_BASE_URL", fake_openai.base_url)
+def test_the_model_of_a_server_in_the_environment_has_none(monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:8000/v1")
 
     assert OpenAIJudge("gpt-4o-mini", api_key="sk-key").price is None
 
@@ -86,16 +89,6 @@ async def test_a_given_client_says_who_is_asked(fake_openai):
     for base_url, price in ((OPENAI, MINI), (fake_openai.base_url, None)):
         async with openai.AsyncOpenAI(base_url=base_url, api_key="sk-key") as client:
             assert OpenAIJudge("gpt-4o-mini", client=client).price == price
-
-
-def test_a_price_that_is_given_goes_before_the_table():
-    price = Price(0.1, 0.2)
-
-    assert OpenAIJudge("gpt-4o-mini", api_key="sk-key", price=price).price is price
-
-
-def test_a_price_of_nothing_is_a_price():
-    assert OpenAIJudge("gpt-4o-mini", api_key="sk-key", price=Price(0, 0)).price == Price(0, 0)
 
 
 async def test_what_a_request_costs_is_on_its_usage(fake_openai, openai_judge, super_bowl):

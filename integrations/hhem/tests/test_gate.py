@@ -67,30 +67,6 @@ def test_one_thread_at_a_time_is_inside(gate):
     assert most == [1] * 800
 
 
-def test_nobody_takes_a_step_while_the_gate_is_closed():
-    gate, steps, is_over = Gate(PATIENCE), [0], threading.Event()
-
-    def work():
-        with gate:
-            while not is_over.is_set():
-                steps[0] += 1
-                gate.step()
-
-    worker = in_thread(work)
-    try:
-        for _ in range(30):
-            assert gate.close()
-            taken = steps[0]
-            sum(range(200_000))
-            assert steps[0] == taken
-            gate.open()
-    finally:
-        is_over.set()
-        worker.join(PATIENCE)
-
-    assert not worker.is_alive()
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # that of a process with threads is what is tested
 def test_a_fork_finds_nobody_in_the_middle_of_a_step_and_the_gate_open():
