@@ -20,7 +20,6 @@ from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from ragspan.addresses import basic_credentials, secrets_in_url
 from ragspan.exceptions import ConfigurationError, JudgeError
-from ragspan.judges.llm.chat_protocol import NO_API
 from ragspan.judges.llm.client_pool import ClientPool
 from ragspan.judges.llm.errors import is_outage, redacted_message
 
@@ -115,10 +114,12 @@ class Endpoint:
             message = redacted_message(error, sent, secrets=[getattr(client, "api_key", None), *self._secrets])
             # From None, because the cause may quote the prompt in a traceback.
             kind = "InvalidResponse" if isinstance(error, InvalidResponseError) else type(error).__name__
-            raise JudgeError(kind, message + _advice(error, message), outage=is_outage(error)) from None
+            raise JudgeError(kind, message + _advice(error, message, self._path), outage=is_outage(error)) from None
         except (ValueError, RecursionError) as error:  # a body that is not JSON, was cut, or nests too deep
             kind = type(error).__name__
-            message = f"the endpoint's answer cannot be read ({kind}), or is longer than {MAX_BODY:,} bytes: {NO_API}"
+            message = (
+                f"the endpoint's answer cannot be read ({kind}), or is longer than {MAX_BODY:,} bytes: check base_url"
+            )
             raise JudgeError("InvalidResponse", message, outage=True) from None
 
     def _a_client(self) -> AbstractAsyncContextManager[AsyncOpenAI]:
@@ -140,18 +141,21 @@ def _without_error(reply: object) -> object:
     return reply
 
 
-def _advice(error: Exception, message: str) -> str:
+def _advice(error: Exception, message: str, path: str) -> str:
     """What to do about an error, where the endpoint's words do not say it."""
     advice = _ADVICE.get(getattr(error, "status_code", None) or type(error).__name__)
+    if advice == _ADVICE[_NOT_FOUND]:
+        advice += ", which usually ends in /v1" if path == PATH else f", to which {path} is added"
     if advice is None and _ABOUT_LENGTH.search(message):
         advice = "lower max_context_chars, or give the server a larger context window"
     return f" ({advice})" if advice else ""
 
 
+_NOT_FOUND = 404
 _ADVICE: Mapping[object, str] = {
     401: "check the key: api_key=, RAGSPAN_JUDGE_API_KEY or OPENAI_API_KEY",
     403: "the key may not use this model, or not from here",
-    404: "check the model's name, and base_url, which usually ends in /v1",
+    _NOT_FOUND: "check the model's name, and base_url",
     429: "the account has reached its rate limit or its credit; Budget(requests_per_minute=) keeps below a limit",
     "APIConnectionError": "check base_url, the network, and that the server runs",
     "APITimeoutError": "raise timeout=, or take a faster model",

@@ -159,6 +159,14 @@ async def test_an_error_of_the_server_repeats_nothing_of_the_texts(fake_openai, 
     assert "Nile" not in str(failure.value)
 
 
+async def test_a_path_that_is_not_there_says_what_is_added_to_the_address(fake_openai, record):
+    fake_openai.answer = lambda _request: (404, {"detail": "Not Found"})
+    detector = SpanDetector(fake_openai.base_url, max_retries=0)
+
+    with pytest.raises(JudgeError, match="base_url, to which /v1/lettucedetect/spans is added"):
+        await detector.verify_claims(record, CLAIMS)
+
+
 async def test_a_copy_asks_the_same_server(server, record):
     copied = pickle.loads(pickle.dumps(server(Bread=0.7)))
 

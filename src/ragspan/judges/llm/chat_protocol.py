@@ -81,9 +81,6 @@ class _Choice(msgspec.Struct):
     finish_reason: str | None = None
 
 
-NO_API = "check base_url, which has to be that of an OpenAI-compatible API and usually ends in /v1"
-
-
 def read_completions(reply: object) -> list[Completion]:
     """The choices of a chat completion, each with its share of the usage.
 
@@ -92,7 +89,10 @@ def read_completions(reply: object) -> list[Completion]:
     """
     choices = _part(reply, "choices")
     if not isinstance(choices, list) or not choices:
-        message = f"the endpoint's answer is no chat completion, because it has no choices: {NO_API}"
+        message = (
+            "the endpoint's answer is no chat completion, because it has no choices: check base_url, which has to be that of "
+            "an OpenAI-compatible API and usually ends in /v1"
+        )
         raise JudgeError("InvalidResponse", message, outage=True)  # such as a proxy's page
     shares = split_usage(usage_of(facts_of([reply])), len(choices))
     return [_completion(choice, share) for choice, share in zip(choices, shares, strict=True)]
