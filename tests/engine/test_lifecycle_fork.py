@@ -145,47 +145,6 @@ def test_what_was_shut_down_stays_so_in_the_child(fakes, make_engine, in_child):
 
 
 @pytest.mark.slow
-def test_children_of_multiprocessing_finish_their_work(run_script):
-    """They end without `atexit`."""
-    done = run_script(
-        """
-        import multiprocessing, os, warnings
-        from ragspan.engine import ScoringEngine
-        from ragspan.outcomes import Score
-        from ragspan.records import RagRecord
-        from ragspan.telemetry.base import ScoreEmitter
-
-        warnings.simplefilter("ignore", DeprecationWarning)  # forking with threads is what is tested
-
-        class Metric:
-            name = "m"
-            async def score(self, record):
-                return Score(value=1.0)
-
-        class Printing(ScoreEmitter):
-            score_wait = 10.0
-            def emit(self, scored): os.write(1, f"emitted {scored.record.question}\\n".encode())
-
-        engine = ScoringEngine(metrics=[Metric()], emitters=[Printing()])
-
-        def submit(question):
-            for number in range(3):
-                engine.submit(RagRecord(question=f"{question} {number}", contexts=["c"], response="r"))
-
-        if __name__ == "__main__":
-            submit("parent")
-            child = multiprocessing.get_context("fork").Process(target=submit, args=["child"])
-            child.start()
-            child.join()
-        """
-    )
-
-    assert sorted(done.stdout.splitlines()) == sorted(
-        f"emitted {process} {number}" for process in ("parent", "child") for number in range(3)
-    )
-
-
-@pytest.mark.slow
 def test_a_child_that_exits_in_good_order_says_nothing_of_what_it_inherited(run_script):
     """Unfinished tasks and an open loop of the parent's are in its memory; the interpreter must not warn of them."""
     done = run_script(

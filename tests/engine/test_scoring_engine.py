@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import sys
 import threading
@@ -186,7 +187,8 @@ def test_an_engine_that_was_shut_down_can_be_collected(fakes):
     assert reference() is None
 
 
-def test_counts_are_conserved_under_many_threads(fakes, make_engine):
+@pytest.mark.parametrize("drop", ["oldest", "newest"])
+def test_counts_are_conserved_under_many_threads(fakes, make_engine, drop):
     """Sixteen threads, a queue that overflows, captures of every kind, and snapshots all the while."""
     each = 500
     kinds = [
@@ -196,7 +198,7 @@ def test_counts_are_conserved_under_many_threads(fakes, make_engine):
         fakes.FakeCapture(size=ValueError()),
         fakes.FakeCapture(size=10_000),
     ]
-    engine = make_engine(fakes.ConstantMetric(), emitters=[fakes.ListEmitter()], queue_size=50, queue_bytes=5_000)
+    engine = make_engine(fakes.ConstantMetric(), queue_size=50, queue_bytes=5_000, drop=drop)
     start, over = threading.Barrier(17), threading.Event()
     snapshots: list[EngineStats] = []
 
@@ -314,6 +316,22 @@ def test_a_submit_may_be_interrupted_by_another_at_each_of_its_lines(fakes, make
     assert submits > 40
     assert engine.stats().submitted == submits + submits - 1
     assert is_conserved(engine.stats())
+
+
+def test_a_shutdown_by_a_signal_at_any_line_of_a_submit_loses_nothing_in_silence(fakes, make_engine):
+    for line in range(1, 1000):
+        engine = make_engine(fakes.ConstantMetric())
+        is_interrupted = submit_interrupted_at(line, engine, fakes.a_record(), functools.partial(engine.shutdown, 0.02))
+        engine.submit(fakes.a_record())
+        engine.shutdown(fakes.PATIENCE)  # as the end of the process does
+
+        submitted, queued, in_flight, finished, dropped = counts(engine.stats())
+        assert (submitted, queued, in_flight) == (2, 0, 0)
+        assert finished + sum(dropped.values()) == 2
+        assert set(dropped) <= {"shutdown"}
+        if not is_interrupted:
+            break
+    assert line > 40
 
 
 def test_a_submit_at_the_end_of_the_stack_does_not_raise(fakes, busy_engine):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import pytest
 
 from ragspan.exceptions import ConfigurationError
@@ -62,9 +60,3 @@ def test_metrics_tell_a_bounded_number_of_values_apart_and_spans_all(telemetry, 
 def test_wrong_names_are_refused(names):
     with pytest.raises(ConfigurationError, match=r"dimensions is .*at most five names"):
         OTelEmitter(dimensions=names)
-
-
-def test_an_emitter_for_another_process_tells_the_same():
-    copied = pickle.loads(pickle.dumps(OTelEmitter(dimensions=NAMES)))
-
-    assert copied._options.dimensions.names == NAMES

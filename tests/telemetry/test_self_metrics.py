@@ -10,7 +10,7 @@ from opentelemetry import metrics
 from opentelemetry.sdk.metrics import MeterProvider
 
 from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score, Usage
-from ragspan.telemetry import SelfMetrics
+from ragspan.telemetry.self_metrics import SelfMetrics
 
 
 @dataclass
@@ -27,13 +27,10 @@ class Engine:
     def __init__(self, meter_provider=None, *, name, **counts):
         self.counts = Counts(**counts)
         self.metrics = SelfMetrics(meter_provider)
-        self.metrics.watch(self.stats, self.queue_bytes, name, max_records=100, max_bytes=5000)
+        self.metrics.watch(self.observe, name, max_records=100, max_bytes=5000)
 
-    def stats(self):
-        return self.counts
-
-    def queue_bytes(self):
-        return self.counts.queued * 1000
+    def observe(self):
+        return self.counts, self.counts.queued * 1000
 
 
 @pytest.fixture
@@ -165,11 +162,6 @@ class TestGlobalProvider:
         assert engines
 
 
-def test_only_bound_methods_can_be_watched(telemetry):
-    with pytest.raises(TypeError):
-        SelfMetrics(telemetry.meter_provider).watch(lambda: Counts(), lambda: 0, "ragspan", max_records=1, max_bytes=1)
-
-
 def test_the_time_of_judging_is_told_by_metric_and_judge(telemetry):
     SelfMetrics(telemetry.meter_provider).judged("faithfulness", "gpt", 1.5, None)
 
@@ -220,7 +212,7 @@ def test_what_is_done_with_a_record_has_the_name_that_its_sink_gives_it(telemetr
     counts = Engine(name=f"{name} elsewhere", scored=3)
 
     SelfMetrics(telemetry.meter_provider).watch(
-        counts.stats, counts.queue_bytes, name, max_records=1, max_bytes=1, finished_as="published"
+        counts.observe, name, max_records=1, max_bytes=1, finished_as="published"
     )
 
     assert telemetry.values("ragspan.records")[attributes(engine=name, result="published")] == 3

@@ -27,12 +27,9 @@ def test_well_formed_text_can_be_encoded_and_keeps_what_was_good(text):
         assert result == text
 
 
-def test_two_surrogates_that_make_a_character_become_that_character():
-    assert well_formed("\ud83d\ude00!") == "\U0001f600!"
-
-
-def test_a_lone_surrogate_is_replaced():
-    assert well_formed("a\ud800b") == "a\ufffdb"
+@pytest.mark.parametrize(("text", "formed"), [("\ud83d\ude00!", "\U0001f600!"), ("a\ud800b", "a\ufffdb")])
+def test_surrogates_become_the_character_that_they_make_or_are_replaced(text, formed):
+    assert well_formed(text) == formed
 
 
 @given(any_text, st.integers(min_value=1, max_value=50))

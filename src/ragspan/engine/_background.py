@@ -87,8 +87,7 @@ class BackgroundProcessor(ABC):
         watch_forks(self, BackgroundProcessor._start_afresh)
         if is_enabled:
             self._self_metrics.watch(
-                self._counts,
-                self._bytes_waiting,
+                self._observe,
                 options.name,
                 max_records=options.queue_size,
                 max_bytes=options.queue_bytes,
@@ -215,8 +214,5 @@ class BackgroundProcessor(ABC):
         finished = queue.stats.finished - finished_before
         return ShutdownReport(finished=finished, abandoned=abandoned, seconds=deadline.elapsed)
 
-    def _counts(self) -> EngineStats:
-        return self._queue.stats
-
-    def _bytes_waiting(self) -> int:
-        return self._queue.bytes
+    def _observe(self) -> tuple[EngineStats, int]:
+        return self._queue.stats, self._queue.bytes

@@ -166,7 +166,7 @@ class ScoringEngine(BackgroundProcessor):
 
     def stats(self) -> EngineStats:
         """Where every submitted capture is. Takes no lock."""
-        return self._counts()
+        return self._queue.stats
 
     def _make_work(self, queue: RecordQueue, log: ThrottledLog) -> Work:
         from ragspan.engine._scoring import RecordScorer

@@ -11,7 +11,8 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain, count
+from itertools import count
+from operator import methodcaller
 from typing import Protocol
 
 from opentelemetry import metrics
@@ -79,8 +80,7 @@ class SelfMetrics:
 
     def watch(
         self,
-        stats: Callable[[], EngineCounts],
-        queue_bytes: Callable[[], int],
+        observe: Callable[[], tuple[EngineCounts, int]],
         name: str,
         *,
         max_records: int,
@@ -90,19 +90,14 @@ class SelfMetrics:
         """Show an engine's counts for as long as the engine lives.
 
         Args:
-            stats: a bound method; its object is held weakly.
-            queue_bytes: a bound method, likewise; the bytes of text that wait.
+            observe: a bound method, whose object is held weakly; gives the counts, and the bytes of text that wait.
             name: the engine's, for the attribute `ragspan.engine`; a number is added if another engine has this name.
             max_records: the size of the queue.
             max_bytes: its size in bytes of text.
             finished_as: the attribute `ragspan.result` of the records that the engine counts as scored.
-
-        Raises:
-            TypeError: a function was given in place of a method.
         """
         engine = _Engine(
-            weakref.WeakMethod(stats, lambda _: _engines.pop(engine.name, None)),
-            weakref.WeakMethod(queue_bytes),
+            weakref.WeakMethod(observe, lambda _: _engines.pop(engine.name, None)),
             self._provider,
             max_records,
             max_bytes,
@@ -151,31 +146,31 @@ class SelfMetrics:
 
 @dataclass(eq=False, slots=True)
 class _Engine:
-    stats: weakref.WeakMethod[Callable[[], EngineCounts]]
-    queue_bytes: weakref.WeakMethod[Callable[[], int]]
+    observe: weakref.WeakMethod[Callable[[], tuple[EngineCounts, int]]]
     provider: Callable[[], MeterProvider | None]
     max_records: int
     max_bytes: int
     finished_as: str
     name: str = ""
 
-    def gauges(self) -> Mapping[str, int]:
-        """By metric; empty for an engine that was just collected."""
-        stats, queue_bytes = self.stats(), self.queue_bytes()
-        if stats is None or queue_bytes is None:
-            return {}
-        return {
-            semconv.METRIC_QUEUE_SIZE: stats().queued,
-            semconv.METRIC_QUEUE_BYTES: queue_bytes(),
+    def gauge(self, metric: str) -> Iterator[Observation]:
+        observe = self.observe()
+        if observe is None:  # it was just collected
+            return
+        counts, queue_bytes = observe()
+        values = {
+            semconv.METRIC_QUEUE_SIZE: counts.queued,
+            semconv.METRIC_QUEUE_BYTES: queue_bytes,
             semconv.METRIC_QUEUE_CAPACITY: self.max_records,
             semconv.METRIC_QUEUE_CAPACITY_BYTES: self.max_bytes,
         }
+        yield Observation(values[metric], {semconv.ENGINE: self.name})
 
     def records(self) -> Iterator[Observation]:
-        stats = self.stats()
-        if stats is None:
+        observe = self.observe()
+        if observe is None:
             return
-        counts, engine = stats(), {semconv.ENGINE: self.name}
+        (counts, _), engine = observe(), {semconv.ENGINE: self.name}
         finished = {self.finished_as: counts.scored, semconv.RESULT_NOTHING_TO_SCORE: counts.nothing_to_score}
         for result, number in finished.items():
             yield Observation(number, engine | {semconv.RESULT: result})
@@ -199,22 +194,21 @@ def _observe(meter: Meter, provider: Callable[[], MeterProvider | None]) -> None
     All of them, because a provider calls only the callbacks with which an instrument was first created.
     """
 
-    def engines() -> list[_Engine]:
-        own = provider()
-        return [engine for engine in list(_engines.values()) if own is not None and engine.provider() is own]
+    def of_all(read: Callable[[_Engine], Iterable[Observation]]) -> Callable[[CallbackOptions], Iterable[Observation]]:
+        def observe(_: CallbackOptions) -> Iterator[Observation]:
+            own = provider()
+            for engine in list(_engines.values()):
+                if own is not None and engine.provider() is own:
+                    yield from read(engine)
 
-    def gauge(metric: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
-        return lambda _: [
-            Observation(gauges[metric], {semconv.ENGINE: engine.name})
-            for engine in engines()
-            if (gauges := engine.gauges())
-        ]
+        return observe
 
     for name, unit, description in _GAUGES:
-        meter.create_observable_up_down_counter(name, [gauge(name)], unit=unit, description=description)
+        read = of_all(methodcaller("gauge", name))
+        meter.create_observable_up_down_counter(name, [read], unit=unit, description=description)
     meter.create_observable_counter(
         semconv.METRIC_RECORDS,
-        [lambda _: chain.from_iterable(engine.records() for engine in engines())],
+        [of_all(_Engine.records)],
         unit="{record}",
         description="Records that are done with: scored, without anything to score, or dropped.",
     )

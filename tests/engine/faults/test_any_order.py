@@ -4,8 +4,8 @@ Where each fault is tested, here unless another place is named:
 
 - The judge: `test_judge.py`; what its client makes of an endpoint's answers: `tests/judges/test_openai.py`.
 - The exporter: `test_exporter.py`; a provider that hangs or raises by itself: `tests/telemetry/test_flushing.py`.
-- A full queue, by count and by bytes, oldest and newest: `tests/engine/test_scoring_engine.py`; bursts from many threads,
-  records of 10 MB, and memory while nothing is scored: `test_load.py`.
+- A full queue, by count and by bytes, oldest and newest, and bursts from many threads: `tests/engine/test_scoring_engine.py`; records
+  of 10 MB, and memory while nothing is scored: `test_load.py`.
 - A fork: `tests/engine/test_lifecycle_fork.py`; with a judge, an exporter or multiprocessing in mid-work:
   `tests/environments/test_forks.py`; under gunicorn: `tests/environments/test_servers.py`.
 - The end of the process: `tests/engine/test_lifecycle_exit.py`, which also makes the engine before and after the

@@ -165,7 +165,7 @@ class NatsSink(BackgroundProcessor):
 
     def stats(self) -> SinkStats:
         """Where everything is that was submitted. Takes no lock."""
-        counts = self._counts()
+        counts = self._queue.stats
         return SinkStats(
             submitted=counts.submitted,
             queued=counts.queued,
