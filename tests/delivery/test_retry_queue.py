@@ -201,12 +201,12 @@ def test_a_later_item_of_a_key_replaces_the_one_that_waits(make_queue, clock, le
     first = queue.put([letter("first", key="span")])
     look(queue, clock, SpanNotFound())
     second = queue.put([letter("second", key="span"), letter("other")])
-    assert [state(entries) for entries in (first, second)] == ["waiting", "waiting"]
+    assert [state(entries) for entries in (first, second)] == ["lost", "waiting"]
 
     assert run(queue, clock, refuse_nothing) == [(0, ["second", "other"])]
     assert queue.stats().dropped == {"replaced": 1}
     assert queue.lost() == 0
-    assert [state(entries) for entries in (first, second)] == ["settled", "settled"]
+    assert [state(entries) for entries in (first, second)] == ["lost", "settled"]
 
 
 @pytest.mark.parametrize("result", [Delivered(), Failed()])

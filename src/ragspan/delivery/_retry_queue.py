@@ -73,14 +73,6 @@ class Entry(Generic[_Item]):
     missed_at: float = -math.inf
     """When its span was last not found."""
     ended: Ending | None = None
-    replaced_by: Entry[_Item] | None = None
-
-    def latest(self) -> Entry[_Item]:
-        """The last of the entries that replaced it and each other; itself if none did."""
-        entry = self
-        while entry.replaced_by is not None:
-            entry = entry.replaced_by
-        return entry
 
     def is_lost(self) -> bool:
         """Whether it has ended, and might be delivered if it was emitted once more."""
@@ -111,10 +103,9 @@ class DeliveryStatus:
             max_span_wait: seconds from the first look to the last for which a score's span was not there, after which the
                 score counts as settled. It is still tried; but a span that is sampled out on its way never comes.
         """
-        latest = [entry.latest() for entry in self._entries]
-        if self._is_lost or any(entry.is_lost() for entry in latest):
+        if self._is_lost or any(entry.is_lost() for entry in self._entries):
             return "lost"
-        return "waiting" if any(entry.is_waiting(max_span_wait) for entry in latest) else "settled"
+        return "waiting" if any(entry.is_waiting(max_span_wait) for entry in self._entries) else "settled"
 
 
 class RetryQueue(Generic[_Item]):
@@ -278,7 +269,6 @@ class RetryQueue(Generic[_Item]):
         )
         earlier = self._entries.get(item.key)
         if earlier is not None:
-            earlier.replaced_by = entry
             self._end(earlier, ("dropped", "replaced"))
         self._entries[item.key] = entry
         self._bytes += item.size

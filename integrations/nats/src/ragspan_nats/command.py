@@ -1,8 +1,8 @@
 """The commands `ragspan worker` and `ragspan dead-letters`, and the worker's health page for Kubernetes' probes and for people.
 
-`/healthz` is 200 as long as the worker's loop turns, also while the broker is away: a restart would not bring the broker back.
-`/readyz` is 200 while records can come. Both return the counts as JSON. The page has its own threads, so it also answers when the
-loop hangs: one for each connection, 64 at most. A connection that is silent for five seconds ends.
+`/healthz` is 200 as long as the worker's loop turns, also while the broker is away: a restart would not bring the broker back. A loop
+that hangs does not answer at all. `/readyz` is 200 while records can come. Both return the counts as JSON. A connection that is
+silent for five seconds ends.
 """
 
 from __future__ import annotations
@@ -13,14 +13,11 @@ import json
 import logging
 import signal
 import socket
-import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
-from socketserver import ThreadingTCPServer
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 from opentelemetry.metrics import set_meter_provider
@@ -40,7 +37,6 @@ if TYPE_CHECKING:  # not loaded before they are needed
 _CONNECT = 5.0  # seconds
 _MAX_SHOWN = 300  # characters of a text
 _SILENCE = 5.0  # seconds that a connection may be silent
-_MAX_CONNECTIONS = 64
 _LAST_PORT = 65_535
 _DEFAULTS = WorkerOptions()
 
@@ -151,7 +147,7 @@ async def _until_stopped(worker: Worker, page: HealthPage | None) -> None:
         with contextlib.suppress(NotImplementedError):  # Windows, where Ctrl-C raises KeyboardInterrupt
             loop.add_signal_handler(number, worker.stop)
     if page is not None:
-        page.start()
+        await page.start()
     try:
         await worker.run()
     finally:
@@ -159,86 +155,62 @@ async def _until_stopped(worker: Worker, page: HealthPage | None) -> None:
             page.stop()
 
 
-class HealthPage(ThreadingTCPServer):
-    """Serves a worker's health by HTTP.
+class HealthPage:
+    """Serves a worker's health by HTTP, in the worker's own event loop.
 
     Args:
         address: `host:port`; port 0 takes a free one.
-        look: returns the worker's state; called in the page's threads.
+        look: returns the worker's state.
 
     Raises:
         ConfigurationError: the address is invalid or not available.
     """
 
-    allow_reuse_address = daemon_threads = True
-    request_queue_size = 128
-
     def __init__(self, address: str, look: Callable[[], WorkerStats]) -> None:
         host, colon, port = address.rpartition(":")
         if not (colon and port.isdecimal() and int(port) <= _LAST_PORT):
             raise wrong("the address of the health page", address, "like 127.0.0.1:8080")
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self.look = look
-        self._room = threading.BoundedSemaphore(_MAX_CONNECTIONS)
-        self._thread = threading.Thread(target=self.serve_forever, args=(0.1,), name="ragspan-health", daemon=True)
+        self._look = look
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
-            super().__init__((host.strip("[]"), int(port)), _Request)
+            self._listener = socket.create_server((host.strip("[]"), int(port)), family=family)
         except (OSError, ValueError) as error:
             raise ConfigurationError(f"the health page cannot be served at {address}: {error}") from None
+        self._server: asyncio.Server | None = None
 
     @property
     def address(self) -> str:
-        host, port = map(str, self.server_address[:2])
+        host, port = map(str, self._listener.getsockname()[:2])
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
-    def start(self) -> None:
-        self._thread.start()
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(self._answer, sock=self._listener)
 
     def stop(self) -> None:
-        if self._thread.ident is not None:
-            self.shutdown()
-        self.server_close()
+        self._listener.close() if self._server is None else self._server.close()
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        if self._room.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            super().process_request_thread(request, client_address)
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _SILENCE)
+            writer.write(self._reply(*head.split(b" ", 2)))
+        except (asyncio.TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError):
+            pass  # it hung up, said nothing, or too much
         finally:
-            self._room.release()
+            writer.close()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """The client hung up: nothing to log."""
-
-
-class _Request(BaseHTTPRequestHandler):
-    timeout = _SILENCE
-
-    def do_GET(self) -> None:
-        stats = cast("HealthPage", self.server).look()
-        known = {"/healthz": stats.alive, "/readyz": stats.alive and stats.ready}
-        is_well = known.get(self.path.partition("?")[0])
-        status = HTTPStatus.NOT_FOUND
-        page: dict[str, Any] = {"error": "there are /healthz and /readyz"}
-        if is_well is not None:
-            status = HTTPStatus.OK if is_well else HTTPStatus.SERVICE_UNAVAILABLE
-            page = asdict(stats)
+    def _reply(self, method: bytes, path: bytes = b"", *_: bytes) -> bytes:
+        stats = self._look()
+        is_well = {b"/healthz": True, b"/readyz": stats.ready}.get(path.partition(b"?")[0])
+        status = HTTPStatus.OK if is_well else HTTPStatus.SERVICE_UNAVAILABLE
+        page = asdict(stats)
+        if is_well is None:
+            status, page = HTTPStatus.NOT_FOUND, {"error": "there are /healthz and /readyz"}
         body = json.dumps(page).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(body)
-
-    do_HEAD = do_GET  # noqa: N815 - the base's name
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's signature
-        """Probes ask every few seconds: nothing to log."""
+        head = (
+            f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        )
+        return head.encode() + (b"" if method == b"HEAD" else body)
 
 
 @dead_letters_app.command("list")

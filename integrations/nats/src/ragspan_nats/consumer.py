@@ -7,7 +7,6 @@ Guarantees:
   message again.
 - A dead letter is stored before its message leaves the stream of records.
 - A message that a killed broker has lost track of is put into the stream once more, and then its old copy is deleted.
-- Nothing about a message is told to another stream of the same name that has replaced the message's own.
 
 All of it runs in one event loop.
 """
@@ -36,8 +35,6 @@ from ragspan_nats.message import (
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from nats.aio.client import Client
     from nats.aio.msg import Msg
     from nats.js import JetStreamContext
@@ -101,8 +98,6 @@ class Delivery:
     """The subject on which it is acknowledged."""
     sequence: int
     """Its number in the stream."""
-    stream_made_at: datetime | None
-    """Identifies its stream: one that is made anew counts from 1 again."""
     number: int
     """How often the message was delivered, this time included."""
     payload: bytes
@@ -122,12 +117,11 @@ class Delivery:
     """How it ends; set before the broker is told."""
 
     @classmethod
-    def of(cls, message: Msg, stream_made_at: datetime | None = None) -> Delivery:
+    def of(cls, message: Msg) -> Delivery:
         metadata = message.metadata
         return cls(
             reply=message.reply,
             sequence=metadata.sequence.stream,
-            stream_made_at=stream_made_at,
             number=metadata.num_delivered,
             payload=message.data,
             headers=message.headers or {},
@@ -168,7 +162,6 @@ class Consumer:
         self._inbox = self._request = ""
         self._number = self._left = 0
         self._is_over = asyncio.Event()
-        self._stream_made_at: datetime | None = None
 
     @property
     def is_ready(self) -> bool:
@@ -204,7 +197,7 @@ class Consumer:
         """Take a message, or the broker's status of a request. The subject tells them apart; a message may have any headers."""
         if message.reply.startswith(_HAS_A_MESSAGE):
             self._left -= 1
-            self.take(Delivery.of(message, self._stream_made_at))
+            self.take(Delivery.of(message))
         elif message.subject == self._request:
             self._left = 0
             status = (message.headers or {}).get("Status", "")
@@ -219,9 +212,6 @@ class Consumer:
         """Make the streams and the consumer if they are missing, and listen for messages."""
         jetstream = client.jetstream()
         await ensure_streams(jetstream, self.stream)
-        before, self._stream_made_at = self._stream_made_at, (await jetstream.stream_info(self.stream.name)).created
-        if before not in {None, self._stream_made_at}:
-            self.log.trouble("stream", "stream %s was deleted and made anew", self.stream.name)
         await ensure_consumer(jetstream, self.stream, self.options)
         self._inbox = client.new_inbox()
         await client.subscribe(f"{self._inbox}.*", cb=self._hear)
@@ -237,7 +227,7 @@ class Consumer:
         """
         client = await self._connection.client()
         for delivery in list(in_flight):
-            if not delivery.is_nacked and delivery.stream_made_at == self._stream_made_at:
+            if not delivery.is_nacked:
                 await client.publish(delivery.reply, b"+WPI")
         consumer = await client.jetstream().consumer_info(self.stream.name, self.stream.consumer)
         ack_wait = min(consumer.config.ack_wait or self.options.ack_wait, self.options.ack_wait)
@@ -273,8 +263,7 @@ class Consumer:
     async def _is_confirmed(self, delivery: Delivery, said: bytes) -> bool:
         try:
             client = await self._connection.client()
-            if delivery.stream_made_at == self._stream_made_at:  # else the message is gone, with its stream
-                await client.request(delivery.reply, said, timeout=_CONFIRMATION)
+            await client.request(delivery.reply, said, timeout=_CONFIRMATION)
         except Exception as error:  # noqa: BLE001 - it is sent again
             self.log.trouble("end", "the end of a delivery could not be told: %s", type(error).__name__)
             return False

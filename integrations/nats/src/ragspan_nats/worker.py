@@ -21,7 +21,6 @@ The loop belongs to the thread that calls `run`. `stop` must be called in it.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
@@ -45,8 +44,6 @@ from ragspan_nats.message import json_in
 from ragspan_nats.scoring import FleetScoring
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
 
-_TICK = 1.0  # seconds between two signs that the loop turns
-_HANGS = 10.0  # seconds without a sign after which the loop counts as hanging
 _LOOK = 0.25  # seconds until the next look for room: the judge's pause may be over
 _HEARTBEAT = 5.0  # seconds between two heartbeats, and for each of them, at most
 _RECOVERY = 10.0  # seconds between two searches for orphans, and for each of them
@@ -60,8 +57,6 @@ _QUICKLY_READ = 64 * 1024  # bytes of JSON that are read within some millisecond
 class WorkerStats:
     """How a worker is, and what it has done so far, in deliveries."""
 
-    alive: bool = True
-    """Its loop turns."""
     ready: bool = False
     """Records can come."""
     in_flight: int = 0
@@ -106,7 +101,6 @@ class Worker:
         self._stop = asyncio.Event()
         self._is_hurried = False
         self._requests_are_over = asyncio.Event()
-        self._last_tick = time.monotonic()
         self._make_instruments()
 
     @property
@@ -121,7 +115,6 @@ class Worker:
             return {reason: number for (ending, reason), number in dict(self._ended).items() if ending == how}
 
         return WorkerStats(
-            alive=time.monotonic() - self._last_tick < _HANGS,
             ready=self._consumer.is_ready and not self._stop.is_set(),
             in_flight=len(self._in_flight),
             acknowledged=sum(ended("acknowledged").values()),
@@ -144,7 +137,6 @@ class Worker:
             for work in (
                 self._repeat("heartbeat", heartbeat, lambda: self._consumer.send_heartbeat(self._in_flight)),
                 self._repeat("orphans", _RECOVERY, self._consumer.recover_orphans),
-                self._tick(),
             )
         ]
         try:
@@ -203,8 +195,7 @@ class Worker:
     def _begin(self, delivery: Delivery) -> None:
         """Start the work on a message."""
         for one in self._in_flight:
-            is_same = (one.sequence, one.stream_made_at) == (delivery.sequence, delivery.stream_made_at)
-            if is_same and not one.is_nacked:  # the broker got no heartbeat for a while
+            if one.sequence == delivery.sequence and not one.is_nacked:  # the broker got no heartbeat for a while
                 one.reply, one.number = delivery.reply, max(delivery.number, one.number)
                 return
         self._in_flight.add(delivery)
@@ -288,12 +279,6 @@ class Worker:
         self._ended[verdict.ending, reason] += 1
         attributes = {semconv.RESULT: verdict.ending, semconv.REASON: reason}
         self._counter.add(1, {name: value for name, value in attributes.items() if value})
-
-    async def _tick(self) -> None:
-        """Note that the loop turns."""
-        while True:
-            self._last_tick = time.monotonic()
-            await asyncio.sleep(_TICK)
 
     async def _repeat(self, what: str, longest: float, do: Callable[[], Awaitable[float | None]]) -> None:
         """Do something with the broker every `longest` seconds, within that time. It may return a shorter pause."""

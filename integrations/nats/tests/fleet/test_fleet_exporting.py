@@ -63,4 +63,4 @@ def test_a_worker_takes_no_more_than_it_has_room_for_while_the_backend_is_away(m
 
     assert fleet.in_work() == 256
     assert len(fleet.judge.asked) == 256
-    assert worker.figures()["alive"]
+    assert worker.figures()["in_flight"] == 256

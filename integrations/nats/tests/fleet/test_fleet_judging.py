@@ -24,8 +24,7 @@ def test_an_outage_of_the_judge_costs_few_deliveries_and_requests(fleet):
     worker = fleet.worker("--concurrency", 2)
     records = fleet.publish(100)
     fleet.until(lambda: worker.figures()["nacked"].get("judge_outage", 0) > 2, what="a single record that fails, too")
-    figures = worker.figures()
-    assert (figures["alive"], figures["ready"]) == (True, True)
+    assert worker.is_ready
     assert fleet.backend.answers() == []
     fleet.judge.status = 200
     fleet.until_empty()

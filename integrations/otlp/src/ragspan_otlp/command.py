@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import signal
+import socket
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Protocol, cast
@@ -182,4 +183,25 @@ def _is_at(url: str, host: str, port: int) -> bool:
         target, its_port = parts.hostname, parts.port or _PORTS.get(parts.scheme)
     except ValueError:  # the exporter will say what is wrong with it
         return False
-    return its_port == port and (target == host or (target in _LOCAL and host in _LOCAL | _EVERYWHERE))
+    if its_port != port or target is None:
+        return False
+    return target == host or (host in _LOCAL | _EVERYWHERE and target in _LOCAL) or _is_listened_at(target, host)
+
+
+def _is_listened_at(target: str, host: str) -> bool:
+    """Whether a name means the address that we listen at, or any of this machine's if we listen at all of them."""
+    try:
+        addresses = {info[4][0] for info in socket.getaddrinfo(target, 0, type=socket.SOCK_STREAM)}
+        if host not in _EVERYWHERE:
+            return not addresses.isdisjoint(info[4][0] for info in socket.getaddrinfo(host, 0))
+        return any(map(_is_own, map(str, addresses)))
+    except OSError:
+        return False
+
+
+def _is_own(address: str) -> bool:
+    """Whether this machine has the address: nobody can listen at another's."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as probe:
+        probe.bind((address, 0))
+        return True
+    return False
