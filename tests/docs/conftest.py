@@ -22,7 +22,8 @@ HERE = Path(__file__).parent
 STOOD_IN_FOR = ("pip", "make", "docker", "hf", "nats-server", "ragspan", "uvicorn")
 TOOLS = {"langfuse": "Langfuse", "langsmith": "LangSmith", "datadog": "Datadog"}
 NUMBERED = re.compile(r"exactly one verdict for each of these numbers: ([\d, ]+)\.")
-LONGEST = 120  # seconds that a block may take
+LONGEST = 300  # seconds that a block may take
+EXIT_TIMEOUT = "60"  # seconds: on a busy machine the usual ten may be over before the last score is out
 
 
 @dataclass
@@ -128,6 +129,7 @@ def environment_of(folder, judge):
         "PYTHONPATH": str(HERE),
         "HOME": str(folder),
         "NO_PROXY": "*",
+        "RAGSPAN_EXIT_TIMEOUT": EXIT_TIMEOUT,
         "OPENAI_BASE_URL": judge.base_url,
         **dict.fromkeys(
             ("OPENAI_API_KEY", "AZURE_OPENAI_API_KEY", "AWS_BEARER_TOKEN_BEDROCK", "HONEYCOMB_API_KEY"), "a-key"
