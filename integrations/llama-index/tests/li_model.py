@@ -137,7 +137,7 @@ class ScriptedModel(FunctionCallingLLM):
         messages = list(chat_history or [])
         if user_msg is not None:
             messages.append(user_msg if isinstance(user_msg, ChatMessage) else ChatMessage(user_msg))
-        return {"messages": messages}
+        return {"messages": messages, "tools": [tool.metadata.to_openai_tool() for tool in tools]}
 
     def get_tool_calls_from_response(self, response, error_on_no_tool_call=True, **kwargs) -> list[ToolSelection]:
         called = response.message.additional_kwargs.get("tool_calls", [])

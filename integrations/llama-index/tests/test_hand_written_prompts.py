@@ -31,6 +31,7 @@ from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
 from llama_index.core.tools import QueryEngineTool
+from pydantic import BaseModel
 
 import ragspan
 
@@ -45,7 +46,13 @@ def both(query):
 # What is left out, put in another order or written in another way
 
 
-@pytest.mark.parametrize("ask_it", ["complete", "chat", "chat with keywords", "predict"])
+class Reply(BaseModel):
+    """What a model is asked to fill in."""
+
+    text: str
+
+
+@pytest.mark.parametrize("ask_it", ["complete", "chat", "chat with keywords", "predict", "structured_predict"])
 def test_nodes_that_the_program_filters_and_reorders(captured, ask_it):
     from llama_index.core.prompts import PromptTemplate
 
@@ -56,8 +63,11 @@ def test_nodes_that_the_program_filters_and_reorders(captured, ask_it):
             return Settings.llm.complete(prompt=prompt).text
         if ask_it == "predict":
             return Settings.llm.predict(PromptTemplate("{given}"), given=prompt)
+        if ask_it == "structured_predict":
+            Settings.llm.says(calls("Reply", text=ANSWER))
+            return Settings.llm.structured_predict(Reply, PromptTemplate("{given}"), given=prompt).text
         messages = [ChatMessage("Be brief.", role="system"), ChatMessage(prompt)]
-        given = Settings.llm.chat(messages) if ask_it == "chat" else Settings.llm.chat(messages=messages)
+        given = Settings.llm.chat(messages) if ask_it == "chat" else Settings.llm.chat(messages=messages, temperature=0)
         return given.message.content
 
     by_hand(answer).query(QUESTION)

@@ -47,12 +47,13 @@ class Provenance:
     def _of(self, step: Step, around: Step) -> Contexts | None:
         if step.role == "synthesis":
             return self._given(_innermost(step))
-        if step.role == "model" and not is_composite(step):
-            return self._prompted(step) if prompts_of(step) else self._brought(around)
         if step.role == "model":
             tools = [inner for inner in step.walk() if inner.role == "tool"]
-            if tools:
-                return _joined(self._of(tool, step) if tool.found is None else self._brought_by(tool) for tool in tools)
+            told = _joined(self._of(tool, step) if tool.found is None else self._brought_by(tool) for tool in tools)
+            if told is not None:
+                return told
+            if tools or not is_composite(step):  # a tool that brings nothing only makes an object of what the model says
+                return self._prompted(step) if prompts_of(step) else self._brought(around)
         writers = [] if step.role is None else writers_of(step)
         if len(writers) > 1:
             return _joined(self._of(writer, step) for writer in writers)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from ragspan.capturing.log import RequestLog
@@ -255,10 +256,9 @@ def _start_of_tool(arguments: _Arguments, instance: Any, _: RequestLog) -> dict[
 
 
 def _start_of_model(arguments: _Arguments, instance: Any, log: RequestLog) -> dict[str, Any]:
-    given = argument(arguments, None, 0)
-    if "args" in arguments or "kwargs" in arguments:  # the framework's wrapper of `complete` names no argument
-        given = next(iter(arguments.get("args", ())), None) or arguments.get("kwargs", {}).get("prompt")
-    prompt, beside = prompt_in(given)
+    rest = arguments.get("kwargs", {})  # the framework's wrapper of `complete` names no argument
+    named = (value for name, value in arguments.items() if name not in {"args", "kwargs"})
+    prompt, beside = prompt_in(next(chain(named, arguments.get("args", ())), rest.get("prompt")))
     for _, text in prompt:
         log.count(text)
     return {"model": _model_name(instance), "prompt": prompt, "beside": beside}
