@@ -199,6 +199,33 @@ async def test_the_only_text_of_the_start_event_is_the_question(captured, name):
     assert captured.answers() == [COMPLETE]
 
 
+class Unbound:
+    """As a proxy that a web framework binds to its request, and that raises outside of one."""
+
+    def __getattr__(self, name):
+        raise RuntimeError(name)
+
+
+def deep_list():
+    inner = []
+    for _ in range(100_000):
+        inner = [inner]
+    return inner
+
+
+@pytest.mark.parametrize("make", [Unbound, deep_list])
+async def test_objects_that_cannot_be_read_take_nothing_else_away(captured, caplog, make):
+    async def answer(event):
+        await engine("cello").aquery(event.query)
+        return make()
+
+    await one_step(answer).run(query=QUESTION, client=Unbound())
+
+    record = captured.record()
+    assert (record.question, record.response, ids(record.contexts)) == (QUESTION, None, ["cello"])
+    assert "failed" not in caplog.text
+
+
 async def rewriting(event):
     return str(await topic_engine().aquery(f"In detail: {event.query}"))
 

@@ -52,7 +52,9 @@ class Provenance:
             told = _joined(self._of(tool, step) if tool.found is None else self._brought_by(tool) for tool in tools)
             if told is not None:
                 return told
-            if tools or not is_composite(step):  # a tool that brings nothing only makes an object of what the model says
+            if tools or not is_composite(
+                step
+            ):  # a tool that brings nothing only makes an object of what the model says
                 return self._prompted(step) if prompts_of(step) else self._brought(around)
         writers = [] if step.role is None else writers_of(step)
         if len(writers) > 1:

@@ -163,7 +163,10 @@ def text_in(value: Any) -> str | None:
     if isinstance(value, str):
         return value
     for name in ("query_str", "content"):
-        text = value.get(name) if isinstance(value, dict) else getattr(value, name, None)
+        try:
+            text = value.get(name) if isinstance(value, dict) else getattr(value, name, None)
+        except Exception:  # noqa: BLE001  a program's own property: the other texts count all the same
+            return None
         if isinstance(text, str):
             return text
     return None
@@ -240,7 +243,7 @@ def text_of(part: Any) -> str | None:
     name = kind_of(part)
     if name is not None:
         return None if name == GENERATOR else _READERS[name](part)
-    if hasattr(part, "model_dump_json"):
+    if hasattr(type(part), "model_dump_json"):
         return _as_json(part)
     if isinstance(part, (int, float)):
         return str(part)
@@ -319,5 +322,5 @@ def _as_json(model: Any) -> str | None:
 def _as_plain_json(value: Any) -> str | None:
     try:
         return json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return None
