@@ -64,6 +64,7 @@ class RecordScorer:
         self._self_metrics = self_metrics
         self._log = log
         self._options = options
+        self._score_wait = options.score_wait
         self._in_work: set[_Work] = set()
         self._is_closed = False
         self.helper = HelperScoring(log) if uses_helper else None
@@ -161,7 +162,7 @@ class RecordScorer:
             is_chosen = not work.item.sample or self._options.chooses(runner.name, work.record, work.handle.span)
             run = runner.start(work.record, work.session) if is_chosen else runner.skip(work.record, "not_sampled")
             work.runs.append(run)
-        for wait in (self._options.score_wait, None):
+        for wait in (self._score_wait, None):
             if work.runs:
                 await asyncio.wait([run.ended for run in work.runs], timeout=wait)
             if not self._account.has_in_work(work.item):

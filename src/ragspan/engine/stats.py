@@ -25,7 +25,7 @@ DropReason: TypeAlias = Literal[
 `queue_full`, `queue_bytes`: the queue held as many captures, or as many bytes, as it may. `rate_limited`: more came than
 may be scored. `shutdown`: submitted after it, or left over when its time was up. `capture_error`: the capture could not
 say its size or be made a record. `redaction_failed`: `redact` raised, returned no text, or took longer than a metric may.
-`not_running`: `RAGSPAN_ENABLED` is false. `worker_error`: the worker died while the record was in work. `cancelled`: the
+`not_running`: `RAGSPAN_ENABLED` is false. `worker_error`: the worker's event loop broke, or helpers died, while the record was in work. `cancelled`: the
 task that awaited `ScoringEngine.score` was cancelled. From a sink that publishes to a broker: `broker_unavailable` and
 `stream_full`, it did not take the record for as long as that was tried; `too_large`, it takes no message of this size.
 """

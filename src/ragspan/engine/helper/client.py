@@ -99,7 +99,7 @@ class HelperClient:
             HelperRefusal: the helper could not do it; the message says why.
         """
         loop = asyncio.get_running_loop()
-        if loop is not self._loop:  # a worker that died has a successor with another loop
+        if loop is not self._loop:  # of a worker whose loop broke
             self._loop, self._door, self._is_closed = loop, asyncio.Lock(), False
         try:
             async with self._door:
