@@ -126,7 +126,7 @@ def test_a_broker_that_takes_nothing_is_not_sent_ever_more(broker, make_sink):
     unsent = sink._work._connection._client.pending_data_size
     broker.thaw()
 
-    assert unsent < 10_000_000
+    assert unsent < 2_000_000
     assert sink.flush(PATIENCE)
     assert sorted(stored_ids(broker)) == sorted({"before"} | ids(60))
 

@@ -13,7 +13,7 @@ Guarantees:
 - `flush` and `shutdown` return when their timeout is over (plus a tenth of a second), whatever hangs.
 - The child of a fork has a fresh, empty sink with its own connection. At the end of the process, waiting captures are
   published within `exit_timeout`.
-- At most eight megabytes and one message wait in nats-py for a connection that takes nothing.
+- At most one megabyte and one message wait in nats-py for a connection that takes nothing.
 - Between two records the interpreter is free for a moment, so that a request waits for the work on one record at most. (The
   interpreter's own switch comes every five milliseconds. That is far too late for a request that takes thirty.)
 
@@ -59,7 +59,8 @@ _REDACTION_TIMEOUT = 60.0  # seconds for one record
 _BREATH = 50e-6  # seconds; in less time, a request's thread may not be awake
 _CLOSE = 1e-3  # seconds between two records within which they count as one stretch of work
 _PREPARE_TIMEOUT = 2.0  # seconds for making the streams
-_MAX_UNSENT = 8 * 1024 * 1024  # bytes
+_MAX_UNSENT = 1024 * 1024  # bytes
+_UNSENT_TIMEOUT, _UNSENT_PAUSE = 5.0, 0.05  # seconds
 _REPLY_TIMEOUT = 5.0  # seconds; a cluster that stores three copies takes some milliseconds
 _NO_ROOM = frozenset({10002, 10023, 10028, 10047, 10077})  # error codes: account, server, memory, store, stream
 _TOO_LARGE = frozenset({10054, 10097})  # error codes: the message for the stream, its headers for any stream
@@ -310,7 +311,7 @@ class Publishing:
         """Publish once: None if the stream has the message; `broker_unavailable` for all that may change by itself."""
         from nats.js.errors import APIError, NoStreamResponseError
 
-        if client.pending_data_size > _MAX_UNSENT:  # it takes nothing
+        if not await _has_room(client):
             return "broker_unavailable"
         try:
             jetstream = client.jetstream(timeout=_REPLY_TIMEOUT)
@@ -356,3 +357,11 @@ class Publishing:
                 self.stream.name,
                 type(error).__name__,
             )
+
+
+async def _has_room(client: Client) -> bool:
+    """Wait until earlier messages have left the client; False if they do not."""
+    limit = Deadline(_UNSENT_TIMEOUT)
+    while client.pending_data_size > _MAX_UNSENT and limit.remaining:  # noqa: ASYNC110 - nats-py has no event for it
+        await asyncio.sleep(_UNSENT_PAUSE)
+    return client.pending_data_size <= _MAX_UNSENT
