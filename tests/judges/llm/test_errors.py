@@ -66,8 +66,10 @@ def test_an_error_is_an_outage_unless_it_is_about_one_request(errors, outage):
             "the endpoint's message repeats the request and is left out",
         ),
         (ValueError("x" * 100_000), "x" * 280),
+        (an_error(body="<html><style>p {color: red}</style><p>502 Bad\nGateway</p></html>"), "502 Bad Gateway"),
+        (an_error(message="bad gateway", body="<style " * 500_000), "bad gateway"),
     ],
-    ids=["message", "message that is no text", "words", "keys", "prompt", "long"],
+    ids=["message", "message that is no text", "words", "keys", "prompt", "long", "page", "hostile page"],
 )
 def test_a_providers_words_are_shown_without_keys_and_prompt(error, shown):
     assert redacted_message(error, PROMPT, secrets=[None, "", "m", "internal-token-42"]) == shown

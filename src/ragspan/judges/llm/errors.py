@@ -76,7 +76,7 @@ def words_of(error: BaseException) -> str:
     words = words if isinstance(words, str) and words else str(error)
     body = getattr(error, "body", None)  # `openai` shows no more of it than the message
     if isinstance(body, str):
-        words = " ".join(_TAG.sub(" ", body).split()) or words
+        words = " ".join(_TAG.sub(" ", body[:_MAX_PAGE]).split()) or words
     elif isinstance(body, Mapping) and isinstance(body.get("message"), str):
         words = body["message"]
     elif body:
@@ -88,7 +88,9 @@ def _quotes(words: str, prompt: str) -> bool:
     return any(words[start : start + _QUOTATION] in prompt for start in range(len(words) - _QUOTATION + 1))
 
 
-_TAG = re.compile(r"<(?:style|script)\b.*?</|<[^<>]*>", re.IGNORECASE | re.DOTALL)
+_TAG = re.compile(r"<(?:style|script)\b[^<]*|<[^<>]*(?:>|$)", re.IGNORECASE)
+"""Takes time in proportion to the page, whatever it holds."""
+_MAX_PAGE = 100_000  # characters
 _KEY = re.compile(r"\bsk-[\w*-]+")
 _SHORTEST_KEY = 5
 _QUOTATION = 24
