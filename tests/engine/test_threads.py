@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
 import time
@@ -14,16 +15,18 @@ from ragspan.engine._threads import DaemonThreads, Deadline
 
 PATIENCE = 20.0
 
+_numbers = itertools.count()
+
 
 @pytest.fixture
 def threads() -> Iterator[DaemonThreads]:
-    pool = DaemonThreads(2, name="pool")
+    pool = DaemonThreads(2, name=f"pool {next(_numbers)}")  # those of other tests may still be about to end
     yield pool
     pool.shutdown(cancel_futures=True)
 
 
-def alive() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "pool"]
+def alive(pool: DaemonThreads) -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == pool.name]
 
 
 def test_a_call_returns_its_result(threads: DaemonThreads):
@@ -40,7 +43,7 @@ def test_what_a_call_raises_is_its_callers_and_ends_no_thread(threads: DaemonThr
 
     assert isinstance(threads.submit(fail).exception(PATIENCE), error)
     assert threads.submit(int).result(PATIENCE) == 0
-    assert ran_in[0] in alive()
+    assert ran_in[0] in alive(threads)
 
 
 def test_threads_are_daemons_and_kept_for_the_next_call(threads: DaemonThreads):
@@ -52,8 +55,8 @@ def test_threads_are_daemons_and_kept_for_the_next_call(threads: DaemonThreads):
     gate.set()
 
     assert [call.result(PATIENCE) for call in busy] == [True] * 4
-    assert first in alive()
-    assert len(alive()) == 2
+    assert first in alive(threads)
+    assert len(alive(threads)) == 2
 
 
 def test_calls_that_were_cancelled_leave_the_line(threads: DaemonThreads):
