@@ -10,6 +10,8 @@ from fleet_http import LocalHttp
 from worker_parts import a_record
 from worker_process import in_work, is_empty, publish
 
+pytestmark = pytest.mark.slow
+
 
 class Phoenix:
     """Takes annotations when it may; until then it is busy."""

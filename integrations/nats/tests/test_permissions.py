@@ -77,6 +77,7 @@ def dead_letters(broker, *arguments, monkeypatch):
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
 
 
+@pytest.mark.slow
 def test_they_are_enough_for_a_record_and_for_a_dead_letter(broker, worker, backend, make_sink, monkeypatch):
     until(lambda: broker.stream(STREAM.name), what="the worker to make the streams", patience=60)
     sink = make_sink(None, access=access(broker, "application"))

@@ -66,6 +66,7 @@ def worker_that_redacts(make_worker, backend):
     return start
 
 
+@pytest.mark.slow
 def test_a_worker_refuses_a_name_that_means_nothing(worker_that_redacts):
     worker = worker_that_redacts("string:no_such_function")
 
@@ -73,6 +74,7 @@ def test_a_worker_refuses_a_name_that_means_nothing(worker_that_redacts):
     assert "string has no no_such_function" in worker.log
 
 
+@pytest.mark.slow
 def test_a_worker_redacts_too(broker, backend, make_sink, worker_that_redacts):
     worker = worker_that_redacts("string:capwords")
     submit(make_sink(broker), a_record(question="who is it"))
@@ -81,6 +83,7 @@ def test_a_worker_redacts_too(broker, backend, make_sink, worker_that_redacts):
     assert [span.attributes["input.value"] for span in backend.spans if span.record] == ["Who Is It"]
 
 
+@pytest.mark.slow
 def test_among_the_dead_letters_there_is_no_secret(broker, backend, make_sink, worker_that_redacts):
     submit(make_sink(broker, redact=mask, compress_above=10**6), a_leaky_record())
     worker = worker_that_redacts("builtins:len")

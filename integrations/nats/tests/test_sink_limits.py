@@ -56,6 +56,7 @@ def test_what_waits_for_room_is_published_once_there_is_some(broker, make_sink):
     assert sink.stats().dropped == {}
 
 
+@pytest.mark.slow
 def test_a_full_stream_is_asked_ever_more_rarely(broker, make_sink):
     broker.make_stream(name="ragspan", subjects=["ragspan.records"], max_msgs=1, discard="new")
     sink = make_sink(broker, retry_timeout=3.0)

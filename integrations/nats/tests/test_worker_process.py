@@ -10,6 +10,8 @@ from nats.js.api import ConsumerConfig
 from worker_parts import SpanMaker, a_record, ids_of
 from worker_process import in_work, is_empty, publish, start_worker
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
 def test_a_worker_says_what_it_does_and_what_it_has_done(broker, make_worker, backend, number):
