@@ -32,7 +32,7 @@ class ReceivedSpan:
 class OtlpListener:
     """Takes OTLP over HTTP on this machine, and answers as a test tells it to.
 
-    `answer` is a function from the path of a request to a status, headers and a body; `pages` holds what a GET gets.
+    `answer` is a function from the path of a request to a status, headers and a body.
 
     Args:
         tls: speaks HTTPS with the certificate of this `ssl.SSLContext`.
@@ -40,7 +40,6 @@ class OtlpListener:
 
     def __init__(self, *, tls=None):
         self.answer = lambda _path: (200, {"Content-Type": "application/x-protobuf"}, b"")
-        self.pages = {}
         self.requests = []
         self.headers = []
         self.spans = []
@@ -96,10 +95,6 @@ class OtlpListener:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
-
-            def do_GET(self):
-                status, body = listener.pages.get(self.path, (404, b"not here"))
-                self._send(status, {}, body)
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))

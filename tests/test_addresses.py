@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import http.client
+import socket
+import ssl
+
 import pytest
 
-from ragspan.addresses import secrets_in_url, shown_url
+from ragspan.addresses import cause_of, secrets_in_url, shown_url
 
 
 @pytest.mark.parametrize(
@@ -34,3 +38,24 @@ def test_all_that_is_not_shown_is_a_secret_in_each_of_its_spellings():
 
 def test_what_is_no_address_is_a_secret_as_a_whole():
     assert list(secrets_in_url("http://[::1")) == ["http://[::1"]
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED] x"), "its certificate is not trusted"),
+        (ssl.SSLError("x"), "no TLS connection can be made"),
+        (socket.gaierror(-2, "Name or service not known"), "the host name cannot be resolved"),
+        (ConnectionRefusedError("x"), "nobody listens there: connection refused"),
+        (TimeoutError("x"), "it does not answer in time"),
+        (ConnectionResetError("x"), "it closes the connection without an answer"),
+        (http.client.BadStatusLine("x"), "what answers does not speak HTTP"),
+        (OSError("no route"), "the connection fails"),
+        (ValueError("x"), None),
+    ],
+)
+def test_the_cause_of_an_error_is_known_also_where_libraries_have_wrapped_it(error, cause):
+    outer = RuntimeError("wrapped")
+    outer.__context__ = error
+
+    assert [cause_of(error), cause_of(outer), cause_of(RuntimeError("wrapped", error))] == [cause] * 3

@@ -1,4 +1,4 @@
-"""Addresses with secrets: the part that may be shown, and the parts that no message may contain."""
+"""Addresses: the part that may be shown, the parts that no message may contain, and why one cannot be reached."""
 
 from __future__ import annotations
 
@@ -51,3 +51,28 @@ def secrets_in_url(url: str) -> Iterator[str]:
 def basic_credentials(username: str, password: str) -> str:
     """User and password of an address for HTTP's header, after `Basic`."""
     return base64.b64encode(f"{unquote(username)}:{unquote(password)}".encode()).decode()
+
+
+_CAUSES = {
+    "CERTIFICATE_VERIFY_FAILED": "its certificate is not trusted",
+    r"SSLError|\[SSL|SSL_ERROR": "no TLS connection can be made",
+    "getaddrinfo|Name or service|nodename|name resolution|NameResolution": "the host name cannot be resolved",
+    "[Rr]efused": "nobody listens there: connection refused",
+    "timed out|[Tt]imeout": "it does not answer in time",
+    "BadStatusLine|HTTPException|LineTooLong": "what answers does not speak HTTP",
+    "Connection(Reset|Aborted)|RemoteDisconnected|EOFError|[Dd]isconnected": "it closes the connection without an answer",
+    "Invalid(Schema|URL)|MissingSchema|could not be cast": "it is no address that begins with http:// or https://",
+    "OSError|ConnectionError|ConnectError": "the connection fails",
+}
+"""By a pattern for what libraries say. The first one counts."""
+
+
+def cause_of(error: BaseException) -> str | None:
+    """Why a connection failed, however many libraries have wrapped the error; None if it is about something else."""
+    chain: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and link not in chain:
+        chain.append(link)
+        link = link.__cause__ or link.__context__
+    wrapped = " ".join(map(repr, chain))
+    return next((words for pattern, words in _CAUSES.items() if re.search(pattern, wrapped)), None)

@@ -17,7 +17,6 @@ def test_no_secret_leaves(examined, otlp_listener):
     findings = examined(OTEL_EXPORTER_OTLP_ENDPOINT=otlp_listener.url, OTEL_EXPORTER_OTLP_HEADERS="x-key=t0ps3cret")
 
     assert "[secret] is no key of ours" in repr(findings)
-    assert "it now sends x-key" in repr(findings)
     assert "t0ps3cret" not in repr(findings)
 
 

@@ -57,7 +57,7 @@ def test_a_judge_that_denies_what_is_plain_is_a_warning(asked, fake_openai):
     finding = asked(fake_openai.base_url)
 
     assert finding.state == "warning"
-    assert "take a more capable model" in finding.advice
+    assert "use a more capable model" in finding.advice
 
 
 def test_a_missing_key_is_a_misuse(examined):
@@ -70,13 +70,9 @@ def test_a_missing_key_is_a_misuse(examined):
 @pytest.mark.parametrize(
     ("reply", "error_type", "found", "advice"),
     [
-        (401, "AuthenticationError", "check the key", "the message says what to do"),
-        (403, "PermissionDeniedError", "may not use this model", "the message says what to do"),
-        (404, "NotFoundError", "check the model's name", "the message says what to do"),
-        (400, "BadRequestError", "HTTP 400", "speak OpenAI's chat protocol"),
-        (429, "RateLimitError", "its rate limit or its credit", "the message says what to do"),
-        (500, "InternalServerError", "HTTP 500", "the endpoint itself has failed"),
-        ("Certainly!", "InvalidVerdict", "take a larger model", "the message says what to do"),
+        (401, "AuthenticationError", "check the key", "if the message does not say what to do"),
+        (500, "InternalServerError", "HTTP 500", "see the endpoint's log"),
+        ("Certainly!", "InvalidVerdict", "take a larger model", "if the message does not say what to do"),
         ("hangs", "timeout", "no outcome within 0.8", "larger --timeout"),
     ],
 )
@@ -101,7 +97,7 @@ def test_a_refused_connection_is_told_as_one(asked, refused_port):
 
     assert finding.state == "failed"
     assert "connection refused" in finding.found
-    assert "RAGSPAN_JUDGE_BASE_URL" in finding.advice
+    assert "check base_url" in finding.found
 
 
 def test_a_certificate_that_nobody_trusts_is_told_as_one(asked, make_otlp_listener):

@@ -84,7 +84,7 @@ def test_what_workers_do_is_not_looked_for_in_the_application(examined):
     assert [finding.check for finding in findings if finding.state == "skipped"] == ["judge", "endpoint", "record"]
 
 
-@pytest.mark.parametrize(("scheme", "reason"), [("refuses", "too_large"), ("slow", "not taken in the time")])
+@pytest.mark.parametrize(("scheme", "reason"), [("refuses", "too_large"), ("slow", "no reply in time")])
 def test_a_record_that_the_broker_does_not_take_has_failed(examined, scheme, reason):
     (finding,) = examined(RAGSPAN_SINK=f"{scheme}://broker").of("sink")
 

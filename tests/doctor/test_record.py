@@ -8,10 +8,6 @@ from ragspan.doctor.examination import pass_through_helper
 from ragspan.doctor.watching import NAME
 
 
-def by_id(spans):
-    return {span.span_id: span for span in spans}
-
-
 @pytest.fixture
 def passed(examined):
     """What is found about a record that is sent with these settings."""
@@ -26,7 +22,7 @@ def passed(examined):
 def test_the_scores_arrive_on_the_span_whose_ids_are_told(passed, sent_to):
     scored, ids = findings = passed()
 
-    arrived = by_id(sent_to.spans)[ids.facts["span_id"]]
+    [arrived] = [span for span in sent_to.spans if span.span_id == ids.facts["span_id"]]
     assert findings.states() == ["ok", "ok"]
     assert arrived.name == f"invoke_workflow {NAME}"
     assert arrived.trace_id == ids.facts["trace_id"]
@@ -39,14 +35,6 @@ def test_the_scores_arrive_on_the_span_whose_ids_are_told(passed, sent_to):
     assert len(scored.facts["scores"]) == 4
     [root] = [span for span in sent_to.spans if not span.parent_id]
     assert (root.name, arrived.parent_id) == (NAME, root.span_id)
-    assert ids.found.splitlines()[1:] == [f"└ {NAME}", f"  └ invoke_workflow {NAME}"]
-
-
-def test_it_is_told_how_the_tool_that_answers_finds_it(passed, sent_to):
-    sent_to.answers(200, b"", x_phoenix_server_version="20.26.1")
-
-    ids = passed()[-1]
-
     assert f"attributes['ragspan']['record_id'] == '{ids.facts['record_id']}'" in ids.advice
 
 
@@ -79,25 +67,25 @@ def test_what_is_logged_on_the_way_is_a_warning_where_the_record_gets_through(pa
         (
             {"OTEL_TRACES_SAMPLER": "always_off"},
             ["ok", "failed", "ok"],
-            "the sampler has kept none of",
+            "the sampler keeps none of",
             "parentbased_always_on",
         ),
         (
             {"RAGSPAN_REDACT": "builtins:len"},
             ["failed", "ok"],
             "dropped: redaction_failed",
-            "RAGSPAN_REDACT takes a str",
+            "RAGSPAN_REDACT has to accept a str",
         ),
         (
             {"RAGSPAN_JUDGE": "openai:any", "RAGSPAN_BUDGET_TOKENS_PER_MINUTE": "1"},
             ["failed", "ok"],
             "budget_exhausted",
-            "RAGSPAN_BUDGET_* allows less than one answer takes",
+            "RAGSPAN_BUDGET_* allows less than one answer needs",
         ),
         (
             {"RAGSPAN_JUDGE": "openai:any", "RAGSPAN_METRICS": "completeness"},
             ["failed", "ok"],
-            "completeness without a score (NotFoundError)",
+            "without a score: completeness (NotFoundError)",
             "see the judge above",
         ),
     ],
@@ -120,8 +108,8 @@ def test_without_an_exporter_the_record_is_scored_and_goes_nowhere(passed, expor
     findings = passed(export=export)
 
     assert findings.states() == ["ok", "failed", "ok"]
-    assert "no exporter is configured, so no score goes anywhere" in findings[1].found
-    assert "OTEL_TRACES_EXPORTER=otlp" in findings[1].advice
+    assert "no exporter of traces is configured, so no score leaves the process" in findings[1].found
+    assert "OTEL_EXPORTER_OTLP_ENDPOINT=http" in findings[1].advice
     assert findings[2].advice is None
 
 

@@ -9,34 +9,30 @@ Guarantees:
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import importlib.metadata
 import platform
 import queue
 import re
-import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 from urllib.parse import unquote
 
 from ragspan.addresses import secrets_in_url, shown_url
 from ragspan.config import Settings, process_environment, unknown_names, variable
-from ragspan.defaults import emitter_from, engine_from, misses_span, sink_from
-from ragspan.doctor import Check, Finding, State, finding, misuse
-from ragspan.doctor.observations import judge_finding, observations
+from ragspan.defaults import engine_from, sink_from
+from ragspan.doctor import Check, Finding, finding, misuse
+from ragspan.doctor.observations import observations
 from ragspan.doctor.watching import captured_logs, new_record, score_in_time, watch_record
 from ragspan.exceptions import ConfigurationError
+from ragspan.installed import requirements_of_extra
 from ragspan.judges.named import judge_from
 from ragspan.outcomes import ScoredRecord
 from ragspan.telemetry.environment import exporter_is_configured
 
-_INNER = 0.9  # share of a check's time after which it ends by itself, with more to say
+_INNER = 0.8  # share of a check's time after which it ends by itself, with more to say
 _FLUSHING, _SHUTTING_DOWN = 0.7, 0.2  # shares of the time
-_INSTRUMENTS = re.compile(r"""^\s*([\w.-]+).*;\s*extra\s*==\s*["']instruments["']\s*$""")
-_EXPORTER = {"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}
-"""What is our default: `opentelemetry-instrument` exports nothing, or by gRPC, where these are not set."""
 _LIMITS = (
     # Four metrics with explanations and OpenInference names, and some for content.
     ("COUNT", 64, "ragspan leaves out those of an answer that do not fit"),
@@ -56,8 +52,9 @@ def examine(*, timeout: float = 10.0) -> Iterator[Finding]:
     Args:
         timeout: seconds that each check may take, more than 0. The judge, the endpoint and the record are one check.
     """
-    secrets = Secrets()
-    yield from map(secrets.taken_out_of, _findings(timeout))
+    hide = Secrets().hide
+    for each in _findings(timeout):
+        yield dataclasses.replace(each, found=hide(each.found), advice=each.advice and hide(each.advice))
 
 
 def _findings(timeout: float) -> Iterator[Finding]:
@@ -68,42 +65,37 @@ def _findings(timeout: float) -> Iterator[Finding]:
         except ConfigurationError as error:
             yield misuse("settings", error)
     yield from _settings(settings)
-    yield from _installation()
+    yield _installation()
     if settings is None:
-        yield from _skipped(_WATCHED, "the settings cannot be used, so there is no engine to make")
+        yield from _skipped(_WATCHED, "a setting cannot be used, so there is no engine to make")
     elif not settings.enabled:
         yield from _skipped(_WATCHED, "RAGSPAN_ENABLED turns ragspan off")
     elif settings.sink is not None:
         yield from within(timeout, "sink", lambda: [_publish(settings, timeout * _INNER)])
         yield from _skipped(_WATCHED, _SCORED_ELSEWHERE)
     elif _sdk_is_disabled():
-        yield from _skipped(_WATCHED, "OTEL_SDK_DISABLED is true: there are no spans to put scores on")
+        yield from _skipped(_WATCHED, "OTEL_SDK_DISABLED is true: there are no spans for scores")
     else:
         yield from _watched(settings, timeout)
 
 
 def _watched(settings: Settings, timeout: float) -> Iterator[Finding]:
     """What one record shows about everything on its way."""
-    seconds = timeout * _INNER
     try:
         judge = judge_from(settings)  # without a limit: the first import of a provider's client takes seconds
     except ConfigurationError as error:
         yield misuse("judge", error)
         yield from _skipped(_WATCHED[1:], "without a judge there is no engine to make")
         return
-
-    def watch() -> Iterable[Finding]:
-        watched = watch_record(settings, seconds * 0.9)
-        return [judge_finding(settings, judge, watched), *observations(watched, seconds * 0.1)]
-
-    found = within(timeout, "record", watch)
+    seconds = timeout * _INNER
+    found = within(timeout, "record", lambda: observations(judge.name, watch_record(settings, seconds)))
     yield from found
     if settings.export == "helper" and exporter_is_configured() and all(each.state != "failed" for each in found):
         yield from within(timeout, "helper", lambda: [pass_through_helper(settings, seconds)])
 
 
 def within(timeout: float, check: Check, make: Callable[[], Iterable[Finding]]) -> Sequence[Finding]:
-    """What the check comes to, or that it does not end."""
+    """What the check finds, or that it does not end."""
     results: queue.SimpleQueue[Sequence[Finding]] = queue.SimpleQueue()
 
     def run() -> None:
@@ -140,8 +132,8 @@ def _settings(settings: Settings | None) -> Iterator[Finding]:
         yield finding("settings", "failed", "RAGSPAN_ENABLED turns ragspan off: nothing is captured, nothing is scored")
     if settings is not None and settings.sample_rate == 0:
         yield finding("settings", "failed", "RAGSPAN_SAMPLE_RATE is 0: no answer is scored")
-    if settings is not None and "otel" not in settings.emitters and _misses_span(settings):
-        found = "RAGSPAN_EMITTERS leaves 'otel' out: writers such as phoenix and mlflow find no span to write scores to"
+    if settings is not None and "otel" not in settings.emitters and exporter_is_configured():
+        found = "RAGSPAN_EMITTERS leaves 'otel' out: scores go on no span, and phoenix and mlflow find none to write to"
         yield finding("settings", "warning", found, emitters=",".join(settings.emitters))
     if _sdk_is_disabled():
         yield finding("settings", "failed", "OTEL_SDK_DISABLED is true: no spans are made, and so no scores")
@@ -150,68 +142,29 @@ def _settings(settings: Settings | None) -> Iterator[Finding]:
         name, limit = next(((name, text) for name in names if (text := variable(name))), ("", ""))
         if limit.isdecimal() and int(limit) < least:
             yield finding("settings", "warning", f"{name} is {limit}: {harm}", least=least)
-    yield from _instrument()
 
 
 def _shown(name: str, value: str) -> str:
     if "://" in value:
         return shown_url(value)
-    return "(set)" if name.endswith("KEY") else value
-
-
-def _misses_span(settings: Settings) -> bool:
-    made = []
-    for name in settings.emitters:
-        with contextlib.suppress(ConfigurationError):  # which is reported where the record is scored
-            made.append(emitter_from(name, settings))
-    return misses_span(made)
+    return "(set)" if _HOLDS_SECRET.search(name) else value
 
 
 def _sdk_is_disabled() -> bool:
     return (variable("OTEL_SDK_DISABLED") or "").lower() == "true"  # the only spelling that the SDK takes for true
 
 
-def _instrument() -> Iterator[Finding]:
-    """Whether `opentelemetry-instrument` started the doctor, and what it would do otherwise than the doctor."""
-    is_otlp = exporter_is_configured() and (variable("OTEL_TRACES_EXPORTER") or "otlp") == "otlp"
-    missing = [f"{name}={value}" for name, value in _EXPORTER.items() if is_otlp and not variable(name)]
-    is_used = "auto_instrumentation" in (getattr(sys.modules.get("sitecustomize"), "__file__", None) or "")
-    words = ["is in use"] * is_used + ["has other defaults than the doctor"] * bool(missing)
-    if words:
-        found = f"opentelemetry-instrument {' and '.join(words)}"
-        yield finding("settings", "warning" if is_used and missing else "ok", found, missing=" and ".join(missing))
-
-
-def _installation() -> Iterator[Finding]:
-    versions = {name: _version(name) for name in ("ragspan", "opentelemetry-sdk", "openai")}
-    versions = {"python": platform.python_version(), **versions}
-    yield finding("settings", "ok", _named(versions), versions=versions)
+def _installation() -> Finding:
+    """The versions of everything that takes part. The doctor does not know frameworks: each integration's extra names them."""
     points = importlib.metadata.entry_points(group="opentelemetry_instrumentor")
-    ours = {point.name: point.dist for point in points if point.name.startswith("ragspan_") and point.dist}
+    ours = sorted({point.dist.name for point in points if point.name.startswith("ragspan_") and point.dist})
+    frameworks = [re.split(r"[^\w.-]", one)[0] for name in ours for one in requirements_of_extra(name, "instruments")]
+    names = ("ragspan", *ours, *frameworks, "opentelemetry-sdk", "openai")
+    versions = {"python": platform.python_version(), **{name: _version(name) for name in names}}
+    words = ", ".join(f"{name} {version or 'is not installed'}" for name, version in versions.items())
     if not ours:
-        found = "no integration with a framework is installed: only ragspan.capture and records of your own are scored"
-        yield finding("settings", "warning", found)
-    for name, distribution in sorted(ours.items()):
-        yield _integration(name, distribution)
-
-
-def _integration(name: str, distribution: importlib.metadata.Distribution) -> Finding:
-    """The doctor does not know frameworks: the extra `instruments` names what an instrumentor works with."""
-    required = map(_INSTRUMENTS.match, distribution.requires or ())
-    frameworks = {match[1]: _version(match[1]) for match in required if match}
-    found = f"{distribution.name} {distribution.version} for {_named(frameworks)}"
-    conflict = None
-    with contextlib.suppress(ImportError):  # the test that `opentelemetry-instrument` makes
-        from opentelemetry.instrumentation.dependencies import get_dist_dependency_conflicts
-
-        conflict = get_dist_dependency_conflicts(distribution)
-    is_disabled = name in (variable("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS") or "").replace(" ", "").split(",")
-    if conflict:
-        found += f" does not fit what is installed: {conflict}"
-    elif is_disabled:
-        found += f": OTEL_PYTHON_DISABLED_INSTRUMENTATIONS names {name}"
-    state: State = "warning" if conflict or is_disabled else "ok"
-    return finding("settings", state, found, integration=name, version=distribution.version, frameworks=frameworks)
+        words += "; no integration with a framework is installed: only ragspan.capture and your own records are scored"
+    return finding("settings", "ok" if ours else "warning", words, versions=versions)
 
 
 def _version(distribution: str) -> str | None:
@@ -219,10 +172,6 @@ def _version(distribution: str) -> str | None:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
         return None
-
-
-def _named(versions: Mapping[str, str | None]) -> str:
-    return ", ".join(f"{name} {version or 'is not installed'}" for name, version in versions.items())
 
 
 # Where the record leaves this process ----------------------------------------------------------------------------------
@@ -236,9 +185,9 @@ def pass_through_helper(settings: Settings, seconds: float) -> Finding:
         is_out = engine.flush(seconds * _SHUTTING_DOWN)
         engine.shutdown(0)
     if isinstance(result, ScoredRecord) and is_out and not complaints:
-        return finding("helper", "ok", "the helper process has scored and exported it")
-    reason = complaints[-1] if complaints else "it was not done in the time that there was"
-    return finding("helper", "failed", f"the helper process has not exported it: {reason}")
+        return finding("helper", "ok", "the helper process scored and exported it")
+    reason = complaints[-1] if complaints else "it did not finish in time"
+    return finding("helper", "failed", f"the helper process did not export it: {reason}")
 
 
 def _publish(settings: Settings, seconds: float) -> Finding:
@@ -254,11 +203,11 @@ def _publish(settings: Settings, seconds: float) -> Finding:
         dropped = dict(sink.stats().dropped)
         sink.shutdown(seconds * _SHUTTING_DOWN)
     if is_out and not dropped:
-        found = f"the broker has taken a record, record_id {record.record_id}"
+        found = f"the broker accepted a record, record_id {record.record_id}"
         return finding("sink", "ok", found, record_id=record.record_id)
-    reasons = ", ".join(dropped) or "not taken in the time that there was"
+    reasons = ", ".join(dropped) or "no reply in time"
     last = f": {complaints[-1]}" if complaints else ""
-    return finding("sink", "failed", f"the broker has not taken a record ({reasons}){last}", dropped=dropped)
+    return finding("sink", "failed", f"the broker did not accept a record ({reasons}){last}", dropped=dropped)
 
 
 # Secrets ---------------------------------------------------------------------------------------------------------------
@@ -272,29 +221,18 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class Secrets:
-    """The secrets of this environment, which it takes out of findings: servers and libraries may repeat what was sent to them."""
+    """The secrets of this environment. Servers and libraries may repeat what was sent to them."""
 
     def __init__(self) -> None:
         found = {secret for secret in _secrets() if len(secret) >= _SHORTEST_SECRET}
         self._secrets = sorted(found, key=len, reverse=True)  # a secret may be a part of another
 
-    def taken_out_of(self, finding: Finding) -> Finding:
-        found, advice, facts = map(self._clean, (finding.found, finding.advice, finding.facts))
-        return dataclasses.replace(finding, found=found, advice=advice, facts=facts)
-
-    def text(self, words: str) -> str:
+    def hide(self, words: str) -> str:
         """The words without secrets, without control characters, and not too long."""
         for secret in self._secrets:
             words = words.replace(secret, "[secret]")
         words = _CONTROL.sub(" ", _KEY.sub("[secret]", words))
         return words if len(words) <= _LONGEST_TEXT else words[: _LONGEST_TEXT - 1] + "…"
-
-    def _clean(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, Mapping):
-            return {str(key): self._clean(item) for key, item in value.items()}
-        return [self._clean(item) for item in value] if isinstance(value, Sequence) else value
 
 
 def _secrets() -> Iterator[str]:

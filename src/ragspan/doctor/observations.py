@@ -3,225 +3,166 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
-import re
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial, reduce
+from collections.abc import Iterator
+from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlsplit, urlunsplit
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from ragspan.addresses import shown_url
-from ragspan.config import Settings, variable
+from ragspan.addresses import cause_of, shown_url
+from ragspan.config import variable
 from ragspan.doctor import Finding, State, finding
 from ragspan.doctor.watching import TRACES, Exchange, WatchedRecord
 from ragspan.engine import Dropped
-from ragspan.judges.base import Judge
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord, Usage
 from ragspan.telemetry import semconv
 from ragspan.telemetry.environment import exporter_is_configured
 
 if TYPE_CHECKING:
     import requests
-    from opentelemetry.sdk.trace import ReadableSpan
 
 _REDIRECTS, _ERRORS = 300, 400  # HTTP
 _SHOWN = 160  # characters of what a server says
 _GROUNDEDNESS = ("context_adherence", "faithfulness")
-_REJECTED = {"traces": "rejected_spans", "metrics": "rejected_data_points", "logs": "rejected_log_records"}
 
 
-# The judge -------------------------------------------------------------------------------------------------------------
+def observations(judge: str, watched: WatchedRecord) -> Iterator[Finding]:
+    """What the record shows of the judge of this name, of the endpoints, and of itself."""
+    yield _judge(judge, watched)
+    endpoints = _endpoints(watched)
+    yield from endpoints
+    if not endpoints:
+        yield finding("endpoint", "skipped", "no OTLP exporter is configured, so there is no endpoint to reach")
+    yield from _record(watched, is_taken=all(each.state != "failed" for each in endpoints))
 
 
-def judge_finding(settings: Settings, judge: Judge, watched: WatchedRecord) -> Finding:
+def _judge(judge: str, watched: WatchedRecord) -> Finding:
     """One finding for all metrics: they have one judge."""
     if not isinstance(watched.result, ScoredRecord):
-        return finding("judge", "skipped", f"{judge.name} was not asked, or was not done in time")
+        return finding("judge", "skipped", f"{judge} was not asked, or did not answer in time")
     outcomes = watched.result.outcomes
     failures = [outcome for outcome in outcomes.values() if isinstance(outcome, MetricFailure)]
     scores = [outcome for outcome in outcomes.values() if isinstance(outcome, Score)]
     if failures and not scores:
         failure = next((each for each in failures if each.error_type != "judge_unavailable"), failures[0])
-        found = f"{judge.name} gave no answer: {failure.error_type}: {failure.message}"
-        if failure.error_type == "APIConnectionError" and (cause := _cause_at(settings)):
-            found += f" ({cause})"
-        return finding("judge", "failed", found, judge=judge.name, error_type=failure.error_type)
+        found = f"{judge} gave no answer: {failure.error_type}: {failure.message}"
+        return finding("judge", "failed", found, judge=judge, error_type=failure.error_type)
     usage = reduce(add, (score.usage for score in scores if score.usage), Usage())
-    found = f"{judge.name} answered in {watched.seconds:.2f} s"
+    found = f"{judge} answered in {watched.seconds:.2f} s"
     if usage.requests or usage.input_tokens:
         price = "price unknown" if usage.usd is None else f"{usage.usd:.6f} USD"
         found += f" ({usage.input_tokens} tokens in, {usage.output_tokens} out, {price})"
     misjudged = [name for name in _GROUNDEDNESS if getattr(outcomes.get(name), "label", None) == "fail"]
     if misjudged:
-        found += f", but found an answer ungrounded that its context states word for word ({', '.join(misjudged)})"
-    return finding(
-        "judge",
-        "warning" if misjudged else "ok",
-        found,
-        judge=judge.name,
-        seconds=round(watched.seconds, 3),
-        requests=usage.requests,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        usd=usage.usd,
-    )
-
-
-def _cause_at(settings: Settings) -> str | None:
-    """Why no connection can be made. The client's error says only that there is none."""
-    address = settings.judge_base_url or variable("OPENAI_BASE_URL")
-    try:
-        if address:
-            importlib.import_module("httpx").get(address, timeout=2.0)  # what the client connects with
-    except Exception as error:  # noqa: BLE001 - whatever it is
-        return cause_of(error)
-    return None
+        found += f", but failed an answer that its context states word for word ({', '.join(misjudged)})"
+    facts: dict[str, Any] = {"seconds": round(watched.seconds, 3), **dataclasses.asdict(usage)}
+    return finding("judge", "warning" if misjudged else "ok", found, judge=judge, **facts)
 
 
 # The endpoint ----------------------------------------------------------------------------------------------------------
 
 
-def observations(watched: WatchedRecord, seconds: float) -> Iterator[Finding]:
-    """What the record shows of the endpoints and of itself; `seconds` are for asking an endpoint who it is."""
-    endpoints: dict[object, Finding] = {}
-    backend = None
+def _endpoints(watched: WatchedRecord) -> list[Finding]:
+    findings: dict[object, Finding] = {}
     for exchange in watched.exchanges:
-        if exchange.proxy:
-            found = f"requests go through the proxy {shown_url(exchange.proxy)}"
-            endpoints[exchange.signal, "proxy"] = _endpoint(exchange, "ok", found)
-        replied = _replied(exchange, watched)
-        if replied is not None:  # an endpoint that several signals share is missed once
-            endpoints.setdefault(replied.facts.get("unreachable", exchange.signal), replied)
-        if exchange.signal == "traces" and exchange.reply is not None:
-            backend = backend_at(exchange.url, exchange.reply, partial(exchange.get, seconds=seconds / 4))
-    yield from endpoints.values()
-    if backend is not None:
-        found = f"{backend.name} answers there: {backend.shows_scores}"
-        yield finding("endpoint", "ok", found, backend=backend.name)
-    if not endpoints:
-        yield finding("endpoint", "skipped", "no OTLP exporter is configured, so there is no endpoint to reach")
-    is_taken = all(each.state != "failed" for each in endpoints.values())
-    yield from _arrival(watched, backend or RECEIVER, is_taken=is_taken)
+        each = _reply(exchange, watched)
+        if each is not None:  # one endpoint of several signals cannot be reached once
+            findings.setdefault(each.facts.get("unreachable", exchange.signal), each)
+    return list(findings.values())
+
+
+def _reply(exchange: Exchange, watched: WatchedRecord) -> Finding | None:
+    """What became of what was sent; None for metrics or logs of which nothing was sent."""
+    url = shown_url(exchange.url) + (" (gRPC)" if exchange.is_grpc else "")
+    if exchange.proxy:
+        url += f" (through the proxy {shown_url(exchange.proxy)})"
+    if exchange.reply is not None:
+        is_taken, meaning = _meaning(exchange.reply, exchange.signal)
+        words = f"{url} {'accepts them' if is_taken else 'does not accept them'}: {meaning}"
+        return _endpoint(exchange, "ok" if is_taken else "failed", words, status=exchange.reply.status_code)
+    if exchange.successes and all(exchange.successes):
+        return _endpoint(exchange, "ok", f"{url} accepts them, as the exporter says")
+    if exchange.error is not None and (cause := cause_of(exchange.error)):
+        place = urlsplit(exchange.url).netloc.rpartition("@")[2]
+        missed = _endpoint(exchange, "failed", f"{url} cannot be reached: {cause}", unreachable=place)
+        return dataclasses.replace(missed, is_misuse="is no address" in cause)
+    if exchange.successes or exchange.error is not None:
+        reason = repr(exchange.error or "the exporter does not say why")
+        return _endpoint(exchange, "failed", f"{url} does not accept them{_last(watched) or f': {reason}'}")
+    if exchange.signal == "traces":
+        return _endpoint(exchange, "failed", f"the exporter did not finish with {url} in time")
+    return None
 
 
 def _endpoint(exchange: Exchange, state: State, found: str, **facts: Any) -> Finding:
     """Scores are on spans: what fails for other signals is a warning."""
-    signal = exchange.signal.upper()
-    own = f"OTEL_EXPORTER_OTLP_{signal}_HEADERS"
-    headers = own if variable(own) else "OTEL_EXPORTER_OTLP_HEADERS"
-    sent = [pair.partition("=")[0].strip().lower() for pair in (variable(headers) or "").split(",") if "=" in pair]
-    return finding(
-        "endpoint",
-        "warning" if state == "failed" and exchange.signal != "traces" else state,
-        f"{exchange.signal}: {found}",
-        signal=exchange.signal,
-        url=shown_url(exchange.url),
-        signal_variable=signal,
-        headers_variable=headers,
-        headers=", ".join(sent) or "none",
-        **facts,
-    )
-
-
-def _replied(exchange: Exchange, watched: WatchedRecord) -> Finding | None:
-    """What became of what was sent; None for metrics or logs of which nothing was sent."""
-    url = shown_url(exchange.url) + (" (gRPC)" if exchange.is_grpc else "")
-    if exchange.reply is not None:
-        is_taken, meaning = _meaning(exchange.reply, exchange.signal)
-        words = f"{url} {'takes them' if is_taken else 'does not take them'}: {meaning}"
-        return _endpoint(exchange, "ok" if is_taken else "failed", words, status=exchange.reply.status_code)
-    if exchange.successes and all(exchange.successes):
-        return _endpoint(exchange, "ok", f"{url} takes them, as the exporter says")
-    if exchange.error is not None and (cause := cause_of(exchange.error)):
-        place = urlsplit(exchange.url).netloc.rpartition("@")[2]
-        words = f"{url} cannot be reached: {cause}{_overruled(cause)}"
-        missed = _endpoint(exchange, "failed", words, unreachable=place)
-        return dataclasses.replace(missed, is_misuse="is no address" in cause)
-    if exchange.successes or exchange.error is not None:
-        reason = repr(exchange.error or "the exporter does not say why")
-        return _endpoint(exchange, "failed", f"{url} does not take them{_last(watched) or f': {reason}'}")
-    if exchange.signal == "traces":
-        return _endpoint(exchange, "failed", f"the exporter was not done with {url} in the time that there was")
-    return None
-
-
-def _overruled(cause: str) -> str:
-    """The exporter's HTTP client reads its own variables before those of OpenTelemetry."""
-    names = [name for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE") if variable(name)]
-    return f" ({names[0]} overrules OTEL_EXPORTER_OTLP_CERTIFICATE)" if names and "certificate" in cause else ""
+    if state == "failed" and exchange.signal != "traces":
+        state = "warning"
+    facts |= {"signal": exchange.signal, "url": shown_url(exchange.url), "variable": exchange.signal.upper()}
+    return finding("endpoint", state, f"{exchange.signal}: {found}", **facts)
 
 
 def _meaning(reply: requests.Response, signal: str) -> tuple[bool, str]:
-    """Whether what was sent is taken, whatever the exporter makes of the reply, and the reply in words."""
+    """Whether what was sent is accepted, whatever the exporter makes of the reply, and the reply in words."""
     kind = reply.headers.get("content-type", "")
     words = f"HTTP {reply.status_code}"
     if _REDIRECTS <= reply.status_code < _ERRORS:
         location = shown_url(reply.headers.get("location", "")) or "elsewhere"
-        lost = "the exporter follows none, takes it for success, and the data are lost"
+        lost = "the exporter does not follow it and reports success, but the data are lost"
         return False, f"{words}, a redirect to {location}: {lost}"
-    if reply.status_code < _REDIRECTS and "text/html" in kind:
-        lost = "what answers is no OTLP receiver, though the exporter takes it for success"
-        return False, f"{words} with a web page: {lost}"
-    if reply.status_code < _REDIRECTS:
-        rejected, why = _rejected(reply, signal)
-        return (
-            not rejected,
-            f"{words}, but the receiver has rejected what it was sent{why}" if rejected else words + why,
+    if reply.status_code >= _ERRORS:
+        said = (
+            "" if "html" in kind or "protobuf" in kind else " ".join(reply.content.decode("utf-8", "replace").split())
         )
-    said = "" if "html" in kind or "protobuf" in kind else " ".join(reply.content.decode("utf-8", "replace").split())
-    own = f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT"
-    return False, words + (f": {said[:_SHOWN]}" if said else "") + (f" (by {own})" if variable(own) else "")
+        own = f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT"
+        return False, words + (f": {said[:_SHOWN]}" if said else "") + (f" (by {own})" if variable(own) else "")
+    if "text/html" in kind:
+        return False, f"{words} with a web page: this is no OTLP receiver, though the exporter reports success"
+    rejection = _rejection(reply)
+    return rejection is None, words if rejection is None else f"{words}, but the receiver rejected the data{rejection}"
 
 
-def _rejected(reply: requests.Response, signal: str) -> tuple[int, str]:
-    """How much of a request that succeeded was thrown away all the same, and the receiver's words about it."""
-    name = "trace" if signal == "traces" else signal
-    try:
-        module = importlib.import_module(f"opentelemetry.proto.collector.{name}.v1.{name}_service_pb2")
-        response = getattr(module, f"Export{name.capitalize()}ServiceResponse")()
-        if reply.headers.get("content-type", "").startswith("application/x-protobuf"):
-            response.ParseFromString(reply.content)
-        else:
-            importlib.import_module("google.protobuf.json_format").Parse(
-                reply.content, response, ignore_unknown_fields=True
-            )
-        partial_success = response.partial_success
-    except Exception:  # noqa: BLE001 - many receivers answer something else, which says nothing about rejections
-        return 0, ""
-    words = partial_success.error_message
-    return getattr(partial_success, _REJECTED[signal]), f": {words[:_SHOWN]}" if words else ""
+def _rejection(reply: requests.Response) -> str | None:
+    """What a receiver says that accepts a request and rejects its data; None if it rejects nothing."""
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+    try:  # the responses to metrics and logs have the same form
+        partial = ExportTraceServiceResponse.FromString(reply.content).partial_success
+    except Exception:  # noqa: BLE001 - many receivers answer something else
+        return None
+    said = f": {partial.error_message[:_SHOWN]}" if partial.error_message else ""
+    return said if partial.rejected_spans else None
 
 
 # The record ------------------------------------------------------------------------------------------------------------
 
 
-def _arrival(watched: WatchedRecord, backend: Backend, *, is_taken: bool) -> Iterator[Finding]:
+def _record(watched: WatchedRecord, *, is_taken: bool) -> Iterator[Finding]:
     """How far the record got, and where to look for it."""
     findings = [_scoring(watched), *_native_scores(watched)]
     if not watched.share:
-        found = f"the sampler has kept none of {TRACES} traces: answers are not scored, and only this one was sent"
+        found = f"the sampler keeps none of {TRACES} traces: answers are not scored, and only this one was sent"
         findings.append(finding("record", "failed", found))
     elif watched.share < 1:
-        found = f"the sampler keeps {100 * watched.share:.3g} % of all traces"
-        findings.append(finding("record", "ok", found, share=watched.share))
+        findings.append(finding("record", "ok", f"the sampler keeps {100 * watched.share:.3g} % of all traces"))
     if not exporter_is_configured():
-        found = "traces: no exporter is configured, so no score goes anywhere"
-        findings.append(finding("record", "failed", found))
+        findings.append(
+            finding("record", "failed", "no exporter of traces is configured, so no score leaves the process")
+        )
     elif not is_taken:
-        findings.append(finding("record", "failed", "the endpoint has not taken the record's span"))
+        findings.append(finding("record", "failed", "the endpoint did not accept the record's span"))
     if all(each.state == "ok" for each in findings):  # else it is said there
         complaints = dict.fromkeys(watched.complaints)
-        findings += [finding("record", "warning", f"logged on the way: {each}") for each in complaints]
+        findings += [finding("record", "warning", f"ragspan logged: {each}") for each in complaints]
     yield from findings
-    yield _ids(watched, backend if exporter_is_configured() and is_taken else None)
+    yield _ids(watched, "arrived" if exporter_is_configured() and is_taken else "was made, and did not arrive")
 
 
 def _scoring(watched: WatchedRecord) -> Finding:
     """What the metrics have come to."""
     result = watched.result
     if result is None:
-        return finding("record", "failed", f"the record was not scored in the time that there was{_last(watched)}")
+        return finding("record", "failed", f"the record was not scored in time{_last(watched)}")
     if isinstance(result, Dropped):
         return finding("record", "failed", f"the record was dropped: {result.reason}{_last(watched)}")
     scores = {metric: each.value for metric, each in result.outcomes.items() if isinstance(each, Score)}
@@ -230,24 +171,24 @@ def _scoring(watched: WatchedRecord) -> Finding:
         for metric, each in result.outcomes.items()
         if not isinstance(each, Score)
     }
-    words = [f"{metric} {score:.2f}" for metric, score in scores.items()]
-    words += [f"{metric} without a score ({reason})" for metric, reason in unscored.items()]
+    words = ["scored: " + ", ".join(f"{metric} {score:.2f}" for metric, score in scores.items())] if scores else []
+    if unscored:
+        words.append("without a score: " + ", ".join(f"{metric} ({reason})" for metric, reason in unscored.items()))
     state: State = "ok" if scores and not unscored else "failed"
-    return finding("record", state, f"scored: {', '.join(words)}", scores=scores, unscored=unscored)
+    return finding("record", state, "; ".join(words), scores=scores, unscored=unscored)
 
 
 def _native_scores(watched: WatchedRecord) -> Iterator[Finding]:
-    """Whether backends with scores of their own have taken them."""
+    """Whether backends with scores of their own accepted them."""
     for name, stats in watched.written.items():
         lost = {**stats.rejected, **stats.dropped}
         if lost:
-            found = f"{name} has not taken {sum(lost.values())} scores: {', '.join(lost)}"
+            found = f"{name} did not accept {sum(lost.values())} scores: {', '.join(lost)}"
             yield finding("record", "failed", found)
         elif stats.waiting or not stats.delivered:
-            found = f"{name} has not taken the scores in the time that there was{_last(watched)}"
-            yield finding("record", "failed", found)
+            yield finding("record", "failed", f"{name} did not accept the scores in time{_last(watched)}")
         else:
-            yield finding("record", "ok", f"{name} has taken {stats.delivered} scores")
+            yield finding("record", "ok", f"{name} accepted {stats.delivered} scores")
 
 
 def _last(watched: WatchedRecord) -> str:
@@ -255,107 +196,16 @@ def _last(watched: WatchedRecord) -> str:
     return f": {watched.complaints[-1]}" if watched.complaints else ""
 
 
-def _ids(watched: WatchedRecord, backend: Backend | None) -> Finding:
-    """The ids by which the record is found where it has arrived."""
+def _ids(watched: WatchedRecord, what: str) -> Finding:
+    """The ids by which a tool finds the record."""
     record_id = watched.record.record_id
-    own = [span for span in watched.spans if (span.attributes or {}).get(semconv.RECORD_ID) == record_id]
-    span_id = next((span.context.span_id for span in own if span.context), watched.root.span_id)
+    own = (span for span in watched.spans if (span.attributes or {}).get(semconv.RECORD_ID) == record_id)
+    span = next(own, None)
+    span_id = span.context.span_id if span and span.context else watched.root.span_id
     ids: dict[str, Any] = {
         "trace_id": f"{watched.root.trace_id:032x}",
         "span_id": f"{span_id:016x}",
         "record_id": record_id,
     }
-    name = own[0].name if own else watched.record.name
-    found = f"the span {name!r}: " + ", ".join(f"{key} {value}" for key, value in ids.items())
-    found += "".join(f"\n{line}" for line in _tree(watched.spans))
-    return dataclasses.replace(finding("record", "ok", found, **ids), advice=backend and backend.search.format(**ids))
-
-
-def _tree(spans: Sequence[ReadableSpan], parent: int | None = None, depth: int = 0) -> Iterator[str]:
-    """The trace, a line a span, each below its parent."""
-    for span in sorted(spans, key=lambda span: span.start_time or 0):
-        if span.context and (span.parent and span.parent.span_id) == parent:
-            yield f"{'  ' * depth}└ {span.name}"
-            yield from _tree(spans, span.context.span_id, depth + 1)
-
-
-# What is behind a reply or an error ------------------------------------------------------------------------------------
-
-
-_CAUSES = {
-    "CERTIFICATE_VERIFY_FAILED": "its certificate is not trusted",
-    r"SSLError|\[SSL|SSL_ERROR": "no TLS connection can be made",
-    "getaddrinfo|Name or service|nodename|name resolution|NameResolution": "the host name cannot be resolved",
-    "[Rr]efused": "nobody listens there (connection refused)",
-    "timed out|[Tt]imeout": "it does not answer in time",
-    "BadStatusLine|HTTPException|LineTooLong": "what answers does not speak HTTP",
-    "Connection(Reset|Aborted)|RemoteDisconnected|EOFError|[Dd]isconnected": "it closes the connection without an answer",
-    "Invalid(Schema|URL)|MissingSchema|could not be cast": "it is no address that begins with http:// or https://",
-    "OSError|ConnectionError|ConnectError": "the connection fails",
-}
-"""By a pattern for what libraries say. The first one counts."""
-
-
-def cause_of(error: BaseException) -> str | None:
-    """What is wrong with a connection, however many libraries have wrapped the error; None if it is about something else."""
-    chain: list[BaseException] = []
-    link: BaseException | None = error
-    while link is not None and link not in chain:
-        chain.append(link)
-        link = link.__cause__ or link.__context__
-    wrapped = " ".join(map(repr, chain))
-    return next((words for pattern, words in _CAUSES.items() if re.search(pattern, wrapped)), None)
-
-
-class Backend(NamedTuple):
-    """A tool that takes spans."""
-
-    name: str
-    shows_scores: str
-    """Where in it the scores are to be seen, and where not."""
-    search: str
-    """What finds a record in it; `{record_id}` and `{trace_id}` stand for the ids."""
-
-
-PHOENIX = Backend(
-    "Phoenix",
-    "scores are in the Attributes tab of the answer's span; the annotations column has only what is written through "
-    "Phoenix's own API",
-    "filter spans by attributes['ragspan']['record_id'] == '{record_id}'",
-)
-MLFLOW = Backend(
-    "MLflow",
-    "scores are attributes of the answer's span; the assessments column has only what is written through MLflow's own API",
-    "open the trace tr-{trace_id}",
-)
-LANGFUSE = Backend(
-    "Langfuse",
-    "scores are in the metadata of the answer's observation; its own scores are only those that are written through "
-    "Langfuse's API",
-    "open the trace {trace_id}",
-)
-RECEIVER = Backend(
-    "a receiver of the OpenTelemetry Collector (Jaeger and Tempo have the same)",
-    "scores are attributes of the answer's span in the tool behind it",
-    "search for the tag ragspan.record_id={record_id}",
-)
-
-
-def backend_at(url: str, reply: requests.Response, get: Callable[[str], bytes]) -> Backend | None:
-    """The tool that gave this reply to spans, None if it is unknown; `get` reads other pages of the server."""
-    parts = urlsplit(url)
-
-    def page(path: str) -> bytes:
-        """A page beside the one for spans, below the same prefix."""
-        beside = parts.path.rstrip("/").removesuffix("/v1/traces") + path
-        return get(urlunsplit((parts.scheme, parts.netloc, beside, "", ""))).strip()
-
-    if "x-phoenix-server-version" in reply.headers:
-        return PHOENIX
-    if "/api/public/otel" in parts.path:
-        return LANGFUSE
-    if b"x-mlflow-" in reply.content.lower():
-        return MLFLOW
-    if re.fullmatch(rb"\d+\.\d+\.\d+\S*", page("/version")) and page("/health") == b"OK":
-        return MLFLOW
-    return RECEIVER if b"404 page not found" in page("/") else None  # how servers written in Go say it
+    named = ", ".join(f"{key} {value}" for key, value in ids.items())
+    return finding("record", "ok", f"the span {span.name if span else watched.record.name!r} {what}: {named}", **ids)

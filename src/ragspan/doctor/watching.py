@@ -1,6 +1,6 @@
 """Sends one record through everything that the application would use, and notes what happens on its way.
 
-An exporter says "success" also for a redirect, which it does not follow, for a web page, and for spans that the receiver
+An exporter reports success also for a redirect, which it does not follow, for a web page, and for spans that the receiver
 rejects. So the endpoint's own reply is kept beside what the exporter says.
 """
 
@@ -17,22 +17,27 @@ from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any
 
-from ragspan.config import Settings, variable
-from ragspan.defaults import emitter_from, emitters_from, engine_from
+from ragspan.config import Settings, process_environment
+from ragspan.defaults import emitter_from, engine_from
 from ragspan.delivery import DeliveryStats, ScoreWriter
 from ragspan.engine import Dropped, ScoringEngine
 from ragspan.exceptions import ConfigurationError
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
-from ragspan.telemetry.environment import Signal, endpoint, exporter_is_configured, providers_from_environment
+from ragspan.telemetry.environment import (
+    EnvironmentProviders,
+    Signal,
+    endpoint,
+    exporter_is_configured,
+    providers_from_environment,
+)
 
 if TYPE_CHECKING:
     import requests
     from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 
 NAME = "ragspan doctor"
-TRACES = 1000  # of which a sampler is asked how many it keeps; one that keeps fewer shows nobody any scores
-_MAX_ROOTS = 20 * TRACES
+TRACES = 1000  # of which a sampler is asked how many it keeps
 _SCORING, _FLUSHING, _SENDING, _SHUTTING_DOWN = 0.5, 0.35, 0.25, 0.05  # shares of the time
 _KEPT_LINES = 20  # of the log
 
@@ -44,21 +49,13 @@ class Exchange:
     signal: Signal
     url: str
     is_grpc: bool
+    proxy: str | None = None
     reply: requests.Response | None = None
-    """The last one; none is seen of gRPC, and of an exporter that has a session of its own."""
+    """The last one; None also where replies cannot be seen, as with gRPC."""
     error: BaseException | None = None
     """Of the last request without a reply."""
     successes: list[bool] = field(default_factory=list)
     """What the exporter says of each batch."""
-    proxy: str | None = None
-    session: requests.Session | None = None
-
-    def get(self, url: str, *, seconds: float) -> bytes:
-        """The page at this address, asked for without the exporter's headers; empty if there is none."""
-        try:
-            return self.session.get(url, timeout=seconds, allow_redirects=False).content if self.session else b""
-        except Exception:  # noqa: BLE001 - then it is not known who is there
-            return b""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,7 +65,7 @@ class WatchedRecord:
     record: RagRecord
     root: SpanAnchor
     share: float
-    """Of all traces, the part that the sampler keeps. If it keeps none, this record is sampled all the same."""
+    """Of all traces, the part that the sampler keeps. This record's trace is kept in any case."""
     result: ScoredRecord | Dropped | None
     """None if it was not scored in time."""
     seconds: float
@@ -93,32 +90,22 @@ def watch_record(settings: Settings, seconds: float) -> WatchedRecord:
 
     exchanges: list[Exchange] = []
     kept = InMemorySpanExporter()
-    with captured_logs() as complaints:
-        try:
-            providers = providers_from_environment(
-                make=lambda signal, entry: _watched_exporter(signal, entry, exchanges, seconds * _SENDING)
-            )
-        except ConfigurationError:
-            raise
-        except Exception as error:  # of the SDK, which checks sizes and limits as it is set up
-            raise ConfigurationError(f"OpenTelemetry cannot be set up as OTEL_* says: {error}") from error
-        try:
-            providers.tracer_provider.add_span_processor(SimpleSpanProcessor(kept))
-            share, root = _root(providers.tracer_provider)
-            record = new_record(root)
-            usable = _without_limits(settings, seconds)
-            writers = _native_writers(settings)
-            engine = engine_from(usable, providers, emitters=[*emitters_from(usable, providers), *writers])
-            began = time.monotonic()
-            result = score_in_time(engine, record, seconds * _SCORING * 1.1)
-            scored_in = time.monotonic() - began
-            engine.flush(seconds * _FLUSHING)
-            written = {f"{writer.name} at {writer.client.endpoint.url}": writer.stats() for writer in writers}
-            engine.shutdown(seconds * _SHUTTING_DOWN)
-        finally:
-            for provider in (providers.tracer_provider, providers.meter_provider, providers.logger_provider):
-                if provider is not None:
-                    provider.shutdown()  # sends what is left
+    with captured_logs() as complaints, _providers(exchanges, seconds) as providers:
+        providers.tracer_provider.add_span_processor(SimpleSpanProcessor(kept))
+        share, root = _root(providers.tracer_provider)
+        record = new_record(root)
+        usable = _without_limits(settings, seconds)
+        emitters = [emitter_from(name, usable, providers) for name in settings.emitters if name != "console"]
+        writers = [emitter for emitter in emitters if isinstance(emitter, ScoreWriter)]
+        if not exporter_is_configured():  # writers would wait for the span
+            emitters, writers = [emitter for emitter in emitters if emitter not in writers], []
+        engine = engine_from(usable, providers, emitters=emitters)
+        began = time.monotonic()
+        result = score_in_time(engine, record, seconds * _SCORING * 1.1)
+        scored_in = time.monotonic() - began
+        engine.flush(seconds * _FLUSHING)
+        written = {f"{writer.name} at {writer.client.endpoint.url}": writer.stats() for writer in writers}
+        engine.shutdown(seconds * _SHUTTING_DOWN)
     return WatchedRecord(
         record=record,
         root=root,
@@ -146,14 +133,11 @@ def score_in_time(engine: ScoringEngine, record: RagRecord, seconds: float) -> S
 
 def new_record(parent: SpanAnchor | None = None) -> RagRecord:
     """A record with a response that its context states word for word."""
-    now = time.time_ns()
     return RagRecord(
         question="Does ragspan work here?",
         contexts=["The doctor sends one record. It is scored like every other record, and its scores go on its span."],
         response="The doctor's record is scored like every other record.",
         name=NAME,
-        started_ns=now,
-        ended_ns=now,
         parent=parent,
     )
 
@@ -162,7 +146,6 @@ def _without_limits(settings: Settings, seconds: float) -> Settings:
     """The application's settings, but without what would hide the record from this process."""
     return dataclasses.replace(
         settings,
-        emitters=("otel",),
         export="application",
         max_records_per_second=None,
         metric_timeout=min(settings.metric_timeout, seconds * _SCORING),
@@ -170,31 +153,39 @@ def _without_limits(settings: Settings, seconds: float) -> Settings:
     )
 
 
-def _native_writers(settings: Settings) -> list[ScoreWriter]:
-    """The application's emitters that write scores to backends of their own."""
-    made = [emitter_from(name, settings) for name in settings.emitters if name not in {"otel", "console"}]
-    return [emitter for emitter in made if isinstance(emitter, ScoreWriter)] if exporter_is_configured() else []
+@contextlib.contextmanager
+def _providers(exchanges: list[Exchange], seconds: float) -> Iterator[EnvironmentProviders]:
+    """Providers as the environment describes them, with watched exporters."""
+    try:
+        providers = providers_from_environment(
+            make=lambda signal, entry: _watched_exporter(signal, entry, exchanges, seconds * _SENDING)
+        )
+    except ConfigurationError:
+        raise
+    except Exception as error:  # of the SDK, which checks sizes and limits as it is set up
+        raise ConfigurationError(f"OpenTelemetry cannot be set up as OTEL_* says: {error}") from error
+    try:
+        yield providers
+    finally:
+        for provider in (providers.tracer_provider, providers.meter_provider, providers.logger_provider):
+            if provider is not None:
+                provider.shutdown()  # sends what is left
 
 
 def _root(provider: TracerProvider) -> tuple[float, SpanAnchor]:
-    """The share of traces that the sampler keeps, and a span without a parent, as a request makes one, that it keeps.
+    """The share of traces that the sampler keeps, and a span without a parent, as a request makes one.
 
-    A sampler that keeps none is replaced: the record still shows what else is wrong.
+    The sampler is then replaced by one that keeps all: this record shows what else is wrong.
     """
     from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Decision
 
     ids = (1 << 64 | (2 * place + 1) * 2**63 // TRACES for place in range(TRACES))  # spread evenly, as random ones are
     results = [provider.sampler.should_sample(None, trace_id, NAME) for trace_id in ids]
+    provider.sampler = ALWAYS_ON
+    span = provider.get_tracer("ragspan").start_span(NAME)
+    span.end()
+    context = span.get_span_context()
     share = sum(result.decision is Decision.RECORD_AND_SAMPLE for result in results) / TRACES
-    if not share:
-        provider.sampler = ALWAYS_ON
-    tracer = provider.get_tracer("ragspan")
-    for _ in range(_MAX_ROOTS):
-        span = tracer.start_span(NAME)
-        span.end()
-        context = span.get_span_context()
-        if context.trace_flags.sampled:
-            break
     return share, SpanAnchor(trace_id=context.trace_id, span_id=context.span_id, trace_flags=int(context.trace_flags))
 
 
@@ -209,11 +200,9 @@ def _watched_exporter(signal: Signal, entry: EntryPoint, exchanges: list[Exchang
     default = f"http://localhost:{4317 if is_grpc else 4318}"
     exchange = Exchange(signal=signal, url=endpoint(signal) or default, is_grpc=is_grpc)
     exchanges.append(exchange)
-    if is_grpc or _brings_own_session():
-        exporter = make(timeout=seconds)
-    else:
-        exchange.session = _watched_session(exchange)
-        exporter = make(timeout=seconds, session=exchange.session)
+    # A credential provider brings a session of its own: then no reply is seen.
+    has_session = is_grpc or any(name.endswith("_CREDENTIAL_PROVIDER") for name in process_environment())
+    exporter = make(timeout=seconds, **({} if has_session else {"session": _watched_session(exchange)}))
     export = exporter.export
 
     def watched(*args: Any, **kwargs: Any) -> Any:
@@ -225,20 +214,12 @@ def _watched_exporter(signal: Signal, entry: EntryPoint, exchanges: list[Exchang
     return exporter
 
 
-def _brings_own_session() -> bool:
-    """Whether a credential provider makes the session: then requests go through it, and are not watched."""
-    signals = ("", "TRACES_", "METRICS_", "LOGS_")
-    return any(variable(f"OTEL_PYTHON_EXPORTER_OTLP_HTTP_{signal}CREDENTIAL_PROVIDER") for signal in signals)
-
-
 def _watched_session(exchange: Exchange) -> requests.Session:
     import requests
     from requests.utils import get_environ_proxies, select_proxy
 
     class Session(requests.Session):
         def request(self, method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:
-            if method == "GET":
-                return super().request(method, url, *args, **kwargs)
             exchange.url = str(url)
             try:
                 exchange.proxy = select_proxy(url, get_environ_proxies(url))

@@ -18,7 +18,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
-from ragspan.addresses import basic_credentials, secrets_in_url
+from ragspan.addresses import basic_credentials, cause_of, secrets_in_url
 from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.judges.llm.client_pool import ClientPool
 from ragspan.judges.llm.errors import is_outage, redacted_message
@@ -146,18 +146,20 @@ def _advice(error: Exception, message: str, path: str) -> str:
     advice = _ADVICE.get(getattr(error, "status_code", None) or type(error).__name__)
     if advice == _ADVICE[_NOT_FOUND]:
         advice += ", which usually ends in /v1" if path == PATH else f", to which {path} is added"
+    if advice == _ADVICE[_UNREACHABLE] and (cause := cause_of(error)):
+        advice = f"{cause}; {advice}"
     if advice is None and _ABOUT_LENGTH.search(message):
         advice = "lower max_context_chars, or give the server a larger context window"
     return f" ({advice})" if advice else ""
 
 
-_NOT_FOUND = 404
+_NOT_FOUND, _UNREACHABLE = 404, "APIConnectionError"
 _ADVICE: Mapping[object, str] = {
     401: "check the key: api_key=, RAGSPAN_JUDGE_API_KEY or OPENAI_API_KEY",
     403: "the key may not use this model, or not from here",
     _NOT_FOUND: "check the model's name, and base_url",
     429: "the account has reached its rate limit or its credit; Budget(requests_per_minute=) keeps below a limit",
-    "APIConnectionError": "check base_url, the network, and that the server runs",
+    _UNREACHABLE: "check base_url, the network, and that the server runs",
     "APITimeoutError": "raise timeout=, or take a faster model",
 }
 _ABOUT_LENGTH = re.compile(r"context (?:length|window|size)|too long|too many tokens", re.IGNORECASE)
