@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import pickle
 import threading
 
 import pytest
@@ -43,13 +42,6 @@ def test_a_wrong_argument_is_refused_by_name(arguments, message):
         Budget(**arguments)
 
     assert str(refused.value) == message
-
-
-@pytest.mark.parametrize("fallback", ["skip", "overlap", "hhem", OverlapJudge()])
-def test_a_budget_can_be_sent_to_another_process(fallback):
-    budget = Budget(usd_per_day=5, tokens_per_minute=60_000, requests_per_minute=30, fallback=fallback)
-
-    assert pickle.loads(pickle.dumps(budget)) == budget
 
 
 # The bucket: a rate on average, and a capacity at once.
@@ -132,16 +124,6 @@ def test_what_is_used_beyond_the_expectation_is_paid_back_in_time(rate, capacity
         assert used_in_all <= capacity + rate * now[0] + debt + 1e-6
 
 
-@given(rate=RATES, capacity=RATES, pause=st.floats(min_value=0, max_value=1000))
-def test_an_empty_bucket_fills_up_with_time(rate, capacity, pause):
-    now = [0.0]
-    bucket = TokenBucket(rate, capacity, clock=lambda: now[0])
-    assert bucket.take(capacity)
-    now[0] += pause
-
-    assert bucket.level == pytest.approx(min(capacity, rate * pause))
-
-
 # The daily sum: an amount in each window of 24 hours.
 
 
@@ -152,52 +134,23 @@ def dollars(clock):
 
 def test_the_first_window_begins_with_the_first_spending_and_holds_no_more_than_the_sum(clock, dollars):
     clock.advance(DAY - 1)
-    assert [dollars.take(amount) is not None for amount in (0.75, 0.5, 0.25)] == [True, False, True]
+    assert [dollars.take(amount) for amount in (0.75, 0.5, 0.25)] == [True, False, True]
     clock.advance(DAY - 1)
     assert dollars.is_spent
 
     clock.advance(1)
     assert not dollars.is_spent
-    assert dollars.take(1.0) is not None
-
-
-def test_a_day_lets_the_sum_through_once_however_it_is_spread(clock, dollars):
-    """A bucket that starts full would let nearly twice as much through."""
-    taken = 0
-    for _ in range(24):
-        taken += sum(dollars.take(0.125) is not None for _ in range(8))
-        clock.advance(3599)
-
-    assert taken == 8
+    assert dollars.take(1.0)
 
 
 @pytest.mark.parametrize(("taken", "used", "left"), [(1.0, 0.25, 0.75), (0.5, 0.5, 0.5), (0.5, 1.5, 0.0)])
 def test_what_was_taken_in_this_window_is_corrected_to_what_was_used(dollars, taken, used, left):
-    dollars.settle(dollars.take(taken), taken=taken, used=used)
+    dollars.take(taken)
+    dollars.settle(taken=taken, used=used)
 
     assert dollars.is_spent == (left == 0)
-    assert dollars.take(left + 0.01) is None
-    assert left == 0 or dollars.take(left) is not None
-
-
-def test_what_an_earlier_window_did_not_use_enriches_no_later_one(clock, dollars):
-    window = dollars.take(1.0)
-    clock.advance(DAY)
-    dollars.take(1.0)
-    dollars.settle(window, taken=1.0, used=0.0)
-
-    assert dollars.is_spent
-
-
-def test_what_an_earlier_window_used_beyond_counts_in_the_window_where_it_is_known(clock, dollars):
-    window = dollars.take(0.5)
-    clock.advance(DAY)
-    dollars.settle(window, taken=0.5, used=1.25)
-    assert dollars.take(0.5) is None
-    assert dollars.take(0.25) is not None
-
-    clock.advance(DAY)
-    assert not dollars.is_spent
+    assert not dollars.take(left + 0.01)
+    assert left == 0 or dollars.take(left)
 
 
 def test_a_clock_that_goes_backwards_begins_no_window(clock, dollars):

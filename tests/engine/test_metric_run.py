@@ -79,10 +79,6 @@ class Unprintable(Exception):
     def __str__(self) -> str:
         raise RuntimeError
 
-    @property
-    def error_type(self) -> str:
-        raise RuntimeError
-
 
 @pytest.mark.parametrize(
     ("error", "failure"),

@@ -12,7 +12,7 @@ import concurrent.futures
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypeGuard
+from typing import TypeAlias
 
 from ragspan.engine._record_queue import CompletionListener
 from ragspan.engine._threads import DaemonThreads, Deadline, call_guarded
@@ -46,9 +46,8 @@ class EmitterGroup:
                 continue
             handle, span, searches = started
             group.started.append((emitter, handle))
-            if group.span is None and isinstance(span, SpanAnchor):
-                group.span = span
-            if searches and not group.retrieval_spans and _are_spans_of(searches, record):
+            group.span = group.span or span
+            if not any(group.retrieval_spans):
                 group.retrieval_spans = searches
         return group
 
@@ -101,10 +100,6 @@ class GroupHandle:
                 self.note_error("emitter", emitter, error)
 
 
-def _start(emitter: Emitter, record: RagRecord) -> tuple[AnswerHandle, object, object]:
+def _start(emitter: Emitter, record: RagRecord) -> tuple[AnswerHandle, SpanAnchor | None, _Spans]:
     handle = emitter.start(record)
     return handle, handle.span, handle.retrieval_spans
-
-
-def _are_spans_of(searches: object, record: RagRecord) -> TypeGuard[_Spans]:
-    return isinstance(searches, tuple) and len(searches) == len(record.retrievals) and any(searches)

@@ -6,7 +6,7 @@ Guarantees:
   when `threading` ends, with everything still working, and with what is left when the `atexit` handlers run. Other
   threads may serve, and submit, in between.
 - Children that end by `os._exit` finish their work as well where their library has a hook of its own: multiprocessing,
-  billiard, Celery. None of them is imported for that. What is left when the time is up is counted and logged.
+  Celery. Neither is imported for that. What is left when the time is up is counted and logged.
 
 At SIGTERM finished answers are scored and exported before the process ends:
 - A handler that the application has set is called first and decides what happens, as it would without ragspan.
@@ -54,7 +54,6 @@ class _Exit:
 
     def __init__(self) -> None:
         self._is_registered = False
-        self._billiard_hook: object = None
         self._spent = 0.0
 
     def register(self) -> None:
@@ -71,20 +70,10 @@ class _Exit:
 
             with contextlib.suppress(AttributeError, RuntimeError):
                 threading._register_atexit(self.drain)  # type: ignore[attr-defined]  # noqa: SLF001
-        self._register_with_celery()
-
-    def _register_with_celery(self) -> None:
-        """The children of a Celery worker tell their end by a signal only, other processes of billiard run its finalizers."""
-        signals, billiard = sys.modules.get("celery.signals"), sys.modules.get("billiard.util")
-        with contextlib.suppress(AttributeError):  # still being imported, or another release
-            if signals is not None:
+        signals = sys.modules.get("celery.signals")
+        if signals is not None:  # the children of a Celery worker tell their end by this signal only
+            with contextlib.suppress(AttributeError):  # still being imported, or another release
                 signals.worker_process_shutdown.connect(lambda **_: self.finish(), weak=False, dispatch_uid="ragspan")
-            if billiard is not None and self._billiard_hook is None:
-                self._billiard_hook = billiard.Finalize(None, self.finish, exitpriority=0)
-
-    def after_fork_in_child(self) -> None:
-        _started.clear()
-        self._billiard_hook = None  # which is for one process only
 
     def drain(self) -> None:
         waited = Deadline(math.inf)
@@ -111,7 +100,7 @@ def _engines() -> list[BackgroundProcessor]:
 
 
 _exit = _Exit()
-watch_forks(_exit, _Exit.after_fork_in_child)
+watch_forks(_exit, lambda _: _started.clear())
 
 _handler_before: Callable[[int, FrameType | None], Any] | int | None = None
 """Of SIGTERM, once ours is set; the child of a fork inherits both."""

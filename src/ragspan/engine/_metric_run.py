@@ -28,6 +28,7 @@ from ragspan.engine._threads import DaemonThreads, call_guarded, run_in_loop
 from ragspan.engine.budget import RunAllowance
 from ragspan.engine.helper.client import HelperUnavailable
 from ragspan.engine.helper.scoring import HelperScoring
+from ragspan.exceptions import JudgeError
 from ragspan.judges.session import JudgingSession, UsageMeter, judging, lift_limits
 from ragspan.metrics.base import Metric, Screening
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage
@@ -249,8 +250,8 @@ async def outcome_of(score: Callable[..., object], *args: object) -> Outcome:
 
 def failure_of(error: BaseException) -> MetricFailure:
     """What a metric's or a judge's error means."""
-    own, _ = call_guarded(getattr, error, "error_type", None)
-    error_type = own if isinstance(own, str) and own else type(error).__name__
     text, _ = call_guarded(str, error)
-    outage, _ = call_guarded(getattr, error, "outage", None)
-    return MetricFailure(error_type=error_type[:_MAX_TYPE], message=(text or "")[:_MAX_MESSAGE], outage=outage is True)
+    message = (text or "")[:_MAX_MESSAGE]
+    if isinstance(error, JudgeError):
+        return MetricFailure(error_type=error.error_type[:_MAX_TYPE], message=message, outage=error.outage)
+    return MetricFailure(error_type=type(error).__name__[:_MAX_TYPE], message=message)

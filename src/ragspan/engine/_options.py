@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-import pickletools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from ragspan.config import ExportPlace, JudgingPlace, Settings
 from ragspan.engine._background import ProcessorOptions
 from ragspan.engine._judges import spenders_of
 from ragspan.engine.budget import Budget
+from ragspan.engine.helper.serialization import reason_not_to_send
 from ragspan.exceptions import ConfigurationError
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.redaction import Redact, withhold
@@ -124,7 +124,7 @@ class Options(ProcessorOptions):
 
         Records are redacted before they go there. Explanations are made there, and left out if `redact` cannot be sent.
         """
-        can_redact = self.redact is None or _reason_not_to_send(self.redact) is None
+        can_redact = self.redact is None or reason_not_to_send(self.redact) is None
         return pickle.dumps(self if can_redact else replace(self, redact=withhold), _PROTOCOL)
 
     @property
@@ -190,16 +190,6 @@ def _check_for_helper(options: Options) -> None:
     parts |= {f"emitters[{position}]": emitter for position, emitter in enumerate(options.emitters)}
     parts["budget.fallback"] = options.budget and options.budget.fallback
     for name, part in parts.items():
-        reason = _reason_not_to_send(part)
+        reason = reason_not_to_send(part)
         if reason is not None:
             raise ConfigurationError(f"{name} cannot go to the helper process, as export='helper' asks: {reason}")
-
-
-def _reason_not_to_send(value: object) -> str | None:
-    try:
-        pickled = pickle.dumps(value)
-    except Exception as error:  # noqa: BLE001 - of any metric or emitter
-        return f"{type(error).__name__}: {error}"
-    if any(argument == "__main__" for _, argument, _ in pickletools.genops(pickled)):
-        return f"{type(value).__name__} needs the main module, which is not run again there: move what it is defined in"
-    return None

@@ -86,9 +86,9 @@ class RecordScorer:
             AnchorRounds(options.anchors, self._runners, self._score_watch, clock=clock) if options.anchors else None
         )
 
-    async def score(self, item: Item, record: RagRecord | None = None) -> None:
-        """Bring one item to its end; `record` is what it has become, where that is known."""
-        record = record or await self.redaction.record_of(item)
+    async def score(self, item: Item) -> None:
+        """Bring one item to its end."""
+        record = await self.redaction.record_of(item)
         if record is None:
             return
         work = _Work(

@@ -130,8 +130,7 @@ class DailySum:
     Not a bucket: one that starts full and is filled again by time would let twice the amount through on the first day.
 
     - What is taken in a window never exceeds the amount; what is used may, by as much as `settle` adds to it.
-    - A clock that goes backwards begins no window. What was taken in one window and is settled in a later one can make that
-      one poorer, never richer.
+    - A clock that goes backwards begins no window. What is settled after the end of a window counts in the next one.
 
     Args:
         limit: the amount, more than 0.
@@ -142,7 +141,6 @@ class DailySum:
         self._limit = limit
         self._clock = clock
         self._spent = 0.0
-        self._window = 0
         self._began: float | None = None
 
     @property
@@ -150,28 +148,23 @@ class DailySum:
         self._end_window_in_time()
         return self._spent >= self._limit
 
-    def take(self, amount: float) -> int | None:
-        """Take all of the amount, and return the window's number; None if there is not as much left."""
+    def take(self, amount: float) -> bool:
+        """Take all of the amount, or nothing."""
         self._end_window_in_time()
         if self._spent + amount > self._limit:
-            return None
-        self._spend(amount)
-        return self._window
+            return False
+        self.settle(0.0, amount)
+        return True
 
-    def settle(self, window: int, taken: float, used: float) -> None:
-        """Correct what was taken in that window to what turned out to be used."""
+    def settle(self, taken: float, used: float) -> None:
+        """Correct what was taken to what turned out to be used."""
         self._end_window_in_time()
-        if window == self._window or used > taken:
-            self._spend(used - taken)
-
-    def _spend(self, amount: float) -> None:
         if self._began is None:
             self._began = self._clock()
-        self._spent = max(0.0, self._spent + amount)
+        self._spent = max(0.0, self._spent + used - taken)
 
     def _end_window_in_time(self) -> None:
         if self._began is not None and self._clock() - self._began >= _DAY:
-            self._window += 1
             self._spent = 0.0
             self._began = None
 
@@ -181,8 +174,6 @@ class _Charge:
     """What was set aside for one request."""
 
     expected: Usage
-    window: int = 0
-    """Of the daily sum."""
     is_settled: bool = False
 
 
@@ -225,11 +216,10 @@ class BudgetTracker(ReentrantCriticalSection):
         if self._dollars is not None and expected.usd is None:
             message = "usd_per_day limits what judges spend, but the price of this one is not known: give it price="
             raise JudgeError("unknown_price", message)
-        charge = _Charge(expected=expected)
-        denied_by = self._take(charge)
+        denied_by = self._take(expected)
         if denied_by is not None:
             raise BudgetExhausted(denied_by)
-        return partial(self._settle, charge)
+        return partial(self._settle, _Charge(expected))
 
     @step
     def _settle(self, charge: _Charge, used: Usage) -> None:
@@ -241,21 +231,18 @@ class BudgetTracker(ReentrantCriticalSection):
         for bucket, amount in self._limits.values():
             bucket.settle(amount(expected), amount(used))
         if self._dollars is not None and used.usd is not None:
-            self._dollars.settle(charge.window, expected.usd or 0.0, used.usd)
+            self._dollars.settle(expected.usd or 0.0, used.usd)
 
     @step
-    def _take(self, charge: _Charge) -> str | None:
+    def _take(self, expected: Usage) -> str | None:
         """The limit that does not allow it, in which case nothing is taken."""
         for name, (bucket, amount) in self._limits.items():
-            if amount(charge.expected) > bucket.level:
+            if amount(expected) > bucket.level:
                 return name
-        if self._dollars is not None:
-            window = self._dollars.take(charge.expected.usd or 0.0)
-            if window is None:
-                return "usd_per_day"
-            charge.window = window
+        if self._dollars is not None and not self._dollars.take(expected.usd or 0.0):
+            return "usd_per_day"
         for bucket, amount in self._limits.values():
-            bucket.take(amount(charge.expected))
+            bucket.take(amount(expected))
         return None
 
 

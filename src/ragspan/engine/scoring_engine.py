@@ -73,7 +73,7 @@ class ScoringEngine(BackgroundProcessor):
             when it is first needed; where none can be, a thread does its work.
         export: with `"helper"` the helper process gets whole records, scores them, and builds and exports their spans, so
             that the application only sends records. It exports as the `OTEL_*` variables say, which have to name an
-            exporter, and metrics and emitters have to pickle.
+            exporter, and metrics and emitters have to pickle. Where no helper can be started nothing is scored.
         redact: runs over every text of a record before judges and emitters see it, and over explanations, one text at a time
             in a thread of its own. A record for which it fails is dropped, and counted as `redaction_failed`. None asks
             `RAGSPAN_REDACT`; False redacts nothing.
@@ -173,7 +173,7 @@ class ScoringEngine(BackgroundProcessor):
         from ragspan.engine.helper.forwarding import Forwarding
 
         options = self._options
-        forwards = options.export == "helper"  # what is scored here then is scored because there is no helper
-        uses_helper = options.judging == "helper" and not forwards
-        here = RecordScorer(options, account=queue, self_metrics=self._self_metrics, log=log, uses_helper=uses_helper)
-        return Forwarding(options, here, account=queue, log=log) if forwards else here
+        if options.export == "helper":
+            return Forwarding(options, account=queue, log=log)
+        uses_helper = options.judging == "helper"
+        return RecordScorer(options, account=queue, self_metrics=self._self_metrics, log=log, uses_helper=uses_helper)

@@ -23,10 +23,10 @@ from ragspan.throttled_log import ThrottledLog
 async def make_client(obedient):
     made = []
 
-    metrics = pickle.dumps({0: obedient.Obeying()})
+    metrics = pickle.dumps([obedient.Obeying()])
 
-    def make(service=lambda: ("MetricService", metrics, {}), **options):
-        made.append(HelperClient(service, max_questions=4, log=ThrottledLog(), **options))
+    def make():
+        made.append(HelperClient(lambda: ("MetricService", metrics), max_questions=4, log=ThrottledLog()))
         return made[-1]
 
     yield make
@@ -133,14 +133,6 @@ async def test_a_program_that_never_answers_is_ended_and_given_up(make_client, i
         os.kill(pid, 0)
 
 
-async def test_a_service_that_cannot_be_named_is_the_reason(make_client, caplog):
-    one = make_client(lambda: int("service"))
-    with pytest.raises(HelperUnavailable):
-        await ask(one)
-
-    assert "it cannot be started: invalid literal for int()" in caplog.text
-
-
 async def test_a_helper_of_another_version_is_given_up(make_client, monkeypatch, caplog):
     monkeypatch.setattr(client.serialization, "FORMAT", "of tomorrow")
     with pytest.raises(HelperUnavailable):
@@ -158,43 +150,12 @@ async def test_who_has_no_time_left_does_not_keep_the_helper_from_being_started(
     assert await patient == one.pid
 
 
-@pytest.mark.parametrize("begun", [False, True])
-async def test_a_start_that_is_cancelled_is_not_the_end_of_all_helpers(make_client, begun):
-    one = make_client()
-    asking = asyncio.ensure_future(ask(one))
-    while one._ready is None:
-        await asyncio.sleep(0)
-    if begun:
-        await asyncio.sleep(0)
-    one._ready.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await asking
-
-    assert await ask(one) == one.pid
-
-
 async def test_what_the_helper_cannot_do_is_refused_and_nothing_else_suffers(make_client):
     one = make_client()
     with pytest.raises(HelperRefusal, match="TypeError"):
         await one.ask("score", "too few arguments")
 
     assert await ask(one) == one.pid
-
-
-async def test_places_are_held_until_the_answer_comes_and_go_to_the_next_in_line(make_client, blockade):
-    one = make_client()
-    await ask(one)
-    helper = one._current
-    open_questions = [asyncio.ensure_future(obey(one, blockade.question)) for _ in range(6)]
-    await asyncio.to_thread(blockade.wait_until_started)
-    for question in open_questions[:5]:
-        question.cancel()
-    await asyncio.sleep(0)
-    assert helper.open_questions == 4
-    blockade.let_go()
-
-    assert await open_questions[5]
-    assert helper.open_questions == 0
 
 
 async def test_a_question_that_is_asked_alone_waits_for_those_that_are_open(make_client, blockade):
@@ -278,21 +239,6 @@ async def test_a_start_that_failed_is_tried_again_after_a_pause(make_client, int
     assert line.endswith("it ended at once, with the status -9; the next start is in 0 s")
 
 
-async def test_where_the_work_cannot_be_done_without_a_helper_questions_wait_for_the_next(
-    make_client, interpreter, monkeypatch, caplog
-):
-    monkeypatch.setattr(client, "_FIRST_PAUSE", 0.01)
-    one, python = make_client(can_do_without=lambda: False), sys.executable
-    interpreter("exit 1")
-    asking = [asyncio.ensure_future(ask(one)) for _ in range(8)]
-    while one._pause.refusals < 2:
-        await asyncio.sleep(0.01)
-    monkeypatch.setattr(sys, "executable", python)
-
-    assert await asyncio.gather(*asking) == [one.pid] * 8
-    assert "there is no helper process, its work waits" in caplog.text
-
-
 async def test_what_was_asked_when_a_helper_died_waits_for_the_next_one_though_its_start_fails(
     make_client, interpreter, monkeypatch, blockade
 ):
@@ -326,14 +272,3 @@ async def test_a_helper_ends_when_it_gets_no_question_for_long(make_client, watc
     assert await asyncio.to_thread(idle.ends)
     assert await ask(one) == one.pid
     assert one.deaths == 0
-
-
-async def test_after_hanging_up_there_is_no_other_helper(make_client):
-    one = make_client()
-    pid = await ask(one)
-    one.close()
-    with pytest.raises(HelperUnavailable):
-        await ask(one)
-
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)

@@ -50,15 +50,6 @@ async def test_messages_arrive_in_their_order_and_those_of_one_turn_of_the_loop_
     assert len(written) == 2
 
 
-async def test_both_ends_can_speak_at_the_same_time(connected):
-    here, there = connected
-    here.link.send(("from here", b"x" * 5_000_000))
-    there.link.send(("from there", b"y" * 5_000_000))
-
-    assert await there.next() == [("from here", b"x" * 5_000_000)]
-    assert await here.next() == [("from there", b"y" * 5_000_000)]
-
-
 async def test_a_message_that_comes_in_pieces_is_heard_as_a_whole(connected):
     here, there = connected
     written = []

@@ -7,8 +7,9 @@ Guarantees:
   with it, and only this one is lost. A helper that hangs is killed (see `connection`), and counts as dead.
 - A helper that dies is replaced when the next one is needed. After a failed start, and while helpers keep dying, there is
   a pause before the next start: it doubles each time, up to a minute. The reason is logged. The application does the work
-  meanwhile, unless a question has killed helpers: it might kill the application. Then questions wait for the next helper.
-- A helper that gets no question for ten to twenty minutes ends, unless it keeps what the next questions need.
+  meanwhile, unless a question has killed helpers: it might kill the application. Then questions wait for the next helper,
+  as they always do where it is the only place for the work.
+- A helper that gets no question for ten to twenty minutes ends, unless it is the only place.
 
 All of it runs in the worker's thread, except `ask_from_outside` and `after_fork_in_child`.
 """
@@ -49,8 +50,8 @@ class HelperClient:
         service: makes the name of the `services` member that a new helper runs, and its arguments.
         max_questions: open at the same time, at least 2.
         on_error: called with a name for each error in a helper, and with `helper` for each helper that died.
-        can_do_without: whether the application can do the work itself; else questions wait for the next helper.
-        keeps_idle: whether the helper goes on without questions, because it keeps what they need, such as a budget.
+        is_only_place: whether nobody else does the work. Then questions wait for the next helper, and a helper without
+            questions goes on, because it keeps what they need, such as a budget.
     """
 
     def __init__(
@@ -60,14 +61,12 @@ class HelperClient:
         max_questions: int,
         log: ThrottledLog,
         on_error: Callable[[str], None] = lambda _: None,
-        can_do_without: Callable[[], bool] = lambda: True,
-        keeps_idle: bool = False,
+        is_only_place: bool = False,
     ) -> None:
         self._service = service
         self._max_questions = max_questions
         self._on_error = on_error
-        self._can_do_without = can_do_without
-        self._keeps_idle = keeps_idle
+        self._is_only_place = is_only_place
         self._log = log
         self._loop: asyncio.AbstractEventLoop | None = None
         self._door = asyncio.Lock()
@@ -167,10 +166,10 @@ class HelperClient:
                     return await asyncio.shield(self._ready)
             elif not (pause := self._pause.remaining):
                 self._ready = asyncio.get_running_loop().create_task(self._start())
-            elif self._can_do_without() and not self._was_killed:
-                break
-            else:
+            elif self._has_to_wait:
                 await asyncio.sleep(pause)
+            else:
+                break
         raise HelperUnavailable
 
     async def _start(self) -> Helper:
@@ -191,9 +190,13 @@ class HelperClient:
             self._begin_pause(f"it cannot be started: {_reason(error, helper, status)}")
             raise HelperUnavailable from None
         self._ready_at = time.monotonic()
-        if not self._keeps_idle:
+        if not self._is_only_place:
             self._end_if_idle(helper, asked=0)
         return helper
+
+    @property
+    def _has_to_wait(self) -> bool:
+        return self._is_only_place or self._was_killed
 
     def _lost(self, helper: Helper) -> None:
         is_ready = self._ready is not None and self._ready.done()
@@ -228,8 +231,7 @@ class HelperClient:
 
     def _begin_pause(self, reason: str) -> None:
         self._pause.refused()
-        is_done = self._can_do_without() and not self._was_killed
-        consequence = "its work is done in the application" if is_done else "its work waits"
+        consequence = "its work waits" if self._has_to_wait else "its work is done in the application"
         message = "there is no helper process, %s: %s; the next start is in %.0f s"
         self._log.trouble("no helper", message, consequence, reason, self._pause.remaining)
 

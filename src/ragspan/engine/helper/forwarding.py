@@ -5,8 +5,8 @@ It is the engine's `Work`, as `RecordScorer` is where the application exports.
 Guarantees:
 - Every record is counted here once, whatever happens to the helper. The records of a helper that died are sent again once;
   what it had exported is then exported twice. If the next helper dies as well, the record is dropped.
-- While there is no helper the application scores and exports. If it has no TracerProvider to export with, records wait for
-  the next helper, and are dropped when their time is up: a record that counts as scored was exported somewhere.
+- While there is no helper, records wait for the next one, and are dropped when their time is up: what counts as scored has
+  been handed to the exporter of a helper.
 - `flush` and `stop` may come from any thread and return when their time is up. `flush` returns False if a
   helper has died since the last one, because it may have held spans; `stats().errors` counts these helpers.
 """
@@ -15,15 +15,13 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import functools
 import pickle
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ragspan.engine._options import Options
 from ragspan.engine._record_queue import CompletionListener, Item
-from ragspan.engine._scoring import RecordScorer
+from ragspan.engine._redaction import Redaction
 from ragspan.engine._threads import Deadline
 from ragspan.engine.helper import serialization
 from ragspan.engine.helper.client import HelperClient, HelperUnavailable
@@ -31,32 +29,24 @@ from ragspan.engine.helper.connection import HelperLost, HelperRefusal
 from ragspan.engine.stats import Dropped
 from ragspan.throttled_log import ThrottledLog
 
-if TYPE_CHECKING:
-    from ragspan.telemetry.base import Emitter
-
 _MARGIN = 30.0  # seconds beyond the metrics' own limit, for the way and for the helper's other records
 _GRACE = 0.05  # seconds for an answer that is on its way when the time is up
 
 
 class Forwarding:
-    """Where an engine with `export="helper"` has its records scored.
+    """Where an engine with `export="helper"` has its records scored."""
 
-    Args:
-        here: scores and exports while there is no helper.
-    """
-
-    def __init__(self, options: Options, here: RecordScorer, *, account: CompletionListener, log: ThrottledLog) -> None:
+    def __init__(self, options: Options, *, account: CompletionListener, log: ThrottledLog) -> None:
         self._account = account
         self._log = log
-        self._here = here
+        self._redaction = Redaction(options.redact, timeout=options.metric_timeout, account=account, log=log)
         self._timeout = options.metric_timeout + _MARGIN
         self._client = HelperClient(
             lambda: ("RecordService", options.to_travel(), _resource_attributes()),
             max_questions=max(2, options.concurrency),
             log=log,
             on_error=account.record_error,
-            can_do_without=functools.partial(_can_export, options.emitters),
-            keeps_idle=True,
+            is_only_place=True,
         )
         self._told_deaths = 0
 
@@ -66,36 +56,31 @@ class Forwarding:
 
     async def score(self, item: Item) -> None:
         """Bring one item to its end."""
-        record = await self._here.redaction.record_of(item)
+        record = await self._redaction.record_of(item)
         if record is None:
             return
         is_awaited = item.on_end is not None
         try:
             asking = self._client.ask("score", serialization.dumps(record), item.sample, is_awaited)
             answer = await asyncio.wait_for(asking, self._timeout)
-        except HelperUnavailable:
-            await self._here.score(item, record)
-        except (HelperLost, HelperRefusal, asyncio.TimeoutError):
+        except (HelperLost, HelperRefusal, HelperUnavailable, asyncio.TimeoutError):
             self._account.end(item, Dropped(reason="worker_error"))
         else:
             scored = isinstance(answer, bytes)
             self._account.end(item, replace(pickle.loads(answer), record=record) if scored else answer)  # noqa: S301 - our helper's
 
     def flush(self, deadline: Deadline) -> bool:
-        """Let the helper flush, and the emitters here; True if all of it was sent in time."""
-        deaths, told_deaths = self._client.deaths, self._told_deaths
+        """Let the helper flush; True if all of it was sent in time."""
         has_sent = self._helper_did("flush", deadline)
-        has_sent = self._here.flush(deadline) and has_sent
-        self._told_deaths = deaths  # only now: all who flush at the same time have to hear of it
-        return has_sent and deaths == told_deaths
+        told_deaths, self._told_deaths = self._told_deaths, self._client.deaths
+        return has_sent and told_deaths == self._told_deaths
 
     def stop(self, deadline: Deadline) -> None:
+        self._redaction.close()
         self._helper_did("stop", deadline)
-        self._here.stop(deadline)
 
     def worker_ended(self) -> None:
         self._client.close()
-        self._here.worker_ended()
 
     def _helper_did(self, kind: str, deadline: Deadline) -> bool:
         """Whether the helper, if there is one, did this in time."""
@@ -109,16 +94,6 @@ class Forwarding:
         except (HelperLost, HelperUnavailable, HelperRefusal):
             self._log.trouble("helper_flush", "the helper process could not export what it held")
         return False
-
-
-def _can_export(emitters: Sequence[Emitter]) -> bool:
-    """Whether this process could export: the API's own TracerProvider, which is there by default, drops all spans."""
-    from opentelemetry import trace
-
-    from ragspan.telemetry.otel_emitter import OTelEmitter
-
-    has_provider = type(trace.get_tracer_provider()).__module__ != trace.__name__
-    return has_provider or not any(isinstance(emitter, OTelEmitter) for emitter in emitters)
 
 
 def _resource_attributes() -> dict[str, Any]:

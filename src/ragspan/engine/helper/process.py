@@ -54,7 +54,6 @@ class HelperProcess:
                 stdout=subprocess.PIPE,  # for its signs of life; what judges print goes nowhere
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
-                cwd=_folder(),
                 env={name: value for name, value in process_environment().items() if name not in _LEFT_OUT},
             )
         except BaseException:
@@ -111,15 +110,6 @@ def _interpreter() -> str:
     if "python" not in name and "pypy" not in name:
         raise RuntimeError(f"sys.executable is {sys.executable!r}, which does not look like a Python interpreter")
     return sys.executable
-
-
-def _folder() -> str | None:
-    """None, which is where the application is; if that is gone, a place where an interpreter can start."""
-    try:
-        Path.cwd()
-    except OSError:
-        return os.sep
-    return None
 
 
 def _options() -> list[str]:

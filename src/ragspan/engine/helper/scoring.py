@@ -15,9 +15,8 @@ import pickle
 from typing import Any
 
 from ragspan.engine._judges import are_cpu_bound, spenders_of
-from ragspan.engine._threads import call_guarded
 from ragspan.engine.helper import serialization
-from ragspan.engine.helper.client import HelperClient, HelperUnavailable
+from ragspan.engine.helper.client import HelperClient
 from ragspan.engine.helper.connection import HelperLost, HelperRefusal
 from ragspan.exceptions import JudgeError
 from ragspan.judges.session import session_of
@@ -35,8 +34,6 @@ class HelperScoring:
     def __init__(self, log: ThrottledLog) -> None:
         self._log = log
         self._metrics: list[Metric] = []
-        self._pickled: dict[int, bytes] = {}
-        """The metrics that the helper scores, by number."""
         self._sessions = itertools.count()
         self.client = HelperClient(self._service, max_questions=_MAX_QUESTIONS, log=log)
 
@@ -45,45 +42,33 @@ class HelperScoring:
         said = are_cpu_bound(metric)
         if not said or None in said or any(spenders_of(metric)) or not inspect.iscoroutinefunction(metric.score):
             return None
-        number = len(self._metrics)
-        self._metrics.append(metric)
-        pickled, error = call_guarded(pickle.dumps, metric)
-        if pickled is None:
-            self._keep_here(number, f"{type(error).__name__}: {error}")
+        reason = serialization.reason_not_to_send(metric)
+        if reason is not None:
+            if any(said):
+                message = "metric %s is scored in a thread of the application, not in the helper: %s"
+                self._log.trouble(f"unfit {metric.name}", message, metric.name, reason)
             return None
-        self._pickled[number] = pickled
-        return number
+        self._metrics.append(metric)
+        return len(self._metrics) - 1
 
     async def score(self, number: int, record: RagRecord) -> Outcome:
         """The outcome of the metric with this number.
 
         Raises:
             HelperUnavailable: the application has to score it.
-            JudgeError: helpers died over it.
+            JudgeError: helpers died over it, or the outcome does not pickle.
         """
-        if number not in self._pickled:
-            raise HelperUnavailable
         session = session_of(record)
         question = session.keep(self, lambda: (next(self._sessions), serialization.dumps(record)))
         try:
             about, outcome = pickle.loads(await self.client.ask("score", number, *question))  # noqa: S301 - our helper's
         except HelperRefusal as refusal:
-            self._keep_here(number, str(refusal))
-            raise HelperUnavailable from None
+            raise JudgeError("helper_refused", str(refusal)) from None
         except HelperLost:
             raise JudgeError("helper_died", "the helper process died while it scored this record") from None
         session.keep("about", lambda: about)
         return outcome  # type: ignore[no-any-return]
 
     def _service(self) -> tuple[Any, ...]:
-        """The metrics all together, so that they share a judge there as they do here, and each by itself."""
-        together = pickle.dumps({number: self._metrics[number] for number in self._pickled})
-        return "MetricService", together, self._pickled
-
-    def _keep_here(self, number: int, reason: str) -> None:
-        """From now on the application scores this metric."""
-        self._pickled.pop(number, None)
-        metric = self._metrics[number]
-        if any(are_cpu_bound(metric)):
-            message = "metric %s is scored in a thread of the application, not in the helper: %s"
-            self._log.trouble(f"unfit {metric.name}", message, metric.name, reason)
+        """The metrics all together, so that they share a judge there as they do here."""
+        return "MetricService", pickle.dumps(self._metrics)

@@ -1,4 +1,4 @@
-"""What a record looks like on its way to the helper: a pickle of plain data and of ragspan's own.
+"""What goes to the helper, and what a record looks like on its way: a pickle of plain data and of ragspan's own.
 
 Records contain what frameworks put into them: strings of their own classes, metadata with clients and locks. The helper
 would have to import the frameworks for these, or could not read them at all. So a value that is neither plain nor a part
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import pickletools
 from dataclasses import fields
 from typing import Any
 
@@ -40,6 +41,16 @@ def dumps(record: RagRecord) -> bytes:
 def loads(data: bytes) -> RagRecord:
     record: RagRecord = pickle.loads(data)  # noqa: S301 - from the application, whose helper this is
     return record
+
+
+def reason_not_to_send(value: object) -> str | None:
+    """Why the helper cannot make a copy of a metric, an emitter or the like; None if it can."""
+    pickled, error = call_guarded(pickle.dumps, value)
+    if pickled is None:
+        return f"{type(error).__name__}: {error}"
+    if any(argument == "__main__" for _, argument, _ in pickletools.genops(pickled)):
+        return f"{type(value).__name__} needs the main module, which is not run again there: move what it is defined in"
+    return None
 
 
 def _dumped(record: RagRecord) -> bytes:

@@ -24,6 +24,7 @@ from ragspan.judges.session import JudgingSession, judging
 from ragspan.metrics.base import Metric
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord
+from ragspan.redaction import RedactedRecord
 from ragspan.telemetry.environment import providers_from_environment
 from ragspan.telemetry.otel_context import suppressed
 from ragspan.telemetry.self_metrics import SelfMetrics
@@ -47,21 +48,13 @@ class Service:
 
 
 class MetricService(Service):
-    """Scores records by copies of the application's metrics.
+    """Scores records by copies of the application's metrics."""
 
-    Args:
-        together: the pickled metrics by number.
-        singly: each of them by itself, if they cannot be loaded together.
-    """
-
-    def __init__(self, _: FramedProtocol, together: bytes, singly: Mapping[int, bytes]) -> None:
-        self._metrics: dict[int, Metric] = call_guarded(pickle.loads, together)[0] or {}
-        self._singly = singly
+    def __init__(self, _: FramedProtocol, metrics: bytes) -> None:
+        self._metrics: list[Metric] = pickle.loads(metrics)  # noqa: S301 - from the application
 
     async def score(self, number: int, session_number: int, record: bytes) -> bytes:
-        """What is known of the response, and the outcome. What a metric or its outcome lacks to travel is raised."""
-        if number not in self._metrics:
-            self._metrics[number] = pickle.loads(self._singly[number])  # noqa: S301 - from the application
+        """What is known of the response, and the outcome of the metric with this number."""
         loaded, session = _session_of(session_number, record)
         with suppressed(), judging(session):
             outcome = await outcome_of(self._metrics[number].score, loaded)
@@ -87,9 +80,9 @@ class RecordService(Service):
 
     async def score(self, record: bytes, sample: bool, is_awaited: bool) -> bytes | Dropped | None:  # noqa: FBT001 - from a message
         """Why the record was dropped, if it was. Else what somebody awaits: the pickled `ScoredRecord`, without its record."""
-        loaded = serialization.loads(record)  # the application has redacted it
+        redacted = RedactedRecord(serialization.loads(record))
         results: list[ScoredRecord | Dropped] = []
-        await self._scorer.score(Item(loaded, 0, sample=sample, on_end=results.append), loaded)
+        await self._scorer.score(Item(redacted, 0, sample=sample, on_end=results.append))
         [result] = results
         if isinstance(result, Dropped):
             return result

@@ -67,11 +67,6 @@ class ObedientJudge:
     def fail_by_an_outage(self, _):
         raise JudgeError("model_unavailable", "its files are not there", outage=True)
 
-    def raise_an_error_of_an_outage(self, _):
-        error = LookupError("its files are not there")
-        error.error_type, error.outage = "model_unavailable", True
-        raise error
-
     def exit(self, _):
         raise SystemExit(1)
 
