@@ -136,7 +136,7 @@ e2e: $(E2E) chromium  ## answers with their scores in a real Phoenix and a real 
 	.venv-e2e/bin/python -m pytest -c e2e/pytest.ini -q e2e
 
 pictures: $(E2E) chromium  ## the documentation's pictures: what the demo prints, and what the browser shows
-	COLUMNS=80 $(BIN)/ragspan demo --picture docs/demo.svg >/dev/null
+	$(BIN)/python e2e/draw_demo.py docs/demo.svg
 	.venv-e2e/bin/python -m pytest -c e2e/pytest.ini -q e2e -k "show or picture" --pictures=docs/images
 
 phoenix: .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX)  ## a Phoenix on this machine with the demo's answers, until Ctrl-C

@@ -22,11 +22,11 @@ def demo_into(phoenix: Phoenix) -> None:
         "RAGSPAN_EMITTERS": "otel,phoenix",
         "RAGSPAN_CAPTURE_CONTENT": "true",
         "PHOENIX_COLLECTOR_ENDPOINT": phoenix.url,
+        "OTEL_EXPORTER_OTLP_ENDPOINT": phoenix.url,
         "OTEL_RESOURCE_ATTRIBUTES": f"openinference.project.name={PROJECT}",
         "NO_PROXY": "127.0.0.1",
     }
-    demo = [Path(sys.executable).with_name("ragspan"), "demo", "--otlp", phoenix.url]
-    subprocess.run(demo, env=os.environ | said, check=True)
+    subprocess.run([Path(sys.executable).with_name("ragspan"), "demo"], env=os.environ | said, check=True)
 
 
 def main() -> None:

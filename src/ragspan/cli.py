@@ -76,24 +76,18 @@ def demo(
     framework: Annotated[
         str | None, typer.Option(help="Which framework answers, such as langchain; all that are installed by default.")
     ] = None,
-    otlp: Annotated[
-        str | None, typer.Option(metavar="URL", help="Send the spans there, too: http://localhost:4318")
-    ] = None,
-    picture: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw the output there.")] = None,
 ) -> None:
-    """Answer eight questions from a small handbook, well and badly, and show each answer with its scores."""
-    from rich.console import Console
+    """Answer eight questions from a small handbook, well and badly, and show each answer with its scores.
 
+    With OTEL_EXPORTER_OTLP_ENDPOINT the spans go there, too.
+    """
     from ragspan.demo.runner import run_demo
 
-    console = Console(highlight=False)
     try:
-        delivered = run_demo(console, framework=framework, otlp=otlp, picture=picture)
+        run_demo(framework=framework)
     except ConfigurationError as error:
         typer.echo(f"ragspan demo: {error}", err=True)
         raise typer.Exit(2) from None
-    if not delivered:
-        raise typer.Exit(1)
 
 
 app.command()(evaluate)

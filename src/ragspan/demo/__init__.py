@@ -32,8 +32,6 @@ class Asked:
     response: str
     """The model's scripted answer."""
     way: Way = Way.CALL
-    is_wrong: bool = False
-    """The response contradicts the handbook, so every score of its grounding should fail."""
 
 
 class AnsweringFramework(Protocol):
@@ -62,14 +60,12 @@ SCRIPT: tuple[Asked, ...] = (
         title="LangChain chain: a wrong number",
         question="How many days does it take until my deposit is released?",
         response="The deposit is released within 7 days after the bike is back.",
-        is_wrong=True,
     ),
     Asked(
         framework="langchain",
         title="LangChain chain: an invention",
         question="Can I take a bike abroad?",
         response="Yes. Partner shops in Denmark repair it, and the ferry costs nothing.",
-        is_wrong=True,
     ),
     Asked(
         framework="langchain",
