@@ -203,7 +203,7 @@ class Completion:
 
     text: str
     usage: Usage
-    """Its share of the request's usage; the shares of all choices add up to the whole."""
+    """Its share of the request's usage. The shares of all choices add up to the whole; one may have all of it."""
     problem: str | None = None
     """Why there is no text, and what to do about it; None if there is one, or nobody knows."""
 

@@ -7,20 +7,23 @@ or packed in another way than asked for, cannot be read.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import importlib
+import os
 import pickle
 import re
+import weakref
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from ragspan.addresses import basic_credentials, cause_of, secrets_in_url
 from ragspan.exceptions import ConfigurationError, JudgeError
-from ragspan.judges.llm.client_pool import ClientPool
 from ragspan.judges.llm.errors import is_outage, redacted_message
 
 if TYPE_CHECKING:
@@ -33,6 +36,11 @@ MAX_BODY = 4 * 1024 * 1024
 """Bytes of an answer that are read, unpacked; usual answers have some thousands."""
 _GZIP = zlib.MAX_WBITS | 16
 
+_REQUESTS_EACH = 8
+"""Requests that one client has at a time, as long as there are fewer than `_MOST_CLIENTS`."""
+_MOST_CLIENTS = 32
+"""In one event loop; more requests share these."""
+
 Post: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[object]]
 """Sends a body and returns the endpoint's answer as plain JSON. It raises what the `openai` client raises."""
 
@@ -40,9 +48,9 @@ Post: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[object]]
 class Endpoint:
     """Where requests of one kind go.
 
-    Without `client=` it has its own clients for each event loop, one for eight requests at a time; a fork gets new ones. What
-    the first request needs is imported and read when the endpoint is made. Requests are made in an engine's thread, and a fork
-    during an import there would leave the child with a lock that is never released.
+    Without `client=` it opens clients of its own. What the first request needs is imported and read when the endpoint is made.
+    Requests are made in an engine's thread, and a fork during an import there would leave the child with a lock that is never
+    released.
 
     Args:
         base_url: the endpoint; None is OpenAI's own.
@@ -77,7 +85,7 @@ class Endpoint:
         self._copy = partial(Endpoint, base_url, path=path, api_key=api_key, timeout=timeout, max_retries=max_retries)
         self._path = path
         self._given_client = client
-        self._own_clients = ClientPool(opening)
+        self._clients = ClientPool(opening)
         self._secrets = list(secrets_in_url(str(client.base_url) if client is not None else base_url or ""))
 
     def __reduce__(self) -> tuple[partial[Endpoint], tuple[()]]:
@@ -103,7 +111,8 @@ class Endpoint:
 
         client = None
         try:
-            async with self._a_client() as client:
+            given = self._given_client
+            async with self._clients.borrowed() if given is None else nullcontext(given) as client:
                 # Without the client's types: with them, a third of a request's processor time goes into checking each part
                 # of the schema and of the response.
                 async def post(body: Mapping[str, Any], client: AsyncOpenAI = client) -> object:
@@ -122,8 +131,91 @@ class Endpoint:
             )
             raise JudgeError("InvalidResponse", message, outage=True) from None
 
-    def _a_client(self) -> AbstractAsyncContextManager[AsyncOpenAI]:
-        return self._own_clients.borrowed() if self._given_client is None else nullcontext(self._given_client)
+
+@dataclass(slots=True, eq=False)
+class _Open:
+    """A client that is open."""
+
+    client: AsyncOpenAI
+    lifetime: AsyncGenerator[AsyncOpenAI, None]
+    loop: asyncio.AbstractEventLoop
+    pid: int
+    requests: int = 0
+
+
+class ClientPool:
+    """Clients with their open connections: one event loop each, and each for a few requests at a time.
+
+    The pool of an HTTP client looks at all of its connections twice for each request, and asks the operating system about
+    those that are idle. With 64 requests at a time this took a third of the processor time; with eight it takes almost none.
+
+    Guarantees:
+    - A client is only used in the loop, and in the process, that it was opened in; the child of a fork opens its own.
+    - It is closed in its loop: when the pool is collected, or when the loop shuts down its asynchronous generators, as
+      `asyncio.run` does at its end. Nobody has to close anything.
+    - The clients of a closed loop are released when another client is opened.
+
+    The pool has no lock, which a fork could leave held in the child for ever: only a loop's own thread uses its clients.
+
+    Args:
+        opening: opens a client, without waiting for anything.
+    """
+
+    def __init__(self, opening: Callable[[], AsyncOpenAI]) -> None:
+        self._opening = opening
+        self._open: dict[_Open, None] = {}
+        weakref.finalize(self, _close_soon, self._open).atexit = False
+
+    @asynccontextmanager
+    async def borrowed(self) -> AsyncIterator[AsyncOpenAI]:
+        """A client of the running loop for one request: the first that has room, a new one, or the one with most room."""
+        loop, pid = asyncio.get_running_loop(), os.getpid()
+        clients = [one for one in list(self._open) if one.loop is loop and one.pid == pid]
+        one = next((one for one in clients if one.requests < _REQUESTS_EACH), None)
+        if one is None and len(clients) < _MOST_CLIENTS:
+            for known in (self._open, _alive):
+                for gone in [one for one in list(known) if one.loop.is_closed()]:
+                    known.pop(gone, None)
+            lifetime = _lifetime(self._opening)
+            one = _Open(await anext(lifetime), lifetime, loop, pid)
+            self._open[one] = _alive[one] = None
+        one = one or min(clients, key=lambda one: one.requests)
+        one.requests += 1
+        try:
+            yield one.client
+        finally:
+            one.requests -= 1
+
+
+async def _lifetime(opening: Callable[[], AsyncOpenAI]) -> AsyncGenerator[AsyncOpenAI, None]:
+    """Yields the client once and closes it when it is closed itself, which every loop does with its generators."""
+    async with opening() as client:
+        yield client
+
+
+def _close_soon(opened: Iterable[_Open]) -> None:
+    for one in opened:
+        if one.pid == os.getpid():
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                one.loop.call_soon_threadsafe(_start_closing, one)
+
+
+def _start_closing(one: _Open) -> None:
+    closing = one.loop.create_task(_close(one))
+    _closing.add(closing)
+    closing.add_done_callback(_closing.discard)
+
+
+async def _close(one: _Open) -> None:
+    """Close it. If the loop ends and cancels this before it starts, the loop closes it."""
+    await one.lifetime.aclose()
+    _alive.pop(one, None)
+
+
+_closing: set[asyncio.Task[None]] = set()
+_alive: dict[_Open, None] = {}
+"""What is open. If one of these were collected, its loop would begin to close it: perhaps too late to finish before the loop
+ends, and perhaps in a forked child, which must not."""
 
 
 class InvalidResponseError(Exception):

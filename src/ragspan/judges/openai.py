@@ -10,9 +10,8 @@ from ragspan.arguments import wrong
 from ragspan.config import variable
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges.base import ChatMessage, Completion
-from ragspan.judges.endpoint import Endpoint, Post
+from ragspan.judges.endpoint import Endpoint
 from ragspan.judges.llm.chat_protocol import EndpointCapabilities, read_completions
-from ragspan.judges.llm.errors import words_of
 from ragspan.judges.llm.judge import LLMJudge
 from ragspan.judges.prices import Price, price_of
 
@@ -69,17 +68,19 @@ class OpenAIJudge(LLMJudge):
     ) -> None:
         if not model.strip():
             raise wrong("model", model, "a model's name, such as 'gpt-4o-mini'")
-        chat_client = OpenAIChatClient(
-            model,
-            base_url=base_url,
+        if client is not None and (base_url is not None or api_key is not None):
+            raise ConfigurationError("client= brings its own endpoint and key: leave out base_url= and api_key=")
+        if client is None and not api_key:
+            api_key = _key_in_environment_or_none_needed(base_url)
+        endpoint = Endpoint(
+            base_url or variable("OPENAI_BASE_URL"),
             api_key=api_key,
             client=client,
             timeout=timeout,
             max_retries=max_retries,
-            extra_body=extra_body,
         )
         super().__init__(
-            chat_client,
+            OpenAIChatClient(endpoint, model, extra_body or {}),
             name=f"openai:{model}",
             temperature=temperature,
             max_context_chars=max_context_chars,
@@ -89,36 +90,15 @@ class OpenAIJudge(LLMJudge):
 
 
 class OpenAIChatClient:
-    """A `ChatClient` over `openai.AsyncOpenAI`; its arguments are those of `OpenAIJudge`.
+    """A `ChatClient` for one model of an endpoint; `extra_body` is that of `OpenAIJudge`.
 
     If the endpoint rejects a parameter (a schema, several choices, a temperature), later requests leave it out.
     """
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        client: AsyncOpenAI | None = None,
-        timeout: float = 30.0,
-        max_retries: int = 2,
-        extra_body: Mapping[str, Any] | None = None,
-    ) -> None:
-        if client is not None and (base_url is not None or api_key is not None):
-            raise ConfigurationError("client= brings its own endpoint and key: leave out base_url= and api_key=")
-        if client is None and not api_key:
-            api_key = _key_in_environment_or_none_needed(base_url)
-
-        self._endpoint = Endpoint(
-            base_url or variable("OPENAI_BASE_URL"),
-            api_key=api_key,
-            client=client,
-            timeout=timeout,
-            max_retries=max_retries,
-        )
+    def __init__(self, endpoint: Endpoint, model: str, extra_body: Mapping[str, Any]) -> None:
+        self._endpoint = endpoint
         self._model = model
-        self._extra_body = dict(extra_body or {})
+        self._extra_body = dict(extra_body)
         self._capabilities = EndpointCapabilities()
 
     def __repr__(self) -> str:
@@ -127,36 +107,22 @@ class OpenAIChatClient:
     async def complete(
         self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any], n: int, temperature: float
     ) -> list[Completion]:
-        async with self._endpoint.asking([message["content"] for message in messages]) as post:
-            reply = await self._create(post, messages, schema=schema, n=n, temperature=temperature)
-        return read_completions(reply)
-
-    async def _create(
-        self,
-        post: Post,
-        messages: Sequence[ChatMessage],
-        *,
-        schema: Mapping[str, Any],
-        n: int,
-        temperature: float,
-    ) -> object:
-        """Make the request, and each time that the endpoint rejects a parameter, make it again without it."""
         import openai
 
         capabilities = self._capabilities
-        while True:
-            request = {"model": self._model, "messages": list(messages)}
-            request |= capabilities.parameters(schema=schema, n=n, temperature=temperature) | self._extra_body
-            try:
-                reply = await post(request)
-            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-                simpler = capabilities.without(words_of(error), error.param)
-                if simpler is None:
-                    raise
-                capabilities = simpler
-            else:
-                self._capabilities = capabilities
-                return reply
+        async with self._endpoint.asking([message["content"] for message in messages]) as post:
+            while True:
+                parameters = capabilities.parameters(schema=schema, n=n, temperature=temperature)
+                try:
+                    reply = await post({"model": self._model, "messages": messages} | parameters | self._extra_body)
+                except openai.APIStatusError as error:
+                    simpler = capabilities.without(error)
+                    if simpler is None:
+                        raise
+                    capabilities = simpler
+                else:
+                    self._capabilities = capabilities
+                    return read_completions(reply)
 
 
 def _key_in_environment_or_none_needed(base_url: str | None) -> str | None:

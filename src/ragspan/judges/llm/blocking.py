@@ -14,6 +14,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextvars import Context
+from functools import partial
 from typing import Any
 
 from ragspan.exceptions import JudgeError
@@ -50,16 +51,12 @@ class BlockingChatClient(ABC):
     async def complete(
         self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any], n: int, temperature: float
     ) -> list[Completion]:
-        def answer() -> Completion | JudgeError:
-            return self._answer(messages, self._capabilities, schema=schema, temperature=temperature)
-
         loop = asyncio.get_running_loop()
-        calls = [loop.run_in_executor(None, Context().run, answer) for _ in range(n)]
-        answers = await asyncio.gather(*calls)
+        answer = partial(self._answer, messages, self._capabilities, schema=schema, temperature=temperature)
+        answers = await asyncio.gather(*(loop.run_in_executor(None, Context().run, answer) for _ in range(n)))
         completions = [answer for answer in answers if isinstance(answer, Completion)]
-        errors = [answer for answer in answers if isinstance(answer, JudgeError)]
-        if errors and not completions:
-            raise errors[0]
+        if not completions:
+            raise next(answer for answer in answers if isinstance(answer, JudgeError))
         return completions
 
     def _answer(
@@ -74,15 +71,14 @@ class BlockingChatClient(ABC):
         try:
             completion = self.ask(messages, schema=schema, temperature=temperature, capabilities=capabilities)
         except Exception as error:  # noqa: BLE001  each integration has errors of its own
-            simpler = _simpler(capabilities, error)
-            if simpler is None:
-                sent = [message["content"] for message in messages]
-                words = redacted_message(error, sent, secrets=self.secrets())
-                return JudgeError(type(error).__name__, words, outage=is_outage(error))
-        else:
-            self._capabilities = capabilities
-            return completion
-        return self._answer(messages, simpler, schema=schema, temperature=temperature)
+            simpler = capabilities.without(error)
+            if simpler is not None:
+                return self._answer(messages, simpler, schema=schema, temperature=temperature)
+            sent = [message["content"] for message in messages]
+            words = redacted_message(error, sent, secrets=self.secrets())
+            return JudgeError(type(error).__name__, words, outage=is_outage(error))
+        self._capabilities = capabilities
+        return completion
 
 
 def at_temperature(model: Any, temperature: float, known: dict[float, Any]) -> Any:
@@ -96,17 +92,5 @@ def at_temperature(model: Any, temperature: float, known: dict[float, Any]) -> A
 
 def completion_of(told: Iterable[Any], text: str) -> Completion:
     """A completion with what the provider told about it. Its text is empty if it was cut off or refused."""
-    facts = facts_of(told)
-    return whole_completion(text, usage_of(facts), facts.finish_reason)
-
-
-def _simpler(capabilities: EndpointCapabilities, error: Exception) -> EndpointCapabilities | None:
-    """The capabilities without what the model complains about; None if the error is no such complaint."""
-    status = getattr(error, "status_code", None)
-    if isinstance(status, int) and status not in _COMPLAINTS:
-        return None
-    parameter = getattr(error, "param", None)
-    return capabilities.without(str(error), parameter if isinstance(parameter, str) else None)
-
-
-_COMPLAINTS = {400, 404, 422}  # a proxy answers 404 when no model behind it takes the parameters
+    told = list(told)
+    return whole_completion(text, usage_of(told), facts_of(told).finish_reason)

@@ -52,29 +52,22 @@ class CircuitBreaker:
             JudgeError: the service is out, and it is not yet time to try again.
         """
         if self._failures >= _FAILURES:
-            self._begin_trial()
+            wait = self._next_trial - self._clock()
+            if wait > 0:
+                message = f"{self._failures} requests in a row failed; the next is sent in {wait:.0f} s"
+                raise JudgeError("judge_unavailable", message, outage=True)
+            self._next_trial = self._clock() + _PAUSE
         try:
             yield
         except BaseException as error:
-            if _tells_of_an_outage(error):
-                self._failures += 1
-                self._next_trial = self._clock() + _PAUSE
-            else:
-                self._next_trial = self._clock()
+            is_out = _means_outage(error)
+            self._failures += is_out
+            self._next_trial = self._clock() + (_PAUSE if is_out else 0)
             raise
         self._failures = 0
 
-    def _begin_trial(self) -> None:
-        now = self._clock()
-        if now < self._next_trial:
-            message = f"{self._failures} requests in a row failed; the next is sent in {self._next_trial - now:.0f} s"
-            raise JudgeError("judge_unavailable", message, outage=True)
-        self._next_trial = now + _PAUSE
 
-
-def _tells_of_an_outage(error: BaseException) -> bool:
+def _means_outage(error: BaseException) -> bool:
     if isinstance(error, JudgeError):
         return error.outage
-    if isinstance(error, asyncio.CancelledError):
-        return True
-    return isinstance(error, Exception) and is_outage(error)
+    return isinstance(error, asyncio.CancelledError) or (isinstance(error, Exception) and is_outage(error))

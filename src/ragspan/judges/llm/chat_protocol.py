@@ -10,7 +10,7 @@ reading it finds no answer, and its cost is still counted.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -18,8 +18,9 @@ import msgspec
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import Completion
+from ragspan.judges.llm.errors import words_of
 from ragspan.outcomes import Usage
-from ragspan.provider_replies import ReplyFacts, facts_of
+from ragspan.provider_replies import facts_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,24 +45,24 @@ class EndpointCapabilities:
             parameters["temperature"] = temperature
         return parameters
 
-    def without(self, complaint: str, parameter: str | None) -> EndpointCapabilities | None:
-        """The capabilities without what the endpoint complains about; None if that cannot be left out.
-
-        Args:
-            complaint: the error's message.
-            parameter: the parameter that the error names as its cause, if any.
-        """
-        cause = parameter or complaint
+    def without(self, error: Exception) -> EndpointCapabilities | None:
+        """The capabilities without what an error complains about; None if it does not, or if that cannot be left out."""
+        status = getattr(error, "status_code", None)
+        if isinstance(status, int) and status not in _COMPLAINTS:
+            return None
+        complaint, parameter = words_of(error), getattr(error, "param", None)
+        cause = parameter if isinstance(parameter, str) and parameter else complaint
         if self.response_format != "none" and _ABOUT_FORMAT.search(cause):
             simpler: Literal["json_object", "none"] = "json_object" if self.response_format == "json_schema" else "none"
             return replace(self, response_format=simpler)
         if self.temperature and _ABOUT_TEMPERATURE.search(cause):
             return replace(self, temperature=False)
-        if self.several_choices and (parameter == "n" or (parameter is None and _ABOUT_CHOICES.search(complaint))):
+        if self.several_choices and (cause == "n" or (cause == complaint and _ABOUT_CHOICES.search(complaint))):
             return replace(self, several_choices=False)
         return None
 
 
+_COMPLAINTS = {400, 404, 422}  # a proxy answers 404 when no model behind it takes the parameters
 _ABOUT_FORMAT = re.compile(r"response_format|schema|json_object|generate JSON|grammar|\btool_choice\b|\btools?\b")
 """If an endpoint takes no schema, frameworks pass it as a tool. Local servers turn a schema into a grammar."""
 _ABOUT_TEMPERATURE = re.compile(r"temperature")
@@ -82,7 +83,7 @@ class _Choice(msgspec.Struct):
 
 
 def read_completions(reply: object) -> list[Completion]:
-    """The choices of a chat completion, each with its share of the usage.
+    """The choices of a chat completion; the first one has all of the usage.
 
     Raises:
         JudgeError: there is no choice at all.
@@ -94,8 +95,8 @@ def read_completions(reply: object) -> list[Completion]:
             "an OpenAI-compatible API and usually ends in /v1"
         )
         raise JudgeError("InvalidResponse", message, outage=True)  # such as a proxy's page
-    shares = split_usage(usage_of(facts_of([reply])), len(choices))
-    return [_completion(choice, share) for choice, share in zip(choices, shares, strict=True)]
+    usage = usage_of([reply])
+    return [_completion(choice, Usage() if place else usage) for place, choice in enumerate(choices)]
 
 
 def _part(reply: object, name: str) -> object:
@@ -103,32 +104,15 @@ def _part(reply: object, name: str) -> object:
     return reply.get(name) if isinstance(reply, Mapping) else getattr(reply, name, None)
 
 
-def split_usage(usage: Usage, parts: int) -> list[Usage]:
-    """Shares that add up to the whole, as equal as whole numbers allow."""
-    return [
-        Usage(
-            requests=_share(usage.requests, parts, part),
-            input_tokens=_share(usage.input_tokens, parts, part),
-            cached_tokens=_share(usage.cached_tokens, parts, part),
-            output_tokens=_share(usage.output_tokens, parts, part),
-        )
-        for part in range(parts)
-    ]
-
-
-def _share(whole: int, parts: int, part: int) -> int:
-    return whole // parts + (part < whole % parts)
-
-
-def _completion(choice: object, share: Usage) -> Completion:
+def _completion(choice: object, usage: Usage) -> Completion:
     try:
         read = msgspec.convert(choice, _Choice, from_attributes=True)
     except msgspec.ValidationError:
-        return Completion(text="", usage=share)
+        return Completion(text="", usage=usage)
     content = read.message.content
     if isinstance(content, list):
         content = "".join(str(part.get("text", "")) for part in content if part.get("type") == "text")
-    return whole_completion(content or "", share, "refusal" if read.message.refusal else read.finish_reason)
+    return whole_completion(content or "", usage, "refusal" if read.message.refusal else read.finish_reason)
 
 
 def whole_completion(text: str, usage: Usage, finish_reason: str | None) -> Completion:
@@ -152,8 +136,9 @@ _PROBLEMS = {
 """Of a reply that ended for this reason."""
 
 
-def usage_of(facts: ReplyFacts) -> Usage:
-    """The usage of one request; many compatible servers tell no tokens."""
+def usage_of(told: Iterable[Any]) -> Usage:
+    """The usage of one request, by what the provider reports; many compatible servers report no tokens."""
+    facts = facts_of(told)
     return Usage(
         requests=1,
         input_tokens=max(0, facts.input_tokens or 0),

@@ -10,10 +10,8 @@ from ragspan.arguments import WHOLE, between, instance
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import (
     ChatClient,
-    ChatMessage,
     ClaimSupport,
     ClaimVerdict,
-    Completion,
     ContextRating,
     ContextVerdict,
     Rating,
@@ -32,7 +30,7 @@ from ragspan.judges.llm.prompt_context import (
     split_context,
     used_share,
 )
-from ragspan.judges.llm.usage import UsageAccount
+from ragspan.judges.llm.usage import charging
 from ragspan.judges.overlap.sentences import places_of
 from ragspan.judges.prices import Price
 from ragspan.judges.session import session_of
@@ -96,7 +94,6 @@ class LLMJudge:
         self.price = price
         """US dollars for a million tokens; None if it is not known."""
         self._client = client
-        self._usage = UsageAccount(price)
         self._breaker = CircuitBreaker()
         self._temperature = temperature
         self._max_context_chars = max_context_chars
@@ -106,168 +103,136 @@ class LLMJudge:
         return f"{type(self).__name__}({self.name!r})"
 
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
-        prompt = self._prompt(record)
-        findings = await self._sample(prompt, prompts.ADHERENCE, replies.GROUNDING, votes)
-        return [
-            Vote(grounded=finding.verdict == "grounded", explanation=prompt.explanation(finding.reasoning))
-            for finding in findings
-        ]
+        findings = await self._sample(record, prompts.ADHERENCE, replies.GROUNDING, votes)
+        return [Vote(grounded=one.verdict == "grounded", explanation=one.reasoning) for one in findings]
 
     async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:
-        prompt = self._prompt(record)
-        findings = await self._sample(prompt, prompts.COMPLETENESS, replies.COMPLETENESS, ratings)
-        return [Rating(value=finding.value, explanation=prompt.explanation(finding.reasoning)) for finding in findings]
+        return await self._rate(record, prompts.COMPLETENESS, replies.COMPLETENESS, ratings)
 
     async def rate_answer_relevance(self, record: RagRecord, ratings: int) -> list[Rating]:
-        prompt = self._prompt(record)
-        findings = await self._sample(prompt, prompts.ANSWER_RELEVANCE, replies.ANSWER_RELEVANCE, ratings)
-        return [Rating(value=finding.value, explanation=prompt.explanation(finding.reasoning)) for finding in findings]
+        return await self._rate(record, prompts.ANSWER_RELEVANCE, replies.ANSWER_RELEVANCE, ratings)
 
     async def extract_claims(self, record: RagRecord) -> list[str]:
-        prompt = self._prompt(record)
-
-        async def extract() -> list[str]:
-            [claims] = await self._sample(prompt, prompts.CLAIMS, replies.CLAIMS, 1)
-            return [claim.strip() for claim in claims if claim.strip()]
-
-        return list(await prompt.once.ask("claims", extract))
+        once = self._prompt(record).once
+        [claims] = await once.ask("claims", lambda: self._sample(record, prompts.CLAIMS, replies.CLAIMS, 1))
+        return [claim.strip() for claim in claims if claim.strip()]
 
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
-        prompt = self._prompt(record)
+        fence = self._prompt(record).fence
 
         def task(numbers: Sequence[int]) -> str:
-            return prompts.verification(prompt.fence.quote("claims", _numbered(claims, numbers)), numbers)
+            return prompts.verification(fence.quote("claims", _numbered(claims, numbers)), numbers)
 
-        findings = await self._judge_each(prompt, task, replies.CLAIM_VERDICTS, len(claims))
+        findings = await self._judge_each(record, task, replies.CLAIM_VERDICTS, len(claims))
         return [
             ClaimVerdict(
-                index=finding.number - 1,
-                supported=finding.verdict == "supported",
-                claim=claims[finding.number - 1],
-                explanation=prompt.explanation(finding.reasoning),
+                index=one.index,
+                supported=one.verdict == "supported",
+                claim=claims[one.index],
+                explanation=one.reasoning,
             )
-            for finding in findings
+            for one in findings
         ]
 
     async def find_support(
         self, record: RagRecord, claims: Sequence[str] | None, documents: Sequence[str]
     ) -> list[ClaimSupport]:
-        """Ask in one request, and not again for what is missing."""
+        """Ask in one request, and not again for what is missing. Documents get half of the room that the contexts have."""
         prompt = self._prompt(record)
         if claims is None:
             response = record.response or ""
             claims = [response[start:end] for start, end in places_of(response)]
-        claims, shown = claims[:_CLAIMS_SOUGHT], self._fitting(documents)
+        claims, shown = claims[:_CLAIMS_SOUGHT], fit(documents, overhead("document 10"), self._max_context_chars // 2)
         if not claims:
             return []
         numbers = range(1, len(claims) + 1)
         quoted = [prompt.fence.quote(f"document {number}", text) for number, text in enumerate(shown, start=1)]
         statements = prompt.fence.quote("statements", _numbered(claims, numbers))
         task = prompts.sources("\n\n".join(quoted), statements, numbers)
-        found, _ = await self._ask(prompt, task, replies.STATEMENT_SOURCES, n=1, temperature=0.0)
+        found, _ = await self._ask(record, task, replies.STATEMENT_SOURCES)
         is_whole = prompt.remark is None and sum(map(len, shown)) == sum(map(len, documents))
         return [
-            ClaimSupport(
-                claim=claims[finding.number - 1],
-                document=finding.document - 1 if finding.verdict == "document" else None,
-            )
-            for finding in _first_of_each(found, numbers)
-            if (finding.verdict == "document" and 1 <= finding.document <= len(shown))
-            or (finding.verdict == "nothing" and is_whole)
+            ClaimSupport(claim=claims[one.index], document=one.document - 1 if one.verdict == "document" else None)
+            for one in _first_of_each(found, numbers)
+            if (one.verdict == "document" and 1 <= one.document <= len(shown))
+            or (one.verdict == "nothing" and is_whole)
         ]
 
-    def _fitting(self, documents: Sequence[str]) -> list[str]:
-        """The further documents, cut to half of the room that the contexts have."""
-        room = self._max_context_chars // 2
-        kept, limit = fit(list(map(len, documents)), [overhead("document 10")] * len(documents), room)
-        return [text[:limit] for text in documents[:kept]]
-
     async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
-        prompt = self._prompt(record, each_context=True)
-
-        async def judge() -> list[ContextVerdict]:
-            findings = await self._judge_each(
-                prompt, prompts.usefulness, replies.CONTEXT_VERDICTS, len(prompt.contexts)
-            )
-            return [
-                ContextVerdict(
-                    index=finding.number - 1,
-                    useful=finding.verdict == "useful",
-                    explanation=prompt.explanation(finding.reasoning),
-                )
-                for finding in findings
-            ]
-
-        return list(await prompt.once.ask("usefulness", judge))
-
-    async def rate_context_relevance(self, record: RagRecord) -> list[ContextRating]:
-        prompt = self._prompt(record, each_context=True)
-        findings = await self._judge_each(
-            prompt, prompts.context_relevance, replies.CONTEXT_RELEVANCE, len(prompt.contexts)
+        contexts = self._all_contexts(record)
+        findings = await self._prompt(record).once.ask(
+            "usefulness",
+            lambda: self._judge_each(record, prompts.usefulness, replies.CONTEXT_VERDICTS, len(contexts)),
         )
         return [
-            ContextRating(
-                index=finding.number - 1,
-                value=_RELEVANCE[finding.verdict],
-                explanation=prompt.explanation(finding.reasoning),
-            )
-            for finding in findings
+            ContextVerdict(index=one.index, useful=one.verdict == "useful", explanation=one.reasoning)
+            for one in findings
+        ]
+
+    async def rate_context_relevance(self, record: RagRecord) -> list[ContextRating]:
+        count = len(self._all_contexts(record))
+        findings = await self._judge_each(record, prompts.context_relevance, replies.CONTEXT_RELEVANCE, count)
+        return [
+            ContextRating(index=one.index, value=_RELEVANCE[one.verdict], explanation=one.reasoning) for one in findings
         ]
 
     async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
         """One rating a context: the share of its characters in the sentences that the model finds used."""
-        prompt = self._prompt(record, each_context=True)
-        most = max(self._max_context_chars // (LONGEST_LINE * max(len(prompt.contexts), 1)), 1)
-        contexts = [split_context(clean(text), most) for text in prompt.contexts]
-        quoted = prompt.fence.quote("sentences", list_sentences(contexts))
+        shown = self._all_contexts(record)
+        most = max(self._max_context_chars // (LONGEST_LINE * max(len(shown), 1)), 1)
+        contexts = [split_context(clean(text), most) for text in shown]
+        quoted = self._prompt(record).fence.quote("sentences", list_sentences(contexts))
 
-        def task(numbers: Iterable[int]) -> str:
+        def task(numbers: Sequence[int]) -> str:
             return prompts.utilization(quoted, numbers)
 
         def names_its_sentences(finding: replies.SentencesFinding) -> bool:
-            return all(1 <= place <= len(contexts[finding.number - 1]) for place in finding.sentences)
+            return all(1 <= place <= len(contexts[finding.index]) for place in finding.sentences)
 
         findings = await self._judge_each(
-            prompt, task, replies.USED_SENTENCES, len(contexts), is_valid=names_its_sentences
+            record, task, replies.USED_SENTENCES, len(contexts), is_valid=names_its_sentences
         )
         return [
             ContextRating(
-                index=finding.number - 1,
-                value=used_share(contexts[finding.number - 1], finding.sentences),
-                explanation=prompt.explanation(finding.reasoning),
+                index=one.index, value=used_share(contexts[one.index], one.sentences), explanation=one.reasoning
             )
-            for finding in findings
+            for one in findings
         ]
 
     def share_read(self, record: RagRecord) -> float:
         """The share of the record's characters that fits the prompts, 0..1; see `max_context_chars`."""
         return self._prompt(record).share_shown
 
-    def _prompt(self, record: RagRecord, *, each_context: bool = False) -> PromptContext:
-        """What all prompts about the record begin with. Each event loop has its own.
+    def _prompt(self, record: RagRecord) -> PromptContext:
+        """What all prompts about the record begin with. Each event loop has its own."""
+        key = (self, asyncio.get_running_loop())
+        return session_of(record).keep(key, lambda: lay_out(record, **self._limits))
 
-        Args:
-            record: what is judged.
-            each_context: whether the question is about each context, so that the prompt has to hold all of them.
+    def _all_contexts(self, record: RagRecord) -> Sequence[str]:
+        """The shown parts of the contexts, for a question about each of them.
 
         Raises:
-            JudgeError: it cannot hold all.
+            JudgeError: the prompt cannot hold all contexts.
         """
-        key = (self, asyncio.get_running_loop())
-        prompt = session_of(record).keep(key, lambda: lay_out(record, **self._limits))
-        if each_context:
-            require_few_contexts(len(record.contexts or ()), len(prompt.contexts))
-        return prompt
+        shown = self._prompt(record).contexts
+        require_few_contexts(len(record.contexts or ()), len(shown))
+        return shown
 
-    async def _sample(self, prompt: PromptContext, task: str, form: replies.Form[_T], count: int) -> list[_T]:
+    async def _rate(
+        self, record: RagRecord, task: str, form: replies.Form[replies.Coverage], ratings: int
+    ) -> list[Rating]:
+        findings = await self._sample(record, task, form, ratings)
+        return [Rating(value=one.value, explanation=one.reasoning) for one in findings]
+
+    async def _sample(self, record: RagRecord, task: str, form: replies.Form[_T], count: int) -> list[_T]:
         """Up to `count` valid answers to one question, at least one.
 
         An endpoint may ignore `n` or write something else. The missing answers are asked for in single requests, side by side.
         """
         temperature = self._temperature if count > 1 else 0.0
-        found, problem = await self._ask(prompt, task, form, n=count, temperature=temperature)
+        found, problem = await self._ask(record, task, form, n=count, temperature=temperature)
         missing = range(count - len(found))
-        retries = [_or_nothing(self._ask(prompt, task, form, n=1, temperature=temperature)) for _ in missing]
+        retries = [_or_nothing(self._ask(record, task, form, temperature=temperature)) for _ in missing]
         for answers, _ in await asyncio.gather(*retries):
             found += answers
         _require_any(found, problem)
@@ -275,7 +240,7 @@ class LLMJudge:
 
     async def _judge_each(
         self,
-        prompt: PromptContext,
+        record: RagRecord,
         task: Callable[[Sequence[int]], str],
         form: replies.Form[_Finding],
         count: int,
@@ -285,8 +250,8 @@ class LLMJudge:
         """The first valid finding for each number from 1 to `count`, at least one; missing ones are asked for once more."""
 
         async def ask(numbers: Sequence[int]) -> _Read[_Finding]:
-            found, problem = await self._ask(prompt, task(numbers), form, n=1, temperature=0.0)
-            return _first_of_each(found, numbers, is_valid), problem
+            found, problem = await self._ask(record, task(numbers), form)
+            return _first_of_each([one for one in found if one.number in numbers and is_valid(one)], numbers), problem
 
         if not count:
             return []
@@ -300,23 +265,19 @@ class LLMJudge:
         return sorted(found, key=lambda finding: finding.number)
 
     async def _ask(
-        self, prompt: PromptContext, task: str, form: replies.Form[_T], *, n: int, temperature: float
+        self, record: RagRecord, task: str, form: replies.Form[_T], *, n: int = 1, temperature: float = 0.0
     ) -> _Read[_T]:
-        """Send a request when it is its turn, and read the replies."""
+        """Send a request when it is its turn, if the service is well and the allowance suffices, and read the replies."""
+        prompt = self._prompt(record)
         messages = prompt.messages(task)
         async with prompt.gate.turn(is_urgent=form is replies.CLAIMS):
-            completions = await self._complete(messages, n=n, temperature=temperature)
-        answers = [answer for completion in completions for answer in form.read(completion.text)]
+            with self._breaker.watching(), charging(messages, choices=n, price=self.price) as charge:
+                completions = await self._client.complete(
+                    messages, schema=replies.REPLY_SCHEMA, n=n, temperature=temperature
+                )
+                charge(completions)
+        answers = [answer for completion in completions for answer in form.read(completion.text, prompt.remark)]
         return answers, next((completion.problem for completion in completions if completion.problem), None)
-
-    async def _complete(self, messages: Sequence[ChatMessage], *, n: int, temperature: float) -> list[Completion]:
-        """Send a request, if the service is well and the allowance suffices, and account for what it took."""
-
-        def request() -> Awaitable[list[Completion]]:
-            return self._client.complete(messages, schema=replies.REPLY_SCHEMA, n=n, temperature=temperature)
-
-        with self._breaker.watching():
-            return await self._usage.charge(request, messages, choices=n)
 
 
 async def _or_nothing(asking: Awaitable[_Read[_T]]) -> _Read[_T]:
@@ -332,16 +293,11 @@ def _numbered(texts: Sequence[str], numbers: Iterable[int]) -> str:
     return "\n".join(f"{number}. {' '.join(texts[number - 1].split())}" for number in numbers)
 
 
-def _first_of_each(
-    findings: Iterable[_Finding],
-    numbers: Sequence[int],
-    is_valid: Callable[[_Finding], bool] = lambda _: True,
-) -> list[_Finding]:
-    """The first valid finding for each of these numbers, in their order; none for a number that has none."""
+def _first_of_each(findings: Iterable[_Finding], numbers: Sequence[int]) -> list[_Finding]:
+    """The first finding for each of these numbers, in their order; none for a number that has none."""
     first: dict[int, _Finding] = {}
     for finding in findings:
-        if finding.number in numbers and is_valid(finding):
-            first.setdefault(finding.number, finding)
+        first.setdefault(finding.number, finding)
     return [first[number] for number in numbers if number in first]
 
 
@@ -351,8 +307,6 @@ def _require_any(found: Sized, problem: str | None) -> None:
 
 
 _NO_JSON = "no reply of the model is the JSON that it was asked for: take a larger model, or a server that keeps replies to a JSON schema"
-
-
 _TEMPERATURE = between(0, 2)
 _CLAIMS_SOUGHT = 40
 """Claims whose support is looked for in further documents."""

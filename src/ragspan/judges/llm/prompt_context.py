@@ -6,15 +6,15 @@ the provider has read it, so the first request goes ahead of the others.
 
 A text that is longer than its share of the room is cut to its first characters. The room is shared equally, and what short
 texts leave of their shares goes to the long ones. So every context keeps its place and its number, short ones stay whole, and
-long ones do not crowd out the others. If there are so many contexts that they do not fit even when cut to a few words, the
-last ones are left out.
+long ones do not crowd out the others. If there are so many contexts that not even a few words of each fit, the last ones are
+left out.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -31,6 +31,7 @@ _T = TypeVar("_T")
 _CUT = 80
 """Characters by which the labels of a context grow if it is cut."""
 _FEW_WORDS = 100
+"""Characters that are shown of each context, if it has so many."""
 _WORTH_CACHING = 2000
 """Characters of the material from which it pays to wait; the rules before it are the same for all records."""
 _LONGEST_WAIT = 10.0
@@ -130,10 +131,6 @@ class PromptContext:
             {"role": "user", "content": f"{self.material}\n\n{task}"},
         ]
 
-    def explanation(self, reasoning: str) -> str:
-        """The judge's reasoning, with the remark if a part of the texts was left out."""
-        return f"{reasoning} [{self.remark}]" if self.remark else reasoning
-
 
 def lay_out(record: RagRecord, *, max_context_chars: int, max_response_chars: int) -> PromptContext:
     """The record as prompts show it.
@@ -143,19 +140,24 @@ def lay_out(record: RagRecord, *, max_context_chars: int, max_response_chars: in
         max_context_chars: characters of all contexts together in a prompt, with their fences.
         max_response_chars: characters of the response in a prompt, and of the question.
     """
-    quoted, left_out = _quoted(record, max_context_chars, max_response_chars)
-    shown = {label: text[:most] for label, (text, most) in quoted.items()}
-    contexts = tuple(shown.values())[:-2]
-    fence = Fence.around([record.record_id, *shown.values()])
-    blocks = [fence.quote(_label(label, quoted[label][0], text), text) for label, text in shown.items()]
+    texts = [context.text for context in record.contexts or ()]
+    contexts = fit(texts, overhead(f"context {len(texts)}"), max_context_chars)
+    quoted = [(f"context {number}", *pair) for number, pair in enumerate(zip(texts, contexts, strict=False), start=1)]
+    others = {"question": record.question or "", "response": record.response or ""}
+    quoted += [(label, text, text[:max_response_chars]) for label, text in others.items()]
+    fence = Fence.around([record.record_id, *(shown for *_, shown in quoted)])
+    blocks = [fence.quote(_label(label, text, shown), shown) for label, text, shown in quoted]
     material = "\n\n".join([introduction(fence.code, len(contexts)), *blocks])
-    whole = sum(len(text) for text, _ in quoted.values()) + left_out
+    counts = {"contexts": (sum(map(len, contexts)), sum(map(len, texts)))}
+    counts |= {label: (len(shown), len(text)) for label, text, shown in quoted[len(contexts) :]}
+    cut = [f"{seen:,} of {whole:,} characters of the {what}" for what, (seen, whole) in counts.items() if seen < whole]
+    seen, whole = map(sum, zip(*counts.values(), strict=True))
     return PromptContext(
         fence=fence,
         material=material,
-        contexts=contexts,
-        remark=_remark(quoted, left_out),
-        share_shown=sum(map(len, shown.values())) / whole if whole else 1.0,
+        contexts=tuple(contexts),
+        remark=f"the judge saw only {' and '.join(cut)}" if cut else None,
+        share_shown=seen / whole if whole else 1.0,
         gate=PromptCacheGate(_LONGEST_WAIT if len(material) >= _WORTH_CACHING else 0),
     )
 
@@ -174,59 +176,24 @@ def fair_limit(lengths: Sequence[int], room: int) -> int:
     return room
 
 
-def fit(lengths: Sequence[int], overheads: Sequence[int], room: int) -> tuple[int, int]:
-    """How many contexts are kept (the first ones, at least one), and the length to cut them to.
+def fit(texts: Sequence[str], each: int, room: int) -> list[str]:
+    """The texts that fit, the first ones and at least one, each cut to its share of the room.
 
     Args:
-        lengths: characters of each context.
-        overheads: characters that each context takes besides its text.
+        texts: what is to be shown.
+        each: characters that every text takes besides its own.
         room: characters for all of them together.
     """
-    if sum(lengths) + sum(overheads) <= room:
-        return len(lengths), room
-    kept, left, least = 0, room, room
-    for length, extra in zip(lengths, overheads, strict=True):
-        least -= extra + _CUT + min(length, _FEW_WORDS)
-        if kept and least < 0:
-            break
-        kept += 1
-        left -= extra + _CUT
-    return kept, fair_limit(lengths[:kept], max(left, 0))
-
-
-def _quoted(
-    record: RagRecord, max_context_chars: int, max_response_chars: int
-) -> tuple[dict[str, tuple[str, int]], int]:
-    """By label (the contexts, the question, the response), each text and how many of its characters may be shown.
-
-    The second value is the number of characters in contexts that are left out because their fences do not fit.
-    """
-    texts = [context.text for context in record.contexts or ()]
-    labels = [f"context {number}" for number in range(1, len(texts) + 1)]
-    kept, limit = fit([len(text) for text in texts], list(map(overhead, labels)), max_context_chars)
-    quoted = {label: (text, limit) for label, text in zip(labels[:kept], texts, strict=False)}
-    quoted["question"] = (record.question or "", max_response_chars)
-    quoted["response"] = (record.response or "", max_response_chars)
-    return quoted, sum(map(len, texts[kept:]))
+    if sum(map(len, texts)) + each * len(texts) <= room:
+        return list(texts)
+    each += _CUT
+    kept = texts[: max(room // (each + _FEW_WORDS), 1)]
+    limit = fair_limit([len(text) for text in kept], max(room - each * len(kept), 0))
+    return [text[:limit] for text in kept]
 
 
 def _label(label: str, whole: str, shown: str) -> str:
     return label if len(shown) == len(whole) else f"{label} (first {len(shown):,} of {len(whole):,} characters)"
-
-
-def _remark(quoted: Mapping[str, tuple[str, int]], left_out: int) -> str | None:
-    contexts = [text for label, text in quoted.items() if label not in {"question", "response"}]
-    parts = [
-        f"{shown:,} of {whole:,} characters of the {what}"
-        for what, texts, more in (
-            ("contexts", contexts, left_out),
-            ("question", [quoted["question"]], 0),
-            ("response", [quoted["response"]], 0),
-        )
-        if (shown := sum(min(len(text), most) for text, most in texts))
-        < (whole := sum(len(text) for text, _ in texts) + more)
-    ]
-    return f"the judge saw only {' and '.join(parts)}" if parts else None
 
 
 def split_context(text: str, most: int = MAX_SENTENCES) -> list[str]:

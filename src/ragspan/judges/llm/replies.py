@@ -27,7 +27,12 @@ class Finding(Reply, frozen=True):
     """What a reply says about one of several numbered claims, statements or contexts."""
 
     number: int
+    """From 1."""
     reasoning: str
+
+    @property
+    def index(self) -> int:
+        return self.number - 1
 
 
 class Grounding(Reply, frozen=True):
@@ -74,14 +79,14 @@ class Form(Generic[_T]):
     is_list: bool = False
     """A list holds findings, each of which is valid or invalid by itself."""
 
-    def read(self, text: str) -> list[_T]:
-        """The valid answers in a reply; none if it is not of this form."""
+    def read(self, text: str, remark: str | None = None) -> list[_T]:
+        """The valid answers in a reply, with a remark after their reasoning; none if the reply is not of this form."""
         raw = _raw_answer(text, self.key)
         if raw is None:
             return []
         items = (_decoded(raw, list[msgspec.Raw]) or []) if self.is_list else [raw]
         answers = (_decoded(item, self.kind) for item in items)
-        return [answer for answer in answers if answer is not None]
+        return [_remarked(answer, remark) for answer in answers if answer is not None]
 
 
 GROUNDING = Form("grounding", Grounding)
@@ -95,17 +100,16 @@ CONTEXT_RELEVANCE = Form("context_relevance", RelevanceFinding, is_list=True)
 USED_SENTENCES = Form("used_sentences", SentencesFinding, is_list=True)
 
 FORMS: tuple[Form[Any], ...] = (
-    GROUNDING,
-    COMPLETENESS,
-    ANSWER_RELEVANCE,
-    CLAIMS,
-    CLAIM_VERDICTS,
-    STATEMENT_SOURCES,
-    CONTEXT_VERDICTS,
-    CONTEXT_RELEVANCE,
-    USED_SENTENCES,
+    *(GROUNDING, COMPLETENESS, ANSWER_RELEVANCE, CLAIMS),
+    *(CLAIM_VERDICTS, STATEMENT_SOURCES, CONTEXT_VERDICTS, CONTEXT_RELEVANCE, USED_SENTENCES),
 )
 """In the order of the schema's branches."""
+
+
+def _remarked(answer: _T, remark: str | None) -> _T:
+    if remark is None or not isinstance(answer, (Grounding, Coverage, Finding)):
+        return answer
+    return msgspec.structs.replace(answer, reasoning=f"{answer.reasoning} [{remark}]")
 
 
 def _raw_answer(text: str, key: str) -> msgspec.Raw | None:

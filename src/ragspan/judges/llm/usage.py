@@ -1,8 +1,9 @@
-"""What the requests of a judge are expected to take, and what they took."""
+"""What a request of a judge is expected to take, and what it took: both go to the metric's allowance and usage meter."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from ragspan.judges.base import ChatMessage, Completion
@@ -16,60 +17,42 @@ _TOKENS_PER_REPLY = 250
 """Some sentences of reasoning and a verdict."""
 
 
-def expected_usage(messages: Sequence[ChatMessage], *, choices: int) -> Usage:
-    """What a request for so many choices is likely to take; tokens are rounded up."""
+@contextlib.contextmanager
+def charging(
+    messages: Sequence[ChatMessage], *, choices: int, price: Price | None
+) -> Iterator[Callable[[Sequence[Completion]], None]]:
+    """Around one request: sets aside what it is expected to take. Call what it yields with the completions.
+
+    A request that fails counts as one request without tokens. What was set aside for a cancelled request stays so:
+    providers charge for its replies. If the price is None the cost is unknown, unless the client reports it.
+
+    Raises:
+        JudgeError: the allowance does not suffice.
+    """
     characters = sum(len(message["content"]) for message in messages)
     input_tokens = characters // _CHARACTERS_PER_TOKEN + 1
-    return Usage(requests=1, input_tokens=input_tokens, output_tokens=choices * _TOKENS_PER_REPLY)
+    expected = Usage(requests=1, input_tokens=input_tokens, output_tokens=choices * _TOKENS_PER_REPLY)
+    expected = _priced(expected, price)
+    settle = reserve(expected)
+
+    def charge(completions: Sequence[Completion]) -> None:
+        used = sum((_priced(completion.usage, price) for completion in completions), Usage())
+        report_usage(used)
+        # Many compatible servers report no tokens. What was expected is nearer to the truth than none.
+        settle(replace(used if _has_tokens(used) else expected, requests=max(used.requests, 1)))
+
+    try:
+        yield charge
+    except Exception:
+        settle(Usage(requests=1, usd=0.0))
+        raise
 
 
-class UsageAccount:
-    """Charges the requests of one judge to the metric's allowance and usage meter.
-
-    Args:
-        price: of the judge's model. With None the cost is unknown, unless the client tells it.
-    """
-
-    def __init__(self, price: Price | None) -> None:
-        self._price = price
-
-    async def charge(
-        self,
-        request: Callable[[], Awaitable[list[Completion]]],
-        messages: Sequence[ChatMessage],
-        *,
-        choices: int,
-    ) -> list[Completion]:
-        """Set aside what the request is expected to take, make it, and count what it took.
-
-        A request that fails counts as one request without tokens. What was set aside for a cancelled request stays so:
-        providers charge for its replies.
-
-        Raises:
-            JudgeError: the allowance does not suffice, or the request failed.
-        """
-        expected = self._priced(expected_usage(messages, choices=choices))
-        settle = reserve(expected)
-        try:
-            completions = await request()
-        except Exception:
-            settle(Usage(requests=expected.requests, usd=0.0))
-            raise
-        shares = [self._priced(completion.usage) for completion in completions]
-        for share in shares:
-            report_usage(share)
-        used = sum(shares, Usage())
-        # Many compatible servers tell no tokens. What was expected is nearer to the truth than none.
-        told = used if _tells_tokens(used) else expected
-        settle(replace(told, requests=max(used.requests, 1)))
-        return completions
-
-    def _priced(self, usage: Usage) -> Usage:
-        """The usage with its cost, if the tokens and the price are known and the client has told no cost."""
-        if self._price is None or usage.usd is not None or not _tells_tokens(usage):
-            return usage
-        return replace(usage, usd=self._price.of(usage))
+def _priced(usage: Usage, price: Price | None) -> Usage:
+    if price is None or usage.usd is not None or not _has_tokens(usage):
+        return usage
+    return replace(usage, usd=price.of(usage))
 
 
-def _tells_tokens(usage: Usage) -> bool:
+def _has_tokens(usage: Usage) -> bool:
     return usage.input_tokens > 0 or usage.output_tokens > 0
