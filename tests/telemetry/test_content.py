@@ -180,7 +180,7 @@ def test_the_policy_goes_with_the_emitter_to_another_process(monkeypatch):
 
     copied = pickle.loads(pickle.dumps(emitter))
 
-    assert copied._options == emitter._options
+    assert copied.options == emitter.options
 
 
 @pytest.mark.parametrize("value", [None, "true", "false"])
@@ -192,7 +192,7 @@ def test_all_emitters_of_the_environment_have_one_policy(monkeypatch, value):
     engine = engine_from(Settings.from_environment())
     otel, phoenix, mlflow = engine._options.emitters
 
-    policies = {otel._options.content, phoenix._content, mlflow._content}
+    policies = {otel.options.content, phoenix._content, mlflow._content}
     assert policies == {ContentPolicy()}
     engine.shutdown(1)
 

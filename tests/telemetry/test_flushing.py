@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import pytest
+from opentelemetry.metrics import NoOpMeterProvider
 
 from ragspan.telemetry import OTelEmitter
 from ragspan.telemetry.providers import flush_as_well
 
 
-class Flushes:
+class Flushes(NoOpMeterProvider):
     """A provider that flushes at once, and counts."""
 
     def __init__(self, result=True):
@@ -21,34 +22,22 @@ class Flushes:
 
     def get_tracer(self, *args): ...
 
-    get_meter = get_logger = get_tracer
+    get_logger = get_tracer
 
 
-@pytest.fixture
-def flush():
-    def flush(*providers, timeout=10):
-        names = ("tracer_provider", "meter_provider", "logger_provider")
-        return OTelEmitter(**dict(zip(names, providers, strict=True))).flush(timeout)
-
-    return flush
-
-
-def test_all_providers_are_flushed_and_what_asked_to_be_flushed_as_well(flush):
-    providers, exporter = [Flushes(), Flushes(result=None), Flushes()], Flushes()
+@pytest.mark.parametrize(
+    ("results", "is_flushed", "logged"),
+    [
+        ((True, None, True), True, []),
+        ((False, True, True), False, []),
+        ((ConnectionError("SECRET"), True, True), False, ["flushing Flushes failed: ConnectionError"]),
+    ],
+)
+def test_all_providers_are_flushed_and_what_asked_to_be_flushed_as_well(results, is_flushed, logged, caplog):
+    tracers, meters, loggers, exporter = *map(Flushes, results), Flushes()
     flush_as_well(exporter)
+    emitter = OTelEmitter(tracer_provider=tracers, meter_provider=meters, logger_provider=loggers)
 
-    assert flush(*providers, timeout=float("inf"))
-    assert [one.times for one in (*providers, exporter)] == [1, 1, 1, 1]
-
-
-def test_a_provider_that_could_not_send_keeps_no_other_from_flushing(flush):
-    providers = [Flushes(result=False), Flushes(), Flushes()]
-
-    assert not flush(*providers)
-    assert [provider.times for provider in providers] == [1, 1, 1]
-
-
-def test_an_exception_is_a_flush_that_failed_and_logs_no_text(flush, caplog):
-    assert not flush(Flushes(ConnectionError("SECRET")), Flushes(), Flushes())
-
-    assert [entry.getMessage() for entry in caplog.records] == ["flushing Flushes failed: ConnectionError"]
+    assert emitter.flush(float("inf")) is is_flushed
+    assert [one.times for one in (tracers, meters, loggers, exporter)] == [1, 1, 1, 1]
+    assert [entry.getMessage() for entry in caplog.records] == logged

@@ -103,7 +103,7 @@ def test_a_record_that_was_submitted_twice_has_two_spans_and_none_is_kept(teleme
 
     ended = [span.context.span_id for span in telemetry.spans if span.name == "invoke_workflow rivers"]
     assert ended == [handle.span.span_id for handle in handles]
-    assert len(emitter._answers.unfinished) == 0
+    assert emitter.unfinished == {}
 
 
 class TestShutdown:
@@ -130,25 +130,6 @@ class TestShutdown:
         telemetry.tracer_provider.get_tracer("application").start_span("theirs").end()
 
         assert telemetry.span("theirs")
-
-
-def test_a_span_that_is_opened_while_the_emitter_shuts_down_is_ended(telemetry, make_record):
-    emitter = telemetry.emitter()
-
-    class ShutsDownMeanwhile:
-        def on_start(self, span, parent_context=None):
-            emitter.shutdown(timeout=10)
-
-        def on_end(self, span): ...
-        def _on_ending(self, span): ...
-
-        def force_flush(self, timeout_millis):
-            return True
-
-    telemetry.tracer_provider.add_span_processor(ShutsDownMeanwhile())
-    emitter.start(make_record())
-
-    assert telemetry.span("invoke_workflow rivers")
 
 
 def test_an_emitter_that_nobody_holds_is_collected(telemetry):

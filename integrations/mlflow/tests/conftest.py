@@ -26,9 +26,8 @@ PAGE = 3
 class FakeMLflow(ScoreServer):
     """A server with an SQL store that has the answer's trace, two others, and in the experiment 0 what was recorded.
 
-    `has_users`: it answers as MLflow's basic authentication does to one who is no administrator. `answers_for_many`: it has the
-    request for several traces. `keeps_ids`: it takes the assessments' ids from those who create them. `answer` is a function of
-    method and path that gives a reply in place of the server, or None.
+    `has_users`: it answers as MLflow's basic authentication does to one who is no administrator. `refusal`: what it says to an
+    assessment with the id of another one; before 3.17 it was a 400.
     """
 
     def __init__(self):
@@ -39,11 +38,7 @@ class FakeMLflow(ScoreServer):
         self.deleted_experiments = set()
         self.spans = {}
         self.has_users = False
-        self.answers_for_many = True
-        self.keeps_ids = True
-        self.read_only = False
-        self.answer = lambda method, path: None
-        self.before_a_creation = lambda assessment: None
+        self.refusal = 500, {"error_code": "INTERNAL_ERROR", "message": "due to a constraint violation."}
         super().__init__()
 
     @property
@@ -55,23 +50,14 @@ class FakeMLflow(ScoreServer):
     def number_of_scores(self):
         return sum(map(len, self.assessments.values()))
 
-    def calls(self, part=""):
-        """Methods and paths of the requests to paths with this part."""
-        return [(request.method, request.path) for request in self.requests if part in request.path]
-
     def take_span(self, span, headers):
         self.spans.setdefault(headers["x-mlflow-experiment-id"], []).append(span.name)
         self.assessments.setdefault(f"tr-{span.trace_id.hex()}", [])
 
     def reply_to(self, request):
         method, path, query = request.method, request.path, request.query
-        if (scripted := self.answer(method, path)) is not None:
-            return scripted
         if path.startswith(EXPERIMENTS):
             return self._experiment(path, query, request.content)
-        if path == f"{TRACES}/batchGetInfos":
-            wanted = request.content["trace_ids"]
-            return self._many(wanted) if self.answers_for_many else (405, "<h1>Method Not Allowed</h1>")
         if path == f"{TRACES}/search":
             return self._page(request.content)
         if path == f"{TRACES}/batchGet":
@@ -79,10 +65,6 @@ class FakeMLflow(ScoreServer):
         trace_id, _, rest = path.removeprefix(f"{TRACES}/").partition("/")
         if trace_id not in self.assessments:
             return FORBIDDEN if self.has_users else MISSING
-        if method == "GET":
-            return 200, {"trace": {"trace_info": self._info(trace_id)}}
-        if self.read_only:
-            return FORBIDDEN
         return self._write(method, trace_id, rest.removeprefix("assessments").strip("/"), request.content)
 
     def _page(self, asked):
@@ -97,23 +79,12 @@ class FakeMLflow(ScoreServer):
         following = {"next_page_token": str(first + PAGE)} if len(found) > first + PAGE else {}
         return 200, {"traces": found[first : first + PAGE], **following}
 
-    def _many(self, trace_ids):
-        if self.has_users and not set(trace_ids) <= set(self.assessments):
-            return FORBIDDEN
-        return 200, {"trace_infos": [self._info(trace_id) for trace_id in trace_ids if trace_id in self.assessments]}
-
-    def _info(self, trace_id):
-        return {"trace_id": trace_id, "assessments": self.assessments[trace_id]}
-
     def _write(self, method, trace_id, assessment_id, given):
         present = self.assessments[trace_id]
         assessment = given["assessment"]
         if method == "POST":
-            self.before_a_creation(assessment)
-            if not self.keeps_ids:
-                assessment = assessment | {"assessment_id": f"a-{len(present)}"}
             if any(item["assessment_id"] == assessment["assessment_id"] for item in present):
-                return 500, {"error_code": "INTERNAL_ERROR", "message": "due to a constraint violation."}
+                return self.refusal
             present.append(assessment)
             return 200, {"assessment": assessment}
         for item in present:
@@ -182,10 +153,10 @@ def scored(outcomes, *, answer=1, record="r1", span=0xA1):
     return ScoredRecord(record=record, outcomes=outcomes, span=SpanAnchor(trace_id=answer, span_id=span))
 
 
-def feedback(value=0.9, *, metric="faithfulness", answer=1, record="r1", **facts):
+def feedback(value=0.9, *, metric="faithfulness", answer=1, record="r1", span=0xA1, **facts):
     """One annotation, as the emitter makes it."""
     score = Score(value=value, **{"judge": "openai:gpt-4o-mini", "threshold": 0.5, **facts})
-    (item,) = annotations(scored({metric: score}, answer=answer, record=record))
+    (item,) = annotations(scored({metric: score}, answer=answer, record=record, span=span))
     return item
 
 

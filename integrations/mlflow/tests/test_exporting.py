@@ -3,10 +3,9 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExportResult
 
 from ragspan import ConfigurationError
-from ragspan.delivery import Unavailable
 from ragspan.delivery.http import Endpoint
 from ragspan_mlflow import MLflowSpanExporter
-from ragspan_mlflow.exporting import ExperimentExporter, experiment_id
+from ragspan_mlflow.exporting import ExperimentExporter
 
 
 @pytest.fixture
@@ -14,54 +13,40 @@ def export():
     """Sends one span, and says whether it was delivered."""
     exporters = []
 
-    def export(**given):
-        exporter = MLflowSpanExporter(**given)
+    def export(*, by=None, millis=60_000, **given):
+        exporter = by or MLflowSpanExporter(**given)
         exporters.append(exporter)
         provider = TracerProvider(shutdown_on_exit=False)
         provider.add_span_processor(SimpleSpanProcessor(exporter))
         provider.get_tracer("test").start_span("rag chain").end()
-        return exporter.force_flush(60_000)
+        return exporter.force_flush(millis)
 
     yield export
     for exporter in exporters:
         exporter.shutdown()
 
 
-def test_spans_arrive_in_the_experiment_of_this_name(mlflow, export):
-    mlflow.experiments["support"] = "7"
-
-    assert export(tracking_uri=mlflow.url, experiment="support")
-    assert mlflow.spans == {"7": ["rag chain"]}
-
-
-def test_a_missing_experiment_is_made(mlflow, export):
-    assert export(tracking_uri=mlflow.url, experiment="new")
-    assert mlflow.spans == {mlflow.experiments["new"]: ["rag chain"]}
-
-
-@pytest.mark.parametrize("number", [12, "12"])
-def test_an_id_is_not_looked_up(mlflow, export, number):
-    assert export(tracking_uri=mlflow.url, experiment=number)
-    assert mlflow.spans == {"12": ["rag chain"]}
-    assert mlflow.requests == []
-
-
 @pytest.mark.parametrize(
-    ("environment", "expected"),
+    ("environment", "experiment", "expected"),
     [
-        ({}, "0"),
-        ({"MLFLOW_EXPERIMENT_ID": "3", "MLFLOW_EXPERIMENT_NAME": "support"}, "3"),
-        ({"MLFLOW_EXPERIMENT_NAME": "support"}, "7"),
+        ({}, "support", "7"),
+        ({}, "new", "2"),
+        ({}, 12, "12"),
+        ({}, None, "0"),
+        ({"MLFLOW_EXPERIMENT_ID": "3", "MLFLOW_EXPERIMENT_NAME": "support"}, None, "3"),
+        ({"MLFLOW_EXPERIMENT_NAME": "support"}, None, "7"),
     ],
 )
-def test_the_environment_names_the_experiment(mlflow, export, monkeypatch, environment, expected):
+def test_spans_arrive_in_the_experiment_that_is_named_and_a_missing_one_is_made(
+    mlflow, export, monkeypatch, environment, experiment, expected
+):
     mlflow.experiments["support"] = "7"
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", mlflow.url)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
 
-    assert export()
+    assert export(tracking_uri=mlflow.url, experiment=experiment)
     assert mlflow.spans == {expected: ["rag chain"]}
+    assert bool(mlflow.requests) is (expected in {"7", "2"}), "an id is not looked up"
 
 
 def test_the_exporter_shows_who_we_are(mlflow, export, monkeypatch):
@@ -72,19 +57,17 @@ def test_the_exporter_shows_who_we_are(mlflow, export, monkeypatch):
     assert {request.headers["authorization"] for request in mlflow.requests} == {"Bearer t"}
 
 
-def test_spans_wait_for_a_server_that_is_away(mlflow):
+def test_spans_wait_for_a_server_that_is_away_and_for_another_process_that_makes_the_experiment(mlflow, export):
     mlflow.stop()
-    provider = TracerProvider(shutdown_on_exit=False)
     exporter = MLflowSpanExporter(tracking_uri=mlflow.url, experiment="support")
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    provider.get_tracer("test").start_span("rag chain").end()
-    assert not exporter.force_flush(100)
+    assert not export(by=exporter, millis=100)
 
     mlflow.start()
+    mlflow.experiments["support"] = "7"
+    mlflow.script.append((404, {"error_code": "RESOURCE_DOES_NOT_EXIST"}))
 
     assert exporter.force_flush(60_000)
-    assert list(mlflow.spans.values()) == [["rag chain"]]
-    exporter.shutdown()
+    assert mlflow.spans == {"7": ["rag chain"]}
 
 
 def test_nothing_is_sent_before_the_first_spans(mlflow):
@@ -93,37 +76,22 @@ def test_nothing_is_sent_before_the_first_spans(mlflow):
     assert mlflow.requests == []
 
 
-def test_an_experiment_that_cannot_be_had_fails_and_is_logged(mlflow, caplog):
+@pytest.mark.parametrize(
+    ("experiment", "replies", "reason"),
+    [
+        ("gone", [], "http_200"),  # it was deleted
+        ("new", [None, (403, "Permission denied")], "http_403"),
+        ("new", ["hangs"], "timeout"),
+    ],
+)
+def test_an_experiment_that_cannot_be_had_fails_and_is_logged(mlflow, caplog, experiment, replies, reason):
     mlflow.experiments["gone"] = "4"
     mlflow.deleted_experiments.add("gone")
-    exporter = ExperimentExporter(Endpoint(url=mlflow.url), "gone")
+    mlflow.script += [mlflow.hangs if reply == "hangs" else reply for reply in replies]
+    exporter = ExperimentExporter(Endpoint(url=mlflow.url, timeout=1.0), experiment)
 
     assert exporter.export([]) is SpanExportResult.FAILURE
-    assert "experiment of the spans was not found: http_200" in caplog.text
-    exporter.shutdown()
-
-
-def test_a_server_that_gives_no_sign_of_life_fails_and_is_logged(mlflow, caplog):
-    mlflow.script.append(mlflow.hangs)
-    exporter = ExperimentExporter(Endpoint(url=mlflow.url, timeout=1.0), "support")
-
-    assert exporter.export([]) is SpanExportResult.FAILURE
-    assert "timeout" in caplog.text
-
-
-def test_two_processes_that_make_the_experiment_at_once_get_the_same(mlflow):
-    """The other one is faster: it is missing when we look, and there when we make it."""
-    mlflow.experiments["support"] = "7"
-    mlflow.script.append((404, {"error_code": "RESOURCE_DOES_NOT_EXIST"}))
-
-    assert experiment_id(Endpoint(url=mlflow.url), "support") == "7"
-
-
-def test_who_may_not_make_an_experiment_is_told(mlflow):
-    mlflow.script += [None, (403, "Permission denied")]
-
-    with pytest.raises(Unavailable):
-        experiment_id(Endpoint(url=mlflow.url), "new")
+    assert f"experiment of the spans was not found: {reason}" in caplog.text
 
 
 def test_an_experiment_without_a_name_is_a_mistake():

@@ -21,12 +21,11 @@ class TestReading(SourceLaw):
     pass
 
 
-def test_an_experiment_is_known_by_its_id(evaluate):
-    assert "4 rows evaluated" in evaluate(project="0").stdout
-
-
-def test_an_experiment_that_is_not_there_is_said(evaluate):
-    assert "http_404 (it has no such project" in evaluate(project="other").stderr
+@pytest.mark.parametrize(
+    ("project", "said"), [("0", "4 rows evaluated"), ("other", "http_404 (it has no such project")]
+)
+def test_an_experiment_is_known_by_its_id_too(evaluate, project, said):
+    assert said in evaluate(project=project).output
 
 
 def own(mlflow):

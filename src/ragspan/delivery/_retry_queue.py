@@ -45,7 +45,6 @@ DeliveryState: TypeAlias = Literal["waiting", "settled", "lost"]
 
 _LONGEST_PAUSE = 10.0  # seconds between tries of a backend that is away, so that its return is noticed soon
 _MAX_RETRY_AFTER = 300.0  # seconds that a backend may ask to be left alone
-_FEW = 100  # entries of the heap, more than those of the queue, that do no harm
 _WITHOUT_SPAN = {"no_span", "span_not_found"}  # a second emission could not deliver these either
 
 _Item = TypeVar("_Item", bound=Deliverable)
@@ -74,14 +73,11 @@ class Entry(Generic[_Item]):
     """When its span was last not found."""
     ended: Ending | None = None
 
-    def is_lost(self) -> bool:
-        """Whether it has ended, and might be delivered if it was emitted once more."""
-        return self.ended is not None and self.ended[0] == "dropped" and self.ended[1] not in _WITHOUT_SPAN
-
-    def is_waiting(self, max_span_wait: float) -> bool:
-        """Whether it is on its way, and its span was not missing for so many seconds."""
+    def state(self, max_span_wait: float) -> DeliveryState:
+        if self.ended is not None:
+            return "lost" if self.ended[0] == "dropped" and self.ended[1] not in _WITHOUT_SPAN else "settled"
         is_missed = self.trouble == "span_not_found" and self.missed_at - self.missed_since >= max_span_wait
-        return self.ended is None and not is_missed
+        return "settled" if is_missed else "waiting"
 
 
 class DeliveryStatus:
@@ -103,9 +99,10 @@ class DeliveryStatus:
             max_span_wait: seconds from the first look to the last for which a score's span was not there, after which the
                 score counts as settled. It is still tried; but a span that is sampled out on its way never comes.
         """
-        if self._is_lost or any(entry.is_lost() for entry in self._entries):
+        states = {entry.state(max_span_wait) for entry in self._entries}
+        if self._is_lost or "lost" in states:
             return "lost"
-        return "waiting" if any(entry.is_waiting(max_span_wait) for entry in self._entries) else "settled"
+        return "waiting" if "waiting" in states else "settled"
 
 
 class RetryQueue(Generic[_Item]):
@@ -174,7 +171,8 @@ class RetryQueue(Generic[_Item]):
         now = self._clock()
         for entry in self._entries.values():
             entry.due = min(entry.due, now)
-        self._rebuild_heap()
+        self._heap = [(entry.due, entry.number, entry.item.key) for entry in self._not_in_flight()]
+        heapify(self._heap)
 
     def abandon(self, reason: DropReason) -> None:
         """Give everything up, what is in flight included."""
@@ -216,8 +214,12 @@ class RetryQueue(Generic[_Item]):
             self._pause(results.retry_after)
             for entry in batch:
                 entry.trouble = "unavailable"
+        elif isinstance(results, BatchRejected):
+            self._failures = 0
+            self._split(batch, Rejected(str(results)) if len(batch) == 1 else None)
         elif isinstance(results, BaseException):
-            self._settle_whole(batch, results)
+            self._pause(None)
+            self._split(batch, Failed())
         else:
             self._failures = 0
             for entry, result in zip(batch, results, strict=True):
@@ -227,18 +229,12 @@ class RetryQueue(Generic[_Item]):
             if entry.ended is None:
                 self._push(entry)
 
-    def _settle_whole(self, batch: Sequence[Entry[_Item]], error: BaseException) -> None:
-        """The batch has failed as a whole: an item that is alone is the reason, several are tried in smaller batches."""
-        if isinstance(error, BatchRejected):
-            self._failures = 0
-        else:
-            self._pause(None)
+    def _split(self, batch: Sequence[Entry[_Item]], result: WriteResult | None) -> None:
+        """Try the items of a batch that failed as a whole in smaller batches."""
         for entry in batch:
             entry.max_batch_size = max(1, len(batch) // 2)
-            if not isinstance(error, BatchRejected):
-                self._settle_one(entry, Failed())
-            elif len(batch) == 1:
-                self._settle_one(entry, Rejected(str(error)))
+            if result is not None:
+                self._settle_one(entry, result)
 
     def _settle_one(self, entry: Entry[_Item], result: WriteResult) -> None:
         if entry.ended is not None:  # given up or replaced while it was in flight
@@ -288,12 +284,6 @@ class RetryQueue(Generic[_Item]):
 
     def _push(self, entry: Entry[_Item]) -> None:
         heappush(self._heap, (entry.due, entry.number, entry.item.key))
-        if len(self._heap) > 2 * len(self._entries) + _FEW:
-            self._rebuild_heap()
-
-    def _rebuild_heap(self) -> None:
-        self._heap = [(entry.due, entry.number, entry.item.key) for entry in self._not_in_flight()]
-        heapify(self._heap)
 
     def _waiting(self, number: int, key: Hashable) -> Entry[_Item] | None:
         """The entry of this key, unless the one of this number has ended."""

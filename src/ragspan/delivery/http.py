@@ -14,14 +14,11 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import math
 import threading
-import time
 from base64 import b64encode
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -127,13 +124,6 @@ class Reply:
 
 
 class HttpClient:
-    """A client of one server.
-
-    Args:
-        endpoint: where the server is, and our credentials there.
-        size: connections that are kept, at least 1: how many requests may be under way at once.
-    """
-
     def __init__(self, endpoint: Endpoint, *, size: int = 1) -> None:
         self.endpoint = endpoint
         self._size = size
@@ -205,7 +195,7 @@ def session_for(endpoint: Endpoint, *, size: int = 1) -> requests.Session:
 
 
 def _reply(response: requests.Response) -> Reply:
-    status, pause = response.status_code, retry_after(response.headers.get("Retry-After"))
+    status, pause = response.status_code, _seconds(response.headers.get("Retry-After"))
     if status in _NOT_NOW or HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
         raise Unavailable(f"http_{status}", retry_after=pause)
     try:
@@ -220,39 +210,32 @@ def _reply(response: requests.Response) -> Reply:
     return Reply(status=status, body=body if isinstance(body, dict) else {}, text=response.text, retry_after=pause)
 
 
-def retry_after(header: str | None, *, clock: Callable[[], float] = time.time) -> float | None:
-    """Seconds, 0 or more, of a `Retry-After` header: a number or a date; None if it cannot be read."""
-    if header is None:
-        return None
-    try:
-        seconds = float(header)
-    except ValueError:
-        try:
-            seconds = parsedate_to_datetime(header).timestamp() - clock()
-        except (ValueError, TypeError, OverflowError):
-            return None
-    return max(0.0, seconds) if math.isfinite(seconds) else None
+def _seconds(header: str | None) -> float | None:
+    """What a `Retry-After` header asks for; None for a date, which servers of scores do not send."""
+    with contextlib.suppress(ValueError):
+        return max(0.0, float(header or ""))
+    return None
 
 
 def in_parallel(work: Callable[[_Job], _Result], jobs: Sequence[_Job], size: int) -> list[_Result]:
-    """Do all jobs, so many at a time; their results, in order.
+    """Do all jobs, so many at a time; their results, in order. No thread outlives the call.
 
-    No thread outlives the call; where none can be started, the caller's does all the work. The threads see the caller's context
-    variables, so instrumentation that is suppressed there is suppressed in them.
+    The threads see the caller's context variables: instrumentation that is suppressed there is suppressed in them. An executor
+    of the standard library does nothing at the end of the interpreter, and delays it; here the caller then does all the work.
 
     Raises:
         Exception: what a job raised, one of them if several did. No job is begun after it; those under way are waited for.
     """
-    left = deque(range(len(jobs)))
+    left = deque(enumerate(jobs))
     results: dict[int, _Result] = {}
     errors: list[Exception] = []
 
     def drive() -> None:
         with contextlib.suppress(IndexError):
             while not errors:
-                place = left.popleft()
+                place, job = left.popleft()
                 try:
-                    results[place] = work(jobs[place])
+                    results[place] = work(job)
                 except Exception as error:  # noqa: BLE001 - it is raised in the caller's thread
                     errors.append(error)
 

@@ -19,11 +19,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ragspan.arguments import FLAG
-from ragspan.config import CaptureContent
+from ragspan.config import CaptureContent, variable
 from ragspan.delivery._retry_queue import DeliveryStatus
 from ragspan.delivery.batch_sender import BatchSender
 from ragspan.delivery.http import Endpoint, HttpClient
 from ragspan.delivery.results import DeliveryOptions, DeliveryStats, WriteResult
+from ragspan.exceptions import ConfigurationError
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import SpanAnchor
 from ragspan.telemetry import semconv
@@ -64,7 +65,8 @@ class Annotation:
     error_type: str | None = None
     """Of a failure."""
     metadata: Mapping[str, Any]
-    """What else is known, under the names of `Score`, without those that are None."""
+    """What else is known: `record_id`, `judge`, `threshold`, `prompt_version`, `fallback`, `late`, `refusal`, `details` and
+    `usage`."""
     position: int | None = None
     """0-based, of a document of the span; None for an annotation of the span itself."""
 
@@ -149,6 +151,22 @@ class ScoreWriter(ScoreEmitter, ABC):
             raise TypeError("its meter provider belongs to this process; leave it out to use the global one")
         given = {one.name: getattr(self, one.name) for one in fields(self) if one.init}
         return partial(type(self), **given), ()
+
+    def setting(self, argument: str, *variables: str) -> str:
+        """What the argument says, or else the first of these variables that is set.
+
+        Raises:
+            ConfigurationError: none of them says it.
+        """
+        value: str | None = getattr(self, argument) or variable(*variables)
+        if value is None:
+            raise ConfigurationError(f"{self.name} needs {argument}: set {variables[0]}, or give {argument}")
+        return value
+
+    def address(self, argument: str, *variables: str, default: str) -> tuple[str, str]:
+        """The address in the argument or in the first of these variables that is set, after the name of what has it."""
+        given = {argument: getattr(self, argument)} | {name: variable(name) for name in variables}
+        return next(((name, url) for name, url in given.items() if url is not None), (argument, default))
 
     @abstractmethod
     def server(self) -> Endpoint:

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from opentelemetry._logs import Logger, LoggerProvider
-from opentelemetry.context import Context
+from opentelemetry._logs import LoggerProvider
 from opentelemetry.metrics import MeterProvider
-from opentelemetry.trace import Span, Tracer, TracerProvider
+from opentelemetry.trace import Span, TracerProvider
 
 from ragspan.config import CaptureContent, SpanStyle
 from ragspan.forks import watch_forks
@@ -27,7 +26,7 @@ from ragspan.telemetry.base import AnswerHandle
 from ragspan.telemetry.content import ContentPolicy, Dimensions, EmitterOptions
 from ragspan.telemetry.otel_context import anchor_of, context_with, is_valid
 from ragspan.telemetry.providers import Providers
-from ragspan.telemetry.score_attributes import evaluation_result, response_id
+from ragspan.telemetry.score_attributes import event_attributes
 from ragspan.telemetry.spans import (
     AnswerSpans,
     add_evaluation,
@@ -110,63 +109,62 @@ class OTelEmitter:
         Raises:
             TypeError: this emitter was given providers, which belong to this process.
         """
-        if self._providers.are_given:
+        if self.providers.are_given:
             raise TypeError("its providers belong to this process; leave them out to use the global ones")
-        return self._options
+        return self.options
 
     def __setstate__(self, options: EmitterOptions) -> None:
         self._set_up(options, Providers(None, None, None))
 
     def _set_up(self, options: EmitterOptions, providers: Providers) -> None:
-        self._options, self._providers = options, providers
+        self.options, self.providers = options, providers
         self._log = ThrottledLog()
         self._has_warned = False
-        self._start_afresh()
-        watch_forks(self, OTelEmitter._start_afresh)
+        self.is_closed = False
+        self._forget()
+        watch_forks(self, OTelEmitter._forget)
 
-    def _start_afresh(self) -> None:
-        self._answers = _Answers(providers=self._providers, options=self._options)
+    def _forget(self) -> None:
+        self.unfinished: dict[_Answer, AnswerSpans] = {}
+        """The spans that have not ended. All uses are single operations of the dictionary, which need no lock."""
 
     @property
     def score_wait(self) -> float:
         """Seconds that an answer's span waits for its scores at most."""
-        return self._options.score_wait
+        return self.options.score_wait
 
     def start(self, record: RagRecord) -> AnswerHandle:
         """Start the answer's span; the handle has none if there is no tracer provider.
 
         With `spans="scores"` no span is started for an answer that ran under one: that one is the answer's.
         """
-        answers, tracer = self._answers, self._answers.providers.tracer()
-        if answers.is_closed:
-            return _Answer(answers, record, None, ())
         searches = tuple(retrieval.span for retrieval in record.retrievals)
-        if self._options.spans == "scores" and is_valid(record.parent):
-            return _Answer(answers, record, record.parent, searches)
+        if self.is_closed:
+            return _Answer(self, record, None, ())
+        if self.options.spans == "scores" and is_valid(record.parent):
+            return _Answer(self, record, record.parent, searches)
         if not self._has_warned and any(searches):
             self._has_warned = True
             self._log.trouble("traced_twice", _TRACED_TWICE)
-        span = start_answer(tracer, record, self._options.content)
+        span = start_answer(self.providers.tracer, record, self.options.content)
         span_context = span.get_span_context()
         # Without an SDK, and if it is switched off, the API returns the parent in place of a new span.
         if not span_context.is_valid or (record.parent is not None and span_context.span_id == record.parent.span_id):
             self._log.trouble("no_tracer_provider", _NO_TRACER_PROVIDER)
-            return _Answer(answers, record, None, searches)
+            return _Answer(self, record, None, searches)
         if not span.is_recording():
-            return _Answer(answers, record, anchor_of(span_context), searches)
-        spans = AnswerSpans(span, self._start_steps(tracer, span, record) if record.steps else ())
+            return _Answer(self, record, anchor_of(span_context), searches)
+        spans = AnswerSpans(span, self._start_steps(span, record) if record.steps else ())
         pairs = zip(spans.steps, record.steps, strict=False)
         found = tuple(anchor_of(one.get_span_context()) for one, step in pairs if isinstance(step, Retrieval))
-        answer = _Answer(answers, record, anchor_of(span_context), found)
-        answers.unfinished[answer] = spans
-        if self._answers.is_closed:  # another thread has called `shutdown` in the meantime
-            answer.abandon()
+        answer = _Answer(self, record, anchor_of(span_context), found)
+        self.unfinished[answer] = spans
         return answer
 
-    def _start_steps(self, tracer: Tracer, answer: Span, record: RagRecord) -> tuple[Span, ...]:
+    def _start_steps(self, answer: Span, record: RagRecord) -> tuple[Span, ...]:
         """Start the spans of the steps with the answer's, so that other emitters know them before it ends."""
         try:
-            return start_steps(tracer, answer, record)
+            return start_steps(self.providers.tracer, answer, record)
         except Exception as error:  # noqa: BLE001 - from the application's processors; the answer's span is still needed
             self._log.trouble("steps", "the spans of an answer's steps could not be started: %s", type(error).__name__)
             return ()
@@ -176,82 +174,74 @@ class OTelEmitter:
 
         If an exporter hangs, this can take longer than `timeout` seconds. The engine calls it in a thread, and stops waiting.
         """
-        return self._providers.flush(timeout)
+        return self.providers.flush(timeout)
 
     def shutdown(self, timeout: float) -> None:
         """End the spans of the unfinished answers without scores, flush, and emit nothing more."""
-        self._answers.is_closed = True
-        for answer in list(self._answers.unfinished):
+        self.is_closed = True
+        for answer in list(self.unfinished):
             answer.abandon()
         self.flush(timeout)
-
-
-@dataclass(kw_only=True, slots=True, eq=False)
-class _Answers:
-    """Shared by an emitter and the answers that it has started."""
-
-    providers: Providers
-    options: EmitterOptions
-    unfinished: dict[_Answer, AnswerSpans] = field(default_factory=dict)
-    """The spans that have not ended. All uses are single operations of the dictionary, which need no lock."""
-    is_closed: bool = False
 
 
 @dataclass(slots=True, eq=False)
 class _Answer:
     """An answer that is being scored."""
 
-    answers: _Answers
+    emitter: OTelEmitter
     record: RagRecord
     span: SpanAnchor | None
     retrieval_spans: tuple[SpanAnchor | None, ...]
 
     def finish(self, scored: ScoredRecord) -> None:
         """Write the outcomes on the answer's span and end it. If the span is not ours, add evaluation spans below it."""
-        answers = self.answers
-        spans = answers.unfinished.pop(self, None)
-        if answers.is_closed:
+        if self.emitter.is_closed:
+            self.abandon()
             return
+        spans = self.emitter.unfinished.pop(self, None)
         if spans is not None:
-            finish_answer(spans, scored, answers.options)
-        elif answers.options.spans == "scores":
+            finish_answer(spans, scored, self.emitter.options)
+        elif self.emitter.options.spans == "scores":
             self._add_evaluations(scored)
         self._signal(scored, None if spans is None else spans.answer)
 
     def late(self, scored: ScoredRecord) -> None:
         """Write the outcomes on evaluation spans below the answer's."""
-        if not self.answers.is_closed:
+        if not self.emitter.is_closed:
             self._add_evaluations(scored)
             self._signal(scored)
 
     def abandon(self) -> None:
         """End the spans as they are."""
-        spans = self.answers.unfinished.pop(self, None)
+        spans = self.emitter.unfinished.pop(self, None)
         if spans is not None:
             end_answer(spans, self.record)
 
     def _add_evaluations(self, scored: ScoredRecord) -> None:
-        target, answers = self.span or self.record.parent, self.answers
+        target, options = self.span or self.record.parent, self.emitter.options
         if target is None or not target.sampled or not is_valid(target):
             return
         for metric, outcome in scored.outcomes.items():
             # With `spans="scores"` an answer without scores gets no spans.
-            if answers.options.spans == "answer" or not isinstance(outcome, NotApplicable):
-                add_evaluation(answers.providers.tracer(), target, scored, metric, answers.options)
+            if options.spans == "answer" or not isinstance(outcome, NotApplicable):
+                add_evaluation(self.emitter.providers.tracer, target, scored, metric, options)
 
     def _signal(self, scored: ScoredRecord, own: Span | None = None) -> None:
         """Send events and measurements that point at the answer's span, so that logs and exemplars lead to it.
 
         If the answer is not sampled, no backend has its span, so they point at its parent.
         """
-        providers, options = self.answers.providers, self.answers.options
+        providers, dimensions = self.emitter.providers, self.emitter.options.dimensions.bounded(scored.record)
         is_sampled = self.span is not None and self.span.sampled
         context = context_with((own or self.span) if is_sampled else self.record.parent)
-        logger, histogram = providers.event_logger(), providers.score_histogram()
-        dimensions = options.dimensions.bounded(scored.record)
         for metric, outcome in scored.outcomes.items():
-            if logger is not None and isinstance(outcome, (Score, MetricFailure)):
-                _send_event(logger, scored, metric, context, options)
+            if isinstance(outcome, (Score, MetricFailure)):
+                providers.event_logger.emit(
+                    timestamp=time.time_ns(),
+                    context=context,
+                    event_name=semconv.EVENT_GEN_AI_EVALUATION_RESULT,
+                    attributes=encodable(event_attributes(scored, metric, self.emitter.options)),
+                )
             if isinstance(outcome, Score):
                 attributes = {
                     semconv.GEN_AI_EVALUATION_NAME: named(metric),
@@ -259,23 +249,4 @@ class _Answer:
                     semconv.JUDGE: outcome.judge and named(outcome.judge),
                     **dimensions,
                 }
-                histogram.record(float(outcome.value), encodable(attributes), context)
-
-
-def _send_event(logger: Logger, scored: ScoredRecord, metric: str, context: Context, options: EmitterOptions) -> None:
-    record, outcome = scored.record, scored.outcomes[metric]
-    judge = outcome.judge if isinstance(outcome, Score) else None
-    attributes = {
-        **evaluation_result(metric, outcome, options, "events"),
-        semconv.RECORD_ID: record.record_id,
-        semconv.GEN_AI_RESPONSE_ID: response_id(record),
-        **options.dimensions.of(record),
-        # The same each time this judge scores this record, because a worker of a fleet may score a record twice.
-        semconv.LOG_RECORD_UID: "/".join(filter(None, [record.record_id, metric, judge])),
-    }
-    logger.emit(
-        timestamp=time.time_ns(),
-        context=context,
-        event_name=semconv.EVENT_GEN_AI_EVALUATION_RESULT,
-        attributes=encodable(attributes),
-    )
+                providers.score_histogram.record(float(outcome.value), encodable(attributes), context)

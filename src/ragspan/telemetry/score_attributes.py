@@ -114,6 +114,20 @@ def evaluation_result(metric: str, outcome: Outcome, options: EmitterOptions, pl
             return name
 
 
+def event_attributes(scored: ScoredRecord, metric: str, options: EmitterOptions) -> Attributes:
+    """The outcome, a score or a failure, as an event."""
+    record, outcome = scored.record, scored.outcomes[metric]
+    judge = outcome.judge if isinstance(outcome, Score) else None
+    return {
+        **evaluation_result(metric, outcome, options, "events"),
+        semconv.RECORD_ID: record.record_id,
+        semconv.GEN_AI_RESPONSE_ID: response_id(record),
+        **options.dimensions.of(record),
+        # The same each time this judge scores this record, because a worker of a fleet may score a record twice.
+        semconv.LOG_RECORD_UID: "/".join(filter(None, [record.record_id, metric, judge])),
+    }
+
+
 def response_id(record: RagRecord) -> str | None:
     """The provider's id of the judged reply, which is the last one of the answer's models."""
     last = max(record.generations, key=lambda one: one.ended_ns, default=None)

@@ -15,10 +15,10 @@ from ragspan.config import variable
 from ragspan.delivery import Annotation, Delivered, ScoreWriter, WriteResult
 from ragspan.delivery.http import Endpoint
 from ragspan.delivery.writer import present
-from ragspan.exceptions import ConfigurationError
 
 _PATH = "/api/intake/llm-obs/v2/eval-metric"
 _SITE = "datadoghq.com"
+_OVERRIDE = "DD_LLMOBS_OVERRIDE_ORIGIN"
 _APP_NAMES = ("DD_LLMOBS_ML_APP", "DD_SERVICE", "OTEL_SERVICE_NAME")
 """In this order. Datadog names the application of OpenTelemetry's spans by their service."""
 _NOT_IN_LABELS = re.compile(r"[^0-9A-Za-z_]")
@@ -57,18 +57,13 @@ class DatadogEvaluations(ScoreWriter):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        app = self.ml_app or next(filter(None, map(variable, _APP_NAMES)), None)
-        if app is None:
-            raise ConfigurationError(
-                "LLM Observability's application has no name: set DD_LLMOBS_ML_APP, or give ml_app"
-            )
-        self._app = app
+        self._app = self.setting("ml_app", *_APP_NAMES)
 
     def server(self) -> Endpoint:
-        key = self.api_key or variable("DD_API_KEY")
-        if key is None:
-            raise ConfigurationError("a key for Datadog is missing: set DD_API_KEY, or give api_key")
-        return Endpoint.at(*self._address(), headers={"dd-api-key": key}, timeout=self.timeout)
+        of_site = f"https://api.{self.site or variable('DD_SITE') or _SITE}"
+        name, url = self.address("base_url", *([] if self.site else [_OVERRIDE]), default=of_site)
+        key = self.setting("api_key", "DD_API_KEY")
+        return Endpoint.at("site" if url == of_site else name, url, headers={"dd-api-key": key}, timeout=self.timeout)
 
     def write(self, batch: Sequence[Annotation]) -> Sequence[WriteResult]:
         """Write the batch by one request; one that is too large, or has an evaluation that Datadog refuses, is split."""
@@ -78,15 +73,6 @@ class DatadogEvaluations(ScoreWriter):
         if not reply.is_ok:
             raise reply.failure()
         return [Delivered()] * len(batch)
-
-    def _address(self) -> tuple[str, str]:
-        """Where the address comes from, and the address."""
-        if self.base_url is not None:
-            return "base_url", self.base_url
-        override = variable("DD_LLMOBS_OVERRIDE_ORIGIN")
-        if override is not None and self.site is None:
-            return "DD_LLMOBS_OVERRIDE_ORIGIN", override
-        return "site" if self.site else "DD_SITE", f"https://api.{self.site or variable('DD_SITE') or _SITE}"
 
     def _evaluation_of(self, item: Annotation) -> dict[str, Any]:
         """The evaluation as Datadog takes it. Spans of OpenTelemetry need decimal ids and the tag `source:otel`."""

@@ -20,7 +20,6 @@ from ragspan.config import variable
 from ragspan.delivery import Annotation, BatchRejected, Delivered, Failed, Rejected, ScoreWriter, WriteResult
 from ragspan.delivery.http import Endpoint, Reply, basic
 from ragspan.delivery.writer import present, stable_id
-from ragspan.exceptions import ConfigurationError
 
 _CLOUD = "https://cloud.langfuse.com"
 _LEVEL = choice("observation", "trace")
@@ -40,9 +39,8 @@ class LangfuseScores(ScoreWriter):
     trace is sampled out on its way is never seen.
 
     A score has the metric's name. To score a record again replaces what was written. A metric that does not apply has no
-    score; one that failed has, with `failures=True`, a categorical score `error`. The metadata has `record_id`, `label`,
-    `annotator`, `judge`, `threshold`, `prompt_version`, `fallback`, `late`, `refusal`, `details` and `usage`, as far as they
-    are known.
+    score; one that failed has, with `failures=True`, a categorical score `error`. The metadata is `Annotation.metadata`, with
+    `label` and `annotator`.
 
     Raises:
         ConfigurationError: a key is missing, or an argument or the environment has a value that is not allowed.
@@ -70,10 +68,10 @@ class LangfuseScores(ScoreWriter):
         super().__post_init__()
 
     def server(self) -> Endpoint:
-        given = {"base_url": self.base_url} | {name: variable(name) for name in ("LANGFUSE_BASE_URL", "LANGFUSE_HOST")}
-        name, url = next(((name, url) for name, url in given.items() if url is not None), ("base_url", _CLOUD))
-        keys = _key("public_key", self.public_key), _key("secret_key", self.secret_key)
-        return Endpoint.at(name, url, headers={"authorization": basic(*keys)}, timeout=self.timeout)
+        address = self.address("base_url", "LANGFUSE_BASE_URL", "LANGFUSE_HOST", default=_CLOUD)
+        public = self.setting("public_key", "LANGFUSE_PUBLIC_KEY")
+        secret = self.setting("secret_key", "LANGFUSE_SECRET_KEY")
+        return Endpoint.at(*address, headers={"authorization": basic(public, secret)}, timeout=self.timeout)
 
     def write(self, batch: Sequence[Annotation]) -> Sequence[WriteResult]:
         """Write the batch by one request, or by two if the first shows that the server is of an earlier version."""
@@ -133,11 +131,3 @@ def _results_of_events(reply: Reply, ids: Sequence[str]) -> list[WriteResult]:
 def _refusal(status: int | None) -> WriteResult:
     may_pass = status is None or status >= _SERVER_ERROR or status in _MAY_PASS
     return Failed() if may_pass else Rejected(f"http_{status}")
-
-
-def _key(argument: str, given: str | None) -> str:
-    name = f"LANGFUSE_{argument.upper()}"
-    key = given or variable(name)
-    if key is None:
-        raise ConfigurationError(f"a key for Langfuse is missing: set {name}, or give {argument}")
-    return key

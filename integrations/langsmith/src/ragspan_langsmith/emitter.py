@@ -26,7 +26,6 @@ from ragspan.delivery import (
 )
 from ragspan.delivery.http import Endpoint, Reply, in_parallel
 from ragspan.delivery.writer import present
-from ragspan.exceptions import ConfigurationError
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import SpanAnchor
 from ragspan.telemetry import semconv
@@ -48,8 +47,7 @@ class LangSmithFeedback(ScoreWriter):
 
     Feedback has the metric's name as its key and the label as its value. To score a record again changes what was written. A
     metric that does not apply has none; one that failed has, with `failures=True`, the type of its error. The source is `model`
-    where a language model judged, else `api`; its metadata has `record_id`, `judge`, `threshold`, `prompt_version`, `fallback`,
-    `late`, `refusal`, `details` and `usage`, as far as they are known.
+    where a language model judged, else `api`; its metadata is `Annotation.metadata`.
 
     Raises:
         ConfigurationError: the key is missing, or an argument or the environment has a value that is not allowed.
@@ -73,21 +71,17 @@ class LangSmithFeedback(ScoreWriter):
 
     def __post_init__(self) -> None:
         _RUNS.check_fields(self, "runs")
-        is_traced = "true" in {_setting("TRACING"), _setting("TRACING_V2")}
+        is_traced = "true" in {variable(*_names("TRACING")), variable(*_names("TRACING_V2"))}
         self.needs_span = not is_traced if self.runs is None else self.runs == "spans"
-        self._project = self.project or _setting("PROJECT")
+        self._project = self.project or variable(*_names("PROJECT"))
         self._project_id: str | None = None
         super().__post_init__()
 
     def server(self) -> Endpoint:
-        key = self.api_key or _setting("API_KEY")
-        if key is None:
-            raise ConfigurationError("a key for LangSmith is missing: set LANGSMITH_API_KEY, or give api_key")
-        name, url = "api_url", self.api_url
-        if url is None:
-            name, url = "LANGSMITH_ENDPOINT", _setting("ENDPOINT") or _CLOUD
-        headers = present({"x-api-key": key, "x-tenant-id": _setting("WORKSPACE_ID")})
-        return Endpoint.at(name, url, headers=headers, timeout=self.timeout)
+        key = self.setting("api_key", *_names("API_KEY"))
+        headers = present({"x-api-key": key, "x-tenant-id": variable(*_names("WORKSPACE_ID"))})
+        address = self.address("api_url", *_names("ENDPOINT"), default=_CLOUD)
+        return Endpoint.at(*address, headers=headers, timeout=self.timeout)
 
     def emit_with_status(self, scored: ScoredRecord) -> DeliveryStatus:
         """Take an answer's outcomes; the tracer's runs need no span."""
@@ -166,6 +160,6 @@ def _result(reply: Reply) -> WriteResult:
     raise reply.failure()
 
 
-def _setting(name: str) -> str | None:
-    """A variable of LangSmith's, under its present or its former name."""
-    return variable(f"LANGSMITH_{name}") or variable(f"LANGCHAIN_{name}")
+def _names(setting: str) -> tuple[str, str]:
+    """The present and the former name of a variable of LangSmith's."""
+    return f"LANGSMITH_{setting}", f"LANGCHAIN_{setting}"

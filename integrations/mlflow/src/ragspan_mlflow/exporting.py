@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from ragspan.config import variable
 from ragspan.delivery import DeliveryOptions, Unavailable
-from ragspan.delivery.http import Endpoint, HttpClient, Reply, session_for
+from ragspan.delivery.http import Endpoint, HttpClient, session_for
 from ragspan.delivery.spans import SPAN_DELIVERY, RetryingSpanExporter
 from ragspan.exceptions import ConfigurationError
 from ragspan.throttled_log import ThrottledLog
@@ -59,7 +59,12 @@ class MLflowSpanExporter(RetryingSpanExporter):
         delivery: DeliveryOptions = SPAN_DELIVERY,
     ) -> None:
         server = tracking_server(tracking_uri, token=token, timeout=timeout)
-        super().__init__(ExperimentExporter(server, _named(experiment)), delivery=delivery)
+        if experiment is None:
+            experiment = variable("MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME") or _DEFAULT_EXPERIMENT
+        name = str(experiment).strip()
+        if not name:
+            raise ConfigurationError("the experiment's name is empty")
+        super().__init__(ExperimentExporter(server, name), delivery=delivery)
 
 
 class ExperimentExporter(SpanExporter):
@@ -80,19 +85,16 @@ class ExperimentExporter(SpanExporter):
         """Try once to bring the spans there."""
         if self._exporter is None:
             try:
-                number = (
-                    self._experiment if self._experiment.isdecimal() else experiment_id(self._server, self._experiment)
+                self._exporter = OTLPSpanExporter(
+                    f"{self._server.url}/v1/traces",
+                    headers={_HEADER: self._experiment_id()},
+                    timeout=self._server.timeout,
+                    session=session_for(self._server),
                 )
             except (Unavailable, TimeoutError) as trouble:
                 reason = str(trouble) or "timeout"
                 self._log.trouble("experiment", "mlflow: the experiment of the spans was not found: %s", reason)
                 return SpanExportResult.FAILURE
-            self._exporter = OTLPSpanExporter(
-                f"{self._server.url}/v1/traces",
-                headers={_HEADER: number},
-                timeout=self._server.timeout,
-                session=session_for(self._server),
-            )
         return self._exporter.export(spans)
 
     def shutdown(self) -> None:
@@ -100,36 +102,22 @@ class ExperimentExporter(SpanExporter):
         if self._exporter is not None:
             self._exporter.shutdown()
 
+    def _experiment_id(self) -> str:
+        """The experiment's id. If it is missing, it is made.
 
-def experiment_id(server: Endpoint, name: str) -> str:
-    """The id of the experiment of this name, which is made if it is missing.
-
-    Raises:
-        Unavailable: the server cannot be reached, refuses our credentials, or has no such experiment and makes none.
-        TimeoutError: no answer came in time.
-    """
-    with contextlib.closing(HttpClient(server)) as client:
-        reply = _by_name(client, name)
-        if names_nothing(reply):
-            created = client.call("POST", f"{EXPERIMENTS}/create", json={"name": name})
-            if created.is_ok:
-                return str(created.body["experiment_id"])
-            if created.body.get("error_code") == "RESOURCE_ALREADY_EXISTS":  # another process has just made it
-                reply = _by_name(client, name)
-    experiment = reply.body.get("experiment", {}) if reply.is_ok else {}
-    if experiment.get("lifecycle_stage", "deleted") == "deleted":
-        raise Unavailable(f"http_{reply.status}")
-    return str(experiment["experiment_id"])
-
-
-def _by_name(client: HttpClient, name: str) -> Reply:
-    return client.call("GET", f"{EXPERIMENTS}/get-by-name", query={"experiment_name": name})
-
-
-def _named(experiment: str | int | None) -> str:
-    if experiment is None:
-        experiment = variable("MLFLOW_EXPERIMENT_ID") or variable("MLFLOW_EXPERIMENT_NAME") or _DEFAULT_EXPERIMENT
-    name = str(experiment).strip()
-    if not name:
-        raise ConfigurationError("the experiment's name is empty")
-    return name
+        Raises:
+            Unavailable: the server cannot be reached, refuses our credentials, or has no such experiment and makes none. It
+                is asked again with the next try: another process may just have made it.
+            TimeoutError: no answer came in time.
+        """
+        name = self._experiment
+        if name.isdecimal():
+            return name
+        with contextlib.closing(HttpClient(self._server)) as client:
+            reply = client.call("GET", f"{EXPERIMENTS}/get-by-name", query={"experiment_name": name})
+            if names_nothing(reply):
+                reply = client.call("POST", f"{EXPERIMENTS}/create", json={"name": name})
+        found = reply.body.get("experiment", reply.body) if reply.is_ok else {"lifecycle_stage": "deleted"}
+        if found.get("lifecycle_stage") == "deleted":  # spans there are shown nowhere
+            raise Unavailable(f"http_{reply.status}")
+        return str(found["experiment_id"])

@@ -49,8 +49,7 @@ class PhoenixAnnotations(ScoreWriter):
 
     An annotation has the metric's name, and its `identifier` names the record: to score a record again replaces what was
     written. A metric that does not apply has no annotation. What the overlap judge and HHEM say is of kind `CODE`, what
-    a language model says is `LLM`. The metadata has `record_id`, `judge`, `threshold`, `prompt_version`, `fallback`, `late`,
-    `refusal`, `details` and `usage`, as far as they are known.
+    a language model says is `LLM`. The metadata is `Annotation.metadata`.
 
     Raises:
         ConfigurationError: an argument or the environment has a value that is not allowed.
@@ -151,7 +150,10 @@ class PhoenixAnnotations(ScoreWriter):
         places = places_of(scored.record) if verdicts else []
         metadata = present({"record_id": named(scored.record.record_id), "judge": score.judge and named(score.judge)})
         for verdict in verdicts:
-            value, label = _of_verdict(verdict)
+            if isinstance(verdict, ContextVerdict):
+                value, label = float(verdict.useful), "useful" if verdict.useful else "not useful"
+            else:
+                value, label = verdict.value, None
             explanation = self._content.explanation_of_verdict(verdict.explanation)
             facts = {"value": value, "label": label, "explanation": explanation, "metadata": metadata}
             for search, position in places[verdict.index] if 0 <= verdict.index < len(places) else ():
@@ -179,13 +181,6 @@ def _outside(reply: Reply, items: _Numbered) -> dict[int, WriteResult]:
     }
 
 
-def _of_verdict(verdict: ContextVerdict | ContextRating | JudgedContext) -> tuple[float, str | None]:
-    """The value and the label."""
-    if isinstance(verdict, ContextVerdict):
-        return float(verdict.useful), "useful" if verdict.useful else "not useful"
-    return verdict.value, None
-
-
 def places_of(record: RagRecord) -> list[list[tuple[int, int]]]:
     """For each context where the record's searches found it: the number of the search, and the place in its result."""
     return [
@@ -200,17 +195,13 @@ def places_of(record: RagRecord) -> list[list[tuple[int, int]]]:
 
 def _place_in(retrieval: Retrieval, context: RetrievedContext) -> int | None:
     """Where the search has the context; by its id where its text was changed on the way, by its text where it has no id."""
-    found = retrieval.contexts
-    if context.rank is not None and context.rank < len(found) and _are_same(found[context.rank], context):
-        return context.rank
-    by_id = (place for place, other in enumerate(found) if context.id is not None and other.id == context.id)
-    by_text = (place for place, other in enumerate(found) if other.text == context.text)
-    exact = (place for place, other in enumerate(found) if _are_same(other, context))
-    return next(exact, next(by_id, next(by_text, None)))
-
-
-def _are_same(one: RetrievedContext, other: RetrievedContext) -> bool:
-    return one.id == other.id and one.text == other.text
+    exact, by_id, by_text = [], [], []
+    for place, other in enumerate(retrieval.contexts):
+        has_id, has_text = other.id == context.id, other.text == context.text
+        exact += [place] * (has_id and has_text)
+        by_id += [place] * (has_id and context.id is not None)
+        by_text += [place] * has_text
+    return next(iter(exact + by_id + by_text), None)
 
 
 def phoenix_server(
