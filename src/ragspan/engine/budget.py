@@ -85,7 +85,6 @@ class TokenBucket:
 
     - Over any time T no more than capacity + rate * T is taken, less what is given back; what `settle` charges beyond what
       was taken is owed, and nothing is let through until time has paid it.
-    - Each moment is credited once. A clock that goes backwards credits nothing until it is where it was before.
 
     Args:
         rate_per_second: what time adds, more than 0.
@@ -106,10 +105,8 @@ class TokenBucket:
     def level(self) -> float:
         """What can be taken now; negative while something is owed."""
         now = self._clock()
-        passed = now - self._credited_until
-        if passed > 0:
-            self._level = min(self._capacity, self._level + passed * self._rate)
-            self._credited_until = now
+        self._level = min(self._capacity, self._level + (now - self._credited_until) * self._rate)
+        self._credited_until = now
         return self._level
 
     def take(self, amount: float = 1.0) -> bool:
@@ -130,7 +127,7 @@ class DailySum:
     Not a bucket: one that starts full and is filled again by time would let twice the amount through on the first day.
 
     - What is taken in a window never exceeds the amount; what is used may, by as much as `settle` adds to it.
-    - A clock that goes backwards begins no window. What is settled after the end of a window counts in the next one.
+    - What is settled after the end of a window counts in the next one.
 
     Args:
         limit: the amount, more than 0.

@@ -32,6 +32,7 @@ from ragspan.engine.helper.connection import Helper, HelperLost, HelperRefusal, 
 from ragspan.forks import watch_forks
 from ragspan.throttled_log import ThrottledLog
 
+_MAX_START = 30.0  # seconds until a new helper must be ready
 _MAX_DEATHS = 5  # in a row, of helpers that lived shorter than
 _LONG_LIFE = 60.0  # seconds
 _FIRST_PAUSE = 1.0  # seconds
@@ -177,7 +178,8 @@ class HelperClient:
         try:
             helper = self._current = Helper(on_note=self._noted, on_lost=self._lost)
             await helper.connect()
-            if await helper.ask("serve", *self._service()) != serialization.FORMAT:
+            answer = await asyncio.wait_for(helper.ask("serve", *self._service()), _MAX_START)
+            if answer != serialization.FORMAT:
                 raise HelperRefusal("another version of ragspan has been installed since this process began")  # noqa: TRY301
         except asyncio.CancelledError:  # the worker ends, or a metric cancels all tasks
             self._current = None
@@ -187,7 +189,7 @@ class HelperClient:
         except Exception as error:  # noqa: BLE001 - of the system, of its start, of ours
             self._current = self._ready = None
             status = None if helper is None else helper.end()
-            self._begin_pause(f"it cannot be started: {_reason(error, helper, status)}")
+            self._begin_pause(f"it cannot be started: {_reason(error, status)}")
             raise HelperUnavailable from None
         self._ready_at = time.monotonic()
         if not self._is_only_place:
@@ -248,8 +250,8 @@ class HelperClient:
         loop.run_in_executor(None, helper.end)
 
 
-def _reason(error: Exception, helper: Helper | None, status: int | None) -> str:
-    if helper is not None and helper.is_hung:
+def _reason(error: Exception, status: int | None) -> str:
+    if isinstance(error, asyncio.TimeoutError):
         return "it was not ready in time"
     if isinstance(error, HelperLost):
         return f"it ended at once, with the status {status}"

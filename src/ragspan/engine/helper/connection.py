@@ -1,12 +1,9 @@
 """One helper process, from its start to its end, and the questions that it has not answered.
 
 Guarantees:
-- A helper that has a question and gives no sign of life for 15 seconds is killed: its process is stopped, or something in
-  it lets no other thread run. A helper is also killed if it is not ready 30 seconds after its start, and if it has answered
-  nothing for two minutes when a question is given up.
+- A helper that has had questions and answered nothing for two minutes is killed when a question is given up.
 - Messages arrive in the order in which they were sent. Messages of one turn of the event loop go as one batch. Sending
   never blocks; `HelperClient` limits how many questions are open.
-- These seconds only count while the application runs: when a container with both processes is frozen, no helper is killed.
 """
 
 from __future__ import annotations
@@ -22,10 +19,7 @@ from ragspan.engine.helper.process import HelperProcess
 Message: TypeAlias = tuple[Any, ...]
 """A kind, the number of a question or 0, and plain data."""
 
-_TICK = 1.0  # seconds between looks for signs of life
-_MAX_START = 30  # ticks until a new helper must be ready
-_MAX_LIFELESS = 15  # ticks without a sign of life; the helper gives one a second
-_MAX_SILENCE = 120  # ticks without an answer; loading a classifier's model takes a while
+_MAX_SILENCE = 120.0  # seconds without an answer; loading a classifier's model takes a while
 _END_TIMEOUT = 1.0  # seconds
 _LENGTH = struct.Struct(">Q")
 
@@ -54,17 +48,14 @@ class Helper:
         self._on_lost = on_lost
         self._open: dict[int, asyncio.Future[Any]] = {}
         self._progress = asyncio.Event()
-        self._lifeless = 0
-        self._silent = 0
-        self._ticking: asyncio.TimerHandle | None = None
-        self._is_ready = False
+        self._silent_since = 0.0
         self._is_lost = False
         self._loop = asyncio.get_running_loop()
         self._link = FramedProtocol(on_message=self._received, on_lost=self._lost)
         self.asked = 0
         """Questions so far."""
         self.is_hung = False
-        """It was killed because it gave no sign of life, or no answer."""
+        """It was killed because it gave no answer."""
         self.process = HelperProcess()
 
     async def connect(self) -> None:
@@ -89,9 +80,8 @@ class Helper:
         """
         if self._is_lost:
             raise HelperLost
-        if self._ticking is None:
-            self._lifeless = self._silent = 0
-            self._ticking = self._loop.call_later(_TICK, self._tick)
+        if not self._open:
+            self._silent_since = self._loop.time()
         self.asked = number = self.asked + 1
         answer = self._open[number] = self._loop.create_future()
         self._link.send((kind, number, *payload))
@@ -99,8 +89,10 @@ class Helper:
             return await answer
         except asyncio.CancelledError:
             self._link.send(("cancel", 0, number))
-            if self._silent >= _MAX_SILENCE:
-                self._kill()
+            if self._loop.time() - self._silent_since >= _MAX_SILENCE:
+                self.is_hung = True
+                self.process.kill()
+                self.close()  # its children, if it has any, may keep its end of the socket open
             raise
 
     def close(self) -> None:
@@ -112,25 +104,8 @@ class Helper:
         self.close()
         return self.process.end(timeout)
 
-    def _tick(self) -> None:
-        self._ticking = None
-        if self._is_lost or not self._open:
-            return
-        self._silent += 1
-        self._lifeless = 0 if self._is_ready and self.process.shows_life() else self._lifeless + 1
-        if self._lifeless >= (_MAX_LIFELESS if self._is_ready else _MAX_START):
-            self._kill()
-        else:
-            self._ticking = self._loop.call_later(_TICK, self._tick)
-
-    def _kill(self) -> None:
-        self.is_hung = True
-        self.process.kill()
-        self.close()  # its children, if it has any, may keep its end of the socket open
-
     def _received(self, message: Message) -> None:
-        self._is_ready = True
-        self._lifeless = self._silent = 0
+        self._silent_since = self._loop.time()
         kind, number, *content = message
         if not number:
             self._on_note(message)

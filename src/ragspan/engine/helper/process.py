@@ -16,7 +16,6 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import IO, cast
 
 from ragspan.config import process_environment
 
@@ -26,7 +25,6 @@ _START = (
 )
 """Imports nothing before the search path is set: the working folder may have modules with names of the standard library."""
 _NAME = "ragspan-helper"
-_MANY_SIGNS = 65536  # of life, a byte each: what a pipe holds
 _END_OF_A_KILLED = 1.0  # seconds
 _LEFT_OUT = ("PYTHONPATH", "PYTHONSTARTUP", "PYTHONWARNINGS", "PYTHONINSPECT", "PYTHONPROFILEIMPORTTIME")
 """Variables for the start of the application's own interpreter; the helper gets the search path as it is."""
@@ -51,7 +49,7 @@ class HelperProcess:
                     *map(str, sys.path),
                 ],
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,  # for its signs of life; what judges print goes nowhere
+                stdout=subprocess.DEVNULL,  # what judges print goes nowhere
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
                 env={name: value for name, value in process_environment().items() if name not in _LEFT_OUT},
@@ -61,19 +59,10 @@ class HelperProcess:
             raise
         finally:
             theirs.close()
-        self._signs = cast("IO[bytes]", self._process.stdout)
-        os.set_blocking(self._signs.fileno(), False)
 
     @property
     def pid(self) -> int:
         return self._process.pid
-
-    def shows_life(self) -> bool:
-        """Whether it has given a sign of life since the last call."""
-        try:
-            return bool(os.read(self._signs.fileno(), _MANY_SIGNS))
-        except BlockingIOError:
-            return False
 
     def kill(self) -> None:
         self._process.kill()
@@ -84,7 +73,6 @@ class HelperProcess:
         Returns:
             Its exit status, negative for a signal; None if it does not even end when it is killed: it waits for a disk.
         """
-        self._signs.close()
         with contextlib.suppress(OSError):  # it is closed already
             self.socket.shutdown(socket.SHUT_RDWR)  # the event loop that would close it may have stopped
         for wait in (timeout, _END_OF_A_KILLED):
@@ -96,7 +84,6 @@ class HelperProcess:
     def after_fork_in_child(self) -> None:
         """The helper is the parent's, and must not live as long as this process does."""
         self._process.returncode = 0  # else its finaliser would wait for a process that is not a child of this one
-        self._signs.close()
         descriptor = self.socket.detach()
         if descriptor >= 0:
             os.close(descriptor)

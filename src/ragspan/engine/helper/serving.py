@@ -6,7 +6,6 @@ Guarantees:
 - Signals for the application (Ctrl-C, a service manager's SIGTERM) are ignored: the application ends its helper, and may
   need it until its own end.
 - An error in an answer is the answer. Log records go to the application's log.
-- While it has an open question it gives a sign of life every second, as long as its threads run at all.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _STDOUT, _STDERR = 1, 2
 _IO_THREADS = 32
 _STOP_TIMEOUT = 5.0  # seconds to send what is left when the application is gone
 _READ_TIMEOUT = 0.5  # seconds to read the last messages, if a child of the application keeps the socket open
-_LOOK_AGAIN = 1.0  # seconds between signs of life, and between looks for the application
+_LOOK_AGAIN = 1.0  # seconds between looks for the application
 
 _logger = logging.getLogger("ragspan")
 
@@ -59,11 +58,9 @@ def main(descriptor: int, application: int) -> NoReturn:
 
 def _serve(connection: socket.socket, application: int) -> None:
     loop = WorkerLoop(threads=DaemonThreads(_IO_THREADS, name="ragspan-io"), on_error=_note_error)
-    watched, signs = os.dup(connection.fileno()), os.dup(_STDOUT)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)
-    os.set_blocking(signs, False)
+    watched = os.dup(connection.fileno())
     server = loop.run_until_complete(_connected(connection))
-    watch = (watched, signs, application, server, loop)
+    watch = (watched, application, server, loop)
     threading.Thread(target=_watch, args=watch, name="ragspan-watch", daemon=True).start()
     while not server.is_ended:  # a metric can stop the loop, too
         _, error = call_guarded(loop.run_forever)
@@ -78,14 +75,12 @@ async def _connected(connection: socket.socket) -> _Server:
     return server
 
 
-def _watch(descriptor: int, signs: int, application: int, server: _Server, loop: asyncio.AbstractEventLoop) -> None:
-    """Give signs of life. When the application is gone, end the server, and the process if it does not end in time."""
+def _watch(descriptor: int, application: int, server: _Server, loop: asyncio.AbstractEventLoop) -> None:
+    """When the application is gone, end the server, and the process if it does not end in time."""
     poll = select.poll()
     poll.register(descriptor, 0)  # for nothing but the end of the connection
     while not poll.poll(_LOOK_AGAIN * 1000) and os.getppid() == application:
-        if server.tasks:
-            with contextlib.suppress(OSError):  # nobody has read them for hours, or the application has just ended
-                os.write(signs, b".")
+        pass
     os.dup2(_STDOUT, _STDERR)  # whoever reads the application's output need not wait for us
     loop.call_soon_threadsafe(loop.call_later, _READ_TIMEOUT, server.end)
     threading.Event().wait(_READ_TIMEOUT + server.time_to_work + _STOP_TIMEOUT + 1)
