@@ -206,6 +206,17 @@ class HangingEmitter(ListEmitter):
         self._released.set()
 
 
+def break_the_loop() -> None:
+    """Let the running event loop fail by itself, once."""
+    loop = asyncio.get_running_loop()
+
+    def fail() -> None:
+        del loop._run_once  # so that it can be wound down
+        raise OSError
+
+    loop._run_once = fail  # type: ignore[attr-defined]
+
+
 class FakeCapture:
     """A capture of any size that becomes what it is told."""
 

@@ -197,28 +197,6 @@ def test_a_shutdown_in_the_middle_of_a_round_does_not_wait_for_it(fakes, make_en
     assert anchored.engine.stats().errors == {}
 
 
-def test_a_metric_that_hangs_on_an_anchor_ends_after_its_time_and_the_next_is_scored(
-    fakes, make_engine, hanging_on_anchors
-):
-    anchored = Anchored(fakes, make_engine, hanging_on_anchors, metric_timeout=0.05)
-    anchored.begin_round()
-    hanging_on_anchors.wait_until_started(2)
-
-
-def test_the_child_of_a_fork_begins_its_own_rounds(anchored, judge, fakes, in_child):
-    anchored.begin_round()
-    assert judge.round_is_over.acquire(timeout=fakes.PATIENCE)
-
-    def child() -> int:
-        before = judge.anchors
-        anchored.set_clock()
-        anchored.begin_round()
-        assert judge.round_is_over.acquire(timeout=fakes.PATIENCE)
-        return judge.anchors - before
-
-    assert in_child(child) == ANCHORS
-
-
 def test_a_reference_judge_is_not_asked_about_anchors(fakes, make_engine):
     metric, reference = ChangingJudge(), ChangingJudge("adherence_reference")
     anchored = Anchored(fakes, make_engine, metric, reference)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 import pytest
 
 from ragspan.engine import Budget
-from ragspan.exceptions import JudgeError
 from ragspan.judges import LLMJudge, OverlapJudge, Price
 from ragspan.judges.base import ClaimVerdict, Completion
 from ragspan.metrics import Completeness, ContextAdherence, Faithfulness
@@ -173,15 +172,6 @@ def test_votes_that_suffice_need_no_fallback_for_those_that_were_denied(outcomes
     assert (outcomes["context_adherence"].judge, outcomes["context_adherence"].fallback) == ("paid", None)
 
 
-def test_a_failure_that_is_not_the_budgets_stays_one(outcomes_in_turn):
-    judge, _ = a_judge(JudgeError("RateLimitError", "slow down"))
-    [outcomes] = outcomes_in_turn(
-        ContextAdherence(judge, polls=1), budget=Budget(requests_per_minute=9, fallback="overlap")
-    )
-
-    assert outcomes["context_adherence"].error_type == "RateLimitError"
-
-
 def test_the_embedded_judge_is_never_stopped_by_a_budget(outcomes_in_turn):
     judge, _ = a_judge(GROUNDED)
     outcomes = outcomes_in_turn(
@@ -234,33 +224,6 @@ def test_a_judge_that_no_field_shows_is_limited_all_the_same(fakes, outcomes_in_
 
     assert [type(found["private"]) for found in outcomes] == [Score, Score, NotApplicable]
     assert client.requests == 2
-
-
-@pytest.mark.parametrize(
-    ("budget", "limit"),
-    [(Budget(tokens_per_minute=20_000), "tokens_per_minute"), (Budget(usd_per_day=0.02), "usd_per_day")],
-)
-def test_tokens_and_dollars_count_as_they_were_used_and_not_as_they_were_expected(outcomes_in_turn, budget, limit):
-    class Costly(PaidClient):
-        async def complete(self, messages, *, schema, n, temperature):
-            [completion] = await super().complete(messages, schema=schema, n=n, temperature=temperature)
-            return [replace(completion, usage=Usage(requests=1, input_tokens=25_000))]
-
-    client = Costly(GROUNDED)
-    metric = ContextAdherence(LLMJudge(client, name="paid", price=PRICE), polls=1)
-    first, second = outcomes_in_turn(metric, times=2, budget=budget)
-
-    assert first["context_adherence"].usage.usd == 0.025
-    assert second["context_adherence"] == NotApplicable(reason="budget_exhausted", detail=limit)
-    assert client.requests == 1
-
-
-def test_a_request_that_is_expected_to_exceed_the_budget_is_not_sent(outcomes_in_turn):
-    judge, client = a_judge(GROUNDED)
-    [outcomes] = outcomes_in_turn(ContextAdherence(judge, polls=1), budget=Budget(tokens_per_minute=50))
-
-    assert outcomes["context_adherence"].reason == "budget_exhausted"
-    assert client.requests == 0
 
 
 @pytest.mark.parametrize("fallback", ["skip", "overlap"])

@@ -52,7 +52,7 @@ def test_flush_waits_for_scores(busy, timeout: float):
 
 
 @pytest.mark.parametrize("kind", ["HangingMetric", "StubbornMetric", "BlockingMetric", "BlockingTheLoop"])
-@pytest.mark.parametrize("timeout", [0, 0.2, -1])
+@pytest.mark.parametrize("timeout", [0.2, -1])
 def test_flush_keeps_its_time_when_a_metric_hangs(fakes, busy, kind: str, timeout: float):
     engine, metric, _ = busy(kind)
     began = time.monotonic()
@@ -63,7 +63,7 @@ def test_flush_keeps_its_time_when_a_metric_hangs(fakes, busy, kind: str, timeou
     assert took < max(timeout, 0) + fakes.GRACE
 
 
-@pytest.mark.parametrize("timeout", [0, 0.2, -1])
+@pytest.mark.parametrize("timeout", [0.2, -1])
 def test_flush_and_shutdown_keep_their_time_when_an_emitter_hangs(fakes, make_engine, timeout: float):
     hanging, other = fakes.HangingEmitter(), fakes.ListEmitter()
     engine = make_engine(fakes.ConstantMetric(), emitters=[hanging, other])
@@ -125,19 +125,6 @@ def test_flush_where_a_record_is_scored_says_that_something_is_left(fakes, make_
 
     assert engine.flush(fakes.PATIENCE)
     assert flushed == [False]
-
-
-def test_several_threads_may_flush(fakes, busy):
-    engine, metric, _ = busy("HangingMetric")
-    flushed: list[bool] = []
-    threads = [threading.Thread(target=lambda: flushed.append(engine.flush(fakes.PATIENCE))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    metric.release()
-    for thread in threads:
-        thread.join(fakes.PATIENCE)
-
-    assert flushed == [True] * 8
 
 
 def test_after_shutdown_nothing_is_left_to_flush(fakes, make_engine):

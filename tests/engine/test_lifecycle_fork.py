@@ -120,19 +120,6 @@ def test_an_engine_that_cannot_start_afresh_keeps_no_other_from_it(fakes, make_e
     assert in_child(use) == [[True, 1], [True, 1]]
 
 
-def test_the_child_of_a_child_has_an_empty_engine_too(fakes, make_engine, in_child):
-    engine = make_engine(fakes.ConstantMetric())
-    engine.submit(fakes.a_record())
-    assert engine.flush(fakes.PATIENCE)
-
-    def fork_again() -> object:
-        engine.submit(fakes.a_record())
-        engine.flush(fakes.PATIENCE)
-        return in_child(lambda: [engine.stats().submitted, engine.submit(fakes.a_record()), engine.flush(20)])
-
-    assert in_child(fork_again) == [0, None, True]
-
-
 def test_what_was_shut_down_stays_so_in_the_child(fakes, make_engine, in_child):
     engine = make_engine(fakes.ConstantMetric())
     engine.shutdown(fakes.PATIENCE)
@@ -184,33 +171,3 @@ def test_a_child_that_exits_in_good_order_says_nothing_of_what_it_inherited(run_
     )
 
     assert done.stdout.splitlines() == ["child 0", "shutdown", "parent 3"]
-
-
-COLLECTION_IN_CHILD = """
-import gc, os
-gc.disable()
-os.register_at_fork(after_in_child=gc.enable)  # before ragspan's own: the first collection comes while owners are told
-from ragspan.forks import watch_forks
-
-class Owner:
-    def __init__(self):
-        self.pid = os.getpid()
-        self.itself = self  # so that only a collection lets go of it
-
-    def note_child(self):
-        self.pid = os.getpid()
-
-for _ in range(1000):
-    watch_forks(Owner(), Owner.note_child)
-kept = Owner()
-watch_forks(kept, Owner.note_child)
-gc.set_threshold(gc.get_count()[0] + 300)
-child = os.fork()
-if not child:
-    os._exit(0 if kept.pid == os.getpid() else 1)
-print(os.waitpid(child, 0)[1])
-"""
-
-
-def test_every_owner_is_told_though_a_collection_takes_others_away_meanwhile(run_script):
-    assert run_script(COLLECTION_IN_CHILD).stdout.strip() == "0"

@@ -7,12 +7,10 @@ import time
 
 import pytest
 from opentelemetry import trace
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.session import report_usage
-from ragspan.outcomes import MetricFailure, NotApplicable, Score, Usage
+from ragspan.outcomes import MetricFailure, Score, Usage
 from ragspan.telemetry import is_suppressed
 
 
@@ -234,25 +232,3 @@ def test_a_metric_that_is_cancelled_in_good_order_is_never_stuck(fakes, make_eng
     assert engine.flush(fakes.PATIENCE)
 
     assert {scored.outcomes["hanging"].error_type for scored in emitter.scored} == {"timeout"}
-
-
-def test_runs_are_counted_in_the_metrics_of_ragspan_itself(fakes, make_engine):
-    reader = InMemoryMetricReader()
-    provider = MeterProvider([reader])
-    metrics = [
-        fakes.CallingMetric(lambda _: Score(value=1.0, judge="jury"), "scored"),
-        fakes.CallingMetric(lambda _: NotApplicable(reason="no_contexts"), "not_applicable"),
-        fakes.CallingMetric(lambda _: 1 // 0, "failed"),
-    ]
-    engine = make_engine(*metrics, meter_provider=provider)
-    engine.submit(fakes.a_record())
-    assert engine.flush(fakes.PATIENCE)
-
-    points = {
-        metric.name: [(dict(point.attributes), getattr(point, "count", None)) for point in metric.data.data_points]
-        for metric in reader.get_metrics_data().resource_metrics[0].scope_metrics[0].metrics
-    }
-    judged = [(attributes["gen_ai.evaluation.name"], count) for attributes, count in points["ragspan.judge.duration"]]
-    assert sorted(judged) == [("failed", 1), ("scored", 1)]
-    assert {"ragspan.queue.size", "ragspan.queue.bytes", "ragspan.records"} <= set(points)
-    provider.shutdown()

@@ -59,20 +59,6 @@ def test_somebody_who_waits_calls_a_worker_that_could_not_be_started(records: Re
     assert calls == ["wake", "wake"]
 
 
-def test_more_than_the_rate_is_refused_and_counted(clock):
-    rate_limit = TokenBucket(rate_per_second=2.0, capacity=2.0, clock=clock)
-    records = RecordQueue(max_count=10, max_bytes=1000, drop="oldest", wake_worker=lambda: None, rate_limit=rate_limit)
-    for _ in range(5):
-        records.submit(an_item())
-    assert records.stats.dropped == {"rate_limited": 3}
-
-    clock.advance(0.5)
-    for _ in range(2):
-        records.submit(an_item())
-    stats = records.stats
-    assert (stats.submitted, stats.queued, stats.dropped) == (7, 3, {"rate_limited": 4})
-
-
 def test_what_is_refused_for_another_reason_does_not_use_up_the_rate(clock):
     rate_limit = TokenBucket(1.0, 2.0, clock)
     records = RecordQueue(max_count=1, max_bytes=9, drop="newest", wake_worker=lambda: None, rate_limit=rate_limit)
@@ -145,11 +131,3 @@ def test_a_record_that_was_abandoned_cannot_end_again(records: RecordQueue):
     stats = records.stats
     assert (stats.submitted, stats.queued, stats.in_flight, stats.finished) == (2, 0, 0, 0)
     assert stats.dropped == {"shutdown": 2}
-
-
-def test_the_reason_of_the_first_close_stays(records: RecordQueue):
-    records.close("not_running")
-    records.close("shutdown")
-    records.submit(an_item())
-
-    assert records.stats.dropped == {"not_running": 1}

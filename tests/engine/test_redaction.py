@@ -15,7 +15,7 @@ from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogR
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges import OpenAIJudge
 from ragspan.metrics import Completeness, ContextAdherence, Faithfulness
-from ragspan.outcomes import MetricFailure, Score
+from ragspan.outcomes import MetricFailure
 from ragspan.records import Generation, Retrieval, RetrievedContext
 from ragspan.telemetry import OTelEmitter
 from ragspan.telemetry.console import ConsoleEmitter
@@ -204,25 +204,3 @@ def test_a_wrong_one_is_refused_at_once(fakes, redact):
 
     with pytest.raises(ConfigurationError, match=r"(redact|RAGSPAN_REDACT) is"):
         ScoringEngine(metrics=[fakes.ConstantMetric()], redact=redact)
-
-
-def test_a_switched_off_engine_does_not_look_for_it(fakes, make_engine, monkeypatch):
-    monkeypatch.setenv("RAGSPAN_ENABLED", "false")
-    monkeypatch.setenv("RAGSPAN_REDACT", "no_such_module:mask")
-
-    engine = make_engine(fakes.ConstantMetric())
-
-    engine.submit(fakes.a_record())
-    assert engine.stats().dropped == {"not_running": 1}
-
-
-def test_without_it_records_arrive_as_they_were_made(fakes, make_engine):
-    emitter = fakes.ListEmitter()
-    engine = make_engine(fakes.ConstantMetric(), emitters=[emitter])
-    record = a_leaky_record(fakes)
-
-    engine.submit(record)
-
-    assert engine.flush(fakes.PATIENCE)
-    assert emitter.scored[0].record is record
-    assert emitter.scored[0].outcomes["constant"] == Score(value=1.0)

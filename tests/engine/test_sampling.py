@@ -79,12 +79,6 @@ def test_a_metric_may_have_a_share_of_its_own_and_what_a_lower_share_chooses_a_h
     }
 
 
-def test_no_share_brings_an_unsampled_trace_back():
-    unsampled = SpanAnchor(trace_id=1, span_id=2, trace_flags=0)
-
-    assert not sampling(metric_sample_rates={"free": 1.0}).chooses("free", a_record(), unsampled)
-
-
 def test_it_does_not_choose_the_same_traces_as_a_sampler_of_traces(trace_ids: list[int]):
     """Else a tenth of the answers of the tenth of the traces that are kept would be all of them."""
     sampler = TraceIdRatioBased(0.1)

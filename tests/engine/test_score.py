@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from ragspan import Dropped, RagRecord, ScoredRecord, SpanAnchor
-from ragspan.engine import _worker, scoring_engine
 from ragspan.outcomes import NotApplicable, Score
 
 
@@ -110,21 +109,6 @@ def test_records_leave_in_the_order_in_which_they_came_whichever_way_that_was(fa
     asyncio.run(score())
 
     assert order == ["1", "2", "3", "4"]
-
-
-def test_flush_waits_for_what_is_awaited(fakes, make_engine):
-    metric = fakes.HangingMetric()
-    engine = make_engine(metric, concurrency=1)
-
-    async def score() -> None:
-        scoring = [asyncio.create_task(engine.score(fakes.a_record())) for _ in range(2)]
-        await asyncio.to_thread(metric.wait_until_started)
-        assert not engine.flush(timeout=0)
-        metric.release()
-        assert await asyncio.to_thread(engine.flush, fakes.PATIENCE)
-        await asyncio.gather(*scoring)
-
-    asyncio.run(score())
 
 
 def test_cancelling_the_task_drops_a_record_that_waits(fakes, make_engine):
@@ -231,52 +215,3 @@ def test_sampling_holds_unless_it_is_switched_off(fakes, make_engine):
 
     assert asyncio.run(outcome(fakes.a_record(), sample=True)) == NotApplicable(reason="not_sampled")
     assert asyncio.run(outcome(unsampled, sample=False)) == Score(value=1.0)
-
-
-def test_a_worker_that_dies_drops_what_it_had_in_work_and_another_takes_the_rest(fakes, make_engine, monkeypatch):
-    monkeypatch.setattr(_worker, "_RESTART_PAUSE", 0.001)
-    monkeypatch.setattr(scoring_engine, "LOOK_AGAIN", 0.002)
-
-    def break_the_loop(record: RagRecord) -> None:
-        loop = asyncio.get_running_loop()
-
-        def fail() -> None:
-            del loop._run_once  # so that it can be wound down
-            raise OSError
-
-        if record.question == "break":
-            loop._run_once = fail
-
-    engine = make_engine(fakes.CallingMetric(break_the_loop), fakes.HangingMetric(), concurrency=1, metric_timeout=0.01)
-
-    async def score() -> list[ScoredRecord | Dropped]:
-        questions = ["break", "Why?"]
-        return await asyncio.gather(*(engine.score(fakes.a_record(question=question)) for question in questions))
-
-    lost, scored = asyncio.run(score())
-
-    assert lost == Dropped(reason="worker_error")
-    assert isinstance(scored, ScoredRecord)
-    assert_conserved(engine)
-
-
-def test_the_child_of_a_fork_scores_by_itself_and_leaves_the_parents_records_alone(fakes, make_engine, in_child):
-    metric, emitter = fakes.HangingMetric(), fakes.ListEmitter()
-    engine = make_engine(metric, emitters=[emitter])
-
-    def score_in_child() -> list[object]:
-        metric.release()
-        scored = asyncio.run(engine.score(fakes.a_record(question="child's")))
-        return [scored.record.question, engine.stats().submitted, len(emitter.scored)]
-
-    async def score() -> ScoredRecord | Dropped:
-        scoring = asyncio.create_task(engine.score(fakes.a_record(question="parent's")))
-        await asyncio.to_thread(metric.wait_until_started)
-        assert await asyncio.to_thread(in_child, score_in_child) == ["child's", 1, 1]
-        metric.release()
-        return await scoring
-
-    scored = asyncio.run(score())
-
-    assert isinstance(scored, ScoredRecord)
-    assert [one.record.question for one in emitter.scored] == ["parent's"]

@@ -103,14 +103,6 @@ def test_single_metrics_can_be_left_out(fakes, score_one):
     assert calls == []
 
 
-def test_single_metrics_can_be_taken_where_the_others_are_left_out(fakes, score_one):
-    scored = score_one(
-        fakes.ConstantMetric(), fakes.ConstantMetric(name="other"), sample_rate=0, metric_sample_rates={"other": 1}
-    )
-
-    assert scored.outcomes == {"constant": UNSCORED, "other": SCORED}
-
-
 def test_a_metric_that_fails_to_screen_was_not_sampled(fakes, make_engine):
     metric, emitter = fakes.ScreeningMetric(), fakes.ListEmitter()
     metric.screen = lambda _: 1 // 0
@@ -162,27 +154,6 @@ def test_a_timeout_within_the_wait_comes_with_the_other_scores(fakes, score_one)
 
     assert scored.outcomes["hanging"] == MetricFailure(error_type="timeout", message="no outcome within 0.01 s")
     assert scored.outcomes["constant"] == SCORED
-
-
-def test_a_timeout_after_the_wait_comes_late(fakes, make_engine):
-    emitter = fakes.ListEmitter(score_wait=0.01)
-    engine = make_engine(fakes.HangingMetric(), fakes.ConstantMetric(), emitters=[emitter], metric_timeout=0.05)
-    engine.submit(fakes.a_record())
-
-    assert list(emitter.next().outcomes) == ["constant"]
-    assert emitter.next().outcomes["hanging"].error_type == "timeout"
-
-
-def test_a_slow_metric_does_not_keep_the_others_from_running(fakes, make_engine):
-    hanging, others = fakes.HangingMetric(), fakes.HangingMetric("others")
-    engine = make_engine(hanging, others)
-    engine.submit(fakes.a_record())
-    engine.submit(fakes.a_record())
-
-    hanging.wait_until_started(2)
-    others.wait_until_started(2)
-
-    assert engine.stats().in_flight == 2
 
 
 def test_records_without_metrics_are_emitted_all_the_same(score_one):

@@ -37,29 +37,6 @@ def test_the_first_submit_starts_one_worker(fakes, make_engine):
     assert threads_of("once") == ["once-worker"]
 
 
-def test_a_record_is_scored_and_emitted(fakes, make_engine):
-    emitter = fakes.ListEmitter()
-    engine = make_engine(fakes.ConstantMetric(0.25), emitters=[emitter])
-    record = fakes.a_record()
-    engine.submit(record)
-
-    assert engine.flush(fakes.PATIENCE)
-    [scored] = emitter.scored
-    assert scored.record is record
-    assert scored.outcomes["constant"].value == 0.25
-    assert engine.stats() == EngineStats(submitted=1, scored=1, dropped={}, errors={})
-
-
-def test_a_capture_that_is_no_answered_request_counts_as_nothing_to_score(fakes, make_engine):
-    emitter = fakes.ListEmitter()
-    engine = make_engine(fakes.ConstantMetric(), emitters=[emitter])
-    engine.submit(fakes.FakeCapture(lambda: None))
-
-    assert engine.flush(fakes.PATIENCE)
-    assert engine.stats() == EngineStats(submitted=1, nothing_to_score=1, dropped={}, errors={})
-    assert "open" not in emitter.journal
-
-
 @pytest.mark.parametrize("error", [ValueError("secret"), RecursionError(), MemoryError(), SystemExit(3)])
 def test_a_capture_that_cannot_be_made_a_record_is_dropped(fakes, make_engine, caplog, error: BaseException):
     def fail() -> None:
@@ -230,21 +207,6 @@ def test_counts_are_conserved_under_many_threads(fakes, make_engine, drop):
     assert stats.nothing_to_score > 0
     assert stats.dropped["capture_error"] >= 16 * each // len(kinds)
     assert stats.dropped["queue_bytes"] >= 16 * each // len(kinds)
-
-
-def test_a_capture_may_submit_while_its_size_is_asked_for(fakes, make_engine):
-    engine = make_engine(fakes.ConstantMetric())
-
-    class Submitting(fakes.FakeCapture):
-        @property
-        def size_hint(self) -> int:
-            engine.submit(fakes.a_record())
-            return 1
-
-    engine.submit(Submitting())
-
-    assert engine.flush(fakes.PATIENCE)
-    assert counts(engine.stats()) == (2, 0, 0, 2, {})
 
 
 def test_a_capture_that_is_evicted_is_let_go_of_where_it_and_other_threads_may_submit(fakes, busy_engine):

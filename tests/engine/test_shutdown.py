@@ -234,46 +234,6 @@ def a_capture():
     return RagRecord(question="Why?", contexts=["Because."], response="Because.")
 
 
-def test_a_shutdown_that_interrupts_a_submit_closes_the_queue_and_the_next_one_loses_nothing(fakes, make_engine):
-    """The worker waits for the step that was interrupted, so nothing could be finished before it ends."""
-    metric, emitter = fakes.HangingMetric(), fakes.ListEmitter()
-    engine = make_engine(metric, emitters=[emitter], concurrency=1)
-    for _ in range(50):
-        engine.submit(fakes.a_record())
-    metric.wait_until_started()
-    reports = []
-
-    def shut_down():
-        metric.release()
-        reports.append(engine.shutdown(fakes.PATIENCE))
-
-    interrupted_in_a_step(engine, shut_down)
-    engine.submit(a_capture())
-
-    assert reports[0].abandoned > 0  # at that moment
-    assert reports[0].seconds < fakes.PATIENCE / 2
-    assert engine.stats().dropped == {"shutdown": 1}, "it takes nothing any more"
-    assert engine.shutdown(fakes.PATIENCE).abandoned == 0
-    assert engine.stats().scored == 51
-    assert emitter.journal[-1] == "shutdown"
-
-
-def test_a_shutdown_whose_handler_ends_by_an_exception_is_made_up_for(fakes, make_engine):
-    """The exception breaks off the step; the next call, the hook at the end of the process at the latest, finds it so."""
-    emitter = fakes.ListEmitter()
-    engine = make_engine(fakes.ConstantMetric(), emitters=[emitter])
-    engine.submit(fakes.a_record())
-
-    def shut_down_and_exit():
-        engine.shutdown(fakes.PATIENCE)
-        raise SystemExit
-
-    with pytest.raises(SystemExit):
-        interrupted_in_a_step(engine, shut_down_and_exit)
-    assert engine.shutdown(fakes.PATIENCE).abandoned == 0
-    assert sorted(emitter.journal) == ["emit", "emit", "shutdown", "start", "start"]
-
-
 def test_a_flush_that_interrupts_a_submit_says_at_once_that_something_may_be_left(fakes, make_engine):
     engine = make_engine(fakes.ConstantMetric())
     answers = []

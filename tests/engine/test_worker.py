@@ -4,14 +4,9 @@ import asyncio
 import threading
 
 import pytest
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from ragspan.engine import _record_queue, _worker
 from ragspan.outcomes import Score
-from ragspan.records import RagRecord
-from ragspan.telemetry import OTelEmitter
 
 
 @pytest.fixture
@@ -60,26 +55,10 @@ def test_errors_of_tasks_that_a_metric_leaves_behind_are_counted_and_not_quoted(
     assert "secret" not in caplog.text
 
 
-def break_the_loop() -> None:
-    """Let the running loop fail by itself, once."""
-    loop = asyncio.get_running_loop()
-
-    def fail() -> None:
-        del loop._run_once
-        raise OSError
-
-    loop._run_once = fail
-
-
-def break_on_request(record: RagRecord) -> None:
-    if record.question == "break":
-        break_the_loop()
-
-
 def test_a_worker_whose_loop_breaks_counts_its_records_and_goes_on_with_another_loop(
     fakes, make_engine, quick_restarts
 ):
-    metric = fakes.CallingMetric(break_on_request)
+    metric = fakes.CallingMetric(lambda record: fakes.break_the_loop() if record.question == "break" else None)
     engine = make_engine(metric, fakes.HangingMetric(), name="mortal", metric_timeout=0.01, concurrency=1)
     engine.submit(fakes.a_record())
     assert engine.flush(fakes.PATIENCE)
@@ -100,10 +79,10 @@ def cancel_everything() -> None:
         task.cancel()
 
 
-@pytest.mark.parametrize("stunt", [break_the_loop, cancel_everything])
-def test_emitters_hear_of_records_that_are_dropped_in_work(fakes, make_engine, quick_restarts, stunt):
+@pytest.mark.parametrize("breaks", [True, False], ids=["the loop breaks", "a metric cancels everything"])
+def test_emitters_hear_of_records_that_are_dropped_in_work(fakes, make_engine, quick_restarts, breaks):
     """They have opened something for each, which would stay open."""
-    emitter = fakes.ListEmitter()
+    emitter, stunt = fakes.ListEmitter(), fakes.break_the_loop if breaks else cancel_everything
     metrics = [
         fakes.ConstantMetric(),
         fakes.CallingMetric(lambda record: stunt() if record.question == "break" else None),
@@ -119,37 +98,6 @@ def test_emitters_hear_of_records_that_are_dropped_in_work(fakes, make_engine, q
     for scored in emitter.scored:
         assert scored.outcomes["constant"] == Score(value=1.0)
         assert (scored.outcomes["hanging"].error_type, scored.outcomes["hanging"].outage) == ("worker_error", True)
-
-
-def test_the_spans_of_records_that_are_dropped_in_work_are_exported(fakes, make_engine, quick_restarts):
-    exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    hanging = fakes.HangingMetric()
-    engine = make_engine(
-        hanging, fakes.CallingMetric(break_on_request), emitters=[OTelEmitter(tracer_provider=provider)]
-    )
-    for _ in range(10):
-        engine.submit(fakes.a_record())
-    hanging.wait_until_started(10)
-    engine.submit(fakes.a_record(question="break"))
-    assert engine.flush(fakes.PATIENCE)
-
-    spans = exporter.get_finished_spans()
-    assert [span.name for span in spans] == ["invoke_workflow answer"] * 11
-    assert {span.attributes["ragspan.error.hanging"] for span in spans} == {"worker_error"}
-
-
-def test_what_comes_late_for_a_record_that_is_dropped_meanwhile_is_a_failure(fakes, make_engine, quick_restarts):
-    emitter, hanging = fakes.ListEmitter(score_wait=0.0), fakes.HangingMetric()
-    engine = make_engine(hanging, fakes.CallingMetric(break_on_request), emitters=[emitter])
-    engine.submit(fakes.a_record())
-    hanging.wait_until_started()
-    emitter.next()
-    engine.submit(fakes.a_record(question="break"))
-    assert engine.flush(fakes.PATIENCE)
-
-    late = [scored for scored in emitter.scored if scored.late and scored.record.question != "break"]
-    assert [scored.outcomes["hanging"].error_type for scored in late] == ["worker_error"]
 
 
 class NoThread:
@@ -184,14 +132,3 @@ def test_starting_a_worker_is_not_tried_with_every_submit(fakes, make_engine, mo
             engine.submit(fakes.a_record())
 
     assert starts.count("ragspan-worker") == 1
-
-
-async def test_the_worker_needs_nothing_of_the_loop_of_the_application(fakes, make_engine):
-    """Submitting within a running loop, as an ASGI application does, leaves that loop alone."""
-    loops: list[object] = []
-    engine = make_engine(fakes.CallingMetric(lambda _: loops.append(asyncio.get_running_loop())))
-    engine.submit(fakes.a_record())
-
-    assert await asyncio.get_running_loop().run_in_executor(None, engine.flush, fakes.PATIENCE)
-    assert loops != [asyncio.get_running_loop()]
-    assert len(loops) == 1

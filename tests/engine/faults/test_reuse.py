@@ -33,18 +33,6 @@ def test_each_engine_scores_its_own_and_leaves_nothing_behind(fakes, make_engine
     assert not [thread.name for thread in threads if thread.is_alive()]
 
 
-def test_one_engine_is_not_disturbed_by_the_end_of_another_with_the_same_parts(fakes, make_engine):
-    metric, telemetry = fakes.ConstantMetric(), InMemoryTelemetry()
-    emitters = [OTelEmitter(tracer_provider=telemetry.tracer_provider) for _ in range(2)]
-    first, second = (make_engine(metric, emitters=[emitter]) for emitter in emitters)
-    first.submit(fakes.a_record())
-    first.shutdown(fakes.PATIENCE)
-    second.submit(fakes.a_record())
-
-    assert second.flush(fakes.PATIENCE)
-    assert [span.attributes["ragspan.score.constant"] for span in telemetry.spans()] == [1.0, 1.0]
-
-
 @pytest.fixture
 def own_default_engine(monkeypatch):
     """The default engine is the test's own, and the one before is put back."""

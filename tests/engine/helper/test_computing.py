@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import threading
@@ -287,18 +286,9 @@ def test_a_worker_that_dies_has_a_successor_with_a_helper(fakes, make_engine, ob
 
     monkeypatch.setattr(_worker, "_RESTART_PAUSE", 0.0)
 
-    def break_the_loop(record):
-        loop = asyncio.get_running_loop()
-
-        def fail():
-            del loop._run_once
-            raise OSError
-
-        if record.question == "break":
-            loop._run_once = fail
-
     emitter = fakes.ListEmitter()
-    engine = make_engine(fakes.CallingMetric(break_the_loop), obedient.Obeying(), emitters=[emitter])
+    breaking = fakes.CallingMetric(lambda record: fakes.break_the_loop() if record.question == "break" else None)
+    engine = make_engine(breaking, obedient.Obeying(), emitters=[emitter])
     engine.submit(fakes.a_record(question="tell_process"))
     assert engine.flush(fakes.PATIENCE)
     first = helper_of(engine)
