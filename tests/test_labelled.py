@@ -35,9 +35,9 @@ def test_each_row_is_a_record_with_its_label(a_file):
     ("row", "why"),
     [
         ("{", "row 2 .*JSON"),
-        ([], "row 2 should be an object"),
-        (ROW | {"question": None}, "row 2 should have a text as 'question'"),
-        (ROW | {"contexts": "Because."}, "row 2 should have a list of texts as 'contexts'"),
+        ([], "row 2 is wrong: Expected `object`"),
+        (ROW | {"question": None}, r"row 2 is wrong: Expected `str`, got `null` - at `\$.question`"),
+        (ROW | {"contexts": "Because."}, r"row 2 is wrong: Expected `array`, got `str` - at `\$.contexts`"),
         (ROW | {"label": "perhaps"}, "row 2 has the label 'perhaps', but should have one of 1, correct"),
         ({**ROW, "label": None}, "row 2 has the label 'None'"),
     ],

@@ -74,25 +74,18 @@ __all__ = [
 
 # These import asyncio and OpenTelemetry, which take longer than everything else, so they are imported at first use.
 _LAZY = {
-    "Configured": "ragspan.application",
-    "configure": "ragspan.application",
-    "Answer": "ragspan.capturing",
-    "capture": "ragspan.capturing",
-    "record_contexts": "ragspan.capturing",
-    "default_engine": "ragspan.defaults",
-    "set_default_engine": "ragspan.defaults",
-    "Budget": "ragspan.engine",
-    "Dropped": "ragspan.engine",
-    "EngineStats": "ragspan.engine",
-    "ScoringEngine": "ragspan.engine",
-    "ShutdownReport": "ragspan.engine",
+    "ragspan.application": ("Configured", "configure"),
+    "ragspan.capturing": ("Answer", "capture", "record_contexts"),
+    "ragspan.defaults": ("default_engine", "set_default_engine"),
+    "ragspan.engine": ("Budget", "Dropped", "EngineStats", "ScoringEngine", "ShutdownReport"),
 }
+_HOMES = {name: module for module, names in _LAZY.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
+    if name not in _HOMES:
         raise AttributeError(f"module 'ragspan' has no attribute {name!r}")
-    value = globals()[name] = getattr(importlib.import_module(_LAZY[name]), name)
+    value = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
     return value
 
 

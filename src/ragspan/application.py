@@ -7,7 +7,7 @@ engine, and handlers for the frameworks whose integrations are installed.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Protocol, cast
@@ -126,9 +126,8 @@ def configure(
             for name, address in addresses.items()
             if address is not None
         ]
-        chosen = _emitters(emitters, settings, backends)
-        exporters = [*_exporters(settings), *(backend.span_exporter() for backend in backends)]
-        configured = _configured(settings, chosen, metrics, None if isinstance(judge, str) else judge)
+        exporters = [*_exporters(), *(backend.span_exporter() for backend in backends)] if settings.enabled else []
+        configured = _configured(settings, emitters, backends, metrics, None if isinstance(judge, str) else judge)
         previous, _current = _current, configured
         _capture_with(configured.sink)
         if previous is not None and previous.sink is not configured.sink:
@@ -138,33 +137,36 @@ def configure(
     return configured
 
 
-def _emitters(chosen: Iterable[str | Emitter] | None, settings: Settings, backends: Sequence[Emitter]) -> list[Emitter]:
-    """The chosen emitters, else the environment's, else `otel` if spans can be exported and `console` if not."""
-    if not settings.enabled:
-        return []
-    if chosen is None and variable("RAGSPAN_EMITTERS"):
-        chosen = settings.emitters
-    if chosen is None:
-        chosen = ["otel"] if backends or _spans_go_somewhere() else ["console"]
-    return [*(emitter_from(one, settings) if isinstance(one, str) else one for one in chosen), *backends]
-
-
 def _configured(
-    settings: Settings, emitters: Sequence[Emitter], metrics: Iterable[str | Metric] | None, judge: Judge | None
+    settings: Settings,
+    emitters: Iterable[str | Emitter] | None,
+    backends: Sequence[Emitter],
+    metrics: Iterable[str | Metric] | None,
+    judge: Judge | None,
 ) -> Configured:
-    if settings.enabled and settings.sink is not None:
+    if not settings.enabled:
+        engine = engine_from(settings)
+    elif settings.sink is not None:
         sink = sink_from(settings)
         set_default_sink(sink)
         return Configured(engine=None, sink=cast("_Sink", sink))
-    engine = engine_from(
-        settings, emitters=emitters, metrics=metrics_from(settings, metrics, judge=judge) if settings.enabled else ()
-    )
+    else:
+        chosen = [*_emitters(emitters, settings, backends), *backends]
+        engine = engine_from(settings, emitters=chosen, metrics=metrics_from(settings, metrics, judge=judge))
     set_default_sink(engine)
     return Configured(engine=engine, sink=engine)
 
 
-def _spans_go_somewhere() -> bool:
-    return environment.exporter_is_configured() or _application_has_provider()
+def _emitters(
+    chosen: Iterable[str | Emitter] | None, settings: Settings, backends: Sequence[Emitter]
+) -> Iterator[Emitter]:
+    """The chosen emitters, else the environment's, else `otel` if spans can be exported and `console` if not."""
+    if chosen is None and variable("RAGSPAN_EMITTERS"):
+        chosen = settings.emitters
+    if chosen is None:
+        is_exported = backends or environment.exporter_is_configured() or _application_has_provider()
+        chosen = ["otel"] if is_exported else ["console"]
+    return (emitter_from(one, settings) if isinstance(one, str) else one for one in chosen)
 
 
 def _application_has_provider() -> bool:
@@ -172,9 +174,9 @@ def _application_has_provider() -> bool:
     return _is_set(provider) and provider is not _providers.tracer
 
 
-def _exporters(settings: Settings) -> list[SpanExporter]:
+def _exporters() -> list[SpanExporter]:
     """The exporters that the environment names, for our own provider."""
-    return environment.exporters("traces") if settings.enabled and not _application_has_provider() else []
+    return [] if _application_has_provider() else environment.exporters("traces")
 
 
 def _is_set(provider: object) -> bool:

@@ -8,7 +8,7 @@ import runpy
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -42,6 +42,12 @@ class Commands(TyperGroup):
             return None
         command.name = cmd_name
         return command
+
+
+def _refuse(command: str, error: ConfigurationError | str) -> NoReturn:
+    """End with the message, and the status for wrong usage."""
+    typer.echo(f"ragspan {command}: {error}", err=True)
+    raise typer.Exit(2) from None
 
 
 app = typer.Typer(
@@ -86,8 +92,7 @@ def demo(
     try:
         run_demo(framework=framework)
     except ConfigurationError as error:
-        typer.echo(f"ragspan demo: {error}", err=True)
-        raise typer.Exit(2) from None
+        _refuse("demo", error)
 
 
 app.command()(evaluate)
@@ -115,13 +120,11 @@ def run(
     sys.path[0] = str(Path.cwd() if module is not None else Path(arguments[0]).resolve().parent)  # as python does
     is_there = Path(arguments[0]).exists() if module is None else _is_module(module)
     if not is_there:
-        typer.echo(f"ragspan run: there is no {module or arguments[0]}", err=True)
-        raise typer.Exit(2)
+        _refuse("run", f"there is no {module or arguments[0]}")
     try:
         configure()
     except ConfigurationError as error:
-        typer.echo(f"ragspan run: {error}", err=True)
-        raise typer.Exit(2) from None
+        _refuse("run", error)
     sys.argv = arguments if module is None else [module, *arguments]
     if module is None:
         runpy.run_path(arguments[0], run_name="__main__")
@@ -146,8 +149,7 @@ def worker(context: typer.Context) -> None:
         try:
             loaded = load_part(_WORKERS, name, f"pip install ragspan-{name} brings it")
         except ConfigurationError as error:
-            typer.echo(f"ragspan worker: {error}", err=True)
-            raise typer.Exit(2) from None
+            _refuse("worker", error)
         command_of(loaded).main(context.args, prog_name="ragspan worker", standalone_mode=len(wanted) == 1)
 
 

@@ -49,9 +49,7 @@ def default_engine() -> ScoringEngine:
     settings = Settings.from_environment()
     with _lock:
         if not isinstance(_current, ScoringEngine):
-            made = engine_from(settings)
-            if not isinstance(_current, ScoringEngine):  # a signal handler may have made one in the meantime
-                _current = made
+            _current = engine_from(settings)
         return _current
 
 
@@ -71,9 +69,8 @@ def default_sink() -> RecordSink:
         return default_engine()
     with _lock:
         if _current is None:
-            made = sink_from(settings)
-            _current = _current or made  # type: ignore[redundant-expr]  # likewise
-    return _current
+            _current = sink_from(settings)
+        return _current
 
 
 def sink_or_default(sink: RecordSink | None) -> RecordSink:
@@ -126,18 +123,18 @@ def engine_from(
         emitters: in place of those that the settings name.
         metrics: in place of those that the settings name.
     """
+    if not settings.enabled:
+        return ScoringEngine(metrics=(), emitters=())
     if metrics is None:
-        metrics = metrics_from(settings) if settings.enabled else ()
-    if emitters is None:
-        emitters = emitters_from(settings, providers)
-    references = references_from(settings, metrics) if settings.enabled else []
-    shares = dict(settings.metric_sample_rates) if settings.enabled else {}
+        metrics = metrics_from(settings)
+    references = references_from(settings, metrics)
+    shares = {one.name: settings.reference_share for one in references}
     return ScoringEngine(
         metrics=[*metrics, *references],
-        emitters=emitters,
-        metric_sample_rates=shares | {one.name: settings.reference_share for one in references},
-        budget=budget_from(settings) if settings.enabled else None,
-        anchors=labelled_records(settings.anchors) if settings.enabled and settings.anchors else (),
+        emitters=emitters_from(settings, providers) if emitters is None else emitters,
+        metric_sample_rates={**settings.metric_sample_rates, **shares},
+        budget=budget_from(settings),
+        anchors=labelled_records(settings.anchors) if settings.anchors else (),
         meter_provider=providers.meter_provider if providers else None,
         **{name: getattr(settings, name) for name in _LIKE_SETTINGS},
     )
@@ -149,22 +146,15 @@ def emitters_from(settings: Settings, providers: EnvironmentProviders | None = N
     Raises:
         ConfigurationError: one of them is not installed.
     """
-    if not settings.enabled:
-        return []
     made = [emitter_from(name, settings, providers) for name in settings.emitters]
-    if misses_span(made):
+    has_span = any(isinstance(emitter, OTelEmitter) for emitter in made)
+    if not has_span and any(getattr(emitter, "needs_span", False) for emitter in made):
         _logger.warning(
             "RAGSPAN_EMITTERS is %r: without 'otel' no span of the answers is made or found, and writers such as phoenix "
             "and mlflow have nothing to write scores to",
             ",".join(settings.emitters),
         )
     return made
-
-
-def misses_span(emitters: Sequence[Emitter]) -> bool:
-    """Whether one of these needs the answer's span, but none makes or finds it."""
-    has_span = any(isinstance(emitter, OTelEmitter) for emitter in emitters)
-    return not has_span and any(getattr(emitter, "needs_span", False) for emitter in emitters)
 
 
 def emitter_from(name: str, settings: Settings, providers: EnvironmentProviders | None = None) -> Emitter:

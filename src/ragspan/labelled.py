@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from ragspan.exceptions import ConfigurationError, RecordError
 from ragspan.record_json import read_json
@@ -47,7 +47,7 @@ def labelled_records(path: str) -> list[tuple[RagRecord, bool]]:
     found = []
     for row, line in enumerate(lines, start=1):
         try:
-            found += [_labelled(read_json(line))] if line.strip() else []
+            found += [_labelled(line)] if line.strip() else []
         except (RecordError, ValueError) as error:  # noqa: PERF203 - the message needs the row
             raise ConfigurationError(f"the anchors {path!r}: row {row} {error}") from None
     if not found:
@@ -55,15 +55,22 @@ def labelled_records(path: str) -> list[tuple[RagRecord, bool]]:
     return found
 
 
-def _labelled(row: Any) -> tuple[RagRecord, bool]:
-    if not isinstance(row, dict):
-        raise ValueError("should be an object")  # noqa: TRY004 - an error of the file, not of the program
-    for name in ("question", "response"):
-        if not isinstance(row.get(name), str):
-            raise ValueError(f"should have a text as {name!r}")  # noqa: TRY004
-    contexts = row.get("contexts")
-    if not isinstance(contexts, list) or not all(isinstance(context, str) for context in contexts):
-        raise ValueError("should have a list of texts as 'contexts'")
-    record = RagRecord(question=row["question"], contexts=contexts, response=row["response"])
-    record = replace(record, record_id=str(row["id"])) if "id" in row else record
-    return record, label_of(row.get("label"))
+@dataclass(frozen=True, kw_only=True)
+class _Row:
+    question: str
+    contexts: list[str]
+    response: str
+    label: str | float | bool | None = None
+    id: str | int | None = None
+
+
+def _labelled(line: str) -> tuple[RagRecord, bool]:
+    import msgspec
+
+    try:
+        row = msgspec.convert(read_json(line), _Row)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"is wrong: {error}") from None
+    record = RagRecord(question=row.question, contexts=row.contexts, response=row.response)
+    record = record if row.id is None else replace(record, record_id=str(row.id))
+    return record, label_of(row.label)

@@ -28,34 +28,12 @@ _T = TypeVar("_T")
 _VARIABLE = "RAGSPAN_REDACT"
 _ALLOWED = "a function that takes a text and returns one"
 _NOT_TEXT = frozenset(
-    {
-        "call_id",
-        "data_source_id",
-        "error_type",
-        "fallback",
-        "finish_reason",
-        "framework",
-        "id",
-        "judge",
-        "kind",
-        "label",
-        "model",
-        "name",
-        "prompt_version",
-        "provider",
-        "reason",
-        "record_id",
-        "response_id",
-        "response_model",
-        "role",
-        "search",
-        "status",
-        "step",
-        "swallowed_errors",
-        "tool_call_id",
-        "tool_name",
-        "type",
-    }
+    (
+        *("id", "record_id", "response_id", "call_id", "tool_call_id", "data_source_id"),
+        *("name", "tool_name", "framework", "provider", "model", "response_model", "search", "step"),
+        *("status", "error_type", "swallowed_errors", "type", "role", "finish_reason"),
+        *("judge", "prompt_version", "label", "kind", "reason", "fallback"),
+    )
 )
 """Fields without users' words; every other text is redacted."""
 
