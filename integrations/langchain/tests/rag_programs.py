@@ -78,19 +78,6 @@ class FailingRetriever(BaseRetriever):
         raise ConnectionError("no database")
 
 
-class HangingRetriever(BaseRetriever):
-    """Never answers an asynchronous call; says so by calling `waiting`."""
-
-    waiting: Any
-
-    def _get_relevant_documents(self, query, *, run_manager):
-        return []
-
-    async def _aget_relevant_documents(self, query, *, run_manager):
-        self.waiting()
-        await asyncio.Event().wait()
-
-
 def retriever(*texts: str) -> BaseRetriever:
     """A retriever that finds these texts, in this order, whatever the query; by default three."""
     return FixedRetriever(result=lambda: documents(*(texts or (PUMP, FILTER, MOTOR))))

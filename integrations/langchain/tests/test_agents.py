@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
-from agent_programs import agent_with, calls, search, search_agent, user_says
+from agent_programs import agent_with, calls, scripted_model, search, search_agent, search_tool, user_says
 from captures import Answered
-from langchain.agents.structured_output import ToolStrategy
+from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_core.tools import create_retriever_tool, tool
+from langchain_core.runnables import RunnableLambda
+from langchain_core.tools import InjectedToolCallId, tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 from lc_captures import answers
-from pydantic import BaseModel
-from rag_programs import (
-    ANSWER,
-    HOSE,
-    MOTOR,
-    PUMP,
-    QUESTION,
-    TopicRetriever,
-    chat_model,
-    documents,
-    join_texts,
-    look_up,
-)
+from rag_programs import ANSWER, HOSE, MOTOR, PUMP, QUESTION, chat_model, documents, join_texts, look_up
 
 ON_THE_PUMP = Answered(QUESTION, [PUMP], ANSWER)
 LOOK_UP = ("look_up_page", {"query": "pump"})
@@ -37,36 +28,12 @@ def looking_up_with(look_up_page):
     return agent_with(look_up_page, script=[calls(LOOK_UP), ANSWER])
 
 
-@pytest.mark.parametrize("call", ["invoke", "stream"])
-def test_an_agent_that_searches_with_words_of_its_own(captured, call):
-    agent = search_agent(calls(search("pump term of warranty")), ANSWER)
-    list(getattr(agent, call)(user_says(QUESTION), captured.config))
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
-def test_several_searches_count_in_the_order_of_the_prompt(captured):
-    """Two searches at the same time and a third one later; a document that comes again counts once."""
-    agent = search_agent(calls(search("motor"), search("pump")), calls(search("pump hose")), ANSWER)
-    agent.invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [MOTOR, PUMP, HOSE], ANSWER)]
-
-
 @pytest.mark.parametrize(("script", "contexts"), [([], None), ([calls(search("weather"))], [])])
 def test_an_agent_that_does_not_search_or_finds_nothing(captured, script, contexts):
     """Without a search no callback shows a document or an empty search result."""
     search_agent(*script, "I do not know.").invoke(user_says("What of the weather?"), captured.config)
 
     assert captured.answers() == [Answered("What of the weather?", contexts, "I do not know.")]
-
-
-def test_a_retriever_tool_that_returns_text_only(captured):
-    """The retriever inside the tool is observed all the same."""
-    plain = create_retriever_tool(TopicRetriever(), "search_manual", "Search the manual.")
-    agent_with(plain, script=[calls(search("pump")), ANSWER]).invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
 
 
 # Tools of the program's own
@@ -144,38 +111,6 @@ def test_a_tool_that_updates_the_state_by_a_command(captured):
     assert captured.answers() == [ON_THE_PUMP]
 
 
-def test_a_tool_that_asks_a_model_about_what_it_found(captured):
-    """The agent sees only the inner model's words; the documents stand behind them."""
-
-    @tool
-    def look_up_page(query: str) -> str:
-        """Look something up."""
-        found = TopicRetriever().invoke(query)
-        return chat_model("The manual grants three years.").invoke(f"Sum up: {join_texts(found)}").text
-
-    looking_up_with(look_up_page).invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
-# Structured answers
-
-
-class Warranty(BaseModel):
-    years: int
-    pages: list[int]
-
-
-def test_an_agent_that_answers_with_an_object(captured):
-    final = calls(("Warranty", {"years": 3, "pages": [1]}))
-    agent = search_agent(calls(search("pump")), final, response_format=ToolStrategy(Warranty))
-    agent.invoke(user_says(QUESTION), captured.config)
-
-    answer = captured.answer()
-    assert (answer.question, answer.contexts) == (QUESTION, [PUMP])
-    assert json.loads(answer.response) == {"years": 3, "pages": [1]}
-
-
 # Agents that are called with a conversation
 
 
@@ -197,3 +132,87 @@ def test_documents_of_an_earlier_turn_are_history(captured, asked, query, contex
     search_agent(*script).invoke({"messages": [*history, HumanMessage(asked)]}, captured.config)
 
     assert captured.answers() == [Answered(asked, contexts, "You are welcome.")]
+
+
+# Agents that ask other agents
+
+
+def expert(*script, name="expert"):
+    agent = search_agent(*script, name=name)
+
+    @tool
+    def ask_expert(question: str) -> str:
+        """Ask the expert."""
+        return agent.invoke(user_says(question))["messages"][-1].text
+
+    return ask_expert
+
+
+ASK = ("ask_expert", {"question": "The pump's warranty?"})
+
+
+def test_an_agent_that_asks_an_expert_and_searches_itself(captured):
+    agent = agent_with(
+        expert(calls(search("pump")), "The pump has three years."),
+        search_tool(),
+        script=[calls(ASK), calls(search("hose")), ANSWER],
+    )
+    agent.invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP, HOSE], ANSWER)]
+
+
+def test_two_agents_whose_answers_are_joined(captured):
+    pump = search_agent(calls(search("pump")), "Three years it is.")
+    hose = search_agent(calls(search("hose")), "From Lyon it is.")
+
+    def ask_both(question):
+        replies = [agent.invoke(user_says(question))["messages"][-1].text for agent in (pump, hose)]
+        return " ".join(replies)
+
+    RunnableLambda(ask_both).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP, HOSE], "Three years it is. From Lyon it is.")]
+
+
+# A person in the loop
+
+
+def asking_agent(*script):
+    approval = HumanInTheLoopMiddleware(interrupt_on={"search_manual": True})
+    return search_agent(*script, middleware=[approval], checkpointer=InMemorySaver())
+
+
+def test_a_tool_call_that_a_person_changes(captured):
+    agent = asking_agent(calls(search("hose")), ANSWER)
+    agent.invoke(user_says(QUESTION), captured.thread())
+    captured.answers()
+    edited = {"type": "edit", "edited_action": {"name": "search_manual", "args": {"query": "pump"}}}
+    agent.invoke(Command(resume={"decisions": [edited]}), captured.thread())
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+# Handoffs
+
+
+def handoff(agent_name):
+    @tool(f"transfer_to_{agent_name}")
+    def transfer(tool_call_id: Annotated[str, InjectedToolCallId]) -> Command:
+        """Hand the conversation over."""
+        message = ToolMessage("Handed over.", tool_call_id=tool_call_id)
+        return Command(goto=agent_name, graph=Command.PARENT, update={"messages": [message]})
+
+    return transfer
+
+
+def test_a_handoff_by_a_command_to_the_parent_graph(captured):
+    desk = create_agent(scripted_model(calls(("transfer_to_workshop", {}))), [handoff("workshop")], name="desk")
+    workshop = search_agent(calls(search("pump")), ANSWER, name="workshop")
+    graph = StateGraph(MessagesState)
+    graph.add_node("desk", desk, destinations=("workshop",))
+    graph.add_node("workshop", workshop)
+    graph.add_edge(START, "desk")
+    graph.compile().invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]

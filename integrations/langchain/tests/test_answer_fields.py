@@ -7,12 +7,11 @@ import operator
 from typing import Annotated, Any, TypedDict
 
 import pytest
-from agent_programs import calls, scripted_model, search_agent, sequence, user_says
+from agent_programs import calls, scripted_model, sequence, user_says
 from captures import Answered
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, RemoveMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.graph import START, MessagesState, StateGraph, add_messages
-from langgraph.types import Command, Send
 from pydantic import BaseModel
 from rag_programs import ANSWER, PUMP, QUESTION, TopicRetriever, chat_model, join_texts
 from rag_programs import rag_chain as answering_chain
@@ -70,42 +69,6 @@ def test_a_plan_whose_steps_stay_in_the_state(captured, replan, call):
     assert captured.answers() == [Answered(QUESTION, [PUMP], REPORT)]
 
 
-class ReportState(TypedDict, total=False):
-    topic: str
-    sections: Annotated[list[str], operator.add]
-    introduction: str
-    content: str
-    conclusion: str
-    final_report: str
-
-
-def test_a_report_that_the_program_puts_together_of_sections(captured):
-    def section(state):
-        return {"sections": [says(f"## On the {state['topic']}", search_for(state["topic"]))]}
-
-    def frame(state: ReportState):
-        return {
-            "introduction": says("# The machine"),
-            "content": "\n\n".join(state["sections"]),
-            "conclusion": says("## It lasts"),
-        }
-
-    def finish(state: ReportState):
-        parts = (state["introduction"], state["content"], state["conclusion"])
-        return {"final_report": "\n\n---\n\n".join(parts)}
-
-    graph = StateGraph(ReportState)
-    for node in (section, frame, finish):
-        graph.add_node(node.__name__, node)
-    graph.add_conditional_edges(START, lambda _: [Send("section", {"topic": "pump"})], ["section"])
-    graph.add_edge("section", "frame")
-    graph.add_edge("frame", "finish")
-    graph.compile().invoke({"topic": "Machines"}, captured.config)
-
-    report = "# The machine\n\n---\n\n## On the pump\n\n---\n\n## It lasts"
-    assert captured.answers() == [Answered("Machines", [PUMP], report)]
-
-
 def test_a_text_that_is_made_of_the_others_whatever_its_name(captured):
     class State(TypedDict, total=False):
         topic: str
@@ -150,23 +113,6 @@ def test_a_running_summary_beside_search_results(captured, call, thinking):
 
     summary = f"## Summary\n{REPORT}\n\n### Sources:\n* a page : b.example"
     assert captured.answer().response == summary
-
-
-def test_a_list_of_results_is_no_answer_where_a_model_wrote_one(captured):
-    class State(TypedDict, total=False):
-        question: str
-        results: list[str]
-        digest: str
-
-    def find(state: State):
-        return {"results": ["A page on pumps.", "A page on hoses."]}
-
-    def write(state: State):
-        return {"digest": says(REPORT, str(state))}
-
-    sequence(State, find, write).invoke({"question": QUESTION}, captured.config)
-
-    assert captured.answer().response == REPORT
 
 
 def test_a_list_of_partial_answers_is_the_answer_as_a_whole_where_there_is_no_other(captured):
@@ -240,22 +186,6 @@ def test_a_field_that_is_called_the_answer_beside_a_conversation(captured, name)
     assert captured.answer().response == REPORT
 
 
-def test_workers_messages_beside_the_conversation(captured):
-    class State(TypedDict, total=False):
-        worker_messages: Annotated[list[AnyMessage], add_messages]
-        messages: Annotated[list[AnyMessage], add_messages]
-
-    def work(state: State):
-        return {"worker_messages": [chat_model("Notes on the pump.").invoke("note")]}
-
-    def answer(state: State):
-        return {"messages": [chat_model(REPORT).invoke(state["worker_messages"])]}
-
-    sequence(State, work, answer).invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answer().response == REPORT
-
-
 # A model's words under the role of a person
 
 
@@ -285,34 +215,6 @@ def test_a_conversation_that_ends_with_a_models_words(captured, reply, call):
     (answer,) = captured.answers()
     assert (answer.question, answer.contexts) == (QUESTION, [PUMP])
     assert answer.response.removeprefix("Researcher: ") == REPORT
-
-
-def test_teams_of_teams(captured):
-    """A supervisor sends to a team, whose own graph ends with its last worker's words as a person's."""
-
-    def research(state: DeskState):
-        answer = search_agent("The pump has three years.").invoke({"messages": state["messages"]})
-        return Command(
-            goto="__end__", update={"messages": [HumanMessage(answer["messages"][-1].text, name="searcher")]}
-        )
-
-    team = sequence(DeskState, research)
-
-    def supervisor(state: DeskState):
-        says('{"next": "research_team"}')
-        return Command(goto="research_team", update={"next": "research_team"})
-
-    def research_team(state: DeskState):
-        last = team.invoke({"messages": state["messages"][-1:]})["messages"][-1]
-        return {"messages": [HumanMessage(last.text, name="research_team")], "next": "FINISH"}
-
-    graph = StateGraph(DeskState)
-    graph.add_node("supervisor", supervisor, destinations=("research_team",))
-    graph.add_node("research_team", research_team)
-    graph.add_edge(START, "supervisor")
-    graph.compile().invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, None, "The pump has three years.")]
 
 
 def test_the_users_own_last_words_are_no_answer(captured):

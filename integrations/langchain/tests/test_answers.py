@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import pytest
 from agent_programs import calls, scripted_model
 from captures import Answered
+from langchain_core.caches import InMemoryCache
 from langchain_core.language_models import FakeListLLM, FakeStreamingListLLM
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.output_parsers import (
     CommaSeparatedListOutputParser,
@@ -16,18 +18,10 @@ from langchain_core.output_parsers import (
     PydanticOutputParser,
     StrOutputParser,
 )
+from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import RunnableParallel, RunnablePassthrough
 from pydantic import BaseModel
-from rag_programs import (
-    ANSWER,
-    FOUND,
-    PROMPT,
-    QUESTION,
-    chat_model,
-    join_texts,
-    rag_chain,
-    retriever,
-)
+from rag_programs import ANSWER, FOUND, PROMPT, QUESTION, StreamingModel, chat_model, join_texts, rag_chain, retriever
 
 COMPLETE = Answered(QUESTION, FOUND, ANSWER)
 PREPARED = {"context": retriever() | join_texts, "question": RunnablePassthrough()}
@@ -55,13 +49,6 @@ def structured_answer(captured):
 
 
 # In which form
-
-
-@pytest.mark.parametrize("call", ["invoke", "stream"])
-def test_a_message(captured, call):
-    list(getattr(PREPARED | PROMPT | chat_model(), call)(QUESTION, captured.config))
-
-    assert captured.answers() == [COMPLETE]
 
 
 @pytest.mark.parametrize("model", [FakeListLLM(responses=[ANSWER]), FakeStreamingListLLM(responses=[ANSWER])])
@@ -153,17 +140,6 @@ def test_a_field_beside_documents_and_question(captured, name):
     assert captured.answers() == [COMPLETE]
 
 
-@pytest.mark.parametrize("call", ["invoke", "stream"])
-def test_a_later_model_that_writes_something_else(captured, call):
-    """After the answer another call writes follow-up questions."""
-    program = RunnablePassthrough.assign(answer=lambda fields: rag_chain().invoke(fields["question"])).assign(
-        followups=lambda fields: chat_model("How often? Why?").invoke(f"Follow up on: {fields['answer']}").text
-    )
-    list(getattr(program, call)({"question": QUESTION}, captured.config))
-
-    assert captured.answers() == [COMPLETE]
-
-
 def test_two_models_that_answer_at_the_same_time(captured):
     """The second one makes a title of the question; only the first one saw documents."""
     program = RunnableParallel(
@@ -172,14 +148,6 @@ def test_two_models_that_answer_at_the_same_time(captured):
     program.invoke(QUESTION, captured.config)
 
     assert captured.answers() == [COMPLETE]
-
-
-def test_a_chain_that_only_finds_documents_gives_no_answer(captured):
-    """There may be no record of it at all; if there is one, the question is not its answer."""
-    RunnableParallel(context=retriever(), question=RunnablePassthrough()).invoke(QUESTION, captured.config)
-    (RunnablePassthrough() | retriever()).invoke(QUESTION, captured.config)
-
-    assert [answer.response for answer in captured.answers() if answer.response is not None] == []
 
 
 def test_a_streamed_step_that_waits_for_the_whole_answer(captured):
@@ -218,3 +186,61 @@ def test_a_step_that_lets_the_answer_pass_or_replaces_it(captured, check, respon
     (rag_chain() | check).invoke(QUESTION, captured.config)
 
     assert captured.answers() == [Answered(QUESTION, FOUND, response)]
+
+
+# How models give their answers
+
+
+def test_the_first_of_several_choices(captured):
+    class GenerousModel(GenericFakeChatModel):
+        def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+            choices = [ChatGeneration(message=AIMessage(text)) for text in (ANSWER, "Two years.", "Ten years.")]
+            return ChatResult(generations=choices)
+
+    rag_chain(model=GenerousModel(messages=iter(()))).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_an_answer_from_the_cache(captured):
+    model = chat_model()
+    model.cache = InMemoryCache()
+    for _ in range(2):
+        rag_chain(model=model).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [COMPLETE, COMPLETE]
+
+
+def test_a_model_that_streams_although_it_is_invoked(captured):
+    """Some models send tokens to the callbacks even then; the caller still gets the whole."""
+
+    class EagerModel(StreamingModel):
+        def _generate(self, messages, stop=None, run_manager=None, **kwargs):
+            text = "".join(chunk.text for chunk in self._stream(messages, stop, run_manager, **kwargs))
+            return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
+
+    rag_chain(model=EagerModel(tokens=["It runs ", "for three ", "years."])).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_the_time_of_the_first_token(captured):
+    list(rag_chain().stream(QUESTION, captured.config))
+
+    (generation,) = captured.record().generations
+    assert generation.started_ns <= generation.first_token_ns <= generation.ended_ns
+
+
+def test_a_partial_object_of_a_stream_that_is_closed(captured):
+    """The reader got objects; what the model had said until then is the nearest text."""
+    model = StreamingModel(tokens=['{"answer": ', '"It runs ', 'for three years."', "}"])
+    chunks = (PREPARED | PROMPT | model | JsonOutputParser()).stream(QUESTION, captured.config)
+    for chunk in chunks:
+        if chunk == {"answer": "It runs"}:
+            break
+    chunks.close()
+
+    answer = captured.answer()
+    assert (answer.question, answer.contexts, answer.status) == (QUESTION, FOUND, "aborted")
+    assert "It runs" in answer.response
+    assert "years" not in answer.response

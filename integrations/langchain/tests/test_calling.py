@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -21,7 +20,6 @@ from rag_programs import (
     PUMP,
     QUESTION,
     TopicRetriever,
-    answer_chain,
     chat_model,
     join_texts,
     rag_chain,
@@ -108,17 +106,6 @@ def test_a_batch_with_a_question_that_fails(captured):
     assert captured.answers() == [pump, Answered(hose.question, [], None, "error", "PermissionError"), others]
 
 
-def test_two_streams_that_one_thread_reads_in_turns(captured):
-    questions = [wanted.question for wanted in TOPICAL[:2]]
-    streams = [rag_chain(TopicRetriever()).stream(question, captured.config) for question in questions]
-    for _ in zip(*streams, strict=True):
-        pass
-    for rest in streams:
-        list(rest)
-
-    assert captured.answers() == TOPICAL[:2]
-
-
 def test_a_stream_that_another_thread_goes_on_to_read(captured):
     stream = rag_chain().stream(QUESTION, captured.config)
     next(stream)
@@ -127,23 +114,6 @@ def test_a_stream_that_another_thread_goes_on_to_read(captured):
     reader.join()
 
     assert captured.answers() == [COMPLETE]
-
-
-async def test_a_stream_that_is_made_in_one_task_and_read_in_another(captured):
-    async def make():
-        return rag_chain().astream(QUESTION, captured.config)
-
-    await asyncio.create_task(read(await asyncio.create_task(make())))
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_a_run_id_of_the_callers_own_that_is_used_twice(captured):
-    run_id = uuid.uuid4()
-    for wanted in TOPICAL[:2]:
-        rag_chain(TopicRetriever()).invoke(wanted.question, captured.config | {"run_id": run_id})
-
-    assert captured.answers() == TOPICAL[:2]
 
 
 def test_a_chain_that_is_mapped_over_a_list_is_one_request(captured):
@@ -171,13 +141,6 @@ def test_handlers_of_different_sinks_see_a_request_each(captured, new_captures):
 
     assert captured.answers() == [COMPLETE]
     assert other.answers() == [COMPLETE]
-
-
-def test_a_handler_for_each_request(captured, new_captures):
-    for wanted in TOPICAL:
-        rag_chain(TopicRetriever()).invoke(wanted.question, new_captures(captured.sink).config)
-
-    assert captured.answers() == TOPICAL
 
 
 def test_an_inner_call_with_another_handler_of_the_same_sink_is_no_second_request(captured, new_captures):
@@ -248,9 +211,3 @@ def test_the_steps_of_an_answer_are_kept_beside_it(captured):
     assert [(context.text, context.rank) for context in record.contexts] == [(MOTOR, 2), (FILTER, 1), (PUMP, 0)]
     assert record.started_ns <= retrieval.started_ns <= retrieval.ended_ns <= generation.started_ns
     assert generation.started_ns <= generation.ended_ns <= record.ended_ns
-
-
-def test_an_answer_without_a_retriever_is_recorded_with_unknown_contexts(captured):
-    answer_chain().invoke({"context": "Something.", "question": QUESTION}, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, None, ANSWER)]

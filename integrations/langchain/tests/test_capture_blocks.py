@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Any
 
 import pytest
 from agent_programs import RagState, answer_node, calls, scripted_model, sequence, user_says
 from captures import Answered
 from langchain.agents import create_agent
-from langchain.agents.middleware import dynamic_prompt
 from langchain_core.runnables import chain
 from langchain_core.tools import tool
 from lc_captures import answers
@@ -25,7 +23,6 @@ from rag_programs import (
     answer_chain,
     chat_model,
     config_reaches_async_functions,
-    documents,
     join_texts,
     look_up,
     rag_chain,
@@ -70,25 +67,6 @@ def test_a_retriever_and_a_model_that_are_called_apart(captured):
     assert len(record.generations) == 1
 
 
-def test_a_retriever_and_a_model_that_are_called_apart_and_nothing_set_by_hand(captured):
-    with capture(sink=captured.sink):
-        found = retriever().invoke(QUESTION, captured.config)
-        chat_model().invoke(f"{join_texts(found)}\n\n{QUESTION}", captured.config)
-
-    answer = captured.answer()
-    assert (answer.question, answer.contexts, answer.response) == (QUESTION, FOUND, ANSWER)
-
-
-async def test_a_block_in_asynchronous_code(captured):
-    async with contextlib.AsyncExitStack() as stack:
-        answer = stack.enter_context(capture(QUESTION, sink=captured.sink))
-        found = await retriever().ainvoke(QUESTION, captured.config)
-        reply = await chat_model().ainvoke(f"{join_texts(found)}\n\n{QUESTION}", captured.config)
-        answer.response = reply.text
-
-    assert captured.answers() == [COMPLETE]
-
-
 async def test_blocks_at_the_same_time_are_not_mixed(captured):
     async def ask(question):
         with capture(question, sink=captured.sink) as answer:
@@ -124,14 +102,6 @@ def test_a_chain_that_fails_in_a_block(captured):
 
     answer = captured.answer()
     assert (answer.question, answer.contexts, answer.status) == (QUESTION, FOUND, "error")
-
-
-def test_a_chain_after_the_block_is_a_request_of_its_own(captured):
-    with capture(QUESTION, sink=captured.sink) as answer:
-        answer.response = "By hand."
-    rag_chain().invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, None, "By hand."), COMPLETE]
 
 
 # Documents that callbacks cannot see
@@ -178,27 +148,6 @@ def test_documents_beside_those_of_a_retriever(question):
     return answer_chain().invoke({"context": join_texts(found), "question": question})
 
 
-@pytest.mark.parametrize("call", ["invoke", "stream"])
-def test_documents_that_a_node_searches_for_itself(captured, call):
-    def answer(state: RagState) -> dict[str, Any]:
-        context = join_texts(search_by_hand(state["question"]))
-        return {"answer": answer_chain().invoke({"context": context, "question": state["question"]})}
-
-    list(getattr(sequence(RagState, answer), call)({"question": QUESTION}, captured.config))
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
-def test_documents_that_middleware_searches_for_itself(captured):
-    @dynamic_prompt
-    def prompt(request):
-        return "Use:\n" + join_texts(search_by_hand(request.state["messages"][-1].text))
-
-    create_agent(scripted_model(ANSWER), [], middleware=[prompt]).invoke(user_says(QUESTION), captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
 def test_documents_that_a_tool_searches_for_itself(captured):
     @tool
     def look_up_page(query: str) -> str:
@@ -216,19 +165,6 @@ def test_documents_inside_a_chain_inside_a_block(captured):
         rag.invoke(QUESTION, captured.config)
 
     assert captured.answers() == [ON_THE_PUMP]
-
-
-def test_documents_of_two_requests_at_the_same_time(captured):
-    rag.batch(["The pump?", "The hose?"], captured.config)
-
-    assert captured.answers() == [Answered("The pump?", [PUMP], ANSWER), Answered("The hose?", [HOSE], ANSWER)]
-
-
-def test_documents_that_nobody_asked_for_outside_of_any_request(captured):
-    record_contexts(documents(HOSE))
-    rag_chain().invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [COMPLETE]
 
 
 def test_a_node_before_and_a_node_after_the_recording_one(captured):

@@ -127,14 +127,6 @@ async def test_a_model_without_tools_is_asked_by_the_prompt_alone():
     assert await texts(LangChainChatClient(chat_model(GROUNDED)), 2) == [GROUNDED] * 2
 
 
-async def test_a_model_that_cannot_bind_tools_after_all_is_asked_by_the_prompt_alone():
-    class Proxy(ScriptedModel):
-        def bind_tools(self, tools, **kwargs):
-            raise NotImplementedError
-
-    assert await texts(LangChainChatClient(Proxy(answer=lambda _: GROUNDED))) == [GROUNDED]
-
-
 async def test_a_model_that_knows_schemas_only_as_tools_replies_through_one():
     [text] = await texts(LangChainChatClient(ToolModel(answer=lambda _: GROUNDED)))
 
@@ -206,12 +198,6 @@ async def test_usage_is_that_of_each_request_with_what_the_cache_gave(fake_opena
     assert [completion.usage for completion in completions] == [whole] * 2
 
 
-async def test_a_model_that_tells_no_usage_has_made_a_request():
-    [completion] = await complete(LangChainChatClient(chat_model(GROUNDED)))
-
-    assert completion.usage == Usage(requests=1)
-
-
 async def test_a_reply_that_the_framework_cannot_parse_is_a_reply(fake_openai, open_ai):
     """What it cost is still accounted for, and the judge asks once more."""
     fake_openai.answer = lambda _request: fake_openai.says("I would rather not.")
@@ -232,30 +218,6 @@ async def test_a_reply_that_was_cut_off_does_not_count():
 
 
 # Failures
-
-
-async def test_one_failure_costs_one_vote(fake_openai, open_ai):
-    answers = iter([fake_openai.says(GROUNDED), fake_openai.fails(500, "overloaded"), fake_openai.says(GROUNDED)])
-    fake_openai.answer = lambda _request: next(answers)
-
-    assert await texts(LangChainChatClient(open_ai()), 3) == [GROUNDED] * 2
-
-
-async def test_an_error_names_its_kind_and_holds_no_key_and_no_prompt(fake_openai, open_ai):
-    said = iter([f"You sent {KEY[3:]} and sk-other*****6789.", f"bad: {PROMPT[1]['content']}", "x" * 100_000])
-    fake_openai.answer = lambda _request: fake_openai.fails(401, next(said))
-    client = LangChainChatClient(open_ai(api_key=KEY[3:]))
-    messages = []
-    for _ in range(3):
-        with pytest.raises(JudgeError) as raised:
-            await complete(client)
-        assert raised.value.error_type.endswith("AuthenticationError")
-        assert raised.value.__context__ is None
-        messages.append(str(raised.value))
-
-    assert "You sent [key] and [key]." in messages[0]
-    assert messages[1] == "HTTP 401: the endpoint's message repeats the request and is left out"
-    assert len(messages[2]) <= 300
 
 
 async def test_a_model_that_has_run_out_of_replies_is_an_error_and_hangs_nothing():
@@ -331,17 +293,6 @@ async def test_openinference_does_not_trace_the_judge():
         instrumentor.uninstrument()
 
     assert traced_of_the_judge == 0 < len(telemetry.spans())
-
-
-async def test_an_instrumented_process_makes_no_record_of_the_judge(captured):
-    instrumentor = RagspanLangChainInstrumentor()
-    instrumentor.instrument(sink=captured.sink)
-    try:
-        await complete(LangChainChatClient(chat_model(GROUNDED)), 3)
-    finally:
-        instrumentor.uninstrument()
-
-    assert captured.records() == []
 
 
 async def test_application_and_judge_share_a_model_in_loops_of_their_own(fake_openai, open_ai):

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import operator
-from dataclasses import dataclass, field
 from typing import Annotated, Any, TypedDict
 
 import pytest
-from agent_programs import calls, scripted_model, search, search_tool, sequence, user_says
+from agent_programs import scripted_model, sequence, user_says
 from captures import Answered
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, AgentState, wrap_model_call
-from langchain_classic.chains import ConversationalRetrievalChain, LLMChain
-from langchain_classic.memory import ConversationBufferMemory
 from langchain_core.chat_history import InMemoryChatMessageHistory
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListLLM
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
-from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
+from langchain_core.prompts import PromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_core.tools import create_retriever_tool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import add_messages
-from langgraph.prebuilt import create_react_agent as create_graph_agent
-from pydantic import BaseModel
 from rag_programs import (
     ANSWER,
     CHAT_PROMPT,
@@ -69,37 +63,7 @@ async def test_a_chain_with_a_message_history(captured, call):
     assert captured.answers() == [ON_THE_PUMP, AND_THE_HOSE]
 
 
-def test_a_chain_with_a_memory_of_its_own(captured):
-    memory = ConversationBufferMemory(memory_key="chat_history", return_messages=True)
-    program = ConversationalRetrievalChain.from_llm(
-        chat_model(ANSWER, "How does the hose fit?", "From Lyon."), retriever=TopicRetriever(), memory=memory
-    )
-    program.invoke({"question": QUESTION}, captured.config)
-    program.invoke({"question": "and that one?"}, captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP, Answered("and that one?", [HOSE], "From Lyon.")]
-
-
-def test_a_plain_chain_of_prompt_and_model(captured):
-    program = LLMChain(llm=FakeListLLM(responses=[ANSWER]), prompt=PromptTemplate.from_template("{question}"))
-    program.invoke({"question": QUESTION}, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, None, ANSWER)]
-
-
 # Executors
-
-
-@pytest.mark.parametrize("call", ["invoke", "stream"])
-def test_an_executor_that_calls_tools(captured, call):
-    from langchain_classic.agents import AgentExecutor, create_tool_calling_agent
-
-    prompt = ChatPromptTemplate.from_messages([("human", "{input}"), MessagesPlaceholder("agent_scratchpad")])
-    agent = create_tool_calling_agent(scripted_model(calls(search("pump")), ANSWER), [search_tool()], prompt)
-    executor = AgentExecutor(agent=agent, tools=[search_tool()])
-    list(getattr(executor, call)({"input": QUESTION}, captured.config))
-
-    assert captured.answers() == [ON_THE_PUMP]
 
 
 def test_an_executor_that_writes_its_thoughts(captured):
@@ -116,13 +80,6 @@ def test_an_executor_that_writes_its_thoughts(captured):
     tools = [create_retriever_tool(TopicRetriever(), "search_manual", "Search the manual.")]
     executor = AgentExecutor(agent=create_react_agent(model, tools, prompt), tools=tools)
     executor.invoke({"input": QUESTION}, captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
-def test_the_ready_made_graph_of_an_agent(captured):
-    agent = create_graph_agent(scripted_model(calls(search("pump")), ANSWER), [search_tool()])
-    agent.invoke(user_says(QUESTION), captured.config)
 
     assert captured.answers() == [ON_THE_PUMP]
 
@@ -184,80 +141,6 @@ async def test_a_message_that_was_augmented_in_an_earlier_turn(captured, search,
     for question in TURNS:
         called = getattr(agent, call)(user_says(question), captured.thread())
         await called if call == "ainvoke" else list(called)
-
-    assert captured.answers() == EACH_ITS_OWN
-
-
-def test_a_state_that_the_caller_keeps(captured):
-    agent, state = augmenting_agent(look_up), {"messages": []}
-    for question in TURNS:
-        state = agent.invoke({**state, "messages": [*state["messages"], HumanMessage(question)]}, captured.config)
-
-    assert captured.answers() == EACH_ITS_OWN
-
-
-def test_an_agent_inside_a_chain(captured):
-    agent = augmenting_agent(look_up, checkpointer=InMemorySaver())
-    program = RunnableLambda(user_says) | agent | (lambda state: state["messages"][-1].text)
-    for question in TURNS:
-        program.invoke(question, captured.thread())
-
-    assert captured.answers() == EACH_ITS_OWN
-
-
-class ListState(TypedDict):
-    messages: Annotated[list[AnyMessage], add_messages]
-    found: Annotated[list[Document], operator.add]
-
-
-class TupleState(TypedDict):
-    messages: Annotated[list[AnyMessage], add_messages]
-    found: tuple[Document, ...]
-
-
-class PydanticState(BaseModel):
-    messages: Annotated[list[AnyMessage], add_messages]
-    found: list[Document] = []
-
-
-@dataclass
-class DataclassState:
-    messages: Annotated[list[AnyMessage], add_messages]
-    found: list[Document] = field(default_factory=list)
-
-
-def talking_graph(state_type, show):
-    """Finds documents, keeps them, and asks with the messages that `show` makes."""
-    model = chat_model(ANSWER, "From Lyon.")
-
-    def messages_of(state):
-        return state["messages"] if isinstance(state, dict) else state.messages
-
-    def find(state: state_type):
-        last = messages_of(state)[-1]
-        found = look_up(last.text)
-        kept = tuple(found) if state_type is TupleState else found
-        return {"found": kept, "messages": show(last, found)}
-
-    def answer(state: state_type):
-        return {"messages": [model.invoke(messages_of(state))]}
-
-    return sequence(state_type, find, answer, checkpointer=InMemorySaver())
-
-
-@pytest.mark.parametrize("state_type", [ListState, TupleState, PydanticState, DataclassState])
-@pytest.mark.parametrize(
-    "show",
-    [
-        lambda last, found: [augmented(last, found)],
-        lambda last, found: [HumanMessage(f"Use this: {join_texts(found)}")],
-    ],
-    ids=["in the user's message", "in a message of its own"],
-)
-def test_states_of_any_form(captured, state_type, show):
-    graph = talking_graph(state_type, show)
-    for question in TURNS:
-        graph.invoke(user_says(question), captured.thread())
 
     assert captured.answers() == EACH_ITS_OWN
 

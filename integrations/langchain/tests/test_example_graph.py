@@ -85,18 +85,3 @@ async def test_a_conversation_in_asynchronous_code(graph, config, captured, opti
             pass
 
     assert captured.answers() == ANSWERS
-
-
-def test_conversations_side_by_side(graph, config, captured):
-    threads = ["one", "other"]
-    graph.batch([asks(FIRST), asks(SECOND)], [config(thread) for thread in threads])
-    graph.batch([ACCEPTED, EDITED], [config(thread) for thread in threads])
-
-    assert sorted(captured.answers(), key=repr) == sorted(ANSWERS, key=repr)
-
-
-def test_another_question_while_a_draft_waits_for_its_review(graph, config, captured):
-    for given in (asks(FIRST), asks(SECOND), EDITED):
-        graph.invoke(given, config())
-
-    assert captured.answers() == [ANSWERS[0], *ANSWERS[2:]]

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import contextvars
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import langsmith
 import pytest
 from captures import Answered
-from langchain_core.runnables import (
-    RunnableLambda,
-    RunnablePassthrough,
-    chain,
-)
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough, chain
 from lc_captures import answers
 from rag_programs import (
     ANSWER,
-    FILTER,
     FOUND,
-    HOSE,
     PUMP,
     QUESTION,
-    TopicRetriever,
     answer_chain,
     chat_model,
-    documents,
     join_texts,
     look_up,
     rag_chain,
@@ -61,21 +51,10 @@ def answer_from(found, question):
 # Calls inside functions
 
 
-@answers(COMPLETE)
-def test_a_function_that_calls_retriever_and_model(question):
-    return answer_from(retriever().invoke(question), question)
-
-
 @answers(Answered(QUESTION, None, ANSWER))
 def test_a_search_in_a_plain_pool_is_not_observable(question):
     with ThreadPoolExecutor(1) as pool:
         return answer_from(pool.submit(retriever().invoke, question).result(), question)
-
-
-def test_a_step_that_finds_nothing_shows_an_empty_result(captured):
-    rag_chain(RunnableLambda(look_up)).invoke("What of the weather?", captured.config)
-
-    assert captured.answers() == [Answered("What of the weather?", [], ANSWER)]
 
 
 def test_a_step_that_returns_documents_with_scores(captured):
@@ -88,16 +67,6 @@ def test_a_step_that_returns_documents_with_scores(captured):
     record = captured.record()
     assert Answered.of(record) == ON_THE_PUMP
     assert [context.score for context in record.contexts] == [0.25]
-
-
-def test_documents_that_a_threshold_drops(captured):
-    def with_scores(question):
-        return list(zip(documents(PUMP, HOSE), [0.9, 0.1], strict=True))
-
-    source = RunnableLambda(with_scores) | (lambda pairs: [found for found, score in pairs if score > 0.5])
-    rag_chain(source).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
 
 
 def test_passages_of_a_class_of_the_programs_own_are_not_observable(captured):
@@ -143,27 +112,6 @@ def test_a_router_that_classifies_the_question_first(captured, call):
 # One request, one record
 
 
-async def test_callbacks_that_are_passed_again_to_inner_asynchronous_calls(captured):
-    async def find(question):
-        return await retriever().ainvoke(question, captured.config)
-
-    async def answer(fields):
-        return await answer_chain().ainvoke(fields, captured.config)
-
-    program = {"context": RunnableLambda(find) | join_texts, "question": RunnablePassthrough()} | RunnableLambda(answer)
-    await program.ainvoke(QUESTION, captured.config)
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_a_chain_inside_a_chain_inside_a_chain(captured):
-    inner = RunnableLambda(lambda question: rag_chain().invoke(question, captured.config))
-    outer = RunnableLambda(lambda question: inner.invoke(question))
-    outer.with_config(captured.config).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [COMPLETE]
-
-
 def test_a_function_of_another_tracer_inside_the_chain(captured, langsmith_tracing):
     """The search's parent is a run of LangSmith's that the handler never sees; it is still the same request."""
 
@@ -176,38 +124,5 @@ def test_a_function_of_another_tracer_inside_the_chain(captured, langsmith_traci
         return answer_from(find(question), question)
 
     rag.invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_two_requests_under_one_function_of_another_tracer(captured, langsmith_tracing):
-    @langsmith.traceable
-    def endpoint(questions):
-        return [rag_chain(TopicRetriever()).invoke(question, captured.config) for question in questions]
-
-    endpoint([QUESTION, "And the filter?"])
-
-    assert captured.answers() == [ON_THE_PUMP, Answered("And the filter?", [FILTER], ANSWER)]
-
-
-def test_what_a_program_does_in_the_background_after_the_answer(captured):
-    answered = threading.Event()
-    threads = []
-
-    def answer_and_go_on(question):
-        answer = rag_chain().invoke(question)
-        context = contextvars.copy_context()
-
-        def later():
-            answered.wait(10)
-            context.run(rag_chain().invoke, "Write a title.")
-
-        threads.append(threading.Thread(target=later))
-        threads[0].start()
-        return answer
-
-    RunnableLambda(answer_and_go_on).invoke(QUESTION, captured.config)
-    answered.set()
-    threads[0].join()
 
     assert captured.answers() == [COMPLETE]

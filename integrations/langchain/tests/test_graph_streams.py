@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import gc
 
 import pytest
-from agent_programs import (
-    RagState,
-    answer_node,
-    calls,
-    rag_graph,
-    retrieve_node,
-    search,
-    search_agent,
-    sequence,
-    user_says,
-)
+from agent_programs import RagState, answer_node, rag_graph, retrieve_node, sequence
 from captures import Answered, until
 from langgraph.graph import START, StateGraph
 from rag_programs import (
     ANSWER,
     PUMP,
     QUESTION,
-    HangingModel,
     PausingModel,
     StreamingModel,
     config_reaches_async_functions,
@@ -44,13 +31,6 @@ def answering(model):
 @pytest.mark.parametrize("mode", ["values", "updates", "messages", "custom", "debug", "tasks"])
 def test_a_graph_streamed_to_its_end(captured, mode):
     list(rag_graph().stream({"question": QUESTION}, captured.config, stream_mode=mode))
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
-def test_an_agent_whose_messages_are_streamed(captured):
-    agent = search_agent(calls(search("pump")), ANSWER)
-    list(agent.stream(user_says(QUESTION), captured.config, stream_mode="messages"))
 
     assert captured.answers() == [ON_THE_PUMP]
 
@@ -161,23 +141,6 @@ def test_a_stream_of_updates_that_is_closed_while_a_model_streams_to_nobody(capt
     assert captured.answers() == [Answered(QUESTION, [PUMP], None, "error", "LeftReader")]
 
 
-def test_an_invoked_graph_that_fails_while_its_model_streams(captured):
-    """The caller of `invoke` gets nothing before the end, whatever the callbacks saw."""
-
-    def fail(text):
-        raise ConnectionResetError
-
-    model = StreamingModel(tokens=["It ", "runs."], then=fail)
-
-    def answer(state: RagState):
-        return {"answer": "".join(chunk.text for chunk in model.stream(join_texts(state["context"])))}
-
-    with contextlib.suppress(ConnectionResetError):
-        sequence(RagState, retrieve_node, answer).invoke({"question": QUESTION}, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [PUMP], None, "error", "ConnectionResetError")]
-
-
 def test_a_streamed_graph_whose_model_dies(captured):
     def fail(text):
         if text == "runs ":
@@ -191,51 +154,3 @@ def test_a_streamed_graph_whose_model_dies(captured):
         list(stream)
 
     assert captured.answers() == [Answered(QUESTION, [PUMP], "It runs ", "error", "ConnectionResetError")]
-
-
-# Cancelled
-
-
-@config_reaches_async_functions
-async def test_an_invoked_graph_that_is_cancelled_in_its_model(captured):
-    waiting = asyncio.Event()
-    model = HangingModel(waiting=waiting.set)
-
-    async def answer(state: RagState):
-        return {"answer": (await model.ainvoke(f"{state['question']}\n{join_texts(state['context'])}")).text}
-
-    graph = sequence(RagState, retrieve_node, answer)
-    request = asyncio.create_task(graph.ainvoke({"question": QUESTION}, captured.config))
-    await waiting.wait()
-    request.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await request
-    gc.collect()
-    await until(lambda: captured.sink.captures)
-
-    assert captured.answers() == [Answered(QUESTION, [PUMP], None, "aborted")]
-
-
-@config_reaches_async_functions
-async def test_a_streamed_graph_that_is_cancelled_in_its_model(captured):
-    waiting = asyncio.Event()
-
-    model = PausingModel(waiting=waiting.set)
-
-    async def answer(state: RagState):
-        return {"answer": (await model.ainvoke(f"{state['question']}\n{join_texts(state['context'])}")).text}
-
-    async def read():
-        graph = sequence(RagState, retrieve_node, answer)
-        async for _ in graph.astream({"question": QUESTION}, captured.config, stream_mode="messages"):
-            pass
-
-    request = asyncio.create_task(read())
-    await waiting.wait()
-    request.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await request
-    gc.collect()
-    await until(lambda: captured.sink.captures)
-
-    assert captured.answers() == [Answered(QUESTION, [PUMP], "It ", "aborted")]

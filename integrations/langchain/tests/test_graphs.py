@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, TypedDict
+import operator
+from typing import Annotated, Any, TypedDict
 
 import pytest
-from agent_programs import (
-    RagState,
-    answer_node,
-    rag_graph,
-    retrieve_node,
-    sequence,
-)
+from agent_programs import RagState, answer_node, retrieve_node, sequence
 from captures import Answered
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, MessagesState, StateGraph, add_messages
+from langgraph.func import entrypoint, task
+from langgraph.graph import END, START, MessagesState, StateGraph, add_messages
+from langgraph.types import Send
 from pydantic import BaseModel
 from rag_programs import (
     ANSWER,
     FOUND,
+    HOSE,
+    MOTOR,
     PUMP,
     QUESTION,
     TopicRetriever,
+    answer_chain,
     chat_model,
     join_texts,
     look_up,
@@ -34,20 +34,6 @@ from rag_programs import (
 ON_THE_PUMP = Answered(QUESTION, [PUMP], ANSWER)
 
 
-@pytest.mark.parametrize("call", ["invoke", "stream"])
-def test_a_node_that_searches_a_store(captured, call):
-    list(getattr(rag_graph(), call)({"question": QUESTION}, captured.config))
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
-def test_a_graph_as_a_step_of_a_chain(captured):
-    program = (lambda question: {"question": question}) | rag_graph() | (lambda state: state["answer"])
-    program.invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
 def test_an_output_schema_that_hides_the_documents(captured):
     class Output(TypedDict):
         answer: str
@@ -55,30 +41,6 @@ def test_an_output_schema_that_hides_the_documents(captured):
     graph = StateGraph(RagState, output_schema=Output)
     graph.add_sequence([retrieve_node, answer_node])
     graph.add_edge(START, "retrieve_node")
-    graph.compile().invoke({"question": QUESTION}, captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
-def test_a_private_channel_between_two_nodes(captured):
-    class Private(TypedDict):
-        found: list[Document]
-
-    class Public(TypedDict):
-        question: str
-        answer: str
-
-    def find(state: Public) -> Private:
-        return {"found": look_up(state["question"])}
-
-    def answer(state: Private):
-        return {"answer": chat_model().invoke(f"Use: {join_texts(state['found'])}").text}
-
-    graph = StateGraph(Public)
-    graph.add_node("find", find)
-    graph.add_node("answer", answer, input_schema=Private)
-    graph.add_edge(START, "find")
-    graph.add_edge("find", "answer")
     graph.compile().invoke({"question": QUESTION}, captured.config)
 
     assert captured.answers() == [ON_THE_PUMP]
@@ -154,14 +116,50 @@ def test_an_answer_of_the_turn_before_is_not_this_turns(captured):
     assert second.status == "complete"
 
 
-# Errors
+# Branches, loops and fans
 
 
-def test_a_node_that_fails_after_the_answer(captured):
-    def fail(state: RagState):
-        raise ZeroDivisionError
+class FanState(TypedDict):
+    question: str
+    found: Annotated[list[Document], operator.add]
+    answer: str
 
-    with pytest.raises(ZeroDivisionError):
-        sequence(RagState, retrieve_node, answer_node, fail).invoke({"question": QUESTION}, captured.config)
 
-    assert captured.answers() == [Answered(QUESTION, [PUMP], None, "error", "ZeroDivisionError")]
+def fan_out(*topics):
+    """One search for each topic at the same time, and one answer."""
+
+    def find(state: dict[str, Any]):
+        return {"found": TopicRetriever().invoke(state["topic"])}
+
+    def answer(state: FanState):
+        unique = {found.page_content: found for found in state["found"]}.values()
+        return {"answer": chat_model().invoke(f"{state['question']}\n\n{join_texts(unique)}").text}
+
+    graph = StateGraph(FanState)
+    graph.add_node("find", find)
+    graph.add_node("answer", answer)
+    graph.add_conditional_edges(START, lambda state: [Send("find", {"topic": topic}) for topic in topics], ["find"])
+    graph.add_edge("find", "answer")
+    graph.add_edge("answer", END)
+    return graph.compile()
+
+
+@pytest.mark.parametrize("call", ["invoke", "stream"])
+def test_searches_that_are_sent_out_at_the_same_time(captured, call):
+    list(getattr(fan_out("motor", "pump", "motor hose"), call)({"question": QUESTION}, captured.config))
+
+    assert captured.answers() == [Answered(QUESTION, [MOTOR, PUMP, HOSE], ANSWER)]
+
+
+def test_a_function_with_tasks_instead_of_nodes(captured):
+    @task
+    def find(question):
+        return look_up(question)
+
+    @entrypoint()
+    def rag(question):
+        return answer_chain().invoke({"context": join_texts(find(question).result()), "question": question})
+
+    rag.invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [ON_THE_PUMP]

@@ -13,8 +13,7 @@ from lc_captures import ChainCaptures
 from openinference.instrumentation.langchain import LangChainInstrumentor
 from rag_programs import ANSWER, FOUND, QUESTION, FixedRetriever, documents, rag_chain
 
-from ragspan.defaults import set_default_engine
-from ragspan_langchain import RagspanCallbackHandler, RagspanLangChainInstrumentor
+from ragspan_langchain import RagspanLangChainInstrumentor
 
 COMPLETE = Answered(QUESTION, FOUND, ANSWER)
 
@@ -118,25 +117,3 @@ def test_what_is_instrumented_is_what_the_distribution_needs():
 
     assert len(wanted) == 1
     assert set(wanted) <= set(needed)
-
-
-# Switched off, and by default
-
-
-def test_switched_off_by_the_environment(captured, monkeypatch):
-    monkeypatch.setenv("RAGSPAN_ENABLED", "false")
-    handler = RagspanCallbackHandler(sink=captured.sink)
-    rag_chain().invoke(QUESTION, {"callbacks": [handler]})
-
-    assert captured.answers() == []
-
-
-def test_a_handler_without_a_sink_reports_to_the_default_engine():
-    sink = CollectingSink()
-    previous = set_default_engine(sink)
-    try:
-        rag_chain().invoke(QUESTION, {"callbacks": [RagspanCallbackHandler()]})
-    finally:
-        set_default_engine(previous)
-
-    assert [capture.to_record().response for capture in sink.take()] == [ANSWER]

@@ -6,7 +6,7 @@ import json
 
 import pytest
 from agent_programs import calls, scripted_model, search_tool
-from captures import Answered, CollectingSink
+from captures import Answered
 from langchain_core.load import dumpd
 from langchain_core.messages import AIMessage
 from langchain_core.output_parsers import CommaSeparatedListOutputParser, JsonOutputParser, StrOutputParser
@@ -16,9 +16,6 @@ from langchain_core.runnables.config import ensure_config, get_async_callback_ma
 from langchain_core.tools import tool
 from lc_captures import answers
 from rag_programs import ANSWER, FOUND, PROMPT, QUESTION, chat_model, documents, join_texts, rag_chain, retriever
-
-import ragspan
-from ragspan_langchain import RagspanLangChainInstrumentor
 
 
 @tool
@@ -52,36 +49,6 @@ def test_a_part_of_a_program_alone(captured, call):
     call(captured.config)
 
     assert captured.records() == []
-
-
-def test_parts_that_a_function_calls_without_a_chain_around_them():
-    sink = CollectingSink()
-    RagspanLangChainInstrumentor().instrument(sink=sink)
-    try:
-        found = (retriever() | join_texts).invoke(QUESTION)
-        StrOutputParser().invoke(AIMessage(found))
-        multiply.invoke({"a": 2, "b": 3})
-    finally:
-        RagspanLangChainInstrumentor().uninstrument()
-
-    assert [capture.to_record() for capture in sink.take()] == [None] * 3
-
-
-def test_parts_inside_of_a_capture_block_belong_to_its_answer(captured):
-    with ragspan.capture(QUESTION, sink=captured.sink) as answer:
-        found = (retriever() | join_texts).invoke(QUESTION, captured.config)
-        rag_chain().invoke(QUESTION, captured.config)
-        answer.response = ANSWER
-        assert found
-
-    assert captured.answers() == [Answered(QUESTION, FOUND, ANSWER)]
-
-
-def test_a_canned_answer_after_a_search_is_one(captured):
-    program = retriever() | (lambda found: "I have nothing on that.")
-    program.invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [], "I have nothing on that.")]
 
 
 def test_a_function_that_answers_by_itself_is_a_request(captured):
@@ -119,12 +86,6 @@ class RemoteRunnable(Runnable):
         for event in events:
             yield event
         await run.on_chain_end(events)
-
-
-def test_what_a_remote_program_searched_is_unknown(captured):
-    RemoteRunnable().invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, None, ANSWER)]
 
 
 async def test_the_events_of_a_remote_program_are_not_its_answer(captured):

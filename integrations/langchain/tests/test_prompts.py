@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import operator
+from typing import Annotated, TypedDict
+
 import pytest
+from agent_programs import sequence
 from captures import Answered
+from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from rag_programs import (
     ANSWER,
@@ -102,22 +106,6 @@ def test_documents_in_a_tool_message_of_the_programs_own(captured):
     assert captured.answers() == [Answered(QUESTION, FOUND, ANSWER)]
 
 
-def test_the_assistants_earlier_words_are_no_documents(captured):
-    """A document that was found but left out of the prompt stands in the history, in the assistant's own words."""
-    history = [HumanMessage("What of the motor?"), AIMessage(f"It says: {MOTOR}")]
-    prompt = ChatPromptTemplate.from_messages(
-        [("system", "Use: {context}"), MessagesPlaceholder("history"), ("human", "{question}")]
-    )
-    source = {
-        "context": retriever() | (lambda found: join_texts(found[:2])),
-        "question": RunnablePassthrough(),
-        "history": lambda _: history,
-    }
-    (source | prompt | chat_model()).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [PUMP, FILTER], ANSWER)]
-
-
 BLOCKS = {
     "search results": lambda text: {
         "type": "search_result",
@@ -154,3 +142,122 @@ def test_documents_in_the_question_itself_are_the_users_words(captured):
     program.invoke(question, captured.config)
 
     assert captured.answers() == [Answered(question, [PUMP], ANSWER)]
+
+
+# Documents that no search brought: the caller gives them, or a state holds them
+
+
+SHOW = RunnablePassthrough.assign(context=lambda fields: join_texts(fields["context"])) | answer_chain()
+
+
+@pytest.mark.parametrize("call", ["invoke", "stream"])
+def test_documents_of_the_callers(captured, call):
+    list(getattr(SHOW, call)({"question": QUESTION, "context": documents(*FOUND)}, captured.config))
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_documents_of_the_callers_of_which_none_is_used(captured):
+    program = RunnablePassthrough.assign(context=lambda fields: []) | SHOW
+    program.invoke({"question": QUESTION, "context": documents(*FOUND)}, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [], ANSWER)]
+
+
+def test_a_list_of_documents_and_a_question_apart(captured):
+    """The chain is called with documents alone; the question is a part of the program."""
+    program = RunnableLambda(lambda found: {"context": found, "question": QUESTION}) | SHOW
+    program.invoke(documents(*FOUND), captured.config)
+
+    answer = captured.answer()
+    assert (answer.contexts, answer.response) == (FOUND, ANSWER)
+
+
+def test_documents_as_dictionaries(captured):
+    given = [{"page_content": text, "metadata": {"page": i}, "type": "Document"} for i, text in enumerate(FOUND)]
+    program = (
+        RunnablePassthrough.assign(
+            context=lambda fields: "\n".join(found["page_content"] for found in fields["context"])
+        )
+        | answer_chain()
+    )
+    program.invoke({"question": QUESTION, "context": given}, captured.config)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_texts_of_the_callers_are_not_documents(captured):
+    """Nothing tells them from any other text that a chain is called with."""
+    program = RunnablePassthrough.assign(context=lambda fields: "\n".join(fields["context"])) | answer_chain()
+    program.invoke({"question": QUESTION, "context": FOUND}, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, None, ANSWER)]
+
+
+# In the state of a graph
+
+
+def test_documents_that_nodes_add_to_one_list(captured):
+    class AddingState(TypedDict):
+        question: str
+        found: Annotated[list[Document], operator.add]
+        answer: str
+
+    def find_first(state: AddingState):
+        return {"found": documents(PUMP)}
+
+    def find_more(state: AddingState):
+        return {"found": documents(HOSE)}
+
+    def answer(state: AddingState):
+        return {"answer": chat_model().invoke(f"{join_texts(state['found'])}\n\n{state['question']}").text}
+
+    sequence(AddingState, find_first, find_more, answer).invoke({"question": QUESTION}, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP, HOSE], ANSWER)]
+
+
+# Documents that a model is given beside its messages
+
+
+FORMS = {
+    "documents": lambda found: found,
+    "texts": lambda found: [each.page_content for each in found],
+    "text": lambda found: [{"text": each.page_content} for each in found],
+    "snippet": lambda found: [{"id": each.id, "title": "t", "snippet": each.page_content} for each in found],
+    "data": lambda found: [{"id": each.id, "data": {"text": each.page_content, "page": 3}} for each in found],
+    "page_content": lambda found: [each.model_dump() for each in found],
+    "tuple": tuple,
+}
+
+
+def in_the_message(found):
+    return chat_model().invoke([HumanMessage(QUESTION, additional_kwargs={"documents": found})])
+
+
+def in_the_call(found):
+    return chat_model().invoke(QUESTION, documents=found)
+
+
+def bound_to_the_model(found):
+    return chat_model().bind(documents=found).invoke(QUESTION)
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("ask", [in_the_message, in_the_call, bound_to_the_model])
+def test_documents_of_any_form_reach_the_prompt(captured, ask, form):
+    (retriever() | RunnableLambda(lambda found: ask(form(found)).text)).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_only_documents_that_were_handed_over_count(captured):
+    (retriever() | RunnableLambda(lambda found: in_the_call(found[1:]).text)).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, FOUND[1:], ANSWER)]
+
+
+def test_documents_in_a_message_that_no_search_has_shown(captured):
+    RunnableLambda(lambda question: in_the_message([Document(PUMP)]).text).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER)]

@@ -10,24 +10,16 @@ import pytest
 from agent_programs import (
     RagState,
     answer_node,
-    calls,
     rag_graph,
     retrieve_node,
-    scripted_model,
-    search,
-    search_agent,
-    search_tool,
     sequence,
     user_says,
 )
 from captures import Answered
-from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 from langchain_core.prompt_values import ChatPromptValue, StringPromptValue
 from langchain_core.runnables import RunnableLambda
-from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.func import entrypoint
 from langgraph.graph import MessagesState
 from langgraph.types import Command, interrupt
 from pydantic import BaseModel
@@ -38,7 +30,6 @@ from rag_programs import (
     PUMP,
     QUESTION,
     TopicRetriever,
-    answer_chain,
     chat_model,
     documents,
     join_texts,
@@ -146,54 +137,10 @@ def test_a_picture_without_words_is_no_question(captured):
     assert captured.answers() == [Answered(None, None, ANSWER)]
 
 
-def test_the_words_before_they_were_rewritten(captured):
-    """The program cleans the question up before it searches and asks."""
-    program = RunnableLambda(lambda question: question.strip().lower()) | rag_chain(TopicRetriever())
-    program.invoke("  WHAT OF THE PUMP?  ", captured.config)
-
-    assert captured.answers() == [Answered("  WHAT OF THE PUMP?  ", [PUMP], ANSWER)]
-
-
-def test_a_translated_question(captured):
-    translate = chat_model("How long is the warranty of the pump?")
-    program = (
-        (lambda question: f"Translate: {question}")
-        | translate
-        | (lambda message: message.text)
-        | rag_chain(TopicRetriever())
-    )
-    program.invoke("Wie lange hat die Pumpe Garantie?", captured.config)
-
-    assert captured.answers() == [Answered("Wie lange hat die Pumpe Garantie?", [PUMP], ANSWER)]
-
-
 def test_a_question_that_the_program_reads_from_a_store(captured):
     """The input is an id; the words that were searched for are all that is known of the question."""
     program = RunnableLambda(lambda ticket: rag_chain().invoke(QUESTION))
     program.invoke({"ticket": 4711}, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, FOUND, ANSWER)]
-
-
-def test_two_questions_in_one_conversation_are_two_requests(captured):
-    history = []
-    program = RunnableLambda(lambda fields: rag_chain().invoke(fields["messages"][-1].text))
-    for question in (QUESTION, "Are you sure?"):
-        history.append(HumanMessage(question))
-        history.append(AIMessage(program.invoke({"messages": history}, captured.config)))
-
-    assert captured.answers() == [Answered(QUESTION, FOUND, ANSWER), Answered("Are you sure?", FOUND, ANSWER)]
-
-
-def test_an_input_that_the_program_changes_while_it_runs(captured):
-    """The record holds what was true when the program was called."""
-
-    def rag(fields):
-        fields["question"] = "rewritten"
-        fields["messages"].append(HumanMessage("rewritten"))
-        return rag_chain().invoke(fields["question"])
-
-    RunnableLambda(rag).invoke({"messages": [HumanMessage(QUESTION)], "question": QUESTION}, captured.config)
 
     assert captured.answers() == [Answered(QUESTION, FOUND, ANSWER)]
 
@@ -203,26 +150,6 @@ def test_an_input_that_the_program_changes_while_it_runs(captured):
 
 ON_THE_PUMP = Answered(QUESTION, [PUMP], ANSWER)
 AND_THE_HOSE = Answered("And the hose?", [HOSE], ANSWER)
-
-
-@pytest.mark.parametrize(
-    "messages",
-    [
-        QUESTION,
-        ("user", QUESTION),
-        {"role": "user", "content": QUESTION},
-        HumanMessage(QUESTION),
-        [QUESTION],
-        [("user", QUESTION)],
-        [{"role": "user", "content": [{"type": "text", "text": QUESTION}]}],
-        [{"type": "human", "content": QUESTION}],
-    ],
-    ids=["text", "pair", "role", "message", "texts", "pairs", "blocks", "type"],
-)
-def test_the_users_message_in_any_form(captured, messages):
-    search_agent(calls(search("pump")), ANSWER).invoke({"messages": messages}, captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
 
 
 def answer_messages(state: MessagesState):
@@ -237,17 +164,6 @@ def test_a_command_that_brings_the_question(captured):
     graph.invoke(Command(update={"messages": [("user", QUESTION)]}, goto="answer_messages"), captured.thread())
 
     assert captured.answers() == [ON_THE_PUMP]
-
-
-def test_a_function_that_remembers_its_last_answer(captured):
-    @entrypoint(checkpointer=InMemorySaver())
-    def rag(question, *, previous=None):
-        return answer_chain().invoke({"context": join_texts(TopicRetriever().invoke(question)), "question": question})
-
-    rag.invoke(QUESTION, captured.thread())
-    rag.invoke("And the hose?", captured.thread())
-
-    assert captured.answers() == [ON_THE_PUMP, AND_THE_HOSE]
 
 
 # Going on from a saved state
@@ -267,33 +183,6 @@ def test_another_process_resumes_the_graph(captured, new_captures):
 
     assert captured.answer().status == "interrupted"
     assert other.answers() == [ON_THE_PUMP]
-
-
-def test_another_process_resumes_an_agent_that_waits_inside_a_tool(captured, new_captures):
-    @tool
-    def ask_a_person(text: str) -> str:
-        """Ask a person."""
-        return interrupt(text)
-
-    script = [calls(search("pump")), calls(("ask_a_person", {"text": "May I say so?"})), ANSWER]
-    agent = create_agent(scripted_model(*script), [search_tool(), ask_a_person], checkpointer=InMemorySaver())
-    agent.invoke(user_says(QUESTION), captured.thread())
-    other = new_captures()
-    agent.invoke(Command(resume="yes"), other.thread())
-
-    waiting = captured.answer()
-    assert (waiting.question, waiting.response, waiting.status) == (QUESTION, None, "interrupted")
-    assert other.answers() == [ON_THE_PUMP]
-
-
-def test_an_earlier_state_that_is_gone_on_from(captured):
-    graph = rag_graph(checkpointer=InMemorySaver())
-    graph.invoke({"question": QUESTION}, captured.thread())
-    captured.answers()
-    (before_answer,) = [state for state in graph.get_state_history(captured.thread()) if state.next == ("answer_node",)]
-    graph.invoke(None, captured.config | before_answer.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
 
 
 def test_a_state_that_was_changed_by_hand(captured):

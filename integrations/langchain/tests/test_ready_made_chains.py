@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
-from captures import Answered, InAnyOrder
+from captures import Answered
 from langchain_classic.chains import (
     ConversationalRetrievalChain,
     LLMChain,
     RetrievalQA,
     RetrievalQAWithSourcesChain,
-    create_history_aware_retriever,
     create_retrieval_chain,
 )
 from langchain_classic.chains.combine_documents import create_stuff_documents_chain
@@ -19,8 +16,8 @@ from langchain_classic.chains.combine_documents.reduce import ReduceDocumentsCha
 from langchain_classic.chains.combine_documents.stuff import StuffDocumentsChain
 from langchain_core.language_models import FakeListLLM
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, HumanMessage
-from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
+from langchain_core.messages import AIMessage
+from langchain_core.prompts import PromptTemplate
 from rag_programs import (
     ANSWER,
     CHAT_PROMPT,
@@ -42,10 +39,6 @@ pytestmark = [
 ]
 
 COMPLETE = Answered(QUESTION, FOUND, ANSWER)
-REPHRASE = ChatPromptTemplate.from_messages(
-    [MessagesPlaceholder("chat_history"), ("human", "{input}"), ("human", "Rephrase the question.")]
-)
-HISTORY = [HumanMessage("Tell me about the pump."), AIMessage("It is blue.")]
 
 
 class WordCountingModel(GenericFakeChatModel):
@@ -63,13 +56,6 @@ def retrieval_chain(source=None, model=None, **options):
     return create_retrieval_chain(
         source or retriever(), create_stuff_documents_chain(model or chat_model(), CHAT_PROMPT, **options)
     )
-
-
-@pytest.mark.parametrize("call", ["invoke", "stream"])
-def test_a_retrieval_chain(captured, call):
-    list(getattr(retrieval_chain(), call)({"input": QUESTION}, captured.config))
-
-    assert captured.answers() == [COMPLETE]
 
 
 @pytest.mark.parametrize("closed_at", ["It", "It ", "It runs"])
@@ -92,32 +78,6 @@ def test_a_documents_prompt_that_shows_only_where_they_come_from(captured):
     assert captured.answers() == [Answered(QUESTION, [], ANSWER)]
 
 
-@pytest.mark.parametrize("call", ["invoke", "stream"])
-def test_a_question_that_is_rephrased_from_the_history(captured, call):
-    history_aware = create_history_aware_retriever(chat_model("How does the hose fit?"), TopicRetriever(), REPHRASE)
-    inputs = {"input": "and that one?", "chat_history": HISTORY}
-    list(getattr(retrieval_chain(history_aware), call)(inputs, captured.config))
-
-    assert captured.answers() == [Answered("and that one?", [HOSE], ANSWER)]
-
-
-def test_a_history_aware_retriever_without_a_history(captured):
-    history_aware = create_history_aware_retriever(chat_model("unused"), TopicRetriever(), REPHRASE)
-    retrieval_chain(history_aware).invoke({"input": QUESTION, "chat_history": []}, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER)]
-
-
-def test_a_canned_answer_when_nothing_is_found(captured):
-    canned = "The manual does not say."
-    program = ConversationalRetrievalChain.from_llm(
-        chat_model(), retriever=TopicRetriever(), response_if_no_docs_found=canned
-    )
-    program.invoke({"question": "What of the weather?", "chat_history": []}, captured.config)
-
-    assert captured.answers() == [Answered("What of the weather?", [], canned)]
-
-
 def test_a_conversational_chain_that_returns_its_sources_and_its_question(captured):
     program = ConversationalRetrievalChain.from_llm(
         chat_model("How does the hose fit?", ANSWER),
@@ -131,22 +91,6 @@ def test_a_conversational_chain_that_returns_its_sources_and_its_question(captur
 
 
 # One call for each document
-
-
-def test_map_reduce_counts_the_documents_of_the_mapping_calls(captured):
-    model = scripted("Three years.", "Not a word of it.", "Not there either.", ANSWER)
-    program = RetrievalQA.from_chain_type(model, chain_type="map_reduce", retriever=retriever())
-    program.invoke({"query": QUESTION}, captured.config)
-
-    assert captured.answers() == [COMPLETE]
-
-
-async def test_map_reduce_in_asynchronous_code(captured):
-    model = scripted("Three years.", "Not a word of it.", "Not there either.", ANSWER)
-    program = RetrievalQA.from_chain_type(model, chain_type="map_reduce", retriever=retriever())
-    await program.ainvoke({"query": QUESTION}, captured.config)
-
-    assert captured.answers() == [COMPLETE]
 
 
 def test_refine_counts_the_documents_of_every_call(captured):
@@ -207,13 +151,3 @@ def test_a_handler_in_the_constructor_of_a_chain_is_that_chains_own(captured):
 
     answer = captured.answer()
     assert (answer.question, answer.response, answer.status) == (QUESTION, ANSWER, "complete")
-
-
-async def test_concurrent_retrieval_chains(captured):
-    questions = [f"{number}: What of the {topic}?" for number, topic in enumerate(["pump", "hose"] * 10)]
-    program = retrieval_chain(TopicRetriever())
-    await asyncio.gather(*(program.ainvoke({"input": question}, captured.config) for question in questions))
-
-    assert captured.answers() == InAnyOrder(
-        Answered(question, [HOSE if "hose" in question else PUMP], ANSWER) for question in questions
-    )

@@ -6,22 +6,14 @@ import gc
 from typing import TypedDict
 
 import pytest
-from agent_programs import RagState, answer_node, retrieve_node, sequence
+from agent_programs import RagState, answer_node, rag_graph, retrieve_node, search_agent, sequence, user_says
 from captures import Answered, CollectingSink
+from langchain_core.documents import Document
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 from lc_captures import config_for
-from rag_programs import (
-    ANSWER,
-    HOSE,
-    PUMP,
-    QUESTION,
-    TopicRetriever,
-    chat_model,
-    config_reaches_async_functions,
-    join_texts,
-)
+from rag_programs import ANSWER, HOSE, PUMP, QUESTION, TopicRetriever, chat_model, join_texts, look_up
 
 from ragspan_langchain.recorder import Interruptions
 
@@ -47,23 +39,16 @@ def review(state: DraftState):
     return {} if verdict == "yes" else {"answer": verdict}
 
 
+def ask(state: DraftState):
+    interrupt("Go on?")
+    return {}
+
+
 def reviewed_graph(*nodes, **options):
     return sequence(DraftState, *(nodes or (find, draft, review)), checkpointer=InMemorySaver(), **options)
 
 
 # The resumed request calls no model
-
-
-@pytest.mark.parametrize("call", ["invoke", "stream", pytest.param("ainvoke", marks=config_reaches_async_functions)])
-async def test_a_draft_that_a_person_approves_has_its_documents(captured, call):
-    graph = reviewed_graph()
-    for given in ({"question": QUESTION}, Command(resume="yes")):
-        called = getattr(graph, call)(given, captured.thread())
-        list(called) if call != "ainvoke" else await called
-
-    waiting, resumed = captured.answers()
-    assert (waiting.question, waiting.response, waiting.status) == (QUESTION, None, "interrupted")
-    assert resumed == ON_THE_PUMP
 
 
 def test_a_draft_that_a_person_replaces_keeps_the_documents_that_were_shown(captured):
@@ -72,13 +57,6 @@ def test_a_draft_that_a_person_replaces_keeps_the_documents_that_were_shown(capt
     graph.invoke(Command(resume="Four years."), captured.thread())
 
     assert captured.answers()[1] == Answered(QUESTION, [PUMP], "Four years.")
-
-
-def breakpoint_graph():
-    def publish(state: DraftState):
-        return {}
-
-    return reviewed_graph(find, draft, publish, interrupt_before=["publish"])
 
 
 def graph_with_documents():
@@ -102,21 +80,17 @@ def note_graph():
     def digest(state: DraftState):
         return {"notes": chat_model("The manual grants three years.").invoke(state["notes"]).text}
 
-    def approve(state: DraftState):
-        interrupt("Write it?")
-        return {}
-
     def write(state: DraftState):
         return {"answer": chat_model().invoke(f"Notes: {state['notes']}").text}
 
-    return reviewed_graph(find, digest, approve, write)
+    return reviewed_graph(find, digest, ask, write)
 
 
-@pytest.mark.parametrize("make", [breakpoint_graph, graph_with_documents, graph_in_a_graph, note_graph])
+@pytest.mark.parametrize("make", [graph_with_documents, graph_in_a_graph, note_graph])
 def test_what_was_found_before_the_interruption_counts(captured, make):
     graph = make()
     graph.invoke({"question": QUESTION}, captured.thread())
-    graph.invoke(None if make is breakpoint_graph else Command(resume="yes"), captured.thread())
+    graph.invoke(Command(resume="yes"), captured.thread())
 
     assert captured.answers()[1] == ON_THE_PUMP
 
@@ -172,15 +146,8 @@ def test_a_resumed_request_that_fails_can_be_resumed_again(captured):
 # Who remembers
 
 
-@pytest.mark.parametrize("nodes", [(find, draft, review), (find, review, draft)], ids=["draft", "notes"])
+@pytest.mark.parametrize("nodes", [(find, draft, review), (find, ask, draft)], ids=["draft", "notes"])
 def test_a_handler_for_each_request(nodes):
-    if nodes[1] is review:
-
-        def ask(state: DraftState):
-            interrupt("Go on?")
-            return {}
-
-        nodes = (find, ask, draft)
     sink = CollectingSink()
     graph = reviewed_graph(*nodes)
     for given in ({"question": QUESTION}, Command(resume="yes")):
@@ -243,10 +210,70 @@ def test_what_waits_is_bounded_and_the_oldest_goes_first(captured, monkeypatch, 
     assert captured.answers() == [ON_THE_PUMP]
 
 
-def test_a_conversation_over_the_limit_is_not_kept(captured, monkeypatch):
-    monkeypatch.setattr(Interruptions, "max_bytes", 10)
-    graph = reviewed_graph()
+# Graphs that stop otherwise
+
+
+def asking_retrieve(state: RagState):
+    found = look_up(state["question"])
+    interrupt("Go on?")
+    return {"context": found}
+
+
+@pytest.mark.parametrize("where", [{"interrupt_before": ["answer_node"]}, {"interrupt_after": ["retrieve_node"]}])
+def test_a_breakpoint_before_the_answer(captured, where):
+    """The graph stops without raising anything inside, and goes on when it is called with nothing."""
+    graph = rag_graph(checkpointer=InMemorySaver(), **where)
     graph.invoke({"question": QUESTION}, captured.thread())
+
+    waiting = captured.answer()
+    assert (waiting.question, waiting.response, waiting.status) == (QUESTION, None, "interrupted")
+
+    graph.invoke(None, captured.thread())
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_a_new_question_makes_what_was_found_for_the_waiting_one_void(captured):
+    graph = reviewed_graph(find, ask, draft)
+    graph.invoke({"question": QUESTION}, captured.thread())
+    search_agent(f"{ANSWER} {PUMP}", checkpointer=InMemorySaver()).invoke(user_says("Thank you!"), captured.thread())
     graph.invoke(Command(resume="yes"), captured.thread())
 
-    assert captured.answers()[1].contexts == []
+    assert captured.answers()[2].contexts is None
+
+
+def test_another_question_instead_of_a_resumption(captured):
+    """The person does not answer, but asks something else in the same conversation."""
+    graph = rag_graph(asking_retrieve, checkpointer=InMemorySaver())
+    graph.invoke({"question": QUESTION}, captured.thread())
+    graph.invoke({"question": "And the hose?"}, captured.thread())
+    graph.invoke(Command(resume="yes"), captured.thread())
+
+    statuses = [(answer.question, answer.status) for answer in captured.answers()]
+    assert statuses == [(QUESTION, "interrupted"), ("And the hose?", "interrupted"), ("And the hose?", "complete")]
+
+
+def test_an_interrupted_graph_that_answered_nothing_does_not_return_the_answer_before(captured):
+    """The state still holds the answer of the turn before."""
+    approvals = iter([False, True])
+
+    class AskingState(TypedDict):
+        question: str
+        context: list[Document]
+        answer: str
+
+    def find(state: AskingState):
+        if next(approvals, False):
+            interrupt("Go on?")
+        return {"context": look_up(state["question"])}
+
+    graph = sequence(AskingState, find, answer_node, checkpointer=InMemorySaver())
+    graph.invoke({"question": QUESTION}, captured.thread())
+    graph.invoke({"question": "And the hose?"}, captured.thread())
+    graph.invoke(Command(resume="yes"), captured.thread())
+
+    assert captured.answers() == [
+        ON_THE_PUMP,
+        Answered("And the hose?", [], None, "interrupted"),
+        Answered("And the hose?", [HOSE], ANSWER),
+    ]

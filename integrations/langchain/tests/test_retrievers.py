@@ -8,7 +8,6 @@ import pytest
 from captures import Answered
 from langchain_classic.retrievers import (
     ContextualCompressionRetriever,
-    MultiQueryRetriever,
     MultiVectorRetriever,
     RePhraseQueryRetriever,
 )
@@ -17,7 +16,7 @@ from langchain_classic.retrievers.document_compressors import (
     LLMChainExtractor,
     LLMChainFilter,
 )
-from langchain_core.documents import BaseDocumentCompressor, BaseDocumentTransformer, Document
+from langchain_core.documents import BaseDocumentTransformer, Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnableParallel
@@ -29,7 +28,6 @@ from rag_programs import (
     FILTER,
     FOUND,
     HOSE,
-    MOTOR,
     PUMP,
     QUESTION,
     FixedRetriever,
@@ -39,17 +37,9 @@ from rag_programs import (
     join_texts,
     rag_chain,
     retriever,
-    texts_of,
 )
 
 COMPLETE = Answered(QUESTION, FOUND, ANSWER)
-
-
-class KeepLastAndFirst(BaseDocumentCompressor):
-    """A reranker that keeps the last document and the first, in this order."""
-
-    def compress_documents(self, documents, query, callbacks=None):
-        return [documents[-1], documents[0]]
 
 
 class FirstWords(BaseDocumentTransformer):
@@ -78,21 +68,6 @@ class PassingRetriever(BaseRetriever):
         return self.inner.invoke(query, {"callbacks": run_manager.get_child()})
 
 
-def vector_store(*texts):
-    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=16))
-    store.add_documents(documents(*texts))
-    return store
-
-
-def test_a_vector_store_finds_in_its_own_order(captured):
-    store = vector_store(*FOUND)
-    rag_chain(store.as_retriever(search_kwargs={"k": 2})).invoke(QUESTION, captured.config)
-
-    record = captured.record()
-    assert Answered.of(record) == Answered(QUESTION, texts_of(store.similarity_search(QUESTION, k=2)), ANSWER)
-    assert [context.rank for context in record.contexts] == [0, 1]
-
-
 def compressed(compressor, *texts):
     return ContextualCompressionRetriever(base_compressor=compressor, base_retriever=retriever(*texts))
 
@@ -106,19 +81,13 @@ def by_chunks():
     return source
 
 
-def many_queries():
-    return MultiQueryRetriever.from_llm(TopicRetriever(), chat_model("pump filter\nfilter hose\npump"))
-
-
 KEEPS_THE_FILTER = RunnableLambda(lambda prompt: "YES" if FILTER in prompt.to_string() else "NO")
 EXTRACTED = "Three years of warranty, it says."
 SOURCES = {
-    "several queries of a model": (many_queries, [PUMP, FILTER, HOSE]),
     "a query that a model rephrases": (
         lambda: RePhraseQueryRetriever.from_llm(TopicRetriever(), chat_model("the hose")),
         [HOSE],
     ),
-    "reranked": (lambda: compressed(KeepLastAndFirst(), PUMP, FILTER, MOTOR, HOSE), [HOSE, PUMP]),
     "rewritten by a model": (
         lambda: compressed(LLMChainExtractor.from_llm(chat_model(EXTRACTED)), PUMP),
         [EXTRACTED],
@@ -154,13 +123,6 @@ def test_a_retriever_made_of_others(captured, source, contexts):
     assert ranks == sorted(ranks)
 
 
-async def test_several_queries_at_the_same_time_give_one_list(captured):
-    await rag_chain(many_queries()).ainvoke(QUESTION, captured.config)
-
-    answer = captured.answer()
-    assert (answer.question, set(answer.contexts), answer.response) == (QUESTION, {PUMP, FILTER, HOSE}, ANSWER)
-
-
 # Retrievers that call others
 
 
@@ -178,16 +140,6 @@ def test_a_retriever_that_calls_a_chain_with_a_model(captured):
     rag_chain(HypotheticalRetriever(writer=writer)).invoke(QUESTION, captured.config)
 
     assert captured.answers() == [Answered(QUESTION, [CASING, HOSE], ANSWER)]
-
-
-def test_two_retrievers_for_two_parts_of_the_prompt(captured):
-    def two_parts(found):
-        return f"From the shop:\n{join_texts(found['shop'])}\n\nFrom the manual:\n{join_texts(found['manual'])}"
-
-    source = RunnableParallel(manual=retriever(PUMP, FILTER), shop=retriever(HOSE))
-    rag_chain(source, formatter=two_parts).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [HOSE, PUMP, FILTER], ANSWER)]
 
 
 # What retrievers return
@@ -222,21 +174,6 @@ def test_the_scores_of_a_search_go_with_the_contexts(captured):
     rag_chain(FixedRetriever(result=pairs), formatter=str).invoke(QUESTION, captured.config)
 
     assert [context.score for context in captured.record().contexts] == [0.75, 0.5]
-
-
-def test_a_generator_belongs_to_the_program(captured):
-    """Whoever reads it takes the documents away from the chain, so that they stay unknown."""
-    read = []
-
-    def read_and_join(found):
-        read.extend(found)
-        return join_texts(read)
-
-    source = FixedRetriever(result=lambda: (document for document in documents(*FOUND)))
-    rag_chain(source, formatter=read_and_join).invoke(QUESTION, captured.config)
-
-    assert texts_of(read) == FOUND
-    assert captured.answers() == [Answered(QUESTION, None, ANSWER)]
 
 
 def test_a_generator_that_an_outer_retriever_turns_into_a_list(captured):

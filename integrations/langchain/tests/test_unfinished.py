@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import itertools
-import re
 
 import pytest
-from captures import Answered, InAnyOrder, until
+from captures import Answered, until
+from langchain_core.output_parsers import JsonOutputParser
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
-from lc_captures import all_but
 from rag_programs import (
     ANSWER,
     FOUND,
+    PROMPT,
     QUESTION,
+    BrokenModel,
+    FailingRetriever,
     HangingModel,
-    HangingRetriever,
     PausingModel,
+    StreamingModel,
     answer_chain,
     chat_model,
     first_chunks,
@@ -26,8 +27,6 @@ from rag_programs import (
     rag_chain,
     retriever,
 )
-
-COMPLETE = Answered(QUESTION, FOUND, ANSWER)
 
 
 async def cancel_when(waiting, request):
@@ -41,81 +40,11 @@ async def cancel_when(waiting, request):
 # Streams that their reader leaves
 
 
-async def closed_after(count, stream, captured):
-    """Read so many chunks of a stream of either kind, then close it."""
-    if hasattr(stream, "aclose"):
-        await all_but(count, stream)
-        await until(lambda: captured.sink.captures)
-    else:
-        list(itertools.islice(stream, count))
-        stream.close()
-
-
-each_stream = pytest.mark.parametrize("stream", ["stream", "astream"])
-
-
-@each_stream
-@pytest.mark.parametrize("count", [1, 3])
-async def test_a_stream_closed_early_is_aborted_with_what_was_read(captured, stream, count):
-    await closed_after(count, getattr(rag_chain(), stream)(QUESTION, captured.config), captured)
-
-    assert captured.answers() == [Answered(QUESTION, FOUND, first_chunks(count), "aborted")]
-
-
-@each_stream
-async def test_a_stream_that_is_never_read_is_no_request(captured, stream):
-    await closed_after(0, getattr(rag_chain(), stream)(QUESTION, captured.config), captured)
+async def test_a_stream_that_is_never_read_is_no_request(captured):
+    rag_chain().stream(QUESTION, captured.config).close()
+    await rag_chain().astream(QUESTION, captured.config).aclose()
 
     assert captured.answers() == []
-
-
-@each_stream
-async def test_a_reader_who_stops_at_the_last_token_has_the_whole_answer(captured, stream):
-    last = len(re.split(r"(\s)", ANSWER))
-    await closed_after(last, getattr(rag_chain(), stream)(QUESTION, captured.config), captured)
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_a_reader_who_raises_while_reading_has_left(captured):
-    def read():
-        for _ in rag_chain().stream(QUESTION, captured.config):
-            raise ZeroDivisionError
-
-    with contextlib.suppress(ZeroDivisionError):
-        read()
-    gc.collect()
-
-    assert captured.answers() == [Answered(QUESTION, FOUND, first_chunks(1), "aborted")]
-
-
-def test_a_half_read_stream_that_is_kept_is_recorded_when_it_is_dropped(captured):
-    held = rag_chain().stream(QUESTION, captured.config)
-    next(held)
-    rag_chain().invoke("Another question?", captured.config)
-
-    assert captured.answers() == [Answered("Another question?", FOUND, ANSWER)]
-    assert captured.handler.open_runs > 0
-
-    del held
-    gc.collect()
-
-    assert captured.answers() == [Answered(QUESTION, FOUND, first_chunks(1), "aborted")]
-
-
-def test_a_stream_of_fields_closed_among_the_tokens(captured):
-    program = RunnablePassthrough.assign(
-        context=lambda fields: join_texts(retriever().invoke(fields["question"]))
-    ).assign(answer=answer_chain())
-    read = ""
-    chunks = program.stream({"question": QUESTION}, captured.config)
-    for chunk in chunks:
-        read += chunk.get("answer", "")
-        if read == first_chunks(3):
-            break
-    chunks.close()
-
-    assert captured.answers() == [Answered(QUESTION, FOUND, first_chunks(3), "aborted")]
 
 
 async def test_a_stream_closed_before_the_model_has_said_a_word(captured):
@@ -190,44 +119,6 @@ async def test_a_stream_of_events_that_is_closed_among_the_tokens(captured):
 # Cancelled requests
 
 
-@pytest.mark.parametrize(
-    ("chain", "contexts"),
-    [
-        (lambda waiting: rag_chain(model=HangingModel(waiting=waiting)), FOUND),
-        (lambda waiting: rag_chain(HangingRetriever(waiting=waiting)), []),
-    ],
-    ids=["model", "retriever"],
-)
-async def test_a_timeout_while_a_part_works(captured, chain, contexts):
-    waiting = asyncio.Event()
-    await cancel_when(waiting, chain(waiting.set).ainvoke(QUESTION, captured.config))
-
-    assert captured.answers() == [Answered(QUESTION, contexts, None, "aborted")]
-
-
-async def test_one_of_many_requests_is_cancelled(captured):
-    waiting = asyncio.Event()
-    slow = rag_chain(model=HangingModel(waiting=waiting.set)).ainvoke("Slow one?", captured.config)
-    await asyncio.gather(cancel_when(waiting, slow), rag_chain().ainvoke(QUESTION, captured.config))
-
-    assert captured.answers() == InAnyOrder([COMPLETE, Answered("Slow one?", FOUND, None, "aborted")])
-
-
-async def test_a_reader_who_is_cancelled_between_two_chunks(captured):
-    read = asyncio.Event()
-
-    async def reader():
-        async for _ in rag_chain().astream(QUESTION, captured.config):
-            read.set()
-            await asyncio.Event().wait()
-
-    await cancel_when(read, reader())
-    gc.collect()
-    await until(lambda: captured.sink.captures)
-
-    assert captured.answers() == [Answered(QUESTION, FOUND, first_chunks(1), "aborted")]
-
-
 async def test_an_inner_timeout_that_the_program_answers_itself_is_complete(captured):
     async def answer_in_time(question):
         slow = asyncio.Event()
@@ -272,3 +163,89 @@ def test_a_keyboard_interrupt_is_the_callers_leaving(captured):
         (rag_chain() | interrupted).invoke(QUESTION, captured.config)
 
     assert captured.answers() == [Answered(QUESTION, FOUND, None, "aborted")]
+
+
+# Requests that fail, and programs that recover
+
+
+COMPLETE = Answered(QUESTION, FOUND, ANSWER)
+
+
+def die(text):
+    if text == "runs ":
+        raise ConnectionResetError
+
+
+def dying():
+    return rag_chain(model=StreamingModel(tokens=["It ", "runs ", "for ", "three ", "years."], then=die))
+
+
+def parsed():
+    return {"context": retriever() | join_texts, "question": RunnablePassthrough()} | PROMPT | chat_model()
+
+
+async def read(stream):
+    return [chunk async for chunk in stream]
+
+
+FAILURES = {
+    "retriever": (lambda *asked: rag_chain(FailingRetriever()).invoke(*asked), [], None, "ConnectionError"),
+    "retriever in a stream": (
+        lambda *asked: list(rag_chain(FailingRetriever()).stream(*asked)),
+        [],
+        None,
+        "ConnectionError",
+    ),
+    "model": (lambda *asked: rag_chain(model=BrokenModel()).invoke(*asked), FOUND, None, "RuntimeError"),
+    "model in a stream": (lambda *asked: list(dying().stream(*asked)), FOUND, "It runs ", "ConnectionResetError"),
+    "model in an asynchronous stream": (
+        lambda *asked: asyncio.run(read(dying().astream(*asked))),
+        FOUND,
+        "It runs ",
+        "ConnectionResetError",
+    ),
+    # The caller does not get the answer then. In a stream the function takes all of it before it returns.
+    "later step": (
+        lambda *asked: (rag_chain() | (lambda answer: 1 / 0)).invoke(*asked),
+        FOUND,
+        None,
+        "ZeroDivisionError",
+    ),
+    "later step in a stream": (
+        lambda *asked: list((rag_chain() | (lambda answer: 1 / 0)).stream(*asked)),
+        FOUND,
+        None,
+        "ZeroDivisionError",
+    ),
+    "parser": (lambda *asked: (parsed() | JsonOutputParser()).invoke(*asked), FOUND, None, "OutputParserException"),
+}
+
+
+@pytest.mark.parametrize(("ask", "contexts", "received", "error"), FAILURES.values(), ids=FAILURES)
+def test_a_part_that_fails(captured, ask, contexts, received, error):
+    with contextlib.suppress(Exception):
+        ask(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, contexts, received, "error", error)]
+
+
+@pytest.mark.parametrize("call", ["invoke", "stream"])
+def test_a_fallback_for_the_whole_chain(captured, call):
+    program = rag_chain(model=BrokenModel()).with_fallbacks([rag_chain()])
+    result = getattr(program, call)(QUESTION, captured.config)
+
+    assert "".join(result) == ANSWER
+    assert captured.answers() == [COMPLETE]
+
+
+def test_an_error_that_the_program_answers_itself_is_complete(captured):
+    def answer(question):
+        try:
+            return rag_chain(model=BrokenModel()).invoke(question)
+        except RuntimeError:
+            return "The manual is closed."
+
+    RunnableLambda(answer).invoke(QUESTION, captured.config)
+
+    answer = captured.answer()
+    assert (answer.question, answer.response, answer.status) == (QUESTION, "The manual is closed.", "complete")

@@ -97,41 +97,26 @@ class _AnswerCapture:
         seen = [record for record in (part.to_record() for part in self.parts) if record is not None]
         contexts = [context for record in seen for context in record.contexts or ()]
         observed = any(record.contexts is not None for record in seen)
-        seen = _with_tools_counted_through(seen)
         return replace(
             own,
             question=_first(own.question, *(record.question for record in seen)),
             contexts=own.contexts if own.contexts is not None else tuple(contexts) if observed else None,
             response=_first(own.response, *(record.response for record in reversed(seen))),
-            retrievals=tuple(retrieval for record in seen for retrieval in record.retrievals),
-            generations=tuple(generation for record in seen for generation in record.generations),
-            tool_calls=tuple(call for record in seen for call in record.tool_calls),
-            rerankings=tuple(reranking for record in seen for reranking in record.rerankings),
             is_agent=any(record.is_agent for record in seen),
             error=None if self.noted is None else self.noted.report(),
+            **_steps_of(seen),
         )
 
 
-def _with_tools_counted_through(records: Sequence[RagRecord]) -> list[RagRecord]:
-    """The records, whose steps name the tool around them by its place among the tools of all."""
-    counted, before = [], 0
+def _steps_of(records: Sequence[RagRecord]) -> dict[str, Any]:
+    """The steps of all records. A step names the tool around it by its place among all tools."""
+    found: dict[str, list[Any]] = {"retrievals": [], "generations": [], "rerankings": [], "tool_calls": []}
     for record in records:
-        counted.append(_with_places_moved(record, before) if before else record)
-        before += len(record.tool_calls)
-    return counted
-
-
-def _with_places_moved(record: RagRecord, by: int) -> RagRecord:
-    def moved(steps: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(step if step.within is None else replace(step, within=step.within + by) for step in steps)
-
-    return replace(
-        record,
-        tool_calls=moved(record.tool_calls),
-        retrievals=moved(record.retrievals),
-        rerankings=moved(record.rerankings),
-        generations=moved(record.generations),
-    )
+        before = len(found["tool_calls"])
+        for kind, steps in found.items():
+            for step in getattr(record, kind):
+                steps.append(step if step.within is None else replace(step, within=step.within + before))
+    return {kind: tuple(steps) for kind, steps in found.items()}
 
 
 _answer: ContextVar[Answer | None] = ContextVar("ragspan_answer", default=None)
@@ -238,12 +223,9 @@ def _readable(given: Iterable[Any]) -> list[RetrievedContext] | None:
         _log.trouble("single string", "contexts were not recorded: they are a sequence of texts, not a single string")
         return None
     items: list[Any] | None = _guarded(list, given)
-    if items is None:
-        return None
-    with contextlib.suppress(Exception):  # of a document; the others are read one by one then
-        return [*as_contexts(items)]
-    contexts = [context for item in items for context in _guarded(as_contexts, [item]) or ()]
-    return contexts or None
+    if not items:
+        return items
+    return [context for item in items for context in _guarded(as_contexts, [item]) or ()] or None
 
 
 def _default_sink() -> RecordSink:

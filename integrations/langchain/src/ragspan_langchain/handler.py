@@ -72,7 +72,7 @@ class RagspanCallbackHandler(BaseCallbackHandler):
             pickle.dumps(self._own_sink)
         except Exception:  # noqa: BLE001  whatever a program's own sink raises
             _log.trouble("pickle", "the sink of a handler does not pickle: a copy in another process captures nothing")
-            return _deaf, (cls,)
+            return cls, (_Nowhere(),)
         return cls, () if self._own_sink is None else (self._own_sink,)
 
     # LangChain skips a handler whose `ignore_*` is true: nothing is called at all then. They are plain attributes, looked up
@@ -165,13 +165,6 @@ def record_contexts_of_run(contexts: Sequence[RetrievedContext]) -> bool:
     recorders = {id(handler.recorder): handler.recorder for handler in ours}
     taken = [recorder.record_contexts(run_id, contexts) for recorder in recorders.values()]
     return any(taken)
-
-
-def _deaf(cls: type[RagspanCallbackHandler]) -> RagspanCallbackHandler:
-    """A copy that captures nothing."""
-    copy = cls(_Nowhere())
-    copy.enable(enabled=False)
-    return copy
 
 
 class _Nowhere:
