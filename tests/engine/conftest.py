@@ -137,16 +137,19 @@ class BlockingMetric:
 class ListEmitter(ScoreEmitter):
     """Keeps what it gets, and a journal of how it was called."""
 
-    def __init__(self, *, score_wait: float = PATIENCE, span: SpanAnchor | None = None) -> None:
+    def __init__(
+        self, *, score_wait: float = PATIENCE, span: SpanAnchor | None = None, handle: type[EmitHandle] = EmitHandle
+    ) -> None:
         self.score_wait = score_wait
         self.span = span
+        self._handle = handle
         self.journal: list[str] = []
         self.scored: list[ScoredRecord] = []
         self._arrived = queue.SimpleQueue[ScoredRecord]()
 
     def start(self, record: RagRecord) -> AnswerHandle:
         self.journal.append("start")
-        return EmitHandle(self.emit, self.span)
+        return self._handle(self.emit, self.span)
 
     def emit(self, scored: ScoredRecord) -> None:
         self.journal.append("late" if scored.late else "emit")
@@ -162,6 +165,13 @@ class ListEmitter(ScoreEmitter):
 
     def next(self) -> ScoredRecord:
         return self._arrived.get(timeout=PATIENCE)
+
+
+class NotingHandle(EmitHandle):
+    """The handle of an emitter that notes in its journal what is given up."""
+
+    def abandon(self) -> None:
+        self.emit.__self__.journal.append("abandon")  # type: ignore[attr-defined]
 
 
 class RaisingEmitter(ListEmitter):

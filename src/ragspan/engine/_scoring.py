@@ -65,7 +65,6 @@ class RecordScorer:
         self._log = log
         self._options = options
         self._score_wait = options.score_wait
-        self._in_work: set[_Work] = set()
         self._is_closed = False
         self.helper = HelperScoring(log) if uses_helper else None
         self.judge_threads = DaemonThreads(1, name="ragspan-judge")
@@ -94,15 +93,14 @@ class RecordScorer:
         work = _Work(
             item=item, record=record, handle=self.emission.start(record), session=JudgingSession(record=record)
         )
-        self._in_work.add(work)
         try:
             await self._judge(work)
-        except BaseException:  # the caller, or a metric, cancelled this task; the worker counts the record
-            self._drop(work)
+        except BaseException:  # the caller, a metric or the worker cancelled this task; the worker counts the record
+            for run in work.runs:
+                run.cancel(_WORKER_ERROR)
             raise
         finally:
-            self._in_work.discard(work)
-            if work.result is None:  # a shutdown dropped it
+            if work.result is None:  # it is dropped, by that or by a shutdown
                 work.handle.tell(lambda handle: handle.abandon())
         if work.result is not None:
             _, error = call_guarded(self._score_watch.take, work.result)
@@ -150,9 +148,7 @@ class RecordScorer:
         self.emission.shutdown(deadline)
 
     def worker_ended(self) -> None:
-        """Tell the emitters of the records that get no more outcomes, and end the helper."""
-        for work in [*self._in_work]:
-            self._drop(work)
+        """End the helper."""
         if self.helper is not None:
             self.helper.client.close()
 
@@ -173,18 +169,6 @@ class RecordScorer:
             self._emit(work, outcomes, {run.runner.name: run.seconds for run in ran})
             if not work.runs:
                 return
-
-    def _drop(self, work: _Work) -> None:
-        """Cancel its metrics, and emit an outcome of each: otherwise the spans that were started would never end."""
-        if work not in self._in_work or self._is_closed:
-            return  # the emitters know, or were shut down
-        self._in_work.discard(work)
-        outcomes: dict[str, Outcome] = {}
-        for run in work.runs:
-            run.cancel(_WORKER_ERROR)
-            has_own = isinstance(run.outcome, (Score, NotApplicable))  # it may have failed because it was cancelled
-            outcomes[run.runner.name] = run.outcome if run.outcome is not None and has_own else _WORKER_ERROR
-        self._emit(work, outcomes, {})
 
     def _emit(self, work: _Work, outcomes: dict[str, Outcome], durations: dict[str, float]) -> None:
         before = work.result

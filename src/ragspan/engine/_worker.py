@@ -143,12 +143,11 @@ class Worker:
             self._loop = None
             self._tasks.clear()
             call_guarded(self._work.worker_ended)
+            if loop is not None:
+                loop.wind_down()
             self._queue.drop_in_work()
             if error is not None:
                 self._record_error(error)
-            if loop is not None:
-                loop.wind_down()
-            if error is not None:
                 self._stopping.wait(_RESTART_PAUSE)
 
     def _run(self, loop: WorkerLoop) -> None:

@@ -11,7 +11,7 @@ Guarantees:
   as they always do where it is the only place for the work.
 - A helper that gets no question for ten to twenty minutes ends, unless it is the only place.
 
-All of it runs in the worker's thread, except `ask_from_outside` and `after_fork_in_child`.
+All of it runs in the worker's thread, except `ask_from_outside`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from ragspan.backoff import Backoff
 from ragspan.engine._threads import call_guarded
 from ragspan.engine.helper import serialization
 from ragspan.engine.helper.connection import Helper, HelperLost, HelperRefusal, Message
-from ragspan.forks import watch_forks
 from ragspan.throttled_log import ThrottledLog
 
 _MAX_START = 30.0  # seconds until a new helper must be ready
@@ -83,7 +82,6 @@ class HelperClient:
         self._is_closed = False
         self.deaths = 0
         """Of helpers that were ready."""
-        watch_forks(self, HelperClient.after_fork_in_child)
 
     @property
     def pid(self) -> int | None:
@@ -140,12 +138,6 @@ class HelperClient:
         helper, self._current, self._ready, self._is_closed = self._current, None, None, True
         if helper is not None:
             helper.end()
-
-    def after_fork_in_child(self) -> None:
-        """The helper is the parent's."""
-        self._loop = None
-        if self._current is not None:
-            self._current.process.after_fork_in_child()
 
     async def _ask_alone(self, kind: str, *payload: Any) -> Any:
         helper = await self._helper_with_less_than(1)

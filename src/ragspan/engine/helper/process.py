@@ -5,7 +5,7 @@ Guarantees:
   interpreter that gets its search path, and starts with `ragspan.engine.helper.serving`.
 - It ends when the socket that they share is closed, or its parent is no longer the application: a killed application
   leaves no helper behind. Signals of the terminal and of process managers do not reach it, or are ignored.
-- A fork of the application closes its copy of the socket; the helper stays the parent's.
+- The child of a fork inherits the socket and nothing else: the helper stays the parent's.
 """
 
 from __future__ import annotations
@@ -80,13 +80,6 @@ class HelperProcess:
                 return self._process.wait(wait)
             self._process.kill()
         return None
-
-    def after_fork_in_child(self) -> None:
-        """The helper is the parent's, and must not live as long as this process does."""
-        self._process.returncode = 0  # else its finaliser would wait for a process that is not a child of this one
-        descriptor = self.socket.detach()
-        if descriptor >= 0:
-            os.close(descriptor)
 
 
 def _interpreter() -> str:
