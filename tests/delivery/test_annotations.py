@@ -98,13 +98,6 @@ def test_a_score_says_all_that_is_known_of_it(annotations):
     }
 
 
-@pytest.mark.parametrize(("judge", "kind"), [("overlap", "CODE"), ("hhem", "CODE"), (None, "CODE"), ("gpt-4o", "LLM")])
-def test_who_judged_decides_on_the_kind(annotations, judge, kind):
-    (one,) = annotations({"faithfulness": Score(value=1.0, judge=judge)})
-
-    assert one.annotator == kind
-
-
 def test_what_has_no_score_is_not_written_unless_failures_are_wanted(annotations):
     failure = MetricFailure(error_type="RateLimitError", message="the user's own words")
     outcomes = {"completeness": NotApplicable(reason="no_contexts"), "faithfulness": failure}
@@ -145,13 +138,6 @@ def test_explanations_are_cut_and_made_sound(annotations):
     assert one.explanation == "ab\ufffd\ufffdc…"
 
 
-@pytest.mark.parametrize(("ended_ns", "written"), [(2, 2), (-(10**30), 0), (10**30, 2**63 - 1)])
-def test_the_time_of_an_answer_is_one_that_backends_can_hold(annotations, ended_ns, written):
-    (one,) = annotations({"m": Score(value=1.0)}, ended_ns=ended_ns)
-
-    assert one.ended_ns == written
-
-
 @pytest.mark.parametrize("record_id", ["r" * 100_000, "r\ud800\0"])
 def test_ids_that_a_caller_made_up_are_bounded_and_well_formed(annotations, record_id):
     outcomes = {"m\0": Score(value=1.0), "own": MetricFailure(error_type="E", message="")}
@@ -181,27 +167,9 @@ def test_what_an_engine_redacts_is_in_no_annotation():
     assert "Anna" not in repr(writer.written)
 
 
-def test_a_writer_travels_to_a_helper_process_with_its_options_and_nothing_to_deliver(make_scored):
-    writer = Notebook(explanations=False, failures=True)
-    writer.emit(make_scored(m=0.5))
-
-    copy = pickle.loads(pickle.dumps(writer))
-
-    assert (copy._content, copy.failures, copy.stats().offered) == (writer._content, True, 0)
-    writer.shutdown(5)
-
-
 def test_a_meter_provider_does_not_travel():
     with pytest.raises(TypeError, match="belongs to this process"):
         pickle.dumps(Notebook(meter_provider=NoOpMeterProvider()))
-
-
-@pytest.mark.parametrize(
-    ("option", "value"), [("failures", "false"), ("explanations", 1), ("max_explanation_chars", 9000)]
-)
-def test_an_option_that_cannot_be_is_named(option, value):
-    with pytest.raises(ConfigurationError, match=f"^{option} "):
-        Notebook(**{option: value})
 
 
 @pytest.mark.parametrize(

@@ -258,51 +258,6 @@ def test_an_item_that_should_go_alone_joins_nobody(make_queue, clock, letters):
     assert [texts(queue.take()) for _ in range(3)] == [["a"], ["c"], ["d"]]
 
 
-def test_what_is_being_written_when_its_time_is_up_is_not_given_up(make_queue, clock, letters):
-    queue = make_queue(retry_window=10.0)
-    queue.put(letters("a"))
-    batch = queue.take()
-    clock.advance(11)
-
-    assert queue.take() == []
-    queue.settle(batch, [Delivered()])
-    assert queue.stats().delivered == 1
-
-
-def test_what_is_being_written_is_not_dropped(make_queue, letters):
-    queue = make_queue(queue_size=2)
-    queue.put(letters("ab"))
-    batch = queue.take()
-    queue.put(letters("cd"))
-    queue.settle(batch, [Delivered()] * 2)
-
-    assert queue.stats().delivered == 2
-    assert queue.stats().dropped == {"queue_full": 2}
-
-
-def test_what_had_to_make_room_is_lost(make_queue, letters):
-    queue = make_queue(queue_size=2)
-    first = queue.put(letters("ab"))
-    second = queue.put(letters("c"))
-
-    assert [state(entries) for entries in (first, second)] == ["lost", "waiting"]
-    queue.abandon("shutdown")
-    assert state(second) == "lost"
-
-
-def test_in_a_hurry_everything_is_due_whatever_it_waits_for(make_queue, letters):
-    queue = make_queue(linger=5.0)
-    queue.put(letters("a"))
-    queue.hurry()
-    queue.settle(queue.take(), Unavailable("away"))
-    queue.put(letters("b"))
-    assert pause(queue) == 1
-
-    queue.hurry()
-
-    assert texts(queue.take()) == ["a", "b"]
-
-
 def test_what_was_abandoned_is_counted_once_even_if_it_arrives_after_all(make_queue, letters):
     queue = make_queue()
     queue.put(letters("ab"))

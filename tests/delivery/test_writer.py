@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
-import sys
 import threading
 import time
-import weakref
 from dataclasses import replace
 
 import pytest
@@ -18,10 +15,8 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from waiting import PATIENCE, until
 
 from ragspan.delivery import BatchRejected, Delivered, DeliveryOptions, Rejected, SpanNotFound, Unavailable
-from ragspan.engine import ScoringEngine
-from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
+from ragspan.outcomes import NotApplicable, Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
-from ragspan.telemetry.base import EmitHandle, ScoreEmitter
 
 
 class Gate:
@@ -74,15 +69,6 @@ def test_an_answer_without_a_sampled_span_is_not_written_but_counted(post_office
     assert post_office.mailbox.batches == []
     assert post_office.stats().dropped == {"no_span": 2}
     assert caplog.messages == []
-
-
-def test_an_answer_without_any_score_is_not_written(post_office):
-    outcomes = {"a": MetricFailure(error_type="Timeout", message="m"), "b": NotApplicable(reason="no_contexts")}
-    record, span = RagRecord(question="q", contexts=[], response="r"), SpanAnchor(trace_id=1, span_id=2)
-
-    post_office.emit(ScoredRecord(record=record, outcomes=outcomes, span=span))
-
-    assert post_office.stats().offered == 0
 
 
 def test_a_status_tells_what_becomes_of_an_answers_scores(post_office, make_scored):
@@ -167,14 +153,6 @@ def test_a_flush_says_false_when_its_time_is_up(post_office, make_scored):
     assert post_office.flush(PATIENCE) is True
 
 
-def test_a_flush_says_true_of_what_was_refused(post_office, make_scored):
-    post_office.mailbox.script.append([Rejected("http_422")])
-    post_office.emit(make_scored(faithfulness=0.5))
-
-    assert post_office.flush(PATIENCE) is True
-    assert post_office.stats().rejected == {"http_422": 1}
-
-
 def test_a_flush_says_false_of_what_is_dropped_while_it_waits(make_post_office, make_scored):
     post_office = make_post_office(delivery=DeliveryOptions(linger=0.0, queue_size=2))
     gate, answers = Gate(), []
@@ -221,13 +199,6 @@ def test_a_shutdown_keeps_its_time_and_counts_what_is_left(make_post_office, mak
     assert post_office.stats().delivered == 0
 
 
-def test_nothing_is_taken_after_a_shutdown(post_office, make_scored):
-    post_office.shutdown(PATIENCE)
-    post_office.emit(make_scored(faithfulness=0.5))
-
-    assert post_office.stats().dropped == {"shutdown": 1}
-
-
 def test_where_no_thread_can_be_started_who_flushes_does_the_work(post_office, make_scored, monkeypatch):
     """As at the end of the interpreter."""
 
@@ -242,25 +213,6 @@ def test_where_no_thread_can_be_started_who_flushes_does_the_work(post_office, m
     assert post_office.mailbox.delivered == ["faithfulness=0.5"]
     assert post_office.mailbox.threads == {threading.current_thread().name}
     post_office.shutdown(PATIENCE)
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-@pytest.mark.parametrize("calls", ["emit", "flush", "shutdown"])
-def test_a_thread_that_died_is_replaced(post_office, make_scored, monkeypatch, calls):
-    post_office.mailbox.script.append(RuntimeError())
-    with monkeypatch.context() as patch:
-        patch.setattr(post_office._sender._log, "trouble", lambda *_: sys.exit())
-        post_office.emit(make_scored(faithfulness=0.5))
-        post_office._sender._thread.join(PATIENCE)
-    assert not post_office._sender._thread.is_alive()
-
-    if calls == "emit":
-        post_office.emit(make_scored(completeness=1.0))
-    if calls != "shutdown":
-        assert post_office.flush(PATIENCE)
-    post_office.shutdown(PATIENCE)
-    expected = {"faithfulness=0.5", "completeness=1.0"} if calls == "emit" else {"faithfulness=0.5"}
-    assert set(post_office.mailbox.delivered) == expected
 
 
 @pytest.mark.parametrize("nonsense", [None, [], [Delivered()] * 3, ["delivered", "delivered"]], ids=repr)
@@ -291,14 +243,6 @@ def test_trouble_is_logged_by_its_kind_once_a_minute(post_office, make_scored, c
     assert {record.levelno for record in caplog.records} == {logging.WARNING}
 
 
-def test_a_batch_that_is_split_shows_in_the_log_by_what_is_refused_in_the_end(post_office, make_scored, caplog):
-    post_office.mailbox.script += [BatchRejected("http_422"), BatchRejected("http_422")]
-    post_office.emit(make_scored(a=0.1, b=0.2))
-
-    assert post_office.flush(PATIENCE)
-    assert caplog.messages == ["post: 1 scores were rejected: http_422"]
-
-
 def test_what_became_of_scores_is_told_to_the_metrics(make_post_office, make_scored):
     reader = InMemoryMetricReader()
     post_office = make_post_office(meter_provider=MeterProvider([reader], shutdown_on_exit=False))
@@ -326,53 +270,6 @@ def test_a_score_that_is_given_up_is_counted_before_another_one_comes(make_post_
     post_office.emit(make_scored(adherence=0.5))
 
     assert until(reader.get_metrics_data, what="a count")
-
-
-def test_pauses_grow_while_the_backend_is_away(post_office, make_scored, monkeypatch):
-    failures = []
-
-    def pause(tries, **_):
-        failures.append(tries)
-        return 0.01
-
-    monkeypatch.setattr("ragspan.delivery._retry_queue.backoff", pause)
-    post_office.mailbox.script += [Unavailable("away")] * 3
-
-    post_office.emit(make_scored(adherence=0.5))
-
-    wait_until(post_office, lambda _: post_office.mailbox.delivered)
-    assert failures == [1, 2, 3]
-
-
-def test_a_writer_that_was_shut_down_is_collected(make_scored, make_post_office):
-    post_office = type(make_post_office())()
-    post_office.emit(make_scored(faithfulness=0.5))
-    post_office.shutdown(PATIENCE)
-    reference = weakref.ref(post_office)
-
-    del post_office
-    gc.collect()
-
-    assert reference() is None
-
-
-def test_an_engine_delivers_through_it(make_post_office):
-    class Constant:
-        name = "constant"
-
-        async def score(self, record):
-            return Score(value=0.5)
-
-    class Tracer(ScoreEmitter):
-        def start(self, record):
-            return EmitHandle(lambda _: None, SpanAnchor(trace_id=1, span_id=2))
-
-    post_office = make_post_office()
-    with ScoringEngine(metrics=[Constant()], emitters=[Tracer(), post_office], judging="thread") as engine:
-        engine.submit(RagRecord(question="q", contexts=["c"], response="r"))
-        assert engine.flush(PATIENCE)
-
-    assert post_office.mailbox.delivered == ["constant=0.5"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -142,13 +142,6 @@ def test_explanations_that_are_asked_for_keep_their_quotes_without_content(monke
     assert "Quezzle" not in spans
 
 
-def test_no_explanation_goes_out_with_content_if_none_is_wanted(monkeypatch, telemetry):
-    monkeypatch.setenv("RAGSPAN_EXPLANATIONS", "false")
-    spans, events = exported(telemetry, from_environment(telemetry, capture_content=True))
-
-    assert "explanation" not in spans + events
-
-
 @pytest.mark.parametrize(
     ("variable", "hidden"),
     [
@@ -241,11 +234,3 @@ def test_many_places_are_not_all_listed():
     verdicts = tuple(ContextVerdict(index=index, useful=True) for index in range(1000))
 
     assert without_quotes(Score(value=1.0, evidence=verdicts)).endswith("19, 20 and 980 more")
-
-
-def test_the_score_itself_keeps_its_explanation(telemetry, make_record, answer):
-    score = Score(value=1.0, explanation="It says 'quoted'.", evidence=CLAIMS)
-    answer(from_environment(telemetry), make_record(), {"m": score})
-
-    assert score.explanation == "It says 'quoted'."
-    assert "quoted" not in telemetry.span("invoke_workflow rivers").to_json()

@@ -18,14 +18,6 @@ def told(attributes):
     return {name: value for name, value in attributes.items() if name.startswith("ragspan.dimension.")}
 
 
-def test_what_is_named_is_on_the_answers_span_the_event_and_the_histogram(telemetry, make_record, answer):
-    answer(telemetry.emitter(dimensions=NAMES), make_record(metadata=METADATA), {"faithfulness": Score(value=1)})
-
-    assert told(telemetry.span("invoke_workflow rivers").attributes) == TOLD
-    assert [told(event.attributes) for event in telemetry.events] == [TOLD]
-    assert [told(point.attributes) for point in telemetry.points("ragspan.score")] == [TOLD]
-
-
 @pytest.mark.parametrize(
     ("names", "metadata", "expected"),
     [(NAMES, METADATA, TOLD), ((), METADATA, {}), (NAMES, {"release": None}, {})],

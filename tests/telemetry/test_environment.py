@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import os
 
 import pytest
 from opentelemetry._logs import LogRecord
-from opentelemetry.sdk.trace import SpanProcessor
-from opentelemetry.sdk.trace.export import ConsoleSpanExporter
-from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
 from ragspan.exceptions import ConfigurationError
 from ragspan.telemetry.environment import exporter_is_configured, exporter_names, providers_from_environment
@@ -83,18 +79,6 @@ def test_all_signals_are_sent_where_the_environment_says(set_variables, make_pro
     assert (span.name, span.resource["service.name"]) == ("span", "shop")
 
 
-def test_spans_alone_are_sent_where_there_is_only_an_endpoint(set_variables, make_providers, otlp_listener):
-    set_variables(EXPORTER_OTLP_ENDPOINT=otlp_listener.url)
-    providers = make_providers()
-    providers.tracer_provider.get_tracer("test").start_span("span").end()
-    providers.meter_provider.get_meter("test").create_counter("counter").add(1)
-    providers.tracer_provider.force_flush()
-    providers.meter_provider.force_flush()
-
-    assert providers.logger_provider is None
-    assert otlp_listener.requests == ["/v1/traces"]
-
-
 def test_the_application_describes_itself_and_the_environment_fills_in(set_variables, make_providers):
     set_variables(SERVICE_NAME="from the environment", RESOURCE_ATTRIBUTES="team=search,tier=1")
     attributes = make_providers({"tier": "from code"}).tracer_provider.resource.attributes
@@ -139,69 +123,8 @@ def test_a_protocol_that_nobody_knows_is_an_error_that_names_it(set_variables, n
         providers_from_environment()
 
 
-def test_the_protocol_of_a_signal_comes_before_the_common_one(set_variables, make_providers, otlp_listener):
-    set_variables(
-        EXPORTER_OTLP_ENDPOINT=otlp_listener.url,
-        EXPORTER_OTLP_PROTOCOL="smoke signals",
-        EXPORTER_OTLP_TRACES_PROTOCOL="http/protobuf",
-    )
-
-    assert make_providers()
-
-
 @pytest.mark.parametrize("endpoint", ["http://127.0.0.1:1", "http://127.0.0.1:not-a-port", "127.0.0.1"])
 def test_any_endpoint_makes_an_exporter(set_variables, make_providers, endpoint):
     set_variables(EXPORTER_OTLP_ENDPOINT=endpoint)
 
     assert make_providers()
-
-
-def test_whoever_wants_to_watch_the_exporters_makes_them(set_variables, make_providers):
-    set_variables(TRACES_EXPORTER="console")
-    made = []
-
-    def make(signal, entry):
-        made.append((signal, entry.name))
-        return ConsoleSpanExporter(out=io.StringIO())
-
-    make_providers(make=make)
-
-    assert made == [("traces", "console")]
-
-
-def test_an_sdk_that_is_switched_off_sends_nothing(set_variables, make_providers, otlp_listener):
-    set_variables(EXPORTER_OTLP_ENDPOINT=otlp_listener.url, SDK_DISABLED="true")
-    provider = make_providers().tracer_provider
-    provider.get_tracer("test").start_span("span").end()
-    provider.force_flush()
-
-    assert otlp_listener.requests == []
-
-
-def test_whoever_hands_spans_on_himself_gets_the_exporters(set_variables, make_providers):
-    given, ended = [], []
-
-    class Handing(SpanProcessor):
-        def on_end(self, span):
-            ended.append(span.name)
-
-    def processor(exporters):
-        given.extend(exporters)
-        return Handing()
-
-    set_variables(TRACES_EXPORTER="console")
-
-    make_providers(processor=processor).tracer_provider.get_tracer("test").start_span("one").end()
-
-    assert [type(exporter) for exporter in given] == [ConsoleSpanExporter]
-    assert ended == ["one"]
-
-
-def test_ids_come_from_the_generator_that_is_given(make_providers):
-    class Counted(RandomIdGenerator):
-        def generate_span_id(self):
-            return 7
-
-    span = make_providers(id_generator=Counted()).tracer_provider.get_tracer("test").start_span("one")
-
-    assert span.get_span_context().span_id == 7

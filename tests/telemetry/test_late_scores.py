@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, ParentBased
-from opentelemetry.trace import SpanKind, StatusCode
+from opentelemetry.trace import SpanKind
 
-from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
+from ragspan.outcomes import NotApplicable, Score, ScoredRecord
 
 STARTED = 1_700_000_000_000_000_000
 SECOND = 1_000_000_000
@@ -39,45 +39,6 @@ def test_a_late_score_gets_a_span_below_the_answers_with_a_link_to_it(telemetry,
     (link,) = late.links
     assert (link.context.trace_id, link.context.span_id) == (rag.context.trace_id, rag.context.span_id)
     assert late.start_time == late.end_time == STARTED + 2 * SECOND  # the trace gets no longer
-
-
-def test_a_late_score_says_what_a_timely_one_would_have_said(telemetry, add_late):
-    add_late(telemetry.emitter())
-
-    assert dict(telemetry.span("evaluation faithfulness").attributes) == {
-        "openinference.span.kind": "EVALUATOR",
-        "gen_ai.operation.name": "evaluation",
-        "gen_ai.evaluation.name": "faithfulness",
-        "gen_ai.evaluation.score.value": 0.25,
-        "gen_ai.evaluation.score.label": "fail",
-        "gen_ai.evaluation.explanation": "Two of eight.",
-        "ragspan.record_id": "record-1",
-        "ragspan.judge": "gpt",
-        "ragspan.score.faithfulness": 0.25,
-        "ragspan.label.faithfulness": "fail",
-        "ragspan.evaluation.duration_ms": 42_500.0,
-        "evaluations.0.evaluation.name": "faithfulness",
-        "evaluations.0.evaluation.score": 0.25,
-        "evaluations.0.evaluation.label": "fail",
-        "evaluations.0.evaluation.annotator_kind": "LLM",
-        "evaluations.0.evaluation.identifier": "gpt",
-    }
-
-
-def test_a_late_failure_is_an_error(telemetry, add_late):
-    add_late(telemetry.emitter(), MetricFailure(error_type="timeout", message="SECRET"))
-
-    span = telemetry.span("evaluation faithfulness")
-    assert span.status.status_code is StatusCode.ERROR
-    assert span.attributes["error.type"] == span.attributes["ragspan.error.faithfulness"] == "timeout"
-    assert "gen_ai.evaluation.score.value" not in span.attributes
-    assert "SECRET" not in span.to_json()
-
-
-def test_what_turns_out_not_to_apply_is_told_late_too(telemetry, add_late):
-    add_late(telemetry.emitter(), NotApplicable(reason="no_claims"))
-
-    assert telemetry.span("evaluation faithfulness").attributes["ragspan.not_applicable.faithfulness"] == "no_claims"
 
 
 @pytest.mark.parametrize(("spans", "sampler"), [("answer", ParentBased(ALWAYS_ON)), ("scores", ALWAYS_ON)])

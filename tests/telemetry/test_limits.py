@@ -61,15 +61,6 @@ def test_explanations_then_labels_then_scores_give_way(make_telemetry, make_reco
     assert kinds_of(span) == expected
 
 
-def test_the_limit_of_the_environment_is_kept(monkeypatch, make_telemetry, make_record, answer):
-    monkeypatch.setenv("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "30")
-    telemetry = make_telemetry()
-    answer(telemetry.emitter(), make_record(), outcomes(12))
-
-    assert telemetry.span("invoke_workflow rivers").dropped_attributes == 0
-    assert len(telemetry.span("invoke_workflow rivers").attributes) == 30
-
-
 def test_a_provider_without_a_limit_gets_everything(make_telemetry, make_record, answer):
     telemetry = make_telemetry(limits=SpanLimits(max_span_attributes=SpanLimits.UNSET))
     answer(telemetry.emitter(), make_record(), outcomes(100))
@@ -77,15 +68,6 @@ def test_a_provider_without_a_limit_gets_everything(make_telemetry, make_record,
     span = telemetry.span("invoke_workflow rivers")
     assert kinds_of(span) == {"ragspan.score": 100, "ragspan.label": 100, "ragspan.explanation": 100}
     assert span.attributes["evaluations.99.evaluation.name"] == "m99"
-
-
-def test_a_passage_that_does_not_fit_is_left_out_whole(make_telemetry, make_record, answer):
-    telemetry = make_telemetry(limits=SpanLimits(max_span_attributes=10))
-    answer(telemetry.emitter(capture_content=True), make_record())
-
-    span = telemetry.span("retrieval vector_store")
-    assert span.dropped_attributes == 0
-    assert len([key for key in span.attributes if key.startswith("retrieval.documents.")]) == 3
 
 
 def test_nothing_less_important_takes_the_place_of_a_group_that_does_not_fit(make_telemetry):
@@ -108,11 +90,3 @@ def test_a_span_that_tells_no_limit_is_taken_to_have_the_default():
     set_within_limit(span, ({f"name{number}": number} for number in range(200)))
 
     assert len(span.kept) == 128
-
-
-def test_a_span_that_records_nothing_costs_no_work():
-    def groups():
-        pytest.fail("attributes were made for nobody")
-        yield {}
-
-    set_within_limit(NonRecordingSpan(SpanContext(trace_id=1, span_id=1, is_remote=False)), groups())

@@ -30,7 +30,7 @@ class ScoreServer:
 
     A reply is a status, or a status with a body and headers, or a function of the request that gives one; None stands for what
     the server would do. Spans are taken at every path to `/v1/traces`. A request that a backend would not understand is refused,
-    and fails the test at its end.
+    and fails the test at its end. `limit` is that of a request's body, in bytes; `refused` are names that a backend does not take.
     """
 
     keeps_connections = False
@@ -40,6 +40,8 @@ class ScoreServer:
         self.connections = set()
         self.mistakes = []
         self.script = deque()
+        self.limit = 5_000_000
+        self.refused = set()
         self._released = threading.Event()
         self._port = 0
         self.start()
@@ -88,6 +90,8 @@ class ScoreServer:
                         self.take_span(span, request.headers)
                 return 200, "", {"Content-Type": "application/x-protobuf"}
             self.requests.append(request)
+            if len(request.body) > self.limit:
+                return 413
             reply = self.script.popleft() if self.script else None
             if callable(reply):
                 reply = reply(request)

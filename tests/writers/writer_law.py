@@ -80,6 +80,24 @@ class WriterLaw:
         assert server.scores == {"faithfulness": 0.75}
         assert server.number_of_scores == 1
 
+    def test_a_score_that_is_refused_costs_the_others_nothing(self, server, make_writer, make_scored):
+        server.refused = {"refused"}
+        writer = make_writer()
+        writer.emit(make_scored({name: Score(value=0.5) for name in ("a", "b", "refused", "c", "d")}))
+
+        assert writer.flush(PATIENCE)
+        assert set(server.scores) == {"a", "b", "c", "d"}
+        assert sum(writer.stats().rejected.values()) == 1
+        assert server.number_of_scores == 4, "what was taken twice replaced itself"
+
+    def test_a_request_that_is_too_large_is_halved(self, server, make_writer, make_scored):
+        server.limit = 3_000
+        writer = make_writer(explanations=True)
+        writer.emit(make_scored({f"metric_{n}": Score(value=0.5, explanation="word " * 100) for n in range(9)}))
+
+        assert writer.flush(PATIENCE)
+        assert server.number_of_scores == 9
+
     def test_two_answers_keep_their_scores_apart(self, server, make_writer, make_scored):
         writer = make_writer()
         for record_id in ("record-1", "record-2"):

@@ -6,7 +6,6 @@ import pytest
 from writer_fixtures import ANSWER
 from writer_law import PATIENCE
 
-from ragspan import ConfigurationError
 from ragspan.outcomes import MetricFailure, Score
 from ragspan.records import SpanAnchor
 from ragspan_datadog import DatadogEvaluations
@@ -87,11 +86,3 @@ def test_address_key_and_application_are_those_of_datadogs_own_library(monkeypat
         {"dd-api-key": "key"},
         app,
     )
-
-
-def test_what_is_missing_is_named(monkeypatch):
-    with pytest.raises(ConfigurationError, match="DD_API_KEY"):
-        DatadogEvaluations()
-    monkeypatch.setenv("DD_API_KEY", "key")
-    with pytest.raises(ConfigurationError, match="DD_LLMOBS_ML_APP"):
-        DatadogEvaluations()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from writer_law import PATIENCE
 
-from ragspan import ConfigurationError
 from ragspan.outcomes import MetricFailure, Score, Usage
 from ragspan_langfuse import LangfuseScores
 
@@ -79,16 +78,3 @@ def test_address_and_keys_are_those_of_langfuses_own_client(monkeypatch, environ
     endpoint = LangfuseScores().client.endpoint
 
     assert (endpoint.url, endpoint.headers) == (address, {"authorization": "Basic cGs6c2s="})
-
-
-def test_a_key_that_is_missing_is_named(monkeypatch):
-    with pytest.raises(ConfigurationError, match="LANGFUSE_PUBLIC_KEY"):
-        LangfuseScores()
-    monkeypatch.setenv("LANGFUSE_PUBLIC_KEY", "pk")
-    with pytest.raises(ConfigurationError, match="LANGFUSE_SECRET_KEY"):
-        LangfuseScores()
-
-
-def test_there_are_two_levels():
-    with pytest.raises(ConfigurationError, match=r"^level "):
-        LangfuseScores(public_key="pk", secret_key="sk", level="session")

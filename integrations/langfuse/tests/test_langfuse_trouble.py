@@ -7,8 +7,6 @@ from writer_law import PATIENCE, WriterLaw
 
 from ragspan.outcomes import Score
 
-FIVE = {name: Score(value=0.5) for name in ("a", "b", "refused", "c", "d")}
-
 
 class TestTrouble(WriterLaw):
     pass
@@ -20,19 +18,6 @@ class TestTroubleWithEarlierVersions(WriterLaw):
         server.version = 3
 
     test_the_doctor_names_a_variable_that_is_missing = None  # before any server is asked
-
-
-@pytest.mark.parametrize("version", [3, 4])
-def test_a_score_that_is_refused_costs_the_others_nothing(server, make_writer, make_scored, version):
-    server.version = version
-    server.refused = {"refused"}
-    writer = make_writer()
-    writer.emit(make_scored(FIVE))
-
-    assert writer.flush(PATIENCE)
-    assert set(server.scores) == {"a", "b", "c", "d"}
-    assert sum(writer.stats().rejected.values()) == 1
-    assert server.number_of_scores == 4, "what was taken twice replaced itself"
 
 
 def test_an_event_that_failed_for_the_moment_is_sent_again(server, make_writer, make_scored):
@@ -53,15 +38,6 @@ def test_an_event_that_failed_for_the_moment_is_sent_again(server, make_writer, 
     assert writer.flush(PATIENCE)
     assert set(server.scores) == {"a", "b", "c"}
     assert [len(request.content["batch"]) for request in server.requests[1:]] == [3, 1]
-
-
-def test_a_request_that_is_too_large_is_halved(server, make_writer, make_scored):
-    server.limit = 2_000
-    writer = make_writer(explanations=True)
-    writer.emit(make_scored({f"metric-{n}": Score(value=0.5, explanation="word " * 100) for n in range(9)}))
-
-    assert writer.flush(PATIENCE)
-    assert server.number_of_scores == 9
 
 
 def test_a_server_that_takes_no_lists_is_asked_for_one_once(server, make_writer, make_scored):

@@ -32,7 +32,7 @@ NOT_FOUND = 404, {"detail": "Run not found"}
 class FakeLangSmith(ScoreServer):
     """`runs` are the ids of the runs that have arrived; `feedback` what it has, by id.
 
-    `refused` are keys that it does not take. With `refuses_known_ids` a second feedback with the same id is a conflict, else it
+    With `refuses_known_ids` a second feedback with the same id is a conflict, else it
     replaces the first.
     """
 
@@ -41,7 +41,6 @@ class FakeLangSmith(ScoreServer):
         self.runs = {RUN}
         self.posted = []
         self.feedback = {}
-        self.refused = set()
         self.refuses_known_ids = False
         self.projects = {"support": PROJECT}
         super().__init__()

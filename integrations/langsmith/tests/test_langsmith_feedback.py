@@ -9,7 +9,6 @@ import pytest
 from langsmith.integrations.otel import langsmith_run_id_from_otel_span_id
 from writer_law import PATIENCE
 
-from ragspan import ConfigurationError
 from ragspan.outcomes import MetricFailure, Score
 from ragspan_langsmith import LangSmithFeedback
 
@@ -92,13 +91,3 @@ def test_address_and_key_are_those_of_langsmiths_own_client(monkeypatch):
     assert writer.client.endpoint.url == "https://eu.api.smith.langchain.com"
     assert writer.client.endpoint.headers == {"x-api-key": "own", "x-tenant-id": "w"}
     assert writer._project == "support"
-
-
-def test_a_key_that_is_missing_is_named():
-    with pytest.raises(ConfigurationError, match="LANGSMITH_API_KEY"):
-        LangSmithFeedback()
-
-
-def test_there_are_two_kinds_of_runs():
-    with pytest.raises(ConfigurationError, match=r"^runs "):
-        LangSmithFeedback(api_key="key", runs="both")

@@ -39,16 +39,6 @@ def test_feedback_on_a_run_that_is_not_there_yet_waits_and_holds_nobody_up(serve
     assert set(server.scores) == {"early", "here"}
 
 
-def test_feedback_that_is_refused_costs_the_others_nothing(server, make_writer, make_scored):
-    server.refused = {"refused"}
-    writer = make_writer()
-    writer.emit(make_scored({name: Score(value=0.5) for name in ("a", "b", "refused", "c", "d")}))
-
-    assert writer.flush(PATIENCE)
-    assert set(server.scores) == {"a", "b", "c", "d"}
-    assert writer.stats().rejected == {"http_422": 1}
-
-
 def test_another_servers_404_is_no_missing_run(server, make_writer, make_scored):
     server.script.append((404, "<h1>Not Found</h1>"))
     writer = make_writer()

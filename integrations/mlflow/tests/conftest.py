@@ -82,6 +82,8 @@ class FakeMLflow(ScoreServer):
     def _write(self, method, trace_id, assessment_id, given):
         present = self.assessments[trace_id]
         assessment = given["assessment"]
+        if assessment["assessment_name"] in self.refused:
+            return 400, {"error_code": "INVALID_PARAMETER_VALUE"}
         if method == "POST":
             if any(item["assessment_id"] == assessment["assessment_id"] for item in present):
                 return self.refusal

@@ -64,6 +64,8 @@ class FakePhoenix(ScoreServer):
             return 404, '{"detail":"Not Found"}'
         assert request.query == {"sync": ["true"]}, "without it Phoenix keeps rows in memory, and says that it has them"
         rows = request.content["data"]
+        if any(row["name"] in self.refused for row in rows):
+            return 400, "The name is reserved"
         missing = {row["span_id"] for row in rows} - set(self.spans)
         if missing:
             return 404, f"Spans with IDs {', '.join(missing)} do not exist."

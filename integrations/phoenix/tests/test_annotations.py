@@ -6,7 +6,7 @@ import pytest
 
 from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict
 from ragspan.metrics import JudgedContext
-from ragspan.outcomes import MetricFailure, Score
+from ragspan.outcomes import Score
 from ragspan.records import RagRecord, Retrieval, RetrievedContext, SpanAnchor
 from ragspan_phoenix import PhoenixAnnotations
 
@@ -60,14 +60,6 @@ def test_the_identifier_is_the_records_and_not_the_judges(rows_of, make_scored):
     assert other["identifier"] == "ragspan:record-2"
 
 
-def test_a_failure_has_a_label_and_no_score(rows_of, make_scored):
-    failure = MetricFailure(error_type="RateLimitError", message="")
-
-    (row,) = rows_of(make_scored({"faithfulness": failure}), failures=True)
-
-    assert (row["result"], row["metadata"]["error_type"]) == ({"label": "error"}, "RateLimitError")
-
-
 def test_verdicts_on_passages_go_to_the_documents_where_the_search_has_them(rows_of, make_scored, utilization):
     _, first, second = rows_of(make_scored({"context_utilization": utilization}))
 
@@ -81,12 +73,6 @@ def test_verdicts_on_passages_go_to_the_documents_where_the_search_has_them(rows
         "metadata": {"record_id": "record-1", "judge": "overlap"},
     }
     assert (second["document_position"], second["result"]) == (1, {"score": 0.0, "label": "not useful"})
-
-
-def test_a_verdict_quotes_a_user_only_where_that_is_allowed(rows_of, make_scored, utilization):
-    _, first, _ = rows_of(make_scored({"context_utilization": utilization}), explanations=None)
-
-    assert first["result"] == {"score": 1.0, "label": "useful"}
 
 
 @pytest.mark.parametrize(

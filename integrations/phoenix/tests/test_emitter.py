@@ -8,10 +8,8 @@ import pytest
 from waiting import until
 from writer_law import APPLICATION, DOCTOR, PATIENCE, WriterLaw, run_with
 
-from ragspan import ConfigurationError
 from ragspan.outcomes import Score
 from ragspan.records import SpanAnchor
-from ragspan_phoenix import PhoenixAnnotations
 
 OTHER = SpanAnchor(trace_id=0xA1, span_id=0xB3)
 
@@ -55,20 +53,6 @@ def test_a_document_that_the_span_does_not_have_is_refused_alone(phoenix, make_w
     assert writer.stats().rejected == {"no_such_document": 1}
 
 
-def test_a_row_because_of_which_a_batch_is_refused_costs_the_others_nothing(phoenix, make_writer, make_scored):
-    def is_reserved(request):
-        is_note = any(row["name"] == "note" for row in request.content["data"])
-        return (400, "The name 'note' is reserved") if is_note else None
-
-    phoenix.script.extend([is_reserved] * 20)
-    writer = make_writer()
-    writer.emit(make_scored({name: Score(value=0.5) for name in ("a", "b", "note", "c", "d")}))
-
-    assert writer.flush(PATIENCE)
-    assert set(phoenix.scores) == {"a", "b", "c", "d"}
-    assert writer.stats().rejected == {"http_400": 1}
-
-
 @pytest.mark.parametrize("reply", [404, (200, '{"data":[]}')], ids=str)
 def test_another_servers_reply_is_not_taken_for_phoenixs(phoenix, make_writer, make_scored, reply):
     phoenix.script.append(reply)
@@ -77,14 +61,6 @@ def test_another_servers_reply_is_not_taken_for_phoenixs(phoenix, make_writer, m
 
     assert writer.flush(PATIENCE)
     assert (phoenix.scores, len(phoenix.requests)) == ({"faithfulness": 0.5}, 2)
-
-
-@pytest.mark.parametrize(
-    ("option", "value"), [("documents", "false"), ("identifier", ""), ("base_url", "localhost:6006")]
-)
-def test_an_option_that_cannot_be_is_named(option, value):
-    with pytest.raises(ConfigurationError, match=f"^{option} "):
-        PhoenixAnnotations(**{option: value})
 
 
 @pytest.mark.slow

@@ -43,12 +43,6 @@ def test_it_is_found_as_phoenixs_own_client_finds_it(locate_in, environment, add
     assert locate_in(environment).url == address
 
 
-def test_an_argument_goes_before_the_environment(locate_in):
-    found = locate_in({"PHOENIX_ENDPOINT": "http://elsewhere.test"}, base_url="http://here.test/")
-
-    assert found.url == "http://here.test"
-
-
 @pytest.mark.parametrize(
     ("environment", "arguments", "headers"),
     [

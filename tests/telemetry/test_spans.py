@@ -1,0 +1,199 @@
+"""What the spans of odd answers and odd steps are; `test_whole_answer` has those of a usual one."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from opentelemetry.sdk.trace import SpanLimits
+from opentelemetry.trace import StatusCode
+
+from ragspan import ErrorReport, Reranking, RetrievedContext, ToolCall
+from ragspan.outcomes import Score, ScoredRecord
+from ragspan.records import SpanAnchor
+from ragspan.redaction import redacted
+
+STARTED, SECOND = 1_700_000_000_000_000_000, 1_000_000_000
+REPORT = ErrorReport(type="shop.NoStock", message="no Quezzle left", stacktrace="shop.NoStock: no Quezzle left")
+ORDER = ToolCall(
+    name="order", started_ns=STARTED, ended_ns=STARTED + SECOND, arguments='{"what": "Quezzle"}', result="Qibble"
+)
+RERANKING = Reranking(
+    name="ranker",
+    query="Quezzle",
+    started_ns=STARTED,
+    ended_ns=STARTED + SECOND,
+    given=(RetrievedContext(text="Pogglewood", id="d1"), RetrievedContext(text="Zanzifer", id="d2", score=0.9)),
+    contexts=(RetrievedContext(text="Zanzifer", id="d2", score=0.9),),
+    model="ranker-1",
+    top_k=1,
+)
+
+
+def test_flags_and_trace_state_come_down_from_the_parent(telemetry, make_record, answer):
+    parent = SpanAnchor(trace_id=1, span_id=2, trace_flags=3, trace_state="a=1,b=2", is_remote=True)
+    anchor = answer(telemetry.emitter(), make_record(parent=parent))
+
+    span = telemetry.span("invoke_workflow rivers")
+    assert (span.parent.span_id, span.parent.is_remote, span.context.trace_id) == (2, True, 1)
+    assert (anchor.span_id, anchor.trace_state, anchor.sampled) == (span.context.span_id, "a=1,b=2", True)
+
+
+@pytest.mark.parametrize("parent", [None, SpanAnchor(trace_id=2**130, span_id=0)], ids=["none", "impossible"])
+def test_the_ambient_span_of_the_thread_is_never_adopted(telemetry, make_record, answer, parent):
+    with telemetry.tracer_provider.get_tracer("somebody else").start_as_current_span("ambient"):
+        answer(telemetry.emitter(), make_record(parent=parent))
+
+    assert telemetry.span("invoke_workflow rivers").parent is None
+    assert telemetry.span("invoke_workflow rivers").context.trace_id != telemetry.span("ambient").context.trace_id
+
+
+@pytest.mark.parametrize(
+    ("started", "ended", "expected"),
+    [
+        pytest.param(STARTED, STARTED - SECOND, (STARTED, STARTED), id="ends before it starts"),
+        pytest.param(-5, -3, (0, 0), id="before 1970, which cannot be encoded"),
+    ],
+)
+def test_impossible_times_of_an_answer_are_clamped(telemetry, make_record, answer, started, ended, expected):
+    answer(telemetry.emitter(), make_record(started_ns=started, ended_ns=ended, retrievals=(), generations=()))
+
+    span = telemetry.span("invoke_workflow rivers")
+    assert (span.start_time, span.end_time) == expected
+
+
+@pytest.mark.parametrize(
+    ("started", "ended", "expected"),
+    [
+        pytest.param(-SECOND, SECOND, (0, SECOND), id="starts before the answer"),
+        pytest.param(SECOND, 9 * SECOND, (SECOND, 2 * SECOND), id="ends after the answer"),
+        pytest.param(SECOND, 0, (SECOND, SECOND), id="ends before it starts"),
+        pytest.param(5 * SECOND, 6 * SECOND, (2 * SECOND, 2 * SECOND), id="lies after the answer"),
+    ],
+)
+def test_steps_are_clamped_into_the_answer(telemetry, make_record, answer, search, started, ended, expected):
+    step = replace(search, started_ns=STARTED + started, ended_ns=STARTED + ended)
+    answer(telemetry.emitter(), make_record(retrievals=(step,)))
+
+    span = telemetry.span("retrieval search")
+    assert (span.start_time - STARTED, span.end_time - STARTED) == expected
+
+
+def test_steps_keep_their_times_when_the_answers_were_not_noted(telemetry, make_record, answer, search):
+    answer(telemetry.emitter(), make_record(started_ns=STARTED + SECOND, ended_ns=0, retrievals=(search,)))
+
+    span = telemetry.span("retrieval search")
+    assert (span.start_time, span.end_time) == (STARTED, STARTED + SECOND)
+
+
+@pytest.mark.parametrize("status", ["aborted", "interrupted"])
+def test_an_answer_without_an_end_is_no_error(telemetry, make_record, answer, status):
+    answer(telemetry.emitter(), make_record(status=status, contexts=None))
+
+    span = telemetry.span("invoke_workflow rivers")
+    assert span.status.status_code is StatusCode.UNSET
+    assert span.attributes["ragspan.answer.status"] == status
+    assert "ragspan.contexts.count" not in span.attributes
+
+
+@pytest.mark.parametrize("within", [0, 1, 7, -1])
+def test_a_tool_inside_none_that_began_before_is_below_the_answer(telemetry, make_record, answer, within):
+    answer(telemetry.emitter(), make_record(tool_calls=(replace(ORDER, within=within),)))
+
+    root = telemetry.span("invoke_workflow rivers").context.span_id
+    assert telemetry.span("execute_tool order").parent.span_id == root
+
+
+@pytest.mark.parametrize("hidden", ["OPENINFERENCE_HIDE_INPUTS", "OPENINFERENCE_HIDE_OUTPUTS"])
+def test_an_errors_message_stays_where_either_side_is_hidden(monkeypatch, telemetry, make_record, answer, hidden):
+    monkeypatch.setenv(hidden, "true")
+    failed = replace(ORDER, error_type="E", error=REPORT)
+    answer(telemetry.emitter(capture_content=True), make_record(tool_calls=(failed,)))
+
+    span = telemetry.span("execute_tool order")
+    assert span.events == ()
+    assert ("input.value" in span.attributes, "output.value" in span.attributes) == (
+        hidden.endswith("OUTPUTS"),
+        hidden.endswith("INPUTS"),
+    )
+
+
+def test_what_redact_makes_of_texts_is_what_spans_show(telemetry, make_record, answer):
+    failed = replace(ORDER, error_type="NoStock", error=REPORT, call_id="call-1")
+    names = ("Quezzle", "Qibble", "Pogglewood", "Zanzifer")
+    record = make_record(tool_calls=(failed,), rerankings=(RERANKING,), is_agent=True)
+    masked = redacted(record, lambda text: re.sub("|".join(names), "***", text))
+    answer(telemetry.emitter(capture_content=True), masked)
+
+    shown = "".join(span.to_json() for span in telemetry.spans)
+    assert [name for name in names if name in shown] == []
+    assert json.loads(masked.tool_calls[0].arguments) == {"what": "***"}
+    assert (masked.tool_calls[0].call_id, masked.tool_calls[0].error.type) == ("call-1", "shop.NoStock")
+
+
+@pytest.mark.parametrize(("content", "number", "lengths"), [(False, 50, set()), (True, 30, {2000})])
+def test_many_documents_are_cut_in_number_and_length_and_evict_nothing(
+    telemetry, make_record, answer, search, content, number, lengths
+):
+    passages = tuple(RetrievedContext(text="x" * 5000, id=f"d{i}", score=1.0) for i in range(200))
+    record = make_record(retrievals=(replace(search, contexts=passages),))
+    answer(telemetry.emitter(capture_content=content), record)
+
+    span = telemetry.span("retrieval search")
+    assert len([name for name in span.attributes if name.endswith("document.id")]) == number
+    assert {len(value) for name, value in span.attributes.items() if name.endswith(".content")} == lengths
+    assert span.dropped_attributes == 0
+
+
+def test_long_ids_and_odd_scores_leave_valid_json(telemetry, make_record, answer, search):
+    passages = tuple(RetrievedContext(text="", id="\u00fc" * 1000, score=float("nan")) for _ in range(50))
+    answer(telemetry.emitter(), make_record(retrievals=(replace(search, contexts=passages),)))
+
+    attributes = telemetry.span("retrieval search").attributes
+    assert 0 < len(json.loads(attributes["gen_ai.retrieval.documents"])) < 50
+    assert "retrieval.documents.0.document.score" not in attributes
+
+
+def test_what_a_reranker_left_stays_where_a_span_is_full(make_telemetry, make_record, answer):
+    telemetry = make_telemetry(limits=SpanLimits(max_span_attributes=7))
+    answer(telemetry.emitter(), make_record(rerankings=(RERANKING,)))
+
+    span = telemetry.span("rerank ranker")
+    assert span.dropped_attributes == 0
+    assert [name for name in span.attributes if name.endswith(".id")] == [
+        "reranker.output_documents.0.document.id",
+        "reranker.input_documents.0.document.id",
+    ]
+
+
+@pytest.mark.parametrize("spans", ["answer", "scores"])
+def test_the_spans_of_searches_are_known_before_the_answer_is_scored(telemetry, make_record, spans):
+    theirs = SpanAnchor(trace_id=0xA1, span_id=0xC3)
+    record = make_record()
+    record = replace(record, retrievals=(replace(record.retrievals[0], span=theirs),))
+    handle = telemetry.emitter(spans=spans).start(record)
+    (search,) = handle.retrieval_spans
+    handle.finish(ScoredRecord(record=record, outcomes={}, span=handle.span))
+
+    exported = [span.context.span_id for span in telemetry.spans if span.name.startswith("retrieval")]
+    assert search.span_id == (exported[0] if spans == "answer" else theirs.span_id)
+
+
+def test_a_processor_that_fails_at_searches_costs_their_spans_and_not_the_answers(
+    telemetry, make_record, answer, caplog
+):
+    class FailsForSearches:
+        def on_start(self, span, parent_context=None):
+            if span.name.startswith("retrieval"):
+                raise ValueError("no searches")
+
+        def on_end(self, span): ...
+        def _on_ending(self, span): ...
+
+    telemetry.tracer_provider.add_span_processor(FailsForSearches())
+    answer(telemetry.emitter(), make_record(), {"m": Score(value=0.5)})
+
+    assert telemetry.span("invoke_workflow rivers").attributes["ragspan.score.m"] == 0.5
+    assert caplog.messages == ["the spans of an answer's steps could not be started: ValueError"]
