@@ -102,4 +102,4 @@ class GroupHandle:
 
 def _start(emitter: Emitter, record: RagRecord) -> tuple[AnswerHandle, SpanAnchor | None, _Spans]:
     handle = emitter.start(record)
-    return handle, handle.span, handle.retrieval_spans
+    return handle, handle.span, tuple(handle.retrieval_spans or ())
