@@ -1,7 +1,5 @@
 import asyncio
-import logging
 import threading
-from types import SimpleNamespace
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
@@ -37,22 +35,6 @@ def test_what_was_not_set_is_unknown(sink):
 
     (record,) = sink.records()
     assert (record.question, record.contexts, record.response) == (None, None, None)
-
-
-def test_documents_of_frameworks_are_taken_as_contexts(sink):
-    with ragspan.capture(sink=sink) as answer:
-        answer.contexts = [SimpleNamespace(page_content="text", id="d", metadata={"source": "a.md"})]
-
-    assert sink.records()[0].contexts == (RetrievedContext(text="text", id="d", metadata={"source": "a.md"}),)
-
-
-def test_contexts_that_cannot_be_read_are_left_out_and_the_block_goes_on(sink, caplog):
-    with caplog.at_level(logging.WARNING, logger="ragspan"), ragspan.capture(sink=sink) as answer:
-        answer.contexts = "one string"
-        answer.response = "r"
-
-    assert sink.records()[0].response == "r"
-    assert "not a single string" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -120,14 +102,6 @@ def test_recorded_contexts_follow_those_that_were_set(sink):
         answer.contexts = ["set"]
 
     assert [context.text for context in sink.records()[0].contexts] == ["set", "recorded"]
-
-
-def test_contexts_recorded_outside_of_any_answer_belong_to_none(sink):
-    ragspan.record_contexts(["nobody asks"])
-    with ragspan.capture(sink=sink):
-        pass
-
-    assert sink.records()[0].contexts is None
 
 
 class RecorderOfOneRequest:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import gc
 import logging
-import random
 import threading
 import weakref
 
 import pytest
-from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
 
 import ragspan
 from ragspan import RagRecord
 from ragspan.capturing.log import TokenStream
 from ragspan.capturing.requests import EndedRuns, OpenRequests
-from ragspan.telemetry.otel_context import suppressed
 
 
 def words_of_all_events(log):
@@ -89,15 +85,6 @@ def test_the_runs_of_a_request_that_is_over_are_no_longer_live_and_known_to_have
     assert 2 in requests.ended
 
 
-def test_no_run_of_a_request_hides_that_another_one_has_ended():
-    ended, chance = EndedRuns(), random.Random(0)
-    for _ in range(2000):
-        runs = [chance.getrandbits(128) for _ in range(15)]
-        ended.add_all(runs)
-
-        assert [run for run in runs if run not in ended] == []
-
-
 def test_a_run_that_begins_while_its_request_ends_is_not_followed(requests):
     log = begun(requests)
     requests.finish(log)
@@ -147,15 +134,6 @@ def test_a_request_that_goes_on_is_as_large_as_with_its_beginning(requests, sink
     assert sink.captures[1].size_hint >= 100_000
 
 
-def test_the_current_span_is_the_anchor(requests):
-    with TracerProvider().get_tracer("application").start_as_current_span("request") as span:
-        log = requests.begin()
-    assert log.anchor.span_id == span.get_span_context().span_id
-
-    with trace.use_span(trace.INVALID_SPAN):
-        assert requests.begin().anchor is None
-
-
 def test_the_span_of_another_instrumentation_is_found_as_soon_as_it_is_there(requests):
     anchors = iter([None, None, "its span"])
     log = requests.begin()
@@ -168,11 +146,6 @@ def test_the_span_of_another_instrumentation_is_found_as_soon_as_it_is_there(req
     assert log.anchor == "its span"
 
 
-def test_what_a_judge_asks_begins_no_request(requests):
-    with suppressed():
-        assert requests.begin() is None
-
-
 def test_requests_inside_a_block_are_one_and_make_no_record_of_their_own(requests, sink):
     with ragspan.capture("When?", sink=sink):
         log = requests.begin()
@@ -183,16 +156,6 @@ def test_requests_inside_a_block_are_one_and_make_no_record_of_their_own(request
 
     (record,) = sink.records()
     assert (record.question, record.response) == ("When?", "At night.")
-
-
-def test_a_block_that_was_given_up_still_has_what_was_noted(sink):
-    requests = OpenRequests(sink, words_of_all_events, max_open=1)
-    with ragspan.capture(sink=sink):
-        log = requests.begin()
-        log.note("said", 1, payload="At night.")
-        requests.give_up(log)
-
-    assert [record.response for record in sink.records()] == ["At night."]
 
 
 def test_documents_can_be_read_once_more_when_a_request_ends(sink):

@@ -84,16 +84,6 @@ def test_the_cost_grows_no_faster_than_the_number_of_texts(make):
     assert cost_of_many < 8 * 3 * cost_of_few
 
 
-@pytest.mark.parametrize("make", [in_reverse, cut_off, one_word])
-def test_the_cost_grows_no_faster_than_the_length_of_texts(make):
-    short, long = make(20, 300), make(20, 2400)
-
-    cost_of_short = cost_of(lambda: PromptText(short[0]).find(short[1]))
-    cost_of_long = cost_of(lambda: PromptText(long[0]).find(long[1]))
-
-    assert cost_of_long < 8 * 3 * cost_of_short
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -130,19 +120,6 @@ def test_no_search_takes_a_long_call(make):
     prompt, texts = make(400, 200)
 
     assert longest_call(lambda: PromptText(prompt).find(texts)) < LONGEST_CALL
-
-
-def test_a_run_of_combining_marks_costs_no_more_than_twice_as_much_as_half_of_it():
-    half = cost_of(lambda: words_of(MARKS[:20_000]))
-
-    assert cost_of(lambda: words_of(MARKS)) < 4 * 3 * half
-
-
-def test_a_document_of_marks_is_found_where_it_is_cut_off():
-    """The prompt builder trims it in the middle of the marks."""
-    prompt = PromptText(f"{MARKS[:500]}\n\nThe carrier comes at four.\n\nWhen?")
-
-    assert [match is not None for match in prompt.find(["The carrier comes at four."])] == [True]
 
 
 def test_a_number_of_a_character_may_have_any_number_of_digits():

@@ -11,7 +11,6 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
@@ -160,19 +159,6 @@ def test_an_agent_that_asks_an_expert_and_searches_itself(captured):
     agent.invoke(user_says(QUESTION), captured.config)
 
     assert captured.answers() == [Answered(QUESTION, [PUMP, HOSE], ANSWER)]
-
-
-def test_two_agents_whose_answers_are_joined(captured):
-    pump = search_agent(calls(search("pump")), "Three years it is.")
-    hose = search_agent(calls(search("hose")), "From Lyon it is.")
-
-    def ask_both(question):
-        replies = [agent.invoke(user_says(question))["messages"][-1].text for agent in (pump, hose)]
-        return " ".join(replies)
-
-    RunnableLambda(ask_both).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [PUMP, HOSE], "Three years it is. From Lyon it is.")]
 
 
 # A person in the loop

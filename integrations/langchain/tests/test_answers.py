@@ -8,9 +8,7 @@ from dataclasses import dataclass
 import pytest
 from agent_programs import calls, scripted_model
 from captures import Answered
-from langchain_core.caches import InMemoryCache
 from langchain_core.language_models import FakeListLLM, FakeStreamingListLLM
-from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.output_parsers import (
     CommaSeparatedListOutputParser,
@@ -189,26 +187,6 @@ def test_a_step_that_lets_the_answer_pass_or_replaces_it(captured, check, respon
 
 
 # How models give their answers
-
-
-def test_the_first_of_several_choices(captured):
-    class GenerousModel(GenericFakeChatModel):
-        def _generate(self, messages, stop=None, run_manager=None, **kwargs):
-            choices = [ChatGeneration(message=AIMessage(text)) for text in (ANSWER, "Two years.", "Ten years.")]
-            return ChatResult(generations=choices)
-
-    rag_chain(model=GenerousModel(messages=iter(()))).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_an_answer_from_the_cache(captured):
-    model = chat_model()
-    model.cache = InMemoryCache()
-    for _ in range(2):
-        rag_chain(model=model).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [COMPLETE, COMPLETE]
 
 
 def test_a_model_that_streams_although_it_is_invoked(captured):

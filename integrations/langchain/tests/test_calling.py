@@ -135,14 +135,6 @@ def test_two_handlers_of_one_sink_see_one_request(captured, new_captures):
     assert captured.answers() == [COMPLETE]
 
 
-def test_handlers_of_different_sinks_see_a_request_each(captured, new_captures):
-    other = new_captures()
-    rag_chain().invoke(QUESTION, {"callbacks": [captured.handler, other.handler]})
-
-    assert captured.answers() == [COMPLETE]
-    assert other.answers() == [COMPLETE]
-
-
 def test_an_inner_call_with_another_handler_of_the_same_sink_is_no_second_request(captured, new_captures):
     inner = new_captures(captured.sink)
     program = RunnableLambda(lambda question: rag_chain().invoke(question, inner.config))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 
 import pytest
@@ -19,10 +18,8 @@ from rag_programs import (
     HOSE,
     PUMP,
     QUESTION,
-    TopicRetriever,
     answer_chain,
     chat_model,
-    config_reaches_async_functions,
     join_texts,
     look_up,
     rag_chain,
@@ -67,21 +64,6 @@ def test_a_retriever_and_a_model_that_are_called_apart(captured):
     assert len(record.generations) == 1
 
 
-async def test_blocks_at_the_same_time_are_not_mixed(captured):
-    async def ask(question):
-        with capture(question, sink=captured.sink) as answer:
-            found = await TopicRetriever().ainvoke(question, captured.config)
-            answer.response = (await chat_model().ainvoke(f"{join_texts(found)}\n\n{question}", captured.config)).text
-
-    questions = ["The pump?", "The hose?", "The filter?"] * 5
-    await asyncio.gather(*(ask(f"{number} {question}") for number, question in enumerate(questions)))
-
-    topics = {"pump": [PUMP], "hose": [HOSE], "filter": [FILTER]}
-    answers = captured.answers()
-    assert len(answers) == 15
-    assert all(answer.contexts == topics[answer.question.split()[-1].rstrip("?")] for answer in answers)
-
-
 def test_two_chains_in_one_block(captured):
     """One finds what to ask the other for; the block's answer is the last one's."""
     with capture(sink=captured.sink):
@@ -122,24 +104,6 @@ def test_documents_that_a_function_searches_for_itself(captured):
     rag.invoke(QUESTION, captured.config)
 
     assert captured.answers() == [ON_THE_PUMP]
-
-
-@config_reaches_async_functions
-async def test_documents_that_an_asynchronous_function_searches_for_itself(captured):
-    @chain
-    async def asynchronous_rag(question):
-        await asyncio.to_thread(search_by_hand, question)
-        return await answer_chain().ainvoke({"context": "as above", "question": question})
-
-    await asynchronous_rag.ainvoke(QUESTION, captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
-@answers(Answered(QUESTION, [PUMP, HOSE], ANSWER))
-def test_texts_that_a_function_searches_for_itself(question):
-    record_contexts([PUMP, HOSE])
-    return ANSWER
 
 
 @answers(Answered(QUESTION, [FILTER, PUMP], ANSWER))

@@ -11,12 +11,10 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, AgentState, wrap_model_call
 from langchain_core.chat_history import InMemoryChatMessageHistory
 from langchain_core.documents import Document
-from langchain_core.language_models import FakeListLLM
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
-from langchain_core.prompts import PromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.runnables.history import RunnableWithMessageHistory
-from langchain_core.tools import create_retriever_tool, tool
+from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import add_messages
 from rag_programs import (
@@ -61,27 +59,6 @@ async def test_a_chain_with_a_message_history(captured, call):
         await called if call == "ainvoke" else list(called)
 
     assert captured.answers() == [ON_THE_PUMP, AND_THE_HOSE]
-
-
-# Executors
-
-
-def test_an_executor_that_writes_its_thoughts(captured):
-    """The model asks for a tool in plain text, and reads the result in the next prompt."""
-    from langchain_classic.agents import AgentExecutor, create_react_agent
-
-    prompt = PromptTemplate.from_template("{tools} {tool_names}\nQuestion: {input}\n{agent_scratchpad}")
-    model = FakeListLLM(
-        responses=[
-            "Thought: I must search.\nAction: search_manual\nAction Input: the pump",
-            f"Thought: I know now.\nFinal Answer: {ANSWER}",
-        ]
-    )
-    tools = [create_retriever_tool(TopicRetriever(), "search_manual", "Search the manual.")]
-    executor = AgentExecutor(agent=create_react_agent(model, tools, prompt), tools=tools)
-    executor.invoke({"input": QUESTION}, captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
 
 
 # Tools that are called by the program itself
@@ -234,15 +211,6 @@ def users(fields):
 @pytest.mark.parametrize("messages", [(assistants, users), (users, assistants)], ids=["before", "after"])
 def test_documents_that_the_program_puts_into_the_assistants_mouth(captured, messages):
     ask_with(*messages).invoke({"question": QUESTION, "context": documents(PUMP)}, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER)]
-
-
-def test_documents_that_the_assistant_has_read_before_the_question(captured):
-    program = ask_with(
-        lambda fields: HumanMessage(join_texts(fields["context"])), lambda _: AIMessage("I have read it."), users
-    )
-    program.invoke({"question": QUESTION, "context": documents(PUMP)}, captured.config)
 
     assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER)]
 

@@ -104,13 +104,6 @@ def test_a_step_that_is_given_a_text_and_finds_nothing(captured, call):
     assert captured.answers() == [Answered(QUESTION, [], ANSWER)]
 
 
-def test_a_step_that_is_given_texts_by_name_and_finds_nothing(captured):
-    program = RunnablePassthrough.assign(context=lambda fields: []) | answer_chain()
-    program.invoke({"question": QUESTION}, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [], ANSWER)]
-
-
 @pytest.mark.parametrize("model", [chat_model("[]"), FakeListLLM(responses=["[]"])], ids=["chat", "completion"])
 def test_an_empty_list_that_a_model_said(captured, model):
     @chain

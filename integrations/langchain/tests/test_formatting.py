@@ -114,17 +114,6 @@ def chapters(*topics):
     ]
 
 
-def forms(*models):
-    """Long documents that were filled in from one form."""
-    return [
-        " ".join(
-            f"Part {i} of the {model} pump is kept in box {model}{i} on shelf {i * 7} of hall {i % 5}."
-            for i in range(30)
-        )
-        for model in models
-    ]
-
-
 EXCERPTS = {
     "head": lambda text: text[:60] + "...",
     "window from the middle": lambda text: "..." + text[400:700] + "...",
@@ -152,14 +141,6 @@ def test_one_whole_document_and_one_excerpt(captured):
     contexts = asked(captured, texts, lambda found: found[0].page_content + "\n\n" + found[1].page_content[:90])
 
     assert [(context.text, context.truncated) for context in contexts] == [(texts[0], False), (texts[1], True)]
-
-
-@pytest.mark.parametrize("excerpt", EXCERPTS.values(), ids=EXCERPTS)
-def test_an_excerpt_of_a_form_stands_for_one_document_only(captured, excerpt):
-    texts = forms("red", "blue", "green", "white")
-    contexts = texts_asked(captured, texts, lambda found: "\n\n".join(excerpt(d.page_content) for d in found[1:3]))
-
-    assert contexts == texts[1:3]
 
 
 # Texts that are alike

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import langsmith
 import pytest
 from captures import Answered
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough, chain
-from lc_captures import answers
 from rag_programs import (
     ANSWER,
     FOUND,
@@ -49,12 +46,6 @@ def answer_from(found, question):
 
 
 # Calls inside functions
-
-
-@answers(Answered(QUESTION, None, ANSWER))
-def test_a_search_in_a_plain_pool_is_not_observable(question):
-    with ThreadPoolExecutor(1) as pool:
-        return answer_from(pool.submit(retriever().invoke, question).result(), question)
 
 
 def test_a_step_that_returns_documents_with_scores(captured):

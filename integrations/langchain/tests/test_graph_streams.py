@@ -7,7 +7,6 @@ import contextlib
 import pytest
 from agent_programs import RagState, answer_node, rag_graph, retrieve_node, sequence
 from captures import Answered, until
-from langgraph.graph import START, StateGraph
 from rag_programs import (
     ANSWER,
     PUMP,
@@ -31,16 +30,6 @@ def answering(model):
 @pytest.mark.parametrize("mode", ["values", "updates", "messages", "custom", "debug", "tasks"])
 def test_a_graph_streamed_to_its_end(captured, mode):
     list(rag_graph().stream({"question": QUESTION}, captured.config, stream_mode=mode))
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
-def test_a_graph_whose_inner_graphs_are_streamed_too(captured):
-    graph = StateGraph(RagState)
-    graph.add_node("inner", rag_graph())
-    graph.add_edge(START, "inner")
-    inputs = {"question": QUESTION}
-    list(graph.compile().stream(inputs, captured.config, subgraphs=True, stream_mode=["messages", "updates"]))
 
     assert captured.answers() == [ON_THE_PUMP]
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-
 import pytest
 from captures import Answered
 from langchain_core.runnables import RunnableLambda
-from rag_programs import ANSWER, PUMP, QUESTION, FixedRetriever, documents, join_texts, rag_chain
+from rag_programs import PUMP, QUESTION, FixedRetriever, documents, join_texts, rag_chain
 
 from ragspan import ConfigurationError
 from ragspan.defaults import set_default_engine
@@ -38,30 +36,6 @@ def test_the_same_document_object_in_every_answer(captured):
 
 
 # Between ragspan and the program
-
-
-class BrokenSink:
-    """Breaks its promise never to raise, and counts what it is told."""
-
-    def __init__(self):
-        self.errors = []
-
-    def submit(self, capture):
-        raise ConnectionError("secret")
-
-    def count_error(self, place):
-        self.errors.append(place)
-
-
-def test_an_error_in_a_callback_is_counted_and_logged_by_its_type_and_the_answer_comes(caplog):
-    sink = BrokenSink()
-    with caplog.at_level(logging.WARNING):
-        answer = rag_chain().invoke(QUESTION, config={"callbacks": [RagspanCallbackHandler(sink=sink)]})
-
-    assert answer == ANSWER
-    assert sink.errors == ["callback"]
-    assert "ConnectionError" in caplog.text
-    assert "secret" not in caplog.text
 
 
 @pytest.fixture

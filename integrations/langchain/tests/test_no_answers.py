@@ -14,7 +14,6 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable, RunnableLambda, RunnableParallel, RunnablePassthrough
 from langchain_core.runnables.config import ensure_config, get_async_callback_manager_for_config
 from langchain_core.tools import tool
-from lc_captures import answers
 from rag_programs import ANSWER, FOUND, PROMPT, QUESTION, chat_model, documents, join_texts, rag_chain, retriever
 
 
@@ -95,15 +94,9 @@ async def test_the_events_of_a_remote_program_are_not_its_answer(captured):
     assert captured.answers() == [Answered(QUESTION, None, ANSWER)]
 
 
-@answers(Answered(QUESTION, None, f"{ANSWER} Ask again!"))
-def test_a_remote_program_as_a_step(question):
-    return f"{RemoteRunnable().invoke(question)} Ask again!"
-
-
 # Answers that are objects
 
 
-COMPLETE = Answered(QUESTION, FOUND, ANSWER)
 PREPARED = {"context": retriever() | join_texts, "question": RunnablePassthrough()}
 STRUCTURED = {"years": 3, "reason": "It says so on page one."}
 CITED = {"answer": ANSWER, "citations": [0]}
@@ -153,13 +146,6 @@ def test_two_tool_calls_are_a_list(captured):
     (PREPARED | PROMPT | scripted_model(both)).invoke(QUESTION, captured.config)
 
     assert structured_answer(captured) == [CITED, STRUCTURED]
-
-
-def test_a_text_beside_a_tool_call_is_the_answer(captured):
-    message = AIMessage(ANSWER, tool_calls=CITING.tool_calls)
-    (PREPARED | PROMPT | scripted_model(message)).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [COMPLETE]
 
 
 def test_a_draft_by_a_tool_call_that_another_model_comments_on(captured):

@@ -255,9 +255,3 @@ def test_only_documents_that_were_handed_over_count(captured):
     (retriever() | RunnableLambda(lambda found: in_the_call(found[1:]).text)).invoke(QUESTION, captured.config)
 
     assert captured.answers() == [Answered(QUESTION, FOUND[1:], ANSWER)]
-
-
-def test_documents_in_a_message_that_no_search_has_shown(captured):
-    RunnableLambda(lambda question: in_the_message([Document(PUMP)]).text).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER)]

@@ -95,19 +95,6 @@ def test_what_was_found_before_the_interruption_counts(captured, make):
     assert captured.answers()[1] == ON_THE_PUMP
 
 
-def test_two_reviews_of_one_draft(captured):
-    def review_again(state: DraftState):
-        return review(state)
-
-    graph = reviewed_graph(find, draft, review, review_again)
-    for given in ({"question": QUESTION}, Command(resume="yes"), Command(resume="yes")):
-        graph.invoke(given, captured.thread())
-
-    first, second, last = captured.answers()
-    assert [(answer.question, answer.status) for answer in (first, second)] == [(QUESTION, "interrupted")] * 2
-    assert last == ON_THE_PUMP
-
-
 # It calls one
 
 
@@ -157,16 +144,6 @@ def test_a_handler_for_each_request(nodes):
     waiting, resumed = [Answered.of(capture.to_record()) for capture in sink.take()]
     assert (waiting.question, waiting.status) == (QUESTION, "interrupted")
     assert resumed == ON_THE_PUMP
-
-
-def test_two_handlers_on_the_same_request(new_captures):
-    both = [new_captures(), new_captures()]
-    config = {"callbacks": [captures.handler for captures in both], "configurable": {"thread_id": "both"}}
-    graph = reviewed_graph()
-    graph.invoke({"question": QUESTION}, config)
-    graph.invoke(Command(resume="yes"), config)
-
-    assert [captures.answers()[1] for captures in both] == [ON_THE_PUMP] * 2
 
 
 def test_conversations_do_not_share_what_they_found(captured):

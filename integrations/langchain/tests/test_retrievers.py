@@ -169,13 +169,6 @@ def test_a_search_result_in_another_form(captured, result, formatter):
     assert captured.answers() == [COMPLETE]
 
 
-def test_the_scores_of_a_search_go_with_the_contexts(captured):
-    pairs = list(zip(documents(PUMP, HOSE), [0.75, 0.5], strict=True))
-    rag_chain(FixedRetriever(result=pairs), formatter=str).invoke(QUESTION, captured.config)
-
-    assert [context.score for context in captured.record().contexts] == [0.75, 0.5]
-
-
 def test_a_generator_that_an_outer_retriever_turns_into_a_list(captured):
     inner = FixedRetriever(result=lambda: iter(documents(*FOUND)))
 

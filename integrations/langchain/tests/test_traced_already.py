@@ -12,9 +12,6 @@ from lc_captures import config_for
 from openinference.instrumentation.langchain import LangChainInstrumentor
 from opentelemetry import context
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import set_span_in_context
 from rag_programs import ANSWER, PUMP, QUESTION, FailingRetriever, TopicRetriever, answer_chain, rag_chain
 from traced_alike import TracedAlready
@@ -138,33 +135,6 @@ def test_both_instrumentors_in_either_order(request, application, order, call):
 
     assert application.scored_spans() == ["rivers"]
     assert all(span is not None for span in application.retrieval_spans())
-
-
-def test_the_instrumentor_and_a_handler_of_the_same_engine(application, openinference, instrumented):
-    rag_chain().with_config(run_name="rivers").invoke(QUESTION, config_for(application.engine))
-
-    assert application.scored_spans() == ["rivers"]
-
-
-# Where OpenInference's spans go, and whether they are kept
-
-
-def test_openinference_with_a_provider_of_its_own(new_application):
-    """The scores follow its spans where the emitter is given the same provider."""
-    own, exporter = TracerProvider(shutdown_on_exit=False), InMemorySpanExporter()
-    own.add_span_processor(SimpleSpanProcessor(exporter))
-    application = new_application(tracer_provider=own)
-    instrumentor = LangChainInstrumentor()
-    instrumentor.instrument(tracer_provider=own)
-    try:
-        rag_chain().with_config(run_name="rivers").invoke(QUESTION, config_for(application.engine))
-    finally:
-        instrumentor.uninstrument()
-
-    assert application.spans() == []
-    by_name = {span.name: span for span in exporter.get_finished_spans()}
-    assert by_name[SCORE].parent.span_id == by_name["rivers"].context.span_id
-    assert by_name[SCORE].context.trace_id == by_name["rivers"].context.trace_id
 
 
 # Without OpenInference: the answer's span is the one that is current

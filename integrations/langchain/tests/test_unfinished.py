@@ -168,9 +168,6 @@ def test_a_keyboard_interrupt_is_the_callers_leaving(captured):
 # Requests that fail, and programs that recover
 
 
-COMPLETE = Answered(QUESTION, FOUND, ANSWER)
-
-
 def die(text):
     if text == "runs ":
         raise ConnectionResetError
@@ -227,25 +224,3 @@ def test_a_part_that_fails(captured, ask, contexts, received, error):
         ask(QUESTION, captured.config)
 
     assert captured.answers() == [Answered(QUESTION, contexts, received, "error", error)]
-
-
-@pytest.mark.parametrize("call", ["invoke", "stream"])
-def test_a_fallback_for_the_whole_chain(captured, call):
-    program = rag_chain(model=BrokenModel()).with_fallbacks([rag_chain()])
-    result = getattr(program, call)(QUESTION, captured.config)
-
-    assert "".join(result) == ANSWER
-    assert captured.answers() == [COMPLETE]
-
-
-def test_an_error_that_the_program_answers_itself_is_complete(captured):
-    def answer(question):
-        try:
-            return rag_chain(model=BrokenModel()).invoke(question)
-        except RuntimeError:
-            return "The manual is closed."
-
-    RunnableLambda(answer).invoke(QUESTION, captured.config)
-
-    answer = captured.answer()
-    assert (answer.question, answer.response, answer.status) == (QUESTION, "The manual is closed.", "complete")

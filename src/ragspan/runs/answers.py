@@ -11,7 +11,7 @@ from ragspan.capturing.snapshots import CUT, ObjectFields, Opaque, Snapshot
 from ragspan.matching import words_of
 from ragspan.provider_replies import facts_of
 from ragspan.records import AnswerStatus
-from ragspan.runs.payloads import Document, Message, as_json, calls_text, json_in, text_of, texts_in
+from ragspan.runs.payloads import Document, Message, as_json, calls_text, evened, json_in, text_of, texts_in
 from ragspan.runs.trace import ModelRun, Trace
 
 _QUESTION_KEYS = ("question", "query", "user_question", "user_query", "user_input", "input", "prompt")
@@ -25,7 +25,6 @@ _REPLY_WORDS = ("answer", "response", "reply", "result", "output", "generat", "c
 _LEFT = {"GeneratorExit", "CancelledError", "KeyboardInterrupt"}
 _STOPPED = {"GraphInterrupt", "NodeInterrupt", "GraphDrained"}
 _LOOKED_AT = 500  # characters of a text that are searched for a second word
-_MAX_COMPARED = 200_000  # characters of a text that are compared; splitting more would block other threads
 
 
 # The question
@@ -180,19 +179,19 @@ class _Said:
 
     def __init__(self, replies: Sequence[Message]) -> None:
         self._replies = replies
-        self._whole = {_even(reply.text) for reply in replies if reply.text.strip()}
+        self._whole = {evened(reply.text) for reply in replies if reply.text.strip()}
         self._fields: set[str] | None = None
 
     def has(self, text: str) -> bool:
         """Whether one of them said exactly this."""
-        return _even(text) in self._whole
+        return evened(text) in self._whole
 
     def covers(self, text: str) -> bool:
         """Whether they said this as a whole, as a field of an object, or as parts that make up most of it."""
         if self._fields is None:
             objects = [part for reply in self._replies for part in (reply.arguments, json_in(reply.text))]
-            self._fields = {_even(field) for part in objects for field in texts_in(part)}
-        even = _even(text)
+            self._fields = {evened(field) for part in objects for field in texts_in(part)}
+        even = evened(text)
         if even in self._whole or even in self._fields:
             return True
         parts = [part for part in self._whole if _has_words(part) and part in even]
@@ -341,7 +340,3 @@ def _was_spoken(output: Snapshot, replies: Iterable[Message]) -> bool:
     if not isinstance(output, (dict, list)) or not output:
         return False
     return any(output in reply.arguments or output == json_in(reply.text) for reply in replies)
-
-
-def _even(text: str) -> str:
-    return " ".join(text[:_MAX_COMPARED].split())

@@ -15,6 +15,7 @@ from ragspan.capturing.snapshots import CUT, Hidden, ObjectFields, Opaque, Snaps
 MEDIA = frozenset({"image", "image_url", "audio", "input_audio", "video", "base64"})
 """Types of content blocks that hold no text."""
 _MAX_DEPTH = 6
+_MAX_COMPARED = 200_000  # characters; splitting more would block other threads
 ROLES = {
     "human": "human",
     "user": "human",
@@ -75,7 +76,7 @@ class Message:
         """All text that the message shows to a model: also that of search results and documents within."""
         content = self.content
         text = content if isinstance(content, str) else "\n".join(_texts_of_blocks(content, nested=True))
-        return text if self.documents is None else "\n".join([text, *texts_of_documents(self.documents)])
+        return text if self.documents is None else "\n".join([text, *texts_in(self.documents)])
 
     @property
     def arguments(self) -> list[Snapshot]:
@@ -102,17 +103,6 @@ def _texts_of_blocks(blocks: Iterable[Any], *, nested: bool, depth: int = 0) -> 
                     inner = block.get(key)
                     inside = inner if isinstance(inner, list) else [inner]
                     yield from _texts_of_blocks(inside, nested=True, depth=depth + 1)
-
-
-def texts_of_documents(value: Snapshot, depth: int = 0) -> Iterator[str]:
-    """Every text in documents of whatever form."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Document):
-        yield value.text
-    elif isinstance(value, (dict, list)) and depth < _MAX_DEPTH:
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from texts_of_documents(item, depth + 1)
 
 
 Found: TypeAlias = list[tuple[Document, float | None]]
@@ -178,7 +168,7 @@ def prompt_of(messages: Sequence[Snapshot], documents: Snapshot) -> list[Message
         for each in messages
         if isinstance(each, (str, Message))
     ]
-    return prompt if documents is None else [*prompt, Message("system", "\n".join(texts_of_documents(documents)))]
+    return prompt if documents is None else [*prompt, Message("system", "\n".join(texts_in(documents)))]
 
 
 def is_conversation(inputs: Snapshot) -> bool:
@@ -228,9 +218,16 @@ def _plain(value: Snapshot) -> Any:
 
 
 def texts_in(value: Snapshot, *, in_objects: bool = True) -> Iterator[str]:
-    """Every text in a snapshot; if not `in_objects`, without those inside the program's own objects."""
+    """Every text in a snapshot, also those of documents; if not `in_objects`, without those in the program's own objects."""
     if isinstance(value, str):
         yield value
+    elif isinstance(value, Document):
+        yield value.text
     elif isinstance(value, (dict, list)) and (in_objects or not isinstance(value, ObjectFields)):
         for item in value.values() if isinstance(value, dict) else value:
             yield from texts_in(item, in_objects=in_objects)
+
+
+def evened(text: str) -> str:
+    """A text with one space between its words, to be compared with others; of a very long one the beginning."""
+    return " ".join(text[:_MAX_COMPARED].split())

@@ -15,7 +15,7 @@ from collections.abc import Set as AbstractSet
 from itertools import islice
 
 from ragspan.matching import Held, PromptText, PromptTexts, PromptWords, words_of
-from ragspan.runs.payloads import Message, calls_text, json_in, texts_in
+from ragspan.runs.payloads import Message, calls_text, evened, json_in, texts_in
 from ragspan.runs.trace import ModelRun, SeenDocument, Trace
 
 Found = tuple[SeenDocument, str, bool]
@@ -132,7 +132,7 @@ class _Provenance:
 
     def __init__(self, models: Sequence[ModelRun], answering: Sequence[ModelRun], queries: Iterable[str]) -> None:
         self.models = models
-        self._queries = frozenset(_even(query) for query in queries)
+        self._queries = frozenset(evened(query) for query in queries)
         self._numbers: dict[tuple[bool, str], int] = {}
         self._parts: dict[int, dict[int, None]] = {}
         self._results: dict[int, str] = {}
@@ -213,7 +213,7 @@ class _Provenance:
 
     def _said(self, run: ModelRun) -> list[str]:
         """What a model said, without grades and queries."""
-        return [text for text in _words_of(run) if _even(text) not in self._queries and not _is_verdict(text)]
+        return [text for text in _words_of(run) if evened(text) not in self._queries and not _is_verdict(text)]
 
 
 def _ended_before(earlier: ModelRun, later: ModelRun) -> bool:
@@ -286,7 +286,3 @@ def _fields_in(text: str) -> list[str]:
 def _is_verdict(text: str) -> bool:
     """Whether a reply only grades."""
     return len(text) <= _MAX_VERDICT and " ".join(words_of(text)[0]) in _GOOD | _BAD
-
-
-def _even(text: str) -> str:
-    return " ".join(text[:_MAX_JSON].split())

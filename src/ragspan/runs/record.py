@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ragspan.capturing.log import RequestLog
@@ -25,6 +27,7 @@ _REMOTE = {"RemoteRunnable", "RemoteGraph"}
 """Steps that call a program elsewhere, which may search."""
 _MAX_OF_A_KIND = 100
 _ROLES = {"human": "user", "ai": "assistant"}
+_AsContext = Callable[[SeenDocument], RetrievedContext]
 _NEW_ORDER = "relevance_score"
 """Where rerankers write their score in a document's metadata."""
 
@@ -40,11 +43,12 @@ def record_of(log: RequestLog) -> RagRecord | None:
     if _shows_documents(trace, response):
         return None
     question = _question(trace)
-    steps = _Steps(trace)
+    as_context = functools.cache(_as_context)  # most documents are found, and reach the prompt
+    steps = _Steps(trace, as_context)
     metadata = log.about.get("metadata", {})
     return RagRecord(
         question=question,
-        contexts=_contexts(trace, question, response),
+        contexts=_contexts(trace, question, response, as_context),
         response=response,
         status=status,
         error_type=trace.error if status == "error" else None,
@@ -91,7 +95,9 @@ def _question(trace: Trace) -> str | None:
     return next((question for question in found if question is not None), None)
 
 
-def _contexts(trace: Trace, question: str | None, response: str | None) -> tuple[RetrievedContext, ...] | None:
+def _contexts(
+    trace: Trace, question: str | None, response: str | None, as_context: _AsContext
+) -> tuple[RetrievedContext, ...] | None:
     """The documents in prompt order; `()` if none reached the prompt, None if they could not be observed.
 
     None also if it would take too long to find out: with a part of the contexts, true answers would look made up.
@@ -100,7 +106,8 @@ def _contexts(trace: Trace, question: str | None, response: str | None) -> tuple
     found: dict[str, RetrievedContext] = {}
     for seen, text, is_whole in documents:
         if text not in found:
-            found[text] = context_of(seen.document, rank=seen.rank, score=seen.score, text=text, truncated=not is_whole)
+            own = as_context(seen)
+            found[text] = own if text is own.text and is_whole else replace(own, text=text, truncated=not is_whole)
     for context in trace.recorded:
         found.setdefault(context.text, context)
     if not is_complete:
@@ -136,8 +143,9 @@ class _Steps:
     A tool that returns what its only search found is that search, and no step of its own.
     """
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, as_context: _AsContext) -> None:
         self._trace = trace
+        self._as_context = as_context
         self.searches = [run for run in trace.searches[:_MAX_OF_A_KIND] if not run.inside_search]
         tools = trace.tools[:_MAX_OF_A_KIND]
         pairs = [(_search_of(tool, self.searches, trace), tool) for tool in tools]
@@ -159,7 +167,7 @@ class _Steps:
         return Retrieval(
             name=run.name,
             query=run.query,
-            contexts=tuple(context_of(seen.document, rank=seen.rank, score=seen.score) for seen in run.found),
+            contexts=tuple(map(self._as_context, run.found)),
             span=run.span,
             data_source_id=_text(run.metadata.get("data_source_id")),
             top_k=top_k if type(top_k) is int else None,
@@ -225,19 +233,20 @@ def _search_of(tool: ToolRun, searches: Sequence[RetrieverRun], trace: Trace) ->
     return search if all(entry in tool.shown or entry.text in result for entry in search.found) else None
 
 
-def context_of(
-    document: Document, *, rank: int | None, score: float | None, text: str | None = None, truncated: bool = False
-) -> RetrievedContext:
-    """A document as a context; its text may have been another one when the model saw it."""
+def context_of(document: Document, *, rank: int | None, score: float | None) -> RetrievedContext:
+    """A document as a context."""
     return RetrievedContext(
-        text=document.text if text is None else text,
+        text=document.text,
         id=document.id,
         rank=rank,
         score=score,
         source=_text(document.metadata.get("source")),
-        truncated=truncated,
         metadata=plain_entries(document.metadata),
     )
+
+
+def _as_context(seen: SeenDocument) -> RetrievedContext:
+    return context_of(seen.document, rank=seen.rank, score=seen.score)
 
 
 def _was_reranked(found: Sequence[SeenDocument]) -> bool:
@@ -251,12 +260,7 @@ def _was_filtered(before: Sequence[SeenDocument], after: Sequence[SeenDocument])
 def _ordered(found: Sequence[SeenDocument]) -> tuple[RetrievedContext, ...]:
     """Documents as a reranker received them, or returned them."""
     return tuple(
-        RetrievedContext(
-            text=entry.text,
-            id=entry.document.id,
-            rank=rank,
-            score=entry.document.metadata.get(_NEW_ORDER, entry.score),
-        )
+        context_of(entry.document, rank=rank, score=entry.document.metadata.get(_NEW_ORDER, entry.score))
         for rank, entry in enumerate(found)
     )
 
