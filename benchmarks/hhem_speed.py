@@ -24,10 +24,11 @@ from rich.console import Console
 from rich.table import Table
 
 from ragspan_hhem.model import WEIGHTS_FILE
-from ragspan_hhem.network import Network, Sizes
+from ragspan_hhem.network import Network
 from ragspan_hhem.prompt import END, PAD
 
-PUBLISHED = Sizes(vocabulary=32128, width=768, heads=12, head_width=64, forward_width=2048, layers=12, buckets=32)
+VOCABULARY, WIDTH, HEADS, FORWARD_WIDTH, LAYERS, BUCKETS = 32128, 768, 12, 2048, 12, 32
+"""Of the published model; its heads together are as wide as its states."""
 LENGTHS = (64, 300, 800)  # ten of the longest are what the verifier still computes as one batch
 BATCH_SIZES = (1, 10)
 PAIRS = 10
@@ -72,9 +73,29 @@ def random_model(folder: Path) -> Path:
     import torch
     from safetensors.torch import save_file
 
-    weights = {name: torch.randn(shape) / shape[-1] ** 0.5 for name, shape in PUBLISHED.shapes().items()}
+    weights = {name: torch.randn(shape) / shape[-1] ** 0.5 for name, shape in published_shapes().items()}
     save_file(weights, folder / WEIGHTS_FILE)
     return folder
+
+
+def published_shapes() -> dict[str, tuple[int, ...]]:
+    encoder = "t5.transformer.encoder"
+    shapes: dict[str, tuple[int, ...]] = {
+        "t5.transformer.shared.weight": (VOCABULARY, WIDTH),
+        "t5.classifier.weight": (2, WIDTH),
+        "t5.classifier.bias": (2,),
+        f"{encoder}.final_layer_norm.weight": (WIDTH,),
+        f"{encoder}.block.0.layer.0.SelfAttention.relative_attention_bias.weight": (BUCKETS, HEADS),
+    }
+    in_block: dict[str, tuple[int, ...]] = {
+        **{f"0.SelfAttention.{name}": (WIDTH, WIDTH) for name in "qkvo"},
+        **{f"{part}.layer_norm": (WIDTH,) for part in (0, 1)},
+        **{f"1.DenseReluDense.{name}": (FORWARD_WIDTH, WIDTH) for name in ("wi_0", "wi_1")},
+        "1.DenseReluDense.wo": (WIDTH, FORWARD_WIDTH),
+    }
+    for layer in range(LAYERS):
+        shapes |= {f"{encoder}.block.{layer}.layer.{name}.weight": shape for name, shape in in_block.items()}
+    return shapes
 
 
 def measured(network: Network, lengths: Sequence[int], *, rounds: int) -> list[dict[str, Any]]:
@@ -102,7 +123,7 @@ def shown(value: int | list[float]) -> str:
 
 def time_taken(network: Network, length: int, batch_size: int) -> tuple[float, float]:
     """Seconds on the wall and of processors for `PAIRS` pairs."""
-    prompts = [[PAD, *random.choices(range(3, PUBLISHED.vocabulary), k=length - 2), END] for _ in range(PAIRS)]
+    prompts = [[PAD, *random.choices(range(3, VOCABULARY), k=length - 2), END] for _ in range(PAIRS)]
     began, spent = time.perf_counter(), time.process_time()
     for start in range(0, PAIRS, batch_size):
         network.probabilities(prompts[start : start + batch_size])

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ragspan_hhem.prompt import FittedPair
+from ragspan_hhem.prompt import PairFinding
 
 PROMPT = "<pad> Determine if the hypothesis is true given the premise?\n\nPremise: {}\n\nHypothesis: {}"
 """As the model's authors published it."""
@@ -139,17 +139,18 @@ def buckets(length):
 
 
 class LetterClassifier:
-    """Finds a claim as probable as its number of letters in hundredths, and keeps the batches that it computed."""
+    """Finds a claim as probable as its number of letters in hundredths, three at a time, and keeps the batches."""
 
     def __init__(self):
         self.batches = []
 
-    def fit(self, pairs):
-        return [FittedPair(tokens=tuple(map(ord, pair.claim)), remark=pair.contexts[0] or None) for pair in pairs]
+    def findings(self, pairs):
+        for start in range(0, len(pairs), 3):
+            yield self.compute(pairs[start : start + 3])
 
-    def probabilities(self, prompts):
-        self.batches.append(["".join(map(chr, prompt)) for prompt in prompts])
-        return [len(prompt) / 100 for prompt in prompts]
+    def compute(self, pairs):
+        self.batches.append([pair.claim for pair in pairs])
+        return [PairFinding(probability=len(pair.claim) / 100) for pair in pairs]
 
 
 @pytest.fixture

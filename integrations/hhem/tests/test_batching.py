@@ -10,7 +10,6 @@ import os
 import queue
 import threading
 import weakref
-from concurrent.futures import CancelledError
 
 import pytest
 
@@ -62,13 +61,13 @@ def guard():
 
 @pytest.fixture
 def computer(letter_classifier):
-    return BatchComputer(lambda: letter_classifier, batch_size=3)
+    return BatchComputer(lambda: letter_classifier)
 
 
 @pytest.fixture
 def busy(computer, letter_classifier, guard):
     """Computing the claim "first", until the doorkeeper lets it go on."""
-    doorkeeper = letter_classifier.probabilities = guard(letter_classifier.probabilities)
+    doorkeeper = letter_classifier.compute = guard(letter_classifier.compute)
     first = ask(computer, "first")
     doorkeeper.wait_for_arrival()
     yield doorkeeper
@@ -76,12 +75,8 @@ def busy(computer, letter_classifier, guard):
     first.result(PATIENCE)
 
 
-def pairs_of(*claims, passage=""):
-    return [Pair(contexts=(passage,), claim=claim) for claim in claims]
-
-
 def ask(computer, *claims):
-    return computer.ask(pairs_of(*claims))
+    return computer.ask([Pair(contexts=(), claim=claim) for claim in claims])
 
 
 def probabilities(answer):
@@ -97,56 +92,12 @@ def wait_until_idle():
         thread.join(PATIENCE)
 
 
-def test_each_pair_gets_its_own_finding(computer):
-    assert probabilities(ask(computer, "ab", "abcde", "a", "abc", "abcd")) == [0.02, 0.05, 0.01, 0.03, 0.04]
-
-
-def test_what_was_left_out_is_told(computer):
-    [finding] = computer.ask(pairs_of("ab", passage="read in part")).result(PATIENCE)
-
-    assert finding == PairFinding(probability=0.02, remark="read in part")
-
-
 def test_those_who_ask_while_it_computes_are_answered_in_their_order(computer, letter_classifier, busy):
     answers = [ask(computer, "aa", "bb"), ask(computer, "cc"), ask(computer, "dd", "ee", "ff", "gg")]
     busy.admit_all()
 
-    assert [len(probabilities(answer)) for answer in answers] == [2, 1, 4]
+    assert [probabilities(answer) for answer in answers] == [[0.02, 0.02], [0.02], [0.02] * 4]
     assert letter_classifier.batches == [["first"], ["aa", "bb"], ["cc"], ["dd", "ee", "ff"], ["gg"]]
-
-
-@pytest.mark.parametrize(
-    ("lengths", "sizes"),
-    [
-        ([1024] * 10, [8, 2]),
-        ([1025] * 10, [7, 3]),
-        ([10_000, 10_000, 1], [1, 1, 1]),
-        ([5000, 3192, 1, 8191], [2, 2]),
-        ([1] * 11, [10, 1]),
-    ],
-)
-def test_long_pairs_are_computed_with_fewer_others(letter_classifier, lengths, sizes):
-    computer = BatchComputer(lambda: letter_classifier, batch_size=10)
-    ask(computer, *("x" * length for length in lengths)).result(PATIENCE)
-
-    assert [*map(len, letter_classifier.batches)] == sizes
-
-
-def test_any_number_of_threads_may_ask(computer):
-    answers = queue.SimpleQueue()
-
-    def keep_asking(length):
-        for _ in range(50):
-            answers.put((length, ask(computer, "x" * length)))
-
-    threads = [threading.Thread(target=keep_asking, args=[length]) for length in (1, 2, 3, 4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(PATIENCE)
-
-    asked = [answers.get(timeout=PATIENCE) for _ in range(200)]
-    assert [probabilities(answer) for _, answer in asked] == [[length / 100] for length, _ in asked]
 
 
 def test_the_thread_ends_with_the_work_and_the_next_question_starts_another(computer):
@@ -164,7 +115,7 @@ def test_a_computer_that_nobody_holds_is_let_go_with_its_classifier(letter_class
         loaded.append(weakref.ref(classifier))
         return classifier
 
-    computer = BatchComputer(load, batch_size=3)
+    computer = BatchComputer(load)
     ask(computer, "one").result(PATIENCE)
     wait_until_idle()
     del computer
@@ -176,7 +127,7 @@ def test_a_computer_that_nobody_holds_is_let_go_with_its_classifier(letter_class
 def test_the_classifier_is_loaded_once_and_nobody_who_asks_waits_for_that(letter_classifier, guard):
     loads = []
     load = guard(lambda: loads.append(threading.current_thread().name) or letter_classifier)
-    computer = BatchComputer(load, batch_size=3)
+    computer = BatchComputer(load)
     answers = [ask(computer, "one"), ask(computer, "three")]
     assert not any(answer.done() for answer in answers)
     load.admit_all()
@@ -220,7 +171,7 @@ def failing(*errors, then):
 )
 def test_if_it_cannot_be_loaded_all_fail_that_wait(letter_classifier, guard, error, error_type, message):
     load = guard(failing(error, then=letter_classifier))
-    computer = BatchComputer(load, batch_size=3)
+    computer = BatchComputer(load)
     answers = [ask(computer, "one"), ask(computer, "two")]
     load.admit_all()
 
@@ -233,7 +184,7 @@ def test_if_it_cannot_be_loaded_all_fail_that_wait(letter_classifier, guard, err
 
 def test_a_failed_load_is_logged_once_and_tried_again_after_a_minute(letter_classifier, clock, caplog):
     load = failing(JudgeError("hhem_reference_mismatch", "other weights"), then=letter_classifier)
-    computer = BatchComputer(load, batch_size=3, clock=clock)
+    computer = BatchComputer(load, clock=clock)
     for seconds in (0, 30, 29):
         clock.advance(seconds)
         with pytest.raises(JudgeError, match="other weights"):
@@ -246,30 +197,19 @@ def test_a_failed_load_is_logged_once_and_tried_again_after_a_minute(letter_clas
     ]
 
 
-def test_a_classifier_that_leaves_pairs_out_fails_and_the_next_question_is_answered(computer, letter_classifier):
-    compute = letter_classifier.probabilities
-    letter_classifier.probabilities = lambda prompts: compute(prompts)[1:]
-    with pytest.raises(JudgeError, match="HHEM failed with ValueError"):
-        ask(computer, "one", "two").result(PATIENCE)
-    letter_classifier.probabilities = compute
-
-    assert probabilities(ask(computer, "three")) == [0.05]
-
-
 class PanicError(BaseException):
     """As the tokenizer raises it, which is no `Exception`."""
 
 
 @pytest.mark.parametrize("error", [RuntimeError("no memory"), KeyboardInterrupt(), PanicError()])
-@pytest.mark.parametrize("step", ["fit", "probabilities"])
-def test_what_fails_over_a_question_fails_no_other(computer, letter_classifier, error, step):
-    work = getattr(letter_classifier, step)
+def test_what_fails_over_a_question_fails_no_other(computer, letter_classifier, error):
+    work = letter_classifier.compute
 
     def fail(_):
-        setattr(letter_classifier, step, work)
+        letter_classifier.compute = work
         raise error
 
-    setattr(letter_classifier, step, fail)
+    letter_classifier.compute = fail
     bad, good = ask(computer, "bad"), ask(computer, "good")
 
     with pytest.raises(JudgeError, match=f"HHEM failed with {type(error).__name__}") as failed:
@@ -287,30 +227,18 @@ def test_what_nobody_waits_for_any_more_is_not_computed(computer, letter_classif
     assert letter_classifier.batches == [["first"], ["wanted"]]
 
 
-def test_a_question_may_be_given_up_while_it_is_computed(computer, busy):
-    given_up = ask(computer, *"abcdef")
-    busy.admit()
-    busy.wait_for_arrival()
-    assert given_up.cancel()
-    busy.admit_all()
-
-    with pytest.raises(CancelledError):
-        given_up.result(PATIENCE)
-    assert probabilities(ask(computer, "later")) == [0.05]
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # that of a process with threads is what is tested
 def test_a_fork_in_the_middle_of_a_batch_begins_anew(letter_classifier, guard):
     loads = []
-    computer = BatchComputer(lambda: loads.append(os.getpid()) or letter_classifier, batch_size=3)
-    compute = letter_classifier.probabilities
-    doorkeeper = letter_classifier.probabilities = guard(compute)
+    computer = BatchComputer(lambda: loads.append(os.getpid()) or letter_classifier)
+    compute = letter_classifier.compute
+    doorkeeper = letter_classifier.compute = guard(compute)
     answer = ask(computer, "parent")
     doorkeeper.wait_for_arrival()
 
     def child():
-        letter_classifier.probabilities = compute
+        letter_classifier.compute = compute
         return [probabilities(ask(computer, "the child")), loads[1:] == [os.getpid()], answer.done()]
 
     assert result_of_fork(child) == [[0.09], True, False]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 
 import pytest
@@ -26,17 +25,9 @@ def a_prompt(length, seed=0):
     return [0, *(chosen.choice(VOCABULARY) for _ in range(length - 2)), 1]
 
 
-@pytest.mark.parametrize("length", [2, 3, 20, 200])
-def test_the_probability_is_that_of_the_formula(tiny_model, make_network, length):
-    prompt = a_prompt(length)
-
-    [probability] = make_network().probabilities([prompt])
-
-    assert probability == pytest.approx(tiny_model.probability_of(prompt), abs=1e-5)
-
-
-def test_a_prompt_has_its_probability_in_any_batch(tiny_model, make_network):
-    prompts = [a_prompt(length, seed=length) for length in (5, 150, 2, 40)]
+@pytest.mark.parametrize("lengths", [[2], [3], [200], [5, 150, 2, 40]])
+def test_the_probability_is_that_of_the_formula_in_any_batch(tiny_model, make_network, lengths):
+    prompts = [a_prompt(length, seed=length) for length in lengths]
 
     probabilities = make_network().probabilities(prompts)
 
@@ -57,14 +48,6 @@ def test_a_checkpoint_may_hold_the_embeddings_twice(tiny_model, make_network, tm
     assert make_network(folder).probabilities([a_prompt(9)]) == make_network().probabilities([a_prompt(9)])
 
 
-def test_weights_of_half_precision_are_computed_with_in_full(tiny_model, make_network, tmp_path):
-    folder = tiny_model.save(tmp_path, **{name: weight.half() for name, weight in tiny_model.weights.items()})
-
-    [probability] = make_network(folder).probabilities([a_prompt(9)])
-
-    assert probability == pytest.approx(tiny_model.probability_of(a_prompt(9)), abs=0.01)
-
-
 ENCODER = "t5.transformer.encoder"
 
 
@@ -75,10 +58,7 @@ ENCODER = "t5.transformer.encoder"
         (f"{ENCODER}.final_layer_norm.weight", None),
         (f"{ENCODER}.block.1.layer.0.SelfAttention.k.weight", None),
         (f"{ENCODER}.block.0.layer.0.SelfAttention.q.bias", (24,)),
-        (f"{ENCODER}.block.1.layer.1.DenseReluDense.wo.weight", (32, 47)),
-        (f"{ENCODER}.block.0.layer.0.SelfAttention.relative_attention_bias.weight", (32,)),
         ("t5.classifier.weight", None),
-        ("t5.classifier.weight", (3, 32)),
         ("t5.decoder.block.0.weight", (2, 2)),
     ],
 )
@@ -99,14 +79,6 @@ def test_a_result_that_is_no_number_is_an_error(tiny_model, make_network, tmp_pa
     with pytest.raises(JudgeError, match="not a number") as failed:
         make_network(folder).probabilities([a_prompt(5)])
     assert failed.value.error_type == "hhem_failed"
-
-
-def test_the_published_sizes_give_the_published_number_of_parameters():
-    sizes = network.Sizes(
-        vocabulary=32128, width=768, heads=12, head_width=64, forward_width=2048, layers=12, buckets=32
-    )
-
-    assert sum(map(math.prod, sizes.shapes().values())) == 109_630_082
 
 
 def test_the_probability_is_that_of_transformers(tiny_model, make_network):

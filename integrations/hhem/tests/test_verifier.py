@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import copy
-import gc
 import os
 import pickle
 
 import pytest
 
-from ragspan.exceptions import ConfigurationError, JudgeError
+from ragspan.exceptions import ConfigurationError
 from ragspan.metrics import FaithfulnessWithHHEM
 from ragspan.outcomes import MetricFailure
 from ragspan.records import RagRecord
@@ -86,20 +84,6 @@ async def test_without_passages_there_are_no_verdicts(make_verifier, contexts):
     assert await make_verifier().verify_claims(record, CLAIMS) == []
 
 
-async def test_without_claims_there_are_no_verdicts(make_verifier, record):
-    assert await make_verifier().verify_claims(record, []) == []
-
-
-async def test_records_that_are_verified_at_the_same_time_get_their_own_verdicts(make_verifier, tiny_model):
-    verifier = make_verifier(batch_size=4)
-    records = [RagRecord(question="q", contexts=[f"{number} is the number."], response="r") for number in range(20)]
-    verified = await asyncio.gather(*(verifier.verify_claims(record, CLAIMS) for record in records))
-
-    found = [[verdict.probability for verdict in verdicts] for verdicts in verified]
-    wanted = [[tiny_model.probability(record.contexts[0].text, claim) for claim in CLAIMS] for record in records]
-    assert found == [pytest.approx(probabilities, abs=1e-5) for probabilities in wanted]
-
-
 async def test_a_model_that_is_not_the_published_one_gives_a_failure_and_no_score(make_verifier, record, caplog):
     metric = FaithfulnessWithHHEM(FakeJudge(claims=CLAIMS), make_verifier(reference_check=True))
 
@@ -108,15 +92,6 @@ async def test_a_model_that_is_not_the_published_one_gives_a_failure_and_no_scor
     assert isinstance(outcome, MetricFailure)
     assert outcome.error_type == "hhem_reference_mismatch"
     assert "HHEM does not score (hhem_reference_mismatch)" in caplog.text
-
-
-async def test_a_score_names_the_classifier(make_verifier, record, joined):
-    metric = FaithfulnessWithHHEM(FakeJudge(claims=CLAIMS), make_verifier(threshold=sorted(joined)[1] - 1e-4))
-
-    outcome = await metric.score(record)
-
-    assert outcome.value == pytest.approx(2 / 3)
-    assert outcome.judge.startswith("hhem:")
 
 
 def test_only_a_checked_model_is_called_hhem(make_verifier, tiny_model):
@@ -131,19 +106,11 @@ def test_verifiers_that_want_the_same_share_one_model(make_verifier):
     assert make_verifier()._computer is not make_verifier(max_tokens=512)._computer
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda verifier: pickle.loads(pickle.dumps(verifier))])
-def test_a_copy_has_the_same_settings(make_verifier, copied):
+def test_a_copy_has_the_same_settings(make_verifier):
     verifier = make_verifier(device="cuda:0", batch_size=3, threshold=0.4, premise="best_context", max_tokens=999)
+    copied = pickle.loads(pickle.dumps(verifier))
 
-    assert copied(verifier) == verifier
-    assert copied(verifier).name == verifier.name
-
-
-async def test_what_is_pickled_are_the_settings_and_not_the_model(make_verifier, record):
-    verifier = make_verifier()
-    await verifier.verify_claims(record, CLAIMS)
-
-    assert len(pickle.dumps(verifier)) < 1000
+    assert (copied, copied.name) == (verifier, verifier.name)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -169,13 +136,9 @@ def test_a_fork_loads_a_model_of_its_own(make_verifier, record, joined):
     ("argument", "value", "message"),
     [
         ("model", " ", "model is ' ', but should be a text that is not empty"),
-        ("revision", None, "revision is None, but should be a text that is not empty"),
-        ("device", 0, "device is 0, but should be a text that is not empty"),
         ("batch_size", 0, "batch_size is 0, but should be a whole number, at least 1"),
-        ("batch_size", True, "batch_size is True, but should be a whole number, at least 1"),
         ("max_tokens", 127, "max_tokens is 127, but should be a whole number, at least 128"),
         ("threshold", 1.1, "threshold is 1.1, but should be a number from 0 to 1"),
-        ("threshold", float("nan"), "threshold is nan, but should be a number from 0 to 1"),
         ("premise", "all", "premise is 'all', but should be 'joined' or 'best_context'"),
         ("reference_check", "no", "reference_check is 'no', but should be True or False"),
     ],
@@ -185,20 +148,3 @@ def test_a_wrong_argument_is_refused_by_name(argument, value, message):
         HHEMVerifier(**{argument: value})
 
     assert str(refused.value) == message
-
-
-async def test_a_verification_that_is_given_up_leaves_nothing_behind(make_verifier, record):
-    verifier = make_verifier()
-    task = asyncio.create_task(verifier.verify_claims(record, CLAIMS))
-    await asyncio.sleep(0)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    gc.collect()
-
-    assert len(await verifier.verify_claims(record, CLAIMS)) == len(CLAIMS)
-
-
-async def test_a_folder_that_is_not_there_is_an_error_of_the_judge(make_verifier, record):
-    with pytest.raises(JudgeError, match="there is no folder"):
-        await make_verifier(model="./nowhere").verify_claims(record, CLAIMS)

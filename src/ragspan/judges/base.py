@@ -89,11 +89,15 @@ def require_few_contexts(count: int, most: int) -> None:
         raise JudgeError(TOO_MANY_CONTEXTS, f"the judge can judge only {most} of {count} contexts one by one")
 
 
-class Verifier(Protocol):
-    """The part of a judge that a classifier can do as well."""
-
+class Named(Protocol):
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The judge's name on scores."""
+        ...
+
+
+class Verifier(Named, Protocol):
+    """The part of a judge that a classifier can do as well."""
 
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
         """One verdict a claim, by index. A verdict that is missing is left out, never made up."""
@@ -137,33 +141,24 @@ class Judge(Verifier, Protocol):
         ...
 
 
-class AnswerRelevanceJudge(Protocol):
+class AnswerRelevanceJudge(Named, Protocol):
     """A judge that can rate how well a response answers its question, whether or not it is true."""
-
-    @property
-    def name(self) -> str: ...
 
     async def rate_answer_relevance(self, record: RagRecord, ratings: int) -> list[Rating]:
         """Independent ratings of how fully the response addresses the question; 0 if it declines to answer."""
         ...
 
 
-class ContextRelevanceJudge(Protocol):
+class ContextRelevanceJudge(Named, Protocol):
     """A judge that can rate how well a context answers a question, whatever the response says."""
-
-    @property
-    def name(self) -> str: ...
 
     async def rate_context_relevance(self, record: RagRecord) -> list[ContextRating]:
         """One rating a context, by index: 1 if it answers the question, 0 if it holds no part of an answer."""
         ...
 
 
-class UtilizationJudge(Protocol):
+class UtilizationJudge(Named, Protocol):
     """A judge that can tell which part of a context a response uses."""
-
-    @property
-    def name(self) -> str: ...
 
     async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
         """One rating a context, by index: the share of its text that the response states or builds on."""
@@ -171,11 +166,8 @@ class UtilizationJudge(Protocol):
 
 
 @runtime_checkable
-class SupportJudge(Protocol):
+class SupportJudge(Named, Protocol):
     """A judge that can look for missing support in further documents, which tells why a response fails."""
-
-    @property
-    def name(self) -> str: ...
 
     async def find_support(
         self, record: RagRecord, claims: Sequence[str] | None, documents: Sequence[str]

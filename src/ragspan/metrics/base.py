@@ -8,7 +8,7 @@ from typing import ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from ragspan.arguments import SHARE, has_methods
 from ragspan.exceptions import JudgeError
-from ragspan.judges.base import NOT_APPLICABLE, ClaimVerdict, ContextRating, ContextVerdict, Judge
+from ragspan.judges.base import NOT_APPLICABLE, ClaimVerdict, ContextRating, ContextVerdict, Judge, Named
 from ragspan.outcomes import Label, MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 
@@ -33,11 +33,6 @@ class Screening(Protocol):
     """A metric that knows from the record alone, before any judge is paid, that it does not apply."""
 
     def screen(self, record: RagRecord) -> NotApplicable | None: ...
-
-
-class Named(Protocol):
-    @property
-    def name(self) -> str: ...
 
 
 _Judge = TypeVar("_Judge", bound=Named)

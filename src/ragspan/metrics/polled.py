@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
+from decimal import Decimal
 from typing import ClassVar, Generic, TypeVar, cast
 
 from ragspan.arguments import FLAG, WHOLE
 from ragspan.exceptions import JudgeError
-from ragspan.judges.base import AnswerRelevanceJudge, Judge, Rating, Vote
-from ragspan.metrics.base import JudgedMetric, Named, screen_question, screen_response, screen_status
+from ragspan.judges.base import AnswerRelevanceJudge, Judge, Named, Rating, Vote
+from ragspan.metrics.base import JudgedMetric, screen_question, screen_response, screen_status
 from ragspan.metrics.causes import with_causes
 from ragspan.outcomes import Label, Score
 from ragspan.records import RagRecord
 
-_Answer = TypeVar("_Answer")
+_Answer = TypeVar("_Answer", bound="Rating | Vote")
 _Judge = TypeVar("_Judge", bound=Named)
 
 _FEWEST_SAMPLES = 2
@@ -48,7 +48,7 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
         values = self.values_of(valid)
         return self.scored(
             record,
-            value=float(mean(values)),
+            value=mean(values),
             explanation=self.explanation_of(valid),
             label=self.label_of(valid),
             evidence=valid,
@@ -56,16 +56,14 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
         )
 
     def values_of(self, answers: Sequence[_Answer]) -> list[float]:
+        """What the answers count, each 0..1 if it is valid."""
         raise NotImplementedError
 
     def explanation_of(self, answers: Sequence[_Answer]) -> str | None:
-        raise NotImplementedError
-
-    def is_valid(self, answer: _Answer) -> bool:
-        raise NotImplementedError
+        return answers[closest_to_mean(self.values_of(answers))].explanation
 
     def label_of(self, answers: Sequence[_Answer]) -> Label:
-        return "pass" if float(mean(self.values_of(answers))) >= self.threshold else "fail"
+        return "pass" if mean(self.values_of(answers)) >= self.threshold else "fail"
 
     async def poll(self, record: RagRecord) -> tuple[int, list[_Answer]]:
         """How many answers were asked for, and the valid ones.
@@ -93,7 +91,7 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
         """So many answers at most: one request, where an endpoint gives several choices."""
         (question,) = self.questions
         answers: list[_Answer] = await getattr(self.judge, question)(record, count)
-        return [answer for answer in answers if self.is_valid(answer)][:count]
+        return [answer for answer in answers if 0 <= self.values_of([answer])[0] <= 1][:count]
 
     def _is_quorum(self, valid: Sequence[_Answer]) -> bool:
         return 2 * len(valid) > self.polls
@@ -109,9 +107,9 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
 class ContextAdherence(PolledMetric[Judge, Vote]):
     """The share of a judge's votes that find the whole response grounded in the contexts, 0..1.
 
-    Single votes of a language model differ by chance, the more the closer the case is; their share measures that. Where
-    every vote has a `probability`, the value is the mean probability: a judge that gives one is deterministic, so its
-    votes are equal and their share could only be 0 or 1.
+    Single votes of a language model differ by chance, the more the closer the case is; their share measures that. A vote
+    with a `probability` counts with it: a judge that gives one is deterministic, so its votes are equal and their share
+    could only be 0 or 1.
 
     A tie counts as not grounded: an even number of votes should not pass what half of them reject. The explanation is
     that of the first vote of the majority. With half of the votes or fewer valid there is no score.
@@ -136,16 +134,12 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
         return await with_causes(score, self.judge, record, None) if self.causes else score
 
     def values_of(self, answers: Sequence[Vote]) -> list[float]:
-        """The probabilities where every vote has one, else 1 for "grounded" and 0 for the others (ChainPoll)."""
-        probabilities = [vote.probability for vote in answers if vote.probability is not None]
-        return probabilities if len(probabilities) == len(answers) else [float(vote.grounded) for vote in answers]
+        """The votes' probabilities; without one, 1 for "grounded" and 0 for others (ChainPoll)."""
+        return [float(vote.grounded) if vote.probability is None else vote.probability for vote in answers]
 
     def explanation_of(self, answers: Sequence[Vote]) -> str | None:
         majority = 2 * sum(vote.grounded for vote in answers) > len(answers)
         return next(vote.explanation for vote in answers if vote.grounded == majority)
-
-    def is_valid(self, answer: Vote) -> bool:
-        return answer.probability is None or 0 <= answer.probability <= 1
 
     def label_of(self, answers: Sequence[Vote]) -> Label:
         is_tie = 2 * sum(vote.grounded for vote in answers) == len(answers)
@@ -161,12 +155,6 @@ class RatedMetric(PolledMetric[_Judge, Rating], Generic[_Judge]):
 
     def values_of(self, answers: Sequence[Rating]) -> list[float]:
         return [rating.value for rating in answers]
-
-    def explanation_of(self, answers: Sequence[Rating]) -> str | None:
-        return answers[closest_to_mean(self.values_of(answers))].explanation
-
-    def is_valid(self, answer: Rating) -> bool:
-        return 0 <= answer.value <= 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,37 +194,27 @@ class AnswerRelevance(RatedMetric[AnswerRelevanceJudge]):
     screens = (screen_status, screen_response, screen_question)
 
 
-def mean(values: Sequence[float]) -> Fraction:
-    """The exact mean of the decimals that the judge wrote.
+def mean(values: Sequence[float]) -> float:
+    """The mean of the decimals that the judge wrote."""
+    return float(sum(map(_decimal, values)) / len(values))
+
+
+def closest_to_mean(values: Sequence[float]) -> int:
+    """The index of the value closest to the mean, the first of equals.
 
     Exact, because equal distances to the mean must compare equal: in binary 0.4 is closer to the mean of 0.2 and 0.4
     than 0.2 is.
     """
-    if _are_equal(values):
-        return _decimal(values[0])
-    return sum(map(_decimal, values), Fraction()) / len(values)
-
-
-def closest_to_mean(values: Sequence[float]) -> int:
-    """The index of the value closest to the mean, the first of equals."""
-    if _are_equal(values):
-        return 0
-    centre = mean(values)
-    return min(range(len(values)), key=lambda index: abs(_decimal(values[index]) - centre))
+    decimals = list(map(_decimal, values))
+    total = sum(decimals)
+    return min(range(len(values)), key=lambda index: abs(decimals[index] * len(values) - total))
 
 
 def spread(values: Sequence[float]) -> float:
     """The population's standard deviation."""
-    if _are_equal(values):
-        return 0.0
     centre = mean(values)
-    return math.sqrt(sum((_decimal(value) - centre) ** 2 for value in values) / len(values))
+    return math.sqrt(math.fsum((value - centre) ** 2 for value in values) / len(values))
 
 
-def _are_equal(values: Sequence[float]) -> bool:
-    """Those of a deterministic judge are, and exact fractions take time."""
-    return values.count(values[0]) == len(values)
-
-
-def _decimal(value: float) -> Fraction:
-    return Fraction(repr(float(value)))
+def _decimal(value: float) -> Decimal:
+    return Decimal(repr(float(value)))

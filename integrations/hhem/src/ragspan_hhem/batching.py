@@ -1,8 +1,8 @@
-"""Computes in batches, in its own thread.
+"""Asks the classifier in a thread of its own.
 
 Guarantees:
 - Asking never waits: the answer is a future. Event loops stay free.
-- Questions are answered in the order in which they come. The pairs of a batch, and their tokens (its memory), are bounded.
+- Questions are answered in the order in which they come.
 - The first question loads the classifier, once. If that fails, all questions fail for a minute; the next one tries again.
 - An exception of the classifier fails that question and no other. What is cancelled is not computed any further.
 - The thread lives as long as there is work; the process never waits for it.
@@ -16,17 +16,15 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError
 from typing import Protocol, TypeAlias
 
 from ragspan.exceptions import JudgeError
 from ragspan.forks import keep_inherited, watch_forks
-from ragspan_hhem.prompt import FittedPair, Pair, PairFinding
+from ragspan_hhem.prompt import Pair, PairFinding
 
 _PAUSE = 60.0  # seconds after a load that failed
-_MAX_TOKENS = 8192
-"""Of a batch, unless its first pair alone has more. A token takes some 40 kB while it is computed."""
 _MAX_REASON = 300  # characters
 
 _Answer: TypeAlias = "Future[list[PairFinding]]"
@@ -37,9 +35,7 @@ _logger = logging.getLogger("ragspan")
 class Classifier(Protocol):
     """What the thread loads and asks."""
 
-    def fit(self, pairs: Sequence[Pair]) -> list[FittedPair]: ...
-
-    def probabilities(self, prompts: Sequence[Sequence[int]]) -> list[float]: ...
+    def findings(self, pairs: Sequence[Pair]) -> Iterator[list[PairFinding]]: ...
 
 
 class BatchComputer:
@@ -47,15 +43,11 @@ class BatchComputer:
 
     Args:
         load: makes the classifier, which may take seconds; raises `JudgeError`.
-        batch_size: pairs in a batch, at most.
         clock: seconds that do not go backwards.
     """
 
-    def __init__(
-        self, load: Callable[[], Classifier], *, batch_size: int, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, load: Callable[[], Classifier], *, clock: Callable[[], float] = time.monotonic) -> None:
         self._load = load
-        self._batch_size = batch_size
         self._clock = clock
         self._begin()
         watch_forks(self, BatchComputer.begin_anew)
@@ -119,17 +111,10 @@ class BatchComputer:
                 answer.set_exception(_judge_error(error))
 
     def _findings(self, pairs: Sequence[Pair], answer: _Answer) -> list[PairFinding]:
-        classifier = self._loaded()
-        waiting = [] if answer.cancelled() else classifier.fit(pairs)
+        batches = self._loaded().findings(pairs)
         found: list[PairFinding] = []
-        while waiting and not answer.cancelled():
-            count = _batch_length(waiting, self._batch_size)
-            batch, waiting = waiting[:count], waiting[count:]
-            probabilities = classifier.probabilities([pair.tokens for pair in batch])
-            found += [
-                PairFinding(probability=probability, remark=pair.remark)
-                for pair, probability in zip(batch, probabilities, strict=True)
-            ]
+        while not answer.cancelled() and (batch := next(batches, None)):
+            found += batch
         return found
 
     def _loaded(self) -> Classifier:
@@ -150,16 +135,6 @@ class BatchComputer:
             assert self._failure is not None  # noqa: S101 - else it was loaded
             raise JudgeError(self._failure.error_type, str(self._failure), outage=True)
         return self._classifier
-
-
-def _batch_length(pairs: Sequence[FittedPair], batch_size: int) -> int:
-    """How many of the pairs are computed next: at least one."""
-    tokens = 0
-    for count, pair in enumerate(pairs[:batch_size]):
-        tokens += len(pair.tokens)
-        if count and tokens > _MAX_TOKENS:
-            return count
-    return min(len(pairs), batch_size)
 
 
 def _judge_error(error: BaseException) -> JudgeError:

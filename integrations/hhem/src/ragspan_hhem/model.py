@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from ragspan.exceptions import JudgeError
@@ -54,6 +55,8 @@ Source: the card of HHEM-2.1-Open.
 
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 _MAX_REASON = 300  # characters
+_MAX_TOKENS = 8192
+"""Of a batch, unless its first pair alone has more. A token takes some 40 kB while it is computed."""
 
 _logger = logging.getLogger("ragspan")
 
@@ -73,24 +76,28 @@ class ModelChoice:
 class HHEM:
     """The classifier in memory."""
 
-    def __init__(self, prompt: Prompt, network: Network) -> None:
+    def __init__(self, prompt: Prompt, network: Network, *, batch_size: int = 1) -> None:
         self._prompt = prompt
         self._network = network
+        self._batch_size = batch_size
 
-    def fit(self, pairs: Sequence[Pair]) -> list[FittedPair]:
-        return self._prompt.fit(pairs)
+    def findings(self, pairs: Sequence[Pair]) -> Iterator[list[PairFinding]]:
+        """The findings for these pairs, in their order, batch by batch: pairs and tokens of a batch are bounded."""
+        waiting = self._prompt.fit(pairs)
+        while waiting:
+            count = _batch_length(waiting, self._batch_size)
+            batch, waiting = waiting[:count], waiting[count:]
+            probabilities = self._network.probabilities([pair.tokens for pair in batch])
+            yield [
+                PairFinding(probability=probability, remark=pair.remark)
+                for pair, probability in zip(batch, probabilities, strict=True)
+            ]
 
-    def probabilities(self, prompts: Sequence[Sequence[int]]) -> list[float]:
-        return self._network.probabilities(prompts)
 
-    def findings(self, pairs: Sequence[Pair]) -> list[PairFinding]:
-        """The findings for these pairs, computed as one batch."""
-        fitted = self.fit(pairs)
-        probabilities = self.probabilities([pair.tokens for pair in fitted])
-        return [
-            PairFinding(probability=probability, remark=pair.remark)
-            for probability, pair in zip(probabilities, fitted, strict=True)
-        ]
+def _batch_length(pairs: Sequence[FittedPair], batch_size: int) -> int:
+    """How many of the pairs are computed next: at least one."""
+    tokens = list(accumulate(len(pair.tokens) for pair in pairs[:batch_size]))
+    return max(sum(count <= _MAX_TOKENS for count in tokens), 1)
 
 
 def load(choice: ModelChoice) -> HHEM:
@@ -119,27 +126,27 @@ def load(choice: ModelChoice) -> HHEM:
 
 def _of_reference_pairs(classifier: HHEM) -> list[float]:
     pairs = [Pair(contexts=(reference.premise,), claim=reference.hypothesis) for reference in REFERENCE_PAIRS]
-    return [finding.probability for finding in classifier.findings(pairs)]
+    return [finding.probability for batch in classifier.findings(pairs) for finding in batch]
 
 
 def _loaded(choice: ModelChoice) -> HHEM:
     from tokenizers import Tokenizer
 
-    files = find_files(choice.model, choice.revision)
-    tokenizer = Tokenizer.from_file(str(files.tokenizer))
+    weights, tokenizer_file = find_files(choice.model, choice.revision)
+    tokenizer = Tokenizer.from_file(str(tokenizer_file))
     tokenizer.no_padding()
     tokenizer.no_truncation()
-    return HHEM(Prompt(tokenizer, max_tokens=choice.max_tokens), Network(files.weights, device=choice.device))
+
+    def tokens_of(text: str) -> Sequence[int]:
+        tokens: Sequence[int] = tokenizer.encode(text, add_special_tokens=False).ids
+        return tokens
+
+    prompt = Prompt(tokens_of, max_tokens=choice.max_tokens)
+    return HHEM(prompt, Network(weights, device=choice.device), batch_size=choice.batch_size)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelFiles:
-    weights: Path
-    tokenizer: Path
-
-
-def find_files(model: str, revision: str) -> ModelFiles:
-    """The files of a model. They are downloaded if they are not in the cache and the hub may be asked.
+def find_files(model: str, revision: str) -> tuple[Path, Path]:
+    """The weights and the tokenizer of a model. They are downloaded if they are not in the cache and the hub may be asked.
 
     Args:
         model: a folder, or the name of a model on the hub.
@@ -152,16 +159,13 @@ def find_files(model: str, revision: str) -> ModelFiles:
     if not folder.is_dir():
         if not _HUB_NAME.fullmatch(model):
             raise JudgeError("hhem_unavailable", f"there is no folder {model!r}")
-        return ModelFiles(
-            weights=_fetched(model, WEIGHTS_FILE, revision),
-            tokenizer=_fetched(FOUNDATION, TOKENIZER_FILE, FOUNDATION_REVISION),
-        )
+        return _fetched(model, WEIGHTS_FILE, revision), _fetched(FOUNDATION, TOKENIZER_FILE, FOUNDATION_REVISION)
     weights, tokenizer = folder / WEIGHTS_FILE, folder / TOKENIZER_FILE
     if not weights.is_file():
         raise JudgeError("hhem_unavailable", f"the folder {model!r} holds no {WEIGHTS_FILE}{_explanation_of(folder)}")
     if not tokenizer.is_file():  # a copy of HHEM's own files has none
         tokenizer = _fetched(FOUNDATION, TOKENIZER_FILE, FOUNDATION_REVISION)
-    return ModelFiles(weights=weights, tokenizer=tokenizer)
+    return weights, tokenizer
 
 
 def _explanation_of(folder: Path) -> str:

@@ -4,7 +4,8 @@ It needs the published weights only. No code of the model's repository runs, and
 5 load these weights differently. The checkpoint holds the embeddings once, as `shared`; if the encoder has a second table that
 is not tied to it, the scores are wrong without an error. Importing transformers would also take longer than all other loading.
 
-The shapes of the weights give all sizes. The rest is the same for every T5 of version 1.1, FLAN's among them.
+The shapes of the weights give all sizes. The rest is the same for every T5 of version 1.1, FLAN's among them. Whether the
+sizes are right, the reference pairs show; whether there are all weights and no others, their names.
 
 Prompts of a batch are not padded. Their tokens go through the layers as one list, in which each prompt attends to itself.
 """
@@ -12,8 +13,7 @@ Prompts of a batch are not padded. Their tokens go through the layers as one lis
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,64 +31,15 @@ _POSITIONS = "t5.transformer.encoder.block.0.layer.0.SelfAttention.relative_atte
 _HEAD = "t5.classifier.weight"
 _HEAD_BIAS = "t5.classifier.bias"
 _BLOCK = "t5.transformer.encoder.block.{}.layer.{}.weight"
-_WAYS = 2
+_IN_BLOCK = (
+    *("0.layer_norm", *(f"0.SelfAttention.{name}" for name in "qkvo")),
+    *("1.layer_norm", *(f"1.DenseReluDense.{name}" for name in ("wi_0", "wi_1", "wo"))),
+)
 _SUPPORTED = 1  # of the two ways
 
 _EPSILON = 1e-6
 _FARTHEST = 128
 """Distances in tokens above this count as equal."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """The sizes that the shapes of the weights give."""
-
-    vocabulary: int
-    width: int
-    heads: int
-    head_width: int
-    forward_width: int
-    layers: int
-    buckets: int
-
-    @classmethod
-    def of(cls, weights: Mapping[str, Tensor]) -> Sizes:
-        """Raises `KeyError` or `ValueError` for weights of another kind of network."""
-        vocabulary, width = weights[_SHARED].shape
-        buckets, heads = weights[_POSITIONS].shape
-        return cls(
-            vocabulary=vocabulary,
-            width=width,
-            heads=heads,
-            head_width=weights[_BLOCK.format(0, "0.SelfAttention.q")].shape[0] // heads,
-            forward_width=weights[_BLOCK.format(0, "1.DenseReluDense.wi_0")].shape[0],
-            layers=sum(name.endswith("SelfAttention.q.weight") for name in weights),
-            buckets=buckets,
-        )
-
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Of all weights of a network of these sizes, by name."""
-        inner = self.heads * self.head_width
-        shapes: dict[str, tuple[int, ...]] = {
-            _SHARED: (self.vocabulary, self.width),
-            _POSITIONS: (self.buckets, self.heads),
-            _FINAL_NORM: (self.width,),
-            _HEAD: (_WAYS, self.width),
-            _HEAD_BIAS: (_WAYS,),
-        }
-        for layer in range(self.layers):
-            shapes |= {
-                _BLOCK.format(layer, "0.layer_norm"): (self.width,),
-                _BLOCK.format(layer, "0.SelfAttention.q"): (inner, self.width),
-                _BLOCK.format(layer, "0.SelfAttention.k"): (inner, self.width),
-                _BLOCK.format(layer, "0.SelfAttention.v"): (inner, self.width),
-                _BLOCK.format(layer, "0.SelfAttention.o"): (self.width, inner),
-                _BLOCK.format(layer, "1.layer_norm"): (self.width,),
-                _BLOCK.format(layer, "1.DenseReluDense.wi_0"): (self.forward_width, self.width),
-                _BLOCK.format(layer, "1.DenseReluDense.wi_1"): (self.forward_width, self.width),
-                _BLOCK.format(layer, "1.DenseReluDense.wo"): (self.width, self.forward_width),
-            }
-        return shapes
 
 
 class Network:
@@ -110,8 +61,12 @@ class Network:
         self._device = torch.device(device)
         loaded = load_file(weights)
         loaded.pop(_COPY_OF_SHARED, None)
-        self._sizes = _checked_sizes(loaded)
+        self._layers = sum(name.endswith("SelfAttention.q.weight") for name in loaded)
+        blocks = {_BLOCK.format(layer, name) for layer in range(self._layers) for name in _IN_BLOCK}
+        if not self._layers or {*loaded} != blocks | {_SHARED, _POSITIONS, _FINAL_NORM, _HEAD, _HEAD_BIAS}:
+            raise JudgeError("hhem_unavailable", "the weights are not those of HHEM: a T5 encoder with a two-way head")
         self._weights = {name: weight.to(self._device, torch.float32) for name, weight in loaded.items()}
+        self._buckets, self._heads = self._weights[_POSITIONS].shape
 
     def probabilities(self, prompts: Sequence[Sequence[int]]) -> list[float]:
         """For each prompt, the probability that its hypothesis is supported; computed as one batch.
@@ -137,7 +92,7 @@ class Network:
         lengths = [*map(len, prompts)]
         bias = self._position_bias(max(lengths))
         states = self._weights[_SHARED][torch.tensor([*chain.from_iterable(prompts)], device=self._device)]
-        for layer in range(self._sizes.layers):
+        for layer in range(self._layers):
             GATE.step()
             states = states + self._attended(
                 layer, self._normed(states, _BLOCK.format(layer, "0.layer_norm")), lengths, bias
@@ -149,7 +104,7 @@ class Network:
         """T5's norm: it scales and does not shift."""
         import torch
 
-        return torch.nn.functional.rms_norm(states, (self._sizes.width,), self._weights[name], _EPSILON)
+        return torch.nn.functional.rms_norm(states, states.shape[-1:], self._weights[name], _EPSILON)
 
     def _attended(self, layer: int, states: Tensor, lengths: Sequence[int], bias: Tensor) -> Tensor:
         """Attention among the tokens of each prompt. T5 does not scale the products of queries and keys."""
@@ -157,7 +112,7 @@ class Network:
 
         def by_prompt(name: str) -> Sequence[Tensor]:
             rows = torch.nn.functional.linear(states, self._weights[_BLOCK.format(layer, f"0.SelfAttention.{name}")])
-            heads = rows.unflatten(-1, (self._sizes.heads, self._sizes.head_width)).transpose(0, 1)
+            heads = rows.unflatten(-1, (self._heads, -1)).transpose(0, 1)
             prompts: Sequence[Tensor] = heads.unsqueeze(0).split([*lengths], dim=2)
             return prompts
 
@@ -184,7 +139,7 @@ class Network:
         import torch
 
         places = torch.arange(length, device=self._device)
-        buckets = _distance_buckets(places[None, :] - places[:, None], self._sizes.buckets)
+        buckets = _distance_buckets(places[None, :] - places[:, None], self._buckets)
         return self._weights[_POSITIONS][buckets].permute(2, 0, 1).unsqueeze(0).contiguous()
 
 
@@ -197,13 +152,3 @@ def _distance_buckets(distances: Tensor, count: int) -> Tensor:
     growth = torch.log(far.float().clamp(min=1) / single) / math.log(_FARTHEST / single)
     ranges = (single + (growth * (count // 2 - single)).long()).clamp(max=count // 2 - 1)
     return (distances > 0) * (count // 2) + torch.where(far < single, far, ranges)
-
-
-def _checked_sizes(weights: Mapping[str, Tensor]) -> Sizes:
-    try:
-        sizes = Sizes.of(weights)
-    except (KeyError, ValueError):
-        sizes = None
-    if sizes is None or {name: (*weight.shape,) for name, weight in weights.items()} != sizes.shapes():
-        raise JudgeError("hhem_unavailable", "the weights are not those of HHEM: a T5 encoder with a two-way head")
-    return sizes

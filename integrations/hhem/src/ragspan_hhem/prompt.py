@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Protocol
 
 from ragspan.judges.llm.prompt_context import fair_limit
 
@@ -53,17 +52,6 @@ class PairFinding:
     """See `FittedPair`."""
 
 
-class Encoding(Protocol):
-    @property
-    def ids(self) -> list[int]: ...
-
-
-class Tokenizer(Protocol):
-    """The part of `tokenizers.Tokenizer` that `Prompt` needs."""
-
-    def encode(self, sequence: str, *, add_special_tokens: bool) -> Encoding: ...
-
-
 class Prompt:
     """Fits pairs into the prompt.
 
@@ -71,12 +59,12 @@ class Prompt:
     are cut to their beginnings, each to the same number of tokens, so that short ones stay whole.
 
     Args:
-        tokenizer: the model's.
+        tokens_of: the model's tokens of a text, without those for its beginning and end.
         max_tokens: of a whole prompt.
     """
 
-    def __init__(self, tokenizer: Tokenizer, *, max_tokens: int) -> None:
-        self._tokenizer = tokenizer
+    def __init__(self, tokens_of: Callable[[str], Sequence[int]], *, max_tokens: int) -> None:
+        self._encoded = tokens_of
         self._max_chars = max_tokens * _MAX_TOKEN_CHARS
         self._before = (PAD, *self._tokens_of(INSTRUCTION))
         self._between = self._tokens_of(HYPOTHESIS)
@@ -105,8 +93,7 @@ class Prompt:
 
     def _tokens_of(self, text: str) -> tuple[int, ...]:
         readable = text[: self._max_chars].encode(errors="replace").decode()  # no surrogate halves
-        readable = _SPECIAL.sub("< ", readable)
-        return tuple(self._tokenizer.encode(readable, add_special_tokens=False).ids)
+        return tuple(self._encoded(_SPECIAL.sub("< ", readable)))
 
     def _is_too_long(self, text: str) -> bool:
         return len(text) > self._max_chars

@@ -72,18 +72,16 @@ class HHEMVerifier(Detector):
     _computer: BatchComputer = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._check_arguments()
-        choice = ModelChoice(
-            model=self.model,
-            revision=self.revision,
-            device=self.device,
-            batch_size=self.batch_size,
-            max_tokens=self.max_tokens,
-            reference_check=self.reference_check,
-        )
+        TEXT.check_fields(self, "model", "revision", "device")
+        WHOLE.check_fields(self, "batch_size")
+        whole(_LEAST_TOKENS).check_fields(self, "max_tokens")
+        SHARE.check_fields(self, "threshold")
+        choice(*get_args(Premise)).check_fields(self, "premise")
+        FLAG.check_fields(self, "reference_check")
+        chosen = ModelChoice(**{field.name: getattr(self, field.name) for field in fields(ModelChoice)})
         name = "hhem" if self.reference_check else f"hhem:{PurePath(self.model).name}"
         object.__setattr__(self, "name", name)
-        object.__setattr__(self, "_computer", _computer_for(choice))
+        object.__setattr__(self, "_computer", _computer_for(chosen))
 
     def __reduce__(self) -> tuple[partial[HHEMVerifier], tuple[()]]:
         arguments = {field.name: getattr(self, field.name) for field in fields(self) if field.init}
@@ -119,14 +117,6 @@ class HHEMVerifier(Detector):
             explanation=f"{explanation} [{best.remark}]" if best.remark else explanation,
         )
 
-    def _check_arguments(self) -> None:
-        TEXT.check_fields(self, "model", "revision", "device")
-        WHOLE.check_fields(self, "batch_size")
-        whole(_LEAST_TOKENS).check_fields(self, "max_tokens")
-        SHARE.check_fields(self, "threshold")
-        choice(*get_args(Premise)).check_fields(self, "premise")
-        FLAG.check_fields(self, "reference_check")
-
 
 def _computer_for(choice: ModelChoice) -> BatchComputer:
     """The computer that serves this choice; it lives as long as a verifier holds it.
@@ -134,7 +124,7 @@ def _computer_for(choice: ModelChoice) -> BatchComputer:
     Two threads that come here at the same time may both make one, and load two models. A lock would be worse: a fork could
     leave it held.
     """
-    return _computers.setdefault(choice, BatchComputer(partial(load, choice), batch_size=choice.batch_size))
+    return _computers.setdefault(choice, BatchComputer(partial(load, choice)))
 
 
 _computers: weakref.WeakValueDictionary[ModelChoice, BatchComputer] = weakref.WeakValueDictionary()
