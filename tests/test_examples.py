@@ -4,7 +4,6 @@ import http.client
 import json
 import os
 import re
-import runpy
 import signal
 import subprocess
 import sys
@@ -61,18 +60,6 @@ def test_recorded_answers_are_replayed_through_a_chain_and_scored(tmp_path):
     assert "faithfulness              2 scored   mean 0.500" in shown
     assert "1 without a score   faithfulness: no_contexts" in shown
     assert "submitted=3" in shown
-
-
-def test_a_row_without_contexts_is_named(tmp_path):
-    file = tmp_path / "rows.jsonl"
-    file.write_text('{"question": "q", "response": "r"}\n', encoding="utf-8")
-
-    done = subprocess.run(
-        [sys.executable, EXAMPLES / "replay.py", file], capture_output=True, text=True, check=False, timeout=60
-    )
-
-    assert done.returncode == 1
-    assert "rows.jsonl:1: a row needs a list 'contexts'" in done.stderr
 
 
 NOBODY = "http://127.0.0.1:9"  # the discard port, where nobody listens
@@ -198,9 +185,8 @@ def test_a_fleet_scores_all_answers_of_an_application_and_ends():
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs Linux to see what is left")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
-def test_a_fleet_that_is_interrupted_leaves_nothing_running(number):
-    mark = f"fleet-{os.getpid()}-{number}"
+def test_a_fleet_that_is_interrupted_leaves_nothing_running():
+    mark = f"fleet-{os.getpid()}"
     process = subprocess.Popen(
         [sys.executable, EXAMPLES / "fleet" / "run.py"],
         env=fleet_environment(FLEET_MARK=mark),
@@ -211,13 +197,13 @@ def test_a_fleet_that_is_interrupted_leaves_nothing_running(number):
     try:
         next(line for line in process.stdout if line.startswith("worker-"))
         assert len(processes_with(mark)) >= 3
-        process.send_signal(number)
+        process.send_signal(signal.SIGINT)
         process.communicate(timeout=90)
     finally:
         process.kill()
         process.communicate()
 
-    assert process.returncode == 128 + number
+    assert process.returncode == 128 + signal.SIGINT
     assert processes_with(mark) == []
 
 
@@ -231,12 +217,3 @@ def processes_with(mark):
         except OSError:  # it has ended
             continue
     return found
-
-
-def test_a_fleet_without_a_broker_says_where_to_get_one(monkeypatch):
-    monkeypatch.setattr("sys.path", [str(EXAMPLES / "fleet"), *sys.path])
-    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
-    program = runpy.run_path(str(EXAMPLES / "fleet" / "run.py"))
-
-    with pytest.raises(SystemExit, match=r"nats-server is missing\. Debian and Ubuntu: apt install nats-server"):
-        program["nats_server"]()

@@ -59,10 +59,3 @@ def test_a_child_that_has_done_its_number_of_tasks_finishes_what_they_left(worke
 
     assert process.wait() == 0
     assert scores() == {f"answer {number}": 1.0 for number in range(3)}
-
-
-def test_a_child_says_what_it_had_to_leave(worker, judge, scores):
-    process = worker("--pool=prefork", "--concurrency=1", "--max-tasks-per-child=3", EXIT_TIMEOUT="1")
-    judge.wait_until_asked(3)
-
-    process.line_with("3 records were abandoned")

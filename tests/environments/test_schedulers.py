@@ -47,32 +47,6 @@ def test_a_notebook_whose_kernel_is_shut_down(start, judge, scores, tmp_path):
     assert scores() == {"first": 1.0, "second": 1.0}
 
 
-def test_a_notebook_shows_records_outcomes_and_evaluations_as_tables():
-    nbclient = pytest.importorskip("nbclient", reason="runs in `make test-environments`")
-    import nbformat
-
-    cells = [
-        """
-            from ragspan import RagRecord, Score, ScoredRecord
-            from ragspan.datasets import evaluate
-            record = RagRecord(question='<script>alert(1)</script>', contexts=['It rains.'], response='It rains.')
-            score = Score(value=0.9, threshold=0.5)
-        """,
-        "record",
-        "score",
-        "ScoredRecord(record=record, outcomes={'faithfulness': score})",
-        "evaluate([record], 'faithfulness', judge='overlap')",
-    ]
-    notebook = nbformat.from_dict(notebook_of(cells))
-    nbclient.NotebookClient(notebook, timeout=60).execute()
-    (_, *shown) = ["".join(output["data"]["text/html"] for output in cell.outputs) for cell in notebook.cells]
-
-    assert all(html.startswith("<div") and "<table" in html for html in shown)
-    assert ["&lt;script&gt;" in html for html in shown] == [True, False, True, False]
-    assert "Score 0.90 ✓ pass" in shown[1]
-    assert "1.000" in shown[3]
-
-
 def notebook_of(cells):
     return {
         "nbformat": 4,

@@ -52,6 +52,9 @@ BARE_ASGI = ASGI.replace("await anyio.to_thread.run_sync(engine.shutdown)", "pas
 """The same, with nothing of ragspan's in the lifespan."""
 
 
+GUNICORN = ("-m", "gunicorn", "--workers=2", "--bind=127.0.0.1:0", "--no-control-socket")
+
+
 def get(address, name):
     """The process that answered. uvicorn that reloads says that it has started a moment before it listens."""
     deadline = time.monotonic() + 30
@@ -69,8 +72,7 @@ def test_gunicorn_with_preload_finishes_what_its_workers_have_in_work(start, jud
     """The engine is made before the fork; each worker has one of its own, and ends in good order at SIGTERM."""
     server = start(
         WSGI + '\nanswer("preloaded")\n',
-        *("-m", "gunicorn", "--preload", "--workers=2", "--bind=127.0.0.1:0", "--no-control-socket"),
-        "program:application",
+        *(*GUNICORN, "--preload", "program:application"),
     )
     address = server.line_with(r"http://127\.0\.0\.1:\d+")[0]
     workers = {get(address, f"answer-{number}") for number in range(10)}
@@ -82,43 +84,6 @@ def test_gunicorn_with_preload_finishes_what_its_workers_have_in_work(start, jud
     assert scores() == dict.fromkeys(["preloaded", *(f"answer-{number}" for number in range(10))], 1.0)
     assert judge.times_asked == 11
     assert server.pid not in workers
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="gunicorn needs a system that forks")
-@pytest.mark.parametrize("worker", ["sync", "gthread", "gevent", "asgi", "uvicorn_worker.UvicornWorker"])
-def test_gunicorn_finishes_what_its_workers_have_in_work_whatever_they_are(start, judge, scores, worker, tmp_path):
-    if worker in {"gevent", "uvicorn_worker.UvicornWorker"}:
-        pytest.importorskip(worker.partition(".")[0], reason="runs in `make test-environments`")
-    # The client of the OpenAI judge asks for it, by a process that gevent and OpenTelemetry together would fork without end.
-    (tmp_path / "gunicorn.conf.py").write_text("import platform; platform.platform()", encoding="utf-8")
-    server = start(
-        WSGI if worker in {"sync", "gthread", "gevent"} else BARE_ASGI,
-        *("-m", "gunicorn", "--workers=2", f"--worker-class={worker}", "--bind=127.0.0.1:0", "--no-control-socket"),
-        "program:application",
-    )
-    address = server.line_with(r"http://127\.0\.0\.1:\d+")[0]
-    for number in range(5):
-        get(address, f"answer-{number}")
-    judge.wait_until_asked(5)
-    server.send(signal.SIGTERM)
-    judge.release()
-
-    assert server.wait() == 0
-    assert scores() == {f"answer-{number}": 1.0 for number in range(5)}
-
-
-def test_uvicorn_finishes_in_its_lifespan_what_is_in_work(start, judge, scores):
-    server = start(ASGI, *("-m", "uvicorn", "--port=0"), "program:application")
-    address = server.line_with(r"http://127\.0\.0\.1:\d+")[0]
-    for number in range(5):
-        get(address, f"answer-{number}")
-    judge.wait_until_asked(5)
-    server.send(signal.SIGTERM)
-    server.line_with("Shutting down")
-    judge.release()
-
-    assert server.wait() == -signal.SIGTERM
-    assert scores() == {f"answer-{number}": 1.0 for number in range(5)}
 
 
 LATE = """
@@ -137,19 +102,42 @@ uvicorn.run(Starlette(lifespan=lifespan), port=0)
 
 
 @pytest.mark.parametrize(
-    "command",
+    ("program", "command"),
     [
-        ("-m", "uvicorn", "--port=0", "program:application"),
-        ("-m", "uvicorn", "--port=0", "--workers=2", "program:application"),
-        ("-c", "import program, uvicorn; uvicorn.run(program.application, port=0)"),
-        ("-c", LATE),
-        ("-m", "hypercorn", "--bind=127.0.0.1:0", "program:application"),
-        ("-m", "gunicorn", "--bind=127.0.0.1:0", "--no-control-socket", "program:wsgi"),
+        (ASGI, ("-m", "uvicorn", "--port=0", "program:application")),
+        (BARE_ASGI, ("-m", "uvicorn", "--port=0", "program:application")),
+        (BARE_ASGI, ("-m", "uvicorn", "--port=0", "--workers=2", "program:application")),
+        (BARE_ASGI, ("-c", "import program, uvicorn; uvicorn.run(program.application, port=0)")),
+        (BARE_ASGI, ("-c", LATE)),
+        (BARE_ASGI, ("-m", "hypercorn", "--bind=127.0.0.1:0", "program:application")),
+        *(
+            (WSGI, (*GUNICORN, f"--worker-class={kind}", "program:application"))
+            for kind in ("sync", "gthread", "gevent")
+        ),
+        (BARE_ASGI, (*GUNICORN, "--worker-class=asgi", "program:application")),
+        (BARE_ASGI, (*GUNICORN, "--worker-class=uvicorn_worker.UvicornWorker", "program:application")),
     ],
-    ids=["uvicorn", "uvicorn workers", "uvicorn.run", "uvicorn, a late engine", "hypercorn", "gunicorn"],
+    ids=[
+        *(
+            "uvicorn with a lifespan",
+            "uvicorn",
+            "uvicorn workers",
+            "uvicorn.run",
+            "uvicorn, a late engine",
+            "hypercorn",
+        ),
+        *("gunicorn sync", "gunicorn gthread", "gunicorn gevent", "gunicorn asgi", "gunicorn uvicorn"),
+    ],
 )
-def test_a_server_that_gets_sigterm_waits_for_scores_without_a_lifespan(start, judge, scores, command):
-    server = start(BARE_ASGI + WSGI.replace("def application", "def wsgi"), *command)
+def test_a_server_that_gets_sigterm_finishes_what_its_workers_have_in_work(
+    start, judge, scores, program, command, tmp_path
+):
+    for module in ("gevent", "uvicorn_worker", "hypercorn"):
+        if any(module in part for part in command):
+            pytest.importorskip(module, reason="runs in `make test-environments`")
+    # The client of the OpenAI judge asks for it, by a process that gevent and OpenTelemetry together would fork without end.
+    (tmp_path / "gunicorn.conf.py").write_text("import platform; platform.platform()", encoding="utf-8")
+    server = start(program, *command)
     address = server.line_with(r"http://127\.0\.0\.1:\d+")[0]
     for number in range(5):
         get(address, f"answer-{number}")

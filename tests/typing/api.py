@@ -8,20 +8,16 @@ from dataclasses import dataclass
 from langchain_core.language_models import BaseChatModel
 from llama_index.core.llms import LLM
 
-import ragspan
 from ragspan import (
     Budget,
     Dropped,
-    EngineStats,
     MetricFailure,
     NotApplicable,
     Outcome,
     RagRecord,
-    RetrievedContext,
     Score,
     ScoredRecord,
     ScoringEngine,
-    ShutdownReport,
     SpanAnchor,
 )
 from ragspan.judges import (
@@ -55,9 +51,9 @@ from ragspan.metrics import (
 )
 from ragspan.telemetry import Emitter, OTelEmitter
 from ragspan.telemetry.base import ScoreEmitter
-from ragspan.testing import FakeJudge, RecordingEmitter, RecordingSink
+from ragspan.testing import FakeJudge, RecordingEmitter
 from ragspan_datadog import DatadogEvaluations
-from ragspan_langchain import LangChainChatClient, RagspanCallbackHandler, RagspanLangChainInstrumentor
+from ragspan_langchain import LangChainChatClient
 from ragspan_langfuse import LangfuseScores
 from ragspan_langsmith import LangSmithFeedback
 from ragspan_llama_index import LlamaIndexChatClient
@@ -65,13 +61,8 @@ from ragspan_phoenix import PhoenixAnnotations
 
 
 def build_an_engine() -> ScoringEngine:
-    judge: Judge = OpenAIJudge("gpt-4o-mini", base_url="http://localhost:8000/v1", api_key="key")
-    metrics: list[Metric] = [
-        ContextAdherence(judge, polls=5, early_stop=True),
-        Completeness(judge, polls=3),
-        ContextUtilization(judge),
-        Faithfulness(judge),
-    ]
+    judge: Judge = OpenAIJudge("gpt-4o-mini", base_url="http://localhost:8000/v1", price=Price(0.15, 0.60))
+    metrics: list[Metric] = [ContextAdherence(judge, polls=5), ContextUtilization(judge), Faithfulness(judge)]
     emitters: list[Emitter] = [
         OTelEmitter(score_wait=5.0, spans="scores", capture_content=True),
         PhoenixAnnotations(base_url="http://127.0.0.1:6006", api_key="key"),
@@ -79,32 +70,13 @@ def build_an_engine() -> ScoringEngine:
         LangSmithFeedback(api_key="key", runs="tracer", project="support"),
         DatadogEvaluations(api_key="key", ml_app="support", failures=True),
     ]
-    return ScoringEngine(metrics=metrics, emitters=emitters, queue_size=10, drop="newest", sample_rate=0.5)
-
-
-def limit_an_engine(verifier: Verifier) -> ScoringEngine:
-    judge = OpenAIJudge("my-model", base_url="http://localhost:8000/v1", price=Price(0.15, 0.60, cached_input=0.075))
-    budgets = [
-        Budget(usd_per_day=5, tokens_per_minute=60_000, requests_per_minute=30, fallback="overlap"),
-        Budget(tokens_per_minute=60_000, fallback=OverlapJudge()),
-        Budget(requests_per_minute=30, fallback=verifier),
-    ]
-    return ScoringEngine(
-        metrics=[Faithfulness(judge)],
-        metric_sample_rates={"faithfulness": 0.1},
-        max_records_per_second=20,
-        budget=budgets[0],
-    )
+    budget = Budget(tokens_per_minute=60_000, fallback=OverlapJudge())
+    return ScoringEngine(metrics=metrics, emitters=emitters, drop="newest", sample_rate=0.5, budget=budget)
 
 
 def judge_with_models_of_frameworks(model: BaseChatModel, llm: LLM) -> list[Judge]:
     clients: list[ChatClient] = [LangChainChatClient(model), LlamaIndexChatClient(llm)]
     return [LLMJudge(client, name="mine") for client in clients]
-
-
-def use_an_engine(engine: ScoringEngine) -> tuple[bool, ShutdownReport, EngineStats]:
-    engine.submit(RagRecord(question="q", contexts=[RetrievedContext(text="c"), "d"], response="r"))
-    return engine.flush(timeout=10), engine.shutdown(timeout=10), engine.stats()
 
 
 async def await_a_record(engine: ScoringEngine, record: RagRecord) -> float | None:
@@ -114,19 +86,6 @@ async def await_a_record(engine: ScoringEngine, record: RagRecord) -> float | No
         return None
     outcome = scored.outcomes["faithfulness"]
     return outcome.value if isinstance(outcome, Score) else None
-
-
-def attach_handlers(engine: ScoringEngine) -> int:
-    RagspanLangChainInstrumentor().instrument(sink=engine)
-    return RagspanCallbackHandler().open_runs + RagspanCallbackHandler(sink=RecordingSink()).open_runs
-
-
-def capture_plain_code(question: str, passages: Sequence[str]) -> str:
-    with ragspan.capture(question=question, name="desk", tags=["a"]) as answer:
-        answer.contexts = passages
-        answer.response = "answer"
-        ragspan.record_contexts(["more"])
-    return answer.response
 
 
 def read_an_outcome(outcome: Outcome) -> float | str:
