@@ -188,7 +188,7 @@ def assert_scores(records: Any, judge: Judge | str | None = None, **minimums: fl
         ConfigurationError: there is no such metric.
         TableError: one of the records cannot be read.
     """
-    from ragspan.datasets.evaluation import require_scores
+    from ragspan.datasets.gates import require_scores
 
     require_scores(records, minimums, judge)
 

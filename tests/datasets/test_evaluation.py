@@ -13,9 +13,9 @@ import pytest
 
 from ragspan.config import Settings
 from ragspan.datasets import ResultFile, aevaluate, evaluate
-from ragspan.datasets import run as run_module
-from ragspan.datasets.journal import journal_of
-from ragspan.datasets.run import Plan, described, run
+from ragspan.datasets import evaluation as evaluation_module
+from ragspan.datasets.evaluation import Plan, run
+from ragspan.datasets.journal import described, journal_of
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.judges import OpenAIJudge
 from ragspan.metrics import ContextAdherence, Faithfulness
@@ -377,11 +377,11 @@ def test_no_more_records_are_in_work_than_there_is_room_for(length_metric, evalu
     evaluated(rows(), length_metric, on_row=lambda progress: ahead.append(len(read) - progress.rows))
 
     # The table's sample and one more are read before they are in work.
-    assert max(ahead) <= run_module._LEAST_ROWS + 51
+    assert max(ahead) <= evaluation_module._LEAST_ROWS + 51
 
 
 def test_a_record_larger_than_all_the_room_goes_alone(length_metric, evaluated, monkeypatch):
-    monkeypatch.setattr(run_module, "_MAX_BYTES", 1)
+    monkeypatch.setattr(evaluation_module, "_MAX_BYTES", 1)
 
     assert evaluated([row(), row()], length_metric).rows == 2
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.datasets.evaluation import parse_minimums, require_minimums, shortfalls
+from ragspan.datasets.gates import parse_minimums, require_minimums, shortfalls
 from ragspan.datasets.results import Evaluation, MetricSummary
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.testing import FakeJudge, assert_scores

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import gc
-import json
 import math
 import os
 import stat
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
-from ragspan.datasets.journal import Journal, JournalRow
+from ragspan.datasets.journal import Journal
 from ragspan.datasets.results import BadRow, EvaluatedRow
 from ragspan.exceptions import TableError
 from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
@@ -25,7 +24,7 @@ BAD = BadRow(row=2, reason="bad", line=3)
 
 
 def evaluated(row=1, outcome=None):
-    record = RagRecord(question="q", contexts=["c"], response="r", record_id="a")
+    record = RagRecord(question="q", contexts=["c"], response="r", record_id="a", started_ns=1)
     outcomes = {"m": outcome or Score(value=0.5), "n": NotApplicable(reason="no_claims")}
     return EvaluatedRow(row=row, record=record, outcomes=outcomes)
 
@@ -39,50 +38,31 @@ def path(tmp_path):
 def written(path):
     journal = Journal(path, ABOUT)
     journal.add(evaluated())
-    journal.add(BAD)
+    journal.add(evaluated(3))
     assert path.read_bytes().count(b"\n") == 3  # before it is closed
     journal.close()
     return path
 
 
-@pytest.fixture
-def resumed(written):
-    """The journal, opened again behind these bytes."""
-    opened = []
+@pytest.mark.parametrize("more", [b"", b'{"row":4,"id":"b","outc'])
+def test_rows_come_back_as_they_were_added_and_a_line_that_was_not_finished_is_cut_off(written, more):
+    written.write_bytes(written.read_bytes() + more)
+    journal = Journal(written, ABOUT, resume=True)
+    journal.add(evaluated(4))
+    rows = iter([evaluated(1), BAD, evaluated(3), evaluated(4), evaluated(5)])
 
-    def resume(more=b""):
-        written.write_bytes(written.read_bytes() + more)
-        opened.append(Journal(written, ABOUT, resume=True))
-        return opened[-1]
-
-    yield resume
-    for journal in opened:
-        journal.close()
-
-
-def test_rows_are_read_as_they_were_added(resumed):
-    journal = resumed()
-    first, second = journal.done()
-
-    assert isinstance(first, JournalRow)
-    assert (first.row, first.record_id, first.outcomes) == (1, "a", evaluated().outcomes)
-    assert (second, journal.rows) == (BAD, 2)
-
-
-def test_a_line_that_was_not_finished_is_cut_off(resumed):
-    journal = resumed(b'{"row":3,"id":"b","outc')
-    journal.add(evaluated(3))
-
-    assert [noted.row for noted in journal.done()] == [1, 2, 3]
+    assert list(journal.resume(rows)) == [evaluated(1), BAD, evaluated(3), evaluated(4)]
+    assert next(rows).row == 5
+    journal.close()
 
 
 def test_a_first_line_that_was_not_finished_is_begun_again(path):
     path.write_bytes(b'{"jour')
     journal = Journal(path, ABOUT, resume=True)
-    journal.add(BAD)
+    journal.add(evaluated())
     journal.close()
 
-    assert list(journal.done()) == [BAD]
+    assert [result.metric for result in journal.results()] == ["m", "n"]
 
 
 @pytest.mark.parametrize(
@@ -103,12 +83,14 @@ def test_a_journal_that_cannot_be_continued_is_an_error_and_stays_as_it_is(writt
     assert written.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    "line", [b"{}", b'{"row":1,"id":"a","digest":"","outcomes":{"m":["Score",{},[]]}}', b"text", b"[" * 200_000]
-)
-def test_damaged_lines_are_an_error(resumed, line):
+@pytest.mark.parametrize("line", [b"{}", b'{"row":1,"id":"a","digest":"","outcomes":{"m":["Score",{},[]]}}', b"text"])
+def test_damaged_lines_are_an_error(written, line):
+    written.write_bytes(written.read_bytes() + line + b"\n")
+    journal = Journal(written, ABOUT, resume=True)
+
     with pytest.raises(TableError, match="damaged"):
-        list(resumed(line + b"\n").done())
+        list(journal.results())
+    journal.close()
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path):
@@ -126,8 +108,8 @@ def test_a_temporary_journal_is_gone_with_its_last_user():
     assert not path.exists()
 
 
-def test_a_journal_without_rows_leaves_nothing_behind_and_is_its_owners(path, resumed):
-    assert not resumed().remove(if_empty=True)
+def test_a_journal_without_rows_leaves_nothing_behind_and_is_its_owners(path, written):
+    assert not Journal(written, ABOUT, resume=True).remove(if_empty=True)
 
     path.unlink()
     before = os.umask(0)
@@ -145,13 +127,11 @@ def test_a_journal_without_rows_leaves_nothing_behind_and_is_its_owners(path, re
 
 @dataclass
 class OwnEvidence:
-    name: str
+    """Of a metric that is none of ours."""
+
     weight: float = math.nan
-    source: object = field(default_factory=object)
 
 
-ENDLESS = []
-ENDLESS.append(ENDLESS)
 EVIDENCE = (
     Vote(grounded=True, probability=0.5),
     Rating(value=0.25, explanation="e"),
@@ -159,9 +139,7 @@ EVIDENCE = (
     ContextVerdict(index=1, useful=True),
     ContextRating(index=2, value=0.0),
     JudgedContext(index=0, id=None, rank=None, value=1.0),
-    "text",
 )
-PLAIN_EVIDENCE = ({"name": "a", "weight": None, "source": "object"}, {"b": [1]}, "object", "list")
 
 
 @pytest.mark.parametrize(
@@ -182,20 +160,16 @@ PLAIN_EVIDENCE = ({"name": "a", "weight": None, "source": "object"}, {"b": [1]},
                 MetricFailure(error_type="timeout", message="m"),
             )
         ),
+        (Score(value=0.5, evidence=(OwnEvidence(), object(), EVIDENCE[0])), Score(value=0.5, evidence=EVIDENCE[:1])),
         (
-            Score(value=0.5, evidence=(OwnEvidence("a"), {"b": [1]}, object(), ENDLESS)),
-            Score(value=0.5, evidence=PLAIN_EVIDENCE),
-        ),
-        (
-            Score(value=np.float32(0.5), details={"spread": math.nan, "votes": np.int64(3)}, evidence=(math.inf,)),
-            Score(value=0.5, details={"votes": 3}, evidence=(None,)),
+            Score(value=np.float32(0.5), details={"spread": math.inf, "votes": np.int64(3)}),
+            Score(value=0.5, details={"spread": math.inf, "votes": 3}),
         ),
     ],
 )
-def test_an_outcome_comes_back_as_it_was_or_as_plain_data_without_nan(outcome, read):
+def test_an_outcome_comes_back_as_it_was_but_for_evidence_that_only_another_metric_knows(outcome, read):
     journal = Journal(None, ABOUT)
     journal.add(evaluated(outcome=outcome))
-    (row,) = journal.done()
+    (row,) = journal.resume(iter([evaluated()]))
 
-    json.loads(journal.path.read_bytes().splitlines()[-1], parse_constant=pytest.fail)
     assert row.outcomes["m"] == read

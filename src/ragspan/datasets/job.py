@@ -14,13 +14,13 @@ from typing import Any
 
 from ragspan.datasets.agreement import agreement_tables, agreements, as_plain, labels_of, rate_in_words
 from ragspan.datasets.back_fill import BackFill
-from ragspan.datasets.evaluation import evaluate, parse_minimums, plan_from, require_minimums, shortfalls
+from ragspan.datasets.evaluation import evaluate, plan_from, run
+from ragspan.datasets.gates import parse_minimums, require_minimums, shortfalls
 from ragspan.datasets.journal import journal_of
 from ragspan.datasets.progress import duration, progress_on_stderr
 from ragspan.datasets.records import RecordReader
 from ragspan.datasets.result_file import ResultFile
 from ragspan.datasets.results import SUMMARY_HEADER, Evaluation
-from ragspan.datasets.run import run
 from ragspan.datasets.sources import stored_answers
 from ragspan.exceptions import ConfigurationError, TableError
 
@@ -70,7 +70,7 @@ def _evaluate_table(options: Namespace) -> int:
     if options.json is not None:
         _write_json(options.json, {**summary_of(evaluation, below), "agreement": [as_plain(one) for one in found]})
     if not evaluation.is_complete:
-        _tell([_how_to_continue(options, evaluation.rows + evaluation.bad_row_count)])
+        _tell([_how_to_continue(options, evaluation.rows)])
         return INTERRUPTED
     _write_report(options, evaluation, baseline)
     _tell(f"--fail-under is not met: {told}" for told in below.values())

@@ -1,6 +1,6 @@
-"""The journal of an evaluation: a line for each row that is done, so that nothing is done twice.
+"""The journal of an evaluation: a line for each record that is done, so that nothing is judged twice.
 
-The first line says what is evaluated, and how. Each row's line is written with one write as soon as the row is done, in the
+The first line says what is evaluated, and how. Each record's line is written with one write as soon as it is done, in the
 order of the table. A process that is killed leaves at most one line without an end, which is cut off. The result file is
 made from the journal when all rows are done.
 """
@@ -12,8 +12,8 @@ import numbers
 import os
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -25,10 +25,11 @@ from ragspan.datasets.results import BadRow, EvaluatedRow, ResultRow
 from ragspan.exceptions import TableError
 from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
 from ragspan.metrics import JudgedContext
+from ragspan.metrics.base import Metric
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 
-_FORMAT = 2
+_FORMAT = 3
 _OUTCOMES: dict[str, type[Outcome]] = {kind.__name__: kind for kind in (Score, NotApplicable, MetricFailure)}
 _EVIDENCE = {kind.__name__: kind for kind in (Vote, Rating, ClaimVerdict, ContextVerdict, ContextRating, JudgedContext)}
 
@@ -36,23 +37,6 @@ _EVIDENCE = {kind.__name__: kind for kind in (Vote, Rating, ClaimVerdict, Contex
 def journal_of(output: Path) -> Path:
     """Where an evaluation with this output keeps the rows that are done."""
     return output.with_name(f"{output.name}.partial")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class JournalRow:
-    """A row that is done, without its texts."""
-
-    row: int
-    record_id: str
-    digest: str
-    """Of the texts that were judged."""
-    outcomes: Mapping[str, Outcome]
-
-    def of(self, record: RagRecord) -> EvaluatedRow | None:
-        """The row with its texts; None if these are not the record's."""
-        if self.digest != digest_of(record):
-            return None
-        return EvaluatedRow(row=self.row, record=replace(record, record_id=self.record_id), outcomes=self.outcomes)
 
 
 class Journal:
@@ -69,16 +53,14 @@ class Journal:
     """
 
     def __init__(self, path: Path | None, about: Mapping[str, Any], *, resume: bool = False) -> None:
-        self.rows = 0
-        """When it was opened."""
-        header = _encoded({"journal": _FORMAT, **about})
+        header = _line({"journal": _FORMAT, **about})
         if path is None:
             descriptor, name = tempfile.mkstemp(prefix="ragspan-", suffix=".partial")
             os.close(descriptor)
             path = Path(name)
             weakref.finalize(self, path.unlink, missing_ok=True)
         elif resume and path.exists():
-            self.rows = _resumed(path, header)
+            _cut(path, header)
         else:
             _create(path)
         self.path = path
@@ -87,25 +69,15 @@ class Journal:
         if self._file.tell() == 0:
             self._write(header)
 
-    def add(self, done: EvaluatedRow | BadRow) -> None:
+    def add(self, done: EvaluatedRow) -> None:
         """Write one row.
 
         Raises:
             TableError: the file cannot be written.
         """
-        if isinstance(done, BadRow):
-            self._write(_encoded({"row": done.row, "bad": done.reason, "line": done.line}))
-            return
-        self._write(
-            _encoded(
-                {
-                    "row": done.row,
-                    "id": done.record.record_id,
-                    "digest": digest_of(done.record),
-                    "outcomes": {metric: _tagged(outcome) for metric, outcome in done.outcomes.items()},
-                }
-            )
-        )
+        outcomes = {metric: _tagged(outcome) for metric, outcome in done.outcomes.items()}
+        record_id, digest = done.record.record_id, digest_of(done.record)
+        self._write(_line({"row": done.row, "id": record_id, "digest": digest, "outcomes": outcomes}))
 
     def _write(self, line: bytes) -> None:
         try:
@@ -115,20 +87,40 @@ class Journal:
         if not is_whole:
             raise TableError(f"{self.path} cannot be written: is there space left?")
 
-    def done(self) -> Iterator[JournalRow | BadRow]:
-        """All rows, in the order of the table.
+    def resume(self, rows: Iterator[EvaluatedRow | BadRow]) -> Iterator[EvaluatedRow | BadRow]:
+        """The rows up to the last one that is done, those that were judged with their outcomes.
 
         Raises:
-            TableError: the file was changed by somebody else.
+            TableError: they are not those that the journal is about, or the file was damaged.
         """
-        return (_row_of(self.path, line) for line in islice(_whole_lines(self.path), 1, None))
+        for number, record_id, digest, outcomes in self._done():
+            for row in rows:
+                if row.row == number or isinstance(row, EvaluatedRow):
+                    break
+                yield row
+            else:
+                raise TableError(f"the table ends before row {number}, which {self.path} has: it is another one")
+            if isinstance(row, BadRow) or (row.row, digest_of(row.record)) != (number, digest):
+                raise TableError(
+                    f"row {row.row} is not what it was when {self.path} was written, so that run cannot be continued"
+                )
+            yield replace(row, record=replace(row.record, record_id=record_id), outcomes=outcomes)
 
     def results(self) -> Iterator[ResultRow]:
         """The lines of a result file: each record and metric."""
-        for row in self.done():
-            if isinstance(row, JournalRow):
-                for metric, outcome in row.outcomes.items():
-                    yield ResultRow.from_outcome(outcome, row=row.row, record_id=row.record_id, metric=metric)
+        for row, record_id, _, outcomes in self._done():
+            for metric, outcome in outcomes.items():
+                yield ResultRow.from_outcome(outcome, row=row, record_id=record_id, metric=metric)
+
+    def _done(self) -> Iterator[tuple[int, str, str, Mapping[str, Outcome]]]:
+        """Of each record its row, its id, its digest and its outcomes, in the order of the table."""
+        for line in islice(_whole_lines(self.path), 1, None):
+            plain = _parsed(self.path, line)
+            try:
+                outcomes = {metric: _outcome_of(*tagged) for metric, tagged in plain["outcomes"].items()}
+                yield plain["row"], plain["id"], plain["digest"], outcomes
+            except (KeyError, TypeError, ValueError):
+                raise TableError(f"{self.path} was damaged: delete it to begin anew") from None
 
     def remove(self, *, if_empty: bool = False) -> bool:
         """Delete the file, or only one without rows; whether it was deleted."""
@@ -139,16 +131,25 @@ class Journal:
         return is_wanted
 
 
+def described(metric: Metric) -> dict[str, Any]:
+    """The metric and its settings in plain data, to compare with those of an earlier run; no key and no address."""
+    about: dict[str, Any] = {"name": metric.name}
+    data: Any = metric
+    for item in fields(data) if is_dataclass(data) else ():
+        value = getattr(data, item.name)
+        if isinstance(value, (str, int, float)) or value is None:
+            about[item.name] = value
+        elif isinstance(name := getattr(value, "name", None), str):
+            version = getattr(value, "prompt_version", None)
+            about[item.name] = f"{name}, prompts {version}" if isinstance(version, str) else name
+    return about
+
+
 def digest_of(record: RagRecord) -> str:
     """Equal for records with the same texts to judge, whatever their ids and times are."""
-    digest = blake2b(digest_size=8)
-    texts = [record.question, record.response, None if record.contexts is None else ""]
-    texts += [context.text for context in record.contexts or ()]
-    for text in texts:
-        data = b"" if text is None else text.encode("utf-8", "surrogatepass")
-        digest.update(b"%d:" % (-1 if text is None else len(data)))
-        digest.update(data)
-    return digest.hexdigest()
+    contexts = None if record.contexts is None else [context.text for context in record.contexts]
+    texts = json.dumps([record.question, record.response, contexts])
+    return blake2b(texts.encode(), digest_size=8).hexdigest()
 
 
 def _create(path: Path) -> None:
@@ -164,15 +165,14 @@ def _create(path: Path) -> None:
         raise TableError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
-def _resumed(path: Path, header: bytes) -> int:
-    """Cut off what was half written, and return how many rows are left."""
-    end, count = 0, 0
+def _cut(path: Path, header: bytes) -> None:
+    """Cut off what was half written, of a journal with this first line."""
+    end = 0
     for line in _whole_lines(path):
-        if not count:
+        if not end:
             _require_same(path, _parsed(path, line), json.loads(header))
-        end, count = end + len(line), count + 1
+        end += len(line)
     os.truncate(path, end)
-    return max(0, count - 1)
 
 
 def _require_same(path: Path, before: Any, now: Mapping[str, Any]) -> None:
@@ -196,12 +196,9 @@ def _shown(value: Any) -> str:
 # Lines ----------------------------------------------------------------------------------------------------------------
 
 
-def _encoded(plain: Mapping[str, Any]) -> bytes:
-    """A line. NaN becomes null."""
-    try:
-        return msgspec.json.encode(plain, enc_hook=_plain) + b"\n"
-    except UnicodeEncodeError:  # half of a surrogate pair
-        return json.dumps(msgspec.to_builtins(plain, enc_hook=_plain)).encode() + b"\n"
+def _line(plain: Mapping[str, Any]) -> bytes:
+    """Written by json: unlike msgspec it can encode half of a surrogate pair."""
+    return json.dumps(msgspec.to_builtins(plain, enc_hook=_plain)).encode() + b"\n"
 
 
 def _plain(value: object) -> float | str:
@@ -210,20 +207,19 @@ def _plain(value: object) -> float | str:
 
 
 def _tagged(outcome: Outcome) -> tuple[str, Outcome, list[tuple[str, Any]]]:
-    """The type of the outcome, its fields, and its evidence by type."""
+    """The type of the outcome, its fields, and by type its evidence, but for that of other metrics than ours."""
     kind = type(outcome).__name__
     if not isinstance(outcome, Score):
         return kind, outcome, []
-    return kind, replace(outcome, evidence=()), [(type(one).__name__, _evidence(one)) for one in outcome.evidence]
+    evidence = [(type(one).__name__, one) for one in outcome.evidence if type(one).__name__ in _EVIDENCE]
+    return kind, replace(outcome, evidence=()), evidence
 
 
-def _evidence(item: object) -> Any:
-    if type(item).__name__ in _EVIDENCE:
-        return item
-    try:
-        return msgspec.to_builtins(item, enc_hook=_plain)
-    except (TypeError, ValueError, RecursionError):  # of a metric of one's own
-        return type(item).__name__
+def _outcome_of(kind: str, plain: dict[str, Any], evidence: Iterable[tuple[str, Any]]) -> Outcome:
+    """The outcome of `_tagged`."""
+    if kind == "Score":
+        plain["evidence"] = tuple(_EVIDENCE[name](**item) for name, item in evidence)
+    return msgspec.convert(plain, _OUTCOMES[kind])
 
 
 def _whole_lines(path: Path) -> Iterator[bytes]:
@@ -236,22 +232,3 @@ def _parsed(path: Path, line: bytes) -> Any:
         return json.loads(line)
     except (ValueError, RecursionError):
         raise TableError(f"{path} is no journal of an evaluation, or was damaged: delete it to begin anew") from None
-
-
-def _row_of(path: Path, line: bytes) -> JournalRow | BadRow:
-    plain = _parsed(path, line)
-    try:
-        if "bad" in plain:
-            return BadRow(row=plain["row"], reason=plain["bad"], line=plain["line"])
-        outcomes = {metric: _outcome_of(*tagged) for metric, tagged in plain["outcomes"].items()}
-        return JournalRow(row=plain["row"], record_id=plain["id"], digest=plain["digest"], outcomes=outcomes)
-    except (KeyError, TypeError, ValueError):
-        raise TableError(f"{path} was damaged: delete it to begin anew") from None
-
-
-def _outcome_of(kind: str, plain: dict[str, Any], evidence: list[tuple[str, Any]]) -> Outcome:
-    """The outcome of `_tagged`; evidence of a metric of one's own comes back as plain data."""
-    if kind == "Score":
-        plain["evidence"] = tuple(_EVIDENCE[name](**item) if name in _EVIDENCE else item for name, item in evidence)
-        plain["details"] = {name: value for name, value in plain["details"].items() if value is not None}
-    return msgspec.convert(plain, _OUTCOMES[kind])

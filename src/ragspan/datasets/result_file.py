@@ -12,8 +12,7 @@ import contextlib
 import csv
 import os
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -21,18 +20,9 @@ from typing import Any
 
 import msgspec
 
-from ragspan.datasets.files import BY_ENDING, FileFormat
-from ragspan.datasets.results import (
-    FLOATS,
-    INTEGERS,
-    RESULT_COLUMNS,
-    MetricSummary,
-    MetricTally,
-    ResultRow,
-    cells_of,
-    column_types,
-)
-from ragspan.datasets.tables import import_parquet
+from ragspan.datasets.files import BY_ENDING, FileFormat, open_file
+from ragspan.datasets.results import FLOATS, INTEGERS, RESULT_COLUMNS, BadRow, ResultRow, cells_of, column_types
+from ragspan.datasets.tables import Entry, import_parquet
 from ragspan.exceptions import ConfigurationError, TableError
 
 _BY_ENDING = {ending: chosen for ending, chosen in BY_ENDING.items() if ending not in {".tsv", ".json"}}
@@ -60,43 +50,26 @@ class ResultFile:
         self.path = Path(path)
         self._format = format_of(self.path)
 
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        return tuple(self._tallies)
-
-    @property
-    def summary(self) -> Mapping[str, MetricSummary]:
-        """By metric; without thresholds, which the file does not hold."""
-        return {metric: tally.summary(metric) for metric, tally in self._tallies.items()}
-
     @cached_property
-    def rows(self) -> int:
-        """Records in it."""
-        return len({result.row for result in self.results()})
-
-    def values(self, metric: str) -> Sequence[float]:
-        """All scores of a metric, in the order of the file."""
-        return self._tallies[metric].scores
+    def metrics(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(result.metric for result in self.results()))
 
     def results(self) -> Iterator[ResultRow]:
         """Each record and metric."""
-        read = {"csv": _read_csv, "jsonl": _read_jsonl, "parquet": _read_parquet}[self._format]
+        if self.path.exists() and not self.path.stat().st_size:  # JSONL without a row
+            return
         try:
-            for plain in read(self.path):
-                yield ResultRow(**{name: plain[name] for name in RESULT_COLUMNS})
-        except OSError as error:
-            raise TableError(f"{self.path} cannot be read: {error.strerror or error}") from None
-        except KeyError as error:
-            raise TableError(f"{self.path} is no file of results: it has no column {error}") from None
-        except (ValueError, TypeError, RecursionError, csv.Error) as error:
-            raise TableError(f"{self.path} is no file of results: {error}") from None
+            with contextlib.closing(open_file(self.path)) as table:
+                yield from map(self._result, table.entries)
+        except (ValueError, KeyError, TypeError) as error:
+            raise TableError(f"{self.path} is no file of results: {error!r}") from None
 
-    @cached_property
-    def _tallies(self) -> Mapping[str, MetricTally]:
-        tallies: dict[str, MetricTally] = defaultdict(MetricTally)
-        for result in self.results():
-            tallies[result.metric].add(result)
-        return dict(tallies)
+    def _result(self, entry: Entry) -> ResultRow:
+        if isinstance(entry, BadRow) or not isinstance(entry.data, dict):
+            raise TypeError(str(entry))
+        cells = {name: entry.data[name] for name in RESULT_COLUMNS}
+        is_csv = self._format == "csv"
+        return ResultRow(**{name: _from_csv(name, cell) for name, cell in cells.items()} if is_csv else cells)
 
 
 @contextlib.contextmanager
@@ -148,10 +121,8 @@ def with_formula(text: str) -> str:
 
 
 def _encodable(value: Any) -> Any:
-    """Half of a surrogate pair becomes a question mark: JSON can hold it, UTF-8 cannot."""
-    if not isinstance(value, str) or value.isascii():
-        return value
-    return value.encode("utf-8", "replace").decode()
+    """Half of a surrogate pair and NUL become a question mark: not every file can hold them."""
+    return value.replace("\0", "?").encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 def _write_csv(path: Path, rows: Iterable[Sequence[Any]]) -> None:
@@ -177,39 +148,9 @@ def _write_parquet(path: Path, rows: Iterable[Sequence[Any]]) -> None:
             writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
 
 
-def _read_csv(path: Path) -> Iterator[Mapping[str, Any]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = csv.DictReader(file, strict=True)
-        _require_columns(rows.fieldnames or ())
-        for row in rows:
-            yield {name: _from_csv(name, cell) for name, cell in row.items()}
-
-
 def _from_csv(name: str, cell: str) -> Any:
     if not cell:
         return None
     if name in INTEGERS:
         return int(cell)
     return float(cell) if name in FLOATS else with_formula(cell)
-
-
-def _read_jsonl(path: Path) -> Iterator[Mapping[str, Any]]:
-    with path.open("rb") as file:
-        yield from map(msgspec.json.decode, filter(bytes.strip, file))
-
-
-def _read_parquet(path: Path) -> Iterator[Mapping[str, Any]]:
-    arrow, parquet = import_parquet()
-    try:
-        with parquet.ParquetFile(path) as file:
-            _require_columns(file.schema_arrow.names)
-            for batch in file.iter_batches(batch_size=_BATCH):
-                yield from batch.to_pylist()
-    except arrow.ArrowException as error:
-        raise ValueError(str(error)) from None
-
-
-def _require_columns(names: Iterable[str]) -> None:
-    """Raise even where the file has no row."""
-    for missing in set(RESULT_COLUMNS) - set(names):
-        raise KeyError(missing)

@@ -10,7 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
-from itertools import chain, count, islice
+from itertools import chain, islice
 from typing import Any, BinaryIO, TypeAlias
 
 from ragspan.datasets.cells import kind_of
@@ -19,12 +19,9 @@ from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.records import RagRecord
 
 MAX_CELL = 1 << 24
-"""Characters of a cell's text, and of a row of CSV. Long contexts are far below."""
-MAX_LINE = 1 << 25
-"""Characters of a line of text: what is longer is no line of a table, and has to be held as a whole."""
-MAX_EXPANSION = 200
-"""How many times its size compressed data may have. Texts have twenty times, bombs a thousand and more."""
-_SMALL_COLUMN = 1 << 26  # bytes that a column of Parquet may always expand to
+"""Characters of a cell's text. Long contexts are far below."""
+_MAX_EXPANSION = 200  # times its size that a column of Parquet may have: texts have twenty, bombs a thousand and more
+_SMALL_COLUMN = 1 << 26  # bytes that it may always expand to
 _REFERENCE = 8  # bytes of a list's entry, even of an empty one
 _SAMPLED = 50  # rows
 _BATCH = 8  # rows of Parquet: each may have a cell that takes the most there is
@@ -61,6 +58,14 @@ class Table:
     """Of a file, from 0 to 1; None where it is not known."""
     close: Callable[[], None] = lambda: None
 
+    def share_done(self, done: int, limit: int | None) -> float | None:
+        """Of the rows where their number is known, else of the file's bytes; from 0 to 1."""
+        if self.count is not None:
+            total = self.count if limit is None else min(self.count, limit)
+            return min(1.0, done / total) if total else 1.0
+        shares = [share for share in (self.share_read(), done / limit if limit else None) if share is not None]
+        return min(1.0, max(shares)) if shares else None
+
 
 def table_of(data: Any, **of_file: Any) -> Table:
     """The table that the data are.
@@ -80,8 +85,7 @@ def table_of(data: Any, **of_file: Any) -> Table:
         return open_file(data, **of_file)
     if _is_a(data, "pandas", "DataFrame"):
         columns = checked_names(data.columns, "the data frame")
-        cells = zip(*(data.iloc[:, place] for place in range(len(columns))), strict=True)
-        rows = (dict(zip(columns, row, strict=True)) for row in cells)
+        rows = (dict(zip(columns, row, strict=True)) for row in data.itertuples(index=False, name=None))
         return sampled(_entries(rows), columns=columns, count=len(data))
     if _is_a(data, "polars", "LazyFrame"):
         data = data.collect()
@@ -89,8 +93,7 @@ def table_of(data: Any, **of_file: Any) -> Table:
         return sampled(_entries(data.iter_rows(named=True)), columns=data.columns, count=data.height)
     if _is_a(data, "pyarrow", "Table"):
         columns = checked_names(data.column_names, "the Arrow table")
-        batches = data.to_batches(max_chunksize=_BATCH)
-        return sampled(_arrow_entries(batches), columns=columns, count=data.num_rows)
+        return _arrow_table(data.to_batches(max_chunksize=_BATCH), "the Arrow table", columns, data.num_rows)
     if isinstance(data, Mapping):
         splits = [str(name) for name, part in data.items() if hasattr(part, "column_names")]
         if splits:
@@ -129,24 +132,11 @@ def _entries(rows: Iterable[Any]) -> Iterator[Entry]:
 
 def sampled(entries: Iterator[Entry], *, columns: Sequence[str] | None = None, **known: Any) -> Table:
     """A table with a sample of its first rows; without `columns` it has those of the sample."""
-    first: list[Entry] = []
-    room = MAX_CELL
-    for entry in islice(entries, _SAMPLED):
-        first.append(entry)
-        room -= _characters(entry)
-        if room < 0:
-            break
+    first = list(islice(entries, _SAMPLED))
     sample = [entry.data for entry in first if isinstance(entry, TableRow) and isinstance(entry.data, Mapping)]
     if columns is None:
         columns = list(dict.fromkeys(str(key) for values in sample for key in values))
     return Table(columns=columns, sample=sample, entries=chain(first, entries), **known)
-
-
-def _characters(entry: Entry) -> int:
-    """Of its cells, and of the lists in them."""
-    values = entry.data.values() if isinstance(entry, TableRow) and isinstance(entry.data, Mapping) else ()
-    parts = (part for cell in values for part in (cell if isinstance(cell, list) else [cell]))
-    return sum(len(part) for part in parts if isinstance(part, str))
 
 
 # Parquet and Arrow ----------------------------------------------------------------------------------------------------
@@ -171,14 +161,27 @@ def parquet_table(file: BinaryIO, *, name: str, **known: Any) -> Table:
         raise TableError(f"{name} cannot be read as Parquet: {error}") from None
     _require_no_bomb(source.metadata, name)
 
-    def batches() -> Iterator[Any]:
+    columns = checked_names(source.schema_arrow.names, name)
+    batches = source.iter_batches(batch_size=_BATCH, use_threads=False)
+    return _arrow_table(batches, name, columns, source.metadata.num_rows, **known)
+
+
+def _arrow_table(batches: Iterable[Any], name: str, columns: Sequence[str], count: int, **known: Any) -> Table:
+    arrow, _ = import_parquet()
+
+    def rows() -> Iterator[Any]:
         try:
-            yield from source.iter_batches(batch_size=_BATCH, use_threads=False)
-        except (arrow.ArrowException, OSError) as error:
+            for batch in batches:
+                yield from batch.to_pylist()
+        except (
+            arrow.ArrowException,
+            OSError,
+            ValueError,
+            OverflowError,
+        ) as error:  # the last for a time in the year 300000
             raise TableError(f"{name} cannot be read to its end: {error}") from None
 
-    columns = checked_names(source.schema_arrow.names, name)
-    return sampled(_arrow_entries(batches()), columns=columns, count=source.metadata.num_rows, **known)
+    return sampled(_entries(rows()), columns=columns, count=count, **known)
 
 
 def _require_no_bomb(metadata: Any, name: str) -> None:
@@ -187,35 +190,9 @@ def _require_no_bomb(metadata: Any, name: str) -> None:
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         for column in map(group.column, range(group.num_columns)):
             size = column.total_uncompressed_size + _REFERENCE * (column.num_values - group.num_rows)
-            if size > max(_SMALL_COLUMN, MAX_EXPANSION * column.total_compressed_size):
+            if size > max(_SMALL_COLUMN, _MAX_EXPANSION * column.total_compressed_size):
                 raise TableError(
                     f"{name}: rows {first} to {first + group.num_rows - 1}: the column {column.path_in_schema} expands"
                     f" from {column.total_compressed_size:,} to {size:,} bytes, which is more than a table needs"
                 )
         first += group.num_rows
-
-
-_NOT_IN_PYTHON = (ValueError, OverflowError)
-"""Errors of a time in the year 300000, or of a text that is no UTF-8."""
-
-
-def _arrow_entries(batches: Iterable[Any]) -> Iterator[Entry]:
-    rows = count(1)
-    for batch in batches:
-        try:
-            entries: list[Any] = batch.to_pylist()
-        except _NOT_IN_PYTHON:
-            entries = [_arrow_values(batch.slice(place, 1)) for place in range(batch.num_rows)]
-        for values, row in zip(entries, rows, strict=False):
-            yield BadRow(row=row, reason=values) if isinstance(values, str) else TableRow(row=row, data=values)
-
-
-def _arrow_values(batch: Any) -> dict[str, Any] | str:
-    """Of a single row; or why Python cannot hold it."""
-    values = {}
-    for name, cell in zip(batch.schema.names, batch.columns, strict=True):
-        try:
-            (values[name],) = cell.to_pylist()
-        except _NOT_IN_PYTHON as error:  # noqa: PERF203 - each may be the one
-            return f"the column {name} has what Python cannot hold: {type(error).__name__}"
-    return values

@@ -10,7 +10,7 @@ import pytest
 
 from ragspan import RagRecord, Score
 from ragspan.datasets.progress import RunProgress
-from ragspan.datasets.report.page import render
+from ragspan.datasets.report import render
 from ragspan.datasets.results import EvaluatedRow, ResultRow
 
 

@@ -76,13 +76,6 @@ def test_answers_of_one_run_only_are_counted_and_left_out(run_of):
     assert (change.only_here, change.only_in_baseline) == (2, 1)
 
 
-def test_an_answer_that_only_one_run_could_score_is_in_no_mean(run_of):
-    (change,) = compare(run_of([0.5, GONE, 0.7]), run_of([0.5, 0.9, GONE])).metrics
-
-    assert (change.pairs, change.only_here, change.only_in_baseline) == (1, 1, 1)
-    assert (change.difference, change.interval) == (0.0, None)
-
-
 def test_a_metric_of_one_run_only_has_nothing_to_compare(run_of):
     changes = compare(run_of([0.5], metric="new"), run_of([0.5], metric="old")).metrics
 
@@ -108,12 +101,10 @@ def test_too_few_differences_have_no_interval_equal_ones_no_width_and_their_orde
     assert interval_of_mean(differences) == interval_of_mean(sorted(differences))
 
 
-@pytest.mark.parametrize("count", [60, 1_500])
-def test_the_interval_is_that_of_drawing_one_by_one(count):
-    """As the textbook's bootstrap does."""
+def test_the_interval_is_that_of_drawing_one_by_one_as_the_textbooks_bootstrap_does():
     chance = random.Random(3)
-    differences = [chance.choice([-1.0, 0.0, 0.0, 0.5, chance.random()]) for _ in range(count)]
-    means = sorted(statistics.fmean(chance.choices(differences, k=count)) for _ in range(RESAMPLES))
+    differences = [chance.choice([-1.0, 0.0, 0.0, 0.5, chance.random()]) for _ in range(1_500)]
+    means = sorted(statistics.fmean(chance.choices(differences, k=1_500)) for _ in range(RESAMPLES))
     low, high = means[int(0.025 * RESAMPLES)], means[int(0.975 * RESAMPLES)]
 
     near = (high - low) / 10

@@ -114,7 +114,7 @@ def test_a_metric_without_a_threshold_is_measured_by_the_middle_of_the_scale(sig
 
 
 def counts(scores):
-    return [bar.count for bar in scores.bars]
+    return [bar.answers for bar in scores.bars]
 
 
 def test_a_tenth_belongs_to_the_bin_that_it_begins_and_one_to_the_last():

@@ -1,10 +1,28 @@
-"""The report of an evaluation: one HTML file that people look at, and plots as pictures."""
+"""The report of an evaluation: one HTML file that loads nothing and runs no script but its own, and plots as SVG files."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timezone
+from functools import cache
+from importlib import resources
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ragspan.datasets.report.answers import show_answers
 from ragspan.datasets.report.comparison import Comparison, MetricComparison, Regression, compare
-from ragspan.datasets.report.page import write_plots, write_report
-from ragspan.datasets.report.signs import Sign, signs_of
+from ragspan.datasets.report.signs import CAUSES, GUIDES, REASONS, Distribution, Guide, Sign, distribution, signs_of
+from ragspan.datasets.result_file import ResultFile, replacing
+from ragspan.datasets.results import Evaluation, MetricSummary
+from ragspan.telemetry.values import legible
+
+if TYPE_CHECKING:
+    import jinja2
 
 __all__ = [
     "Comparison",
@@ -16,3 +34,202 @@ __all__ = [
     "write_plots",
     "write_report",
 ]
+
+_BAD_ROWS_SHOWN = 20
+_LEAST_SHARE = 0.01
+_LONGEST_NAME = 60
+
+
+class MetricView(NamedTuple):
+    """One metric with all that the page shows about it."""
+
+    anchor: str
+    """The id of its part of the page."""
+    summary: MetricSummary
+    scores: Distribution | None
+    signs: Sequence[Sign]
+    guide: Guide | None
+    change: MetricComparison | None
+
+    @property
+    def name(self) -> str:
+        return self.summary.metric
+
+    @property
+    def is_risky(self) -> bool:
+        return any(sign.level == "high" for sign in self.signs)
+
+
+def write_report(
+    evaluation: Evaluation,
+    path: str | os.PathLike[str],
+    *,
+    baseline: Evaluation | ResultFile | None = None,
+    title: str | None = None,
+) -> None:
+    """Write the evaluation as one self-contained HTML file, which opens from a disk and loads nothing.
+
+    Args:
+        evaluation: what `ragspan.datasets.evaluate` returned.
+        path: the file; an existing one is replaced, and never half-written. Only its owner may read it.
+        baseline: an earlier run to compare with, as an evaluation or as the result file of one.
+        title: the headline.
+
+    Raises:
+        ImportError: jinja2 is not installed; the extra `report` has it.
+        OSError: the file cannot be written.
+    """
+    text = render(evaluation, baseline=baseline, title=title, written_at=datetime.now(timezone.utc))
+    with replacing(Path(path)) as unfinished:
+        unfinished.write_text(text, encoding="utf-8", newline="\n")
+
+
+def write_plots(evaluation: Evaluation, directory: str | os.PathLike[str]) -> list[Path]:
+    """Write a histogram with a box plot for each metric that has scores.
+
+    The files are called `<metric>.svg`; the directory is made if it is not there, and files with these names are replaced.
+
+    Returns:
+        The files, in the order of the metrics; none if nothing was scored.
+
+    Raises:
+        ImportError: jinja2 is not installed; the extra `report` has it.
+        OSError: a file cannot be written.
+    """
+    folder = Path(directory)
+    folder.mkdir(parents=True, exist_ok=True)
+    template = _environment().get_template("plot.svg")
+    drawn = [metric for metric in _views(evaluation) if metric.scores is not None]
+    files = [folder / f"{name}.svg" for name in _file_names(metric.name for metric in drawn)]
+    for metric, file in zip(drawn, files, strict=True):
+        file.write_text(template.render(metric=metric), encoding="utf-8", newline="\n")
+    return files
+
+
+def render(
+    evaluation: Evaluation, *, baseline: Evaluation | ResultFile | None, title: str | None, written_at: datetime
+) -> str:
+    """The whole page as text that any encoder takes.
+
+    Raises:
+        ImportError: jinja2 is not installed.
+    """
+    template = _environment().get_template("report.html")
+    from markupsafe import Markup
+
+    comparison = None if baseline is None else compare(evaluation, baseline)
+    metrics = _views(evaluation, comparison)
+    scored = [metric.summary.scored for metric in metrics] or [0]
+    script = _own("report.js")  # the policy's hash is of exactly what is between the tags
+    return template.render(
+        evaluation=evaluation,
+        title=title or (f"RAG evaluation of {evaluation.source}" if evaluation.source else "RAG evaluation"),
+        written_at=written_at,
+        version=version("ragspan"),
+        metrics=metrics,
+        scored=(min(scored), max(scored)),
+        signs=sorted((sign for metric in metrics for sign in metric.signs), key=lambda sign: sign.level != "high"),
+        reasons=REASONS,
+        causes=CAUSES,
+        has_causes=any(summary.causes for summary in evaluation.summary.values()),
+        answers=show_answers(evaluation.worst),
+        comparison=comparison,
+        baseline=(baseline.path.name if isinstance(baseline, ResultFile) else baseline and baseline.source)
+        or "the baseline",
+        bad_rows=evaluation.bad_rows[:_BAD_ROWS_SHOWN],
+        policy=_policy(script),
+        style=Markup(_own("report.css")),  # noqa: S704 - our own files
+        script=Markup(script),  # noqa: S704
+    )
+
+
+def _views(evaluation: Evaluation, comparison: Comparison | None = None) -> list[MetricView]:
+    changes = {change.metric: change for change in comparison.metrics} if comparison else {}
+    summaries = [evaluation.summary[name] for name in evaluation.metrics]
+    return [
+        MetricView(
+            anchor=f"metric-{number}",
+            summary=summary,
+            scores=distribution(evaluation.values(summary.metric), summary.threshold),
+            signs=signs_of(summary),
+            guide=GUIDES.get(summary.metric),
+            change=changes.get(summary.metric),
+        )
+        for number, summary in enumerate(summaries, start=1)
+    ]
+
+
+def _file_names(metrics: Iterable[str]) -> list[str]:
+    """Names that any file system takes, all different."""
+    names: list[str] = []
+    for metric in metrics:
+        plain = re.sub(r"[^a-z0-9]+", "_", metric.lower()).strip("_")[:_LONGEST_NAME] or "metric"
+        same = sum(name == plain or name.startswith(f"{plain}_") for name in names)
+        names.append(f"{plain}_{same + 1}" if plain in names else plain)
+    return names
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    try:
+        import jinja2
+    except ImportError as error:
+        raise ImportError("a report needs jinja2: pip install 'ragspan[report]'") from error
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_own),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_legible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"share": share, "signed": _signed, "figure": _figure, "moment": moment, "place": _place}
+    return environment
+
+
+def _own(name: str) -> str:
+    return (resources.files(__package__) / "templates" / name).read_text(encoding="utf-8")
+
+
+def _policy(script: str) -> str:
+    """A Content-Security-Policy under which a page loads nothing, and runs this script and no other.
+
+    Styles are allowed in the page, for the widths of its bars. They can load nothing either.
+    """
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; img-src data:; base-uri 'none';"
+        " form-action 'none'"
+    )
+
+
+def _legible(value: Any) -> Any:
+    """Called for everything that a template writes, before it is escaped; leaves our own markup alone."""
+    return legible(value) if type(value) is str else value
+
+
+def _figure(value: float | None, digits: int = 2) -> str:
+    """A score in figures, or a dash."""
+    return "\N{EN DASH}" if value is None else f"{value:.{digits}f}"
+
+
+def _place(score: float) -> float:
+    """Where a score is in a plot, from left to right."""
+    return round(10 + 380 * score, 1)
+
+
+def _signed(value: float) -> str:
+    """A difference of scores with its sign; one that is shown as zero has none."""
+    return f"{value:+.3f}".replace("-", "\N{MINUS SIGN}") if round(value, 3) else "0.000"
+
+
+def share(value: float) -> str:
+    """A share in whole per cent; only nothing is 0%, and only all is 100%."""
+    if 0 < value < _LEAST_SHARE:
+        return "<1%"
+    return ">99%" if 1 - _LEAST_SHARE < value < 1 else f"{value:.0%}"
+
+
+def moment(when: datetime) -> str:
+    """A time as people write it, with its zone."""
+    return f"{when.day} {when:%B %Y, %H:%M %Z}".strip()

@@ -28,16 +28,13 @@ _ALL_TEXTS = 1_000_000
 _LARGEST_ANSWER = 24_000
 _QUESTION_SHARE, _RESPONSE_SHARE, _CONTEXTS_SHARE = 0.1, 0.3, 0.6
 _CLAIMS_SHOWN, _VERDICTS_SHOWN, _LONGEST_VERDICT = 40, 5, 400
-_NEARBY, _NOT_WORTH_FOLDING = 40, 120  # characters
+_LONGEST_EXPLANATION = 1_500  # characters
 
 
 class Excerpt(NamedTuple):
-    """A text as far as the page shows it."""
+    """The beginning of a text, which the page shows."""
 
-    shown: str
-    """The part that is visible at once."""
-    rest: str = ""
-    """The part that can be unfolded."""
+    text: str
     omitted: int = 0
     """Characters that the page leaves out after that."""
 
@@ -110,22 +107,10 @@ class ShownContext(NamedTuple):
     number: int
     """Its place in the prompt, from 1."""
     context: RetrievedContext
-    text: Excerpt
+    excerpt: Excerpt
     findings: Sequence[Finding]
     pieces: Sequence[Piece] = ()
-    """All that is shown of the text, with what supports claims."""
-
-    @property
-    def folded(self) -> tuple[list[Piece], list[Piece]]:
-        """The pieces that are visible at once, and those that can be unfolded."""
-        fold = len(self.text.shown)
-        before = [piece._replace(text=piece.text[: fold - piece.start]) for piece in self.pieces if piece.start < fold]
-        after = [
-            piece._replace(text=piece.text[max(fold - piece.start, 0) :], start=max(fold, piece.start))
-            for piece in self.pieces
-            if piece.start + len(piece.text) > fold
-        ]
-        return before, after
+    """The excerpt, with what supports claims."""
 
     @property
     def is_useful(self) -> bool | None:
@@ -173,15 +158,14 @@ def _show(row: EvaluatedRow, room: int) -> ShownAnswer:
     shown_response = response[: int(room * _RESPONSE_SHARE)]
     evidence = [item for outcome in row.outcomes.values() for item in _evidence_of(outcome)]
     claims = list(enumerate((item for item in evidence if isinstance(item, ClaimVerdict)), start=1))
-    kept = sorted(
-        sorted(claims, key=lambda numbered: numbered[1].supported)[:_CLAIMS_SHOWN], key=lambda numbered: numbered[0]
-    )  # unsupported ones first
+    unsupported_first = sorted(claims, key=lambda numbered: numbered[1].supported)
+    kept = sorted(unsupported_first[:_CLAIMS_SHOWN], key=lambda numbered: numbered[0])
     contexts = show_contexts(record.contexts or (), row.outcomes, room=int(room * _CONTEXTS_SHARE))
     pieces, contexts = mark_claims(kept, shown_response, contexts)
     return ShownAnswer(
         row=row.row,
         record=record,
-        question=excerpt(record.question, at_once=600, room=int(room * _QUESTION_SHARE)) if record.question else None,
+        question=excerpt(record.question, int(room * _QUESTION_SHARE)) if record.question else None,
         response=pieces,
         omitted=len(response) - len(shown_response),
         contexts=contexts,
@@ -195,19 +179,10 @@ def _evidence_of(outcome: Outcome) -> Sequence[object]:
     return outcome.evidence if isinstance(outcome, Score) else ()
 
 
-def excerpt(text: str, *, at_once: int, room: int) -> Excerpt:
-    """The first `room` characters of a text, of which those from `at_once` on are folded away.
-
-    The fold is at the end of a word where there is one nearby. A rest of a few words is not worth a fold.
-    """
+def excerpt(text: str, room: int) -> Excerpt:
+    """The first `room` characters of a text."""
     text = text.strip()
-    kept = text[:room]
-    omitted = len(text) - len(kept)
-    if len(kept) <= at_once + _NOT_WORTH_FOLDING:
-        return Excerpt(shown=kept, omitted=omitted)
-    end = kept.rfind(" ", at_once - _NEARBY, at_once)
-    fold = end + 1 if end > 0 else at_once
-    return Excerpt(shown=kept[:fold], rest=kept[fold:], omitted=omitted)
+    return Excerpt(text[:room], max(len(text) - room, 0))
 
 
 # Scores ---------------------------------------------------------------------------------------------------------------
@@ -216,7 +191,8 @@ def excerpt(text: str, *, at_once: int, room: int) -> Excerpt:
 def _score(metric: str, outcome: Outcome) -> ShownScore:
     if isinstance(outcome, Score):
         state: State = outcome.label or "scored"
-        return ShownScore(metric=metric, state=state, score=outcome, explanation=_explanation(outcome.explanation))
+        words: str | None = outcome.explanation
+        return ShownScore(metric=metric, state=state, score=outcome, explanation=_explanation(words))
     if isinstance(outcome, NotApplicable):
         reason, words = outcome.reason, "; ".join(filter(None, [REASONS.get(outcome.reason), outcome.detail]))
     else:
@@ -225,7 +201,7 @@ def _score(metric: str, outcome: Outcome) -> ShownScore:
 
 
 def _explanation(text: str | None) -> Excerpt | None:
-    return excerpt(text, at_once=300, room=1_500) if text else None
+    return excerpt(text, _LONGEST_EXPLANATION) if text else None
 
 
 def _is_number(value: object) -> bool:
@@ -245,7 +221,7 @@ def mark_claims(
     claims: Numbered, response: str, contexts: Sequence[ShownContext]
 ) -> tuple[list[Piece], list[ShownContext]]:
     """The response in pieces, character by character, with the sentences that make claims, and the contexts with their support."""
-    shown = [context.text.shown + context.text.rest for context in contexts]
+    shown = [context.excerpt.text for context in contexts]
     places = locate([claim.claim or "" for _, claim in claims], response, shown)
     made: dict[Place, list[tuple[int, ClaimVerdict, str]]] = defaultdict(list)
     supports: list[dict[Place, list[int]]] = [defaultdict(list) for _ in contexts]
@@ -300,10 +276,9 @@ def show_contexts(
     useful = {index for index, found in findings.items() if any(finding.is_useful for finding in found)}
     chosen = sorted(sorted(range(len(contexts)), key=lambda index: index not in useful)[:CONTEXTS_SHOWN])
     limit = fair_limit([len(contexts[index].text) for index in chosen], room)
-    shown = [excerpt(contexts[index].text, at_once=500, room=limit) for index in chosen]
     return [
-        ShownContext(index + 1, contexts[index], text, findings.get(index, ()))
-        for index, text in zip(chosen, shown, strict=True)
+        ShownContext(index + 1, contexts[index], excerpt(contexts[index].text, limit), findings.get(index, ()))
+        for index in chosen
     ]
 
 

@@ -1,23 +1,21 @@
 """Two runs side by side: what became better or worse, over the answers that both have scores of.
 
 Answers are paired by record id where the runs have ids in common, else by row number. What only one run has is counted
-and left out of the differences. The baseline's scores are held in memory; the other run streams past them.
+and left out of the differences. The scores of both runs are held in memory, without texts.
 """
 
 from __future__ import annotations
 
 import heapq
-import itertools
 import operator
 import statistics
-from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from ragspan.datasets.result_file import ResultFile
-from ragspan.datasets.results import Evaluation, ResultRow, named_judge
+from ragspan.datasets.results import Evaluation, named_judge
 from ragspan.outcomes import Label
 
 Verdict: TypeAlias = Literal["better", "worse", "no clear difference", "nothing to compare"]
@@ -96,91 +94,104 @@ class Comparison:
     """By metric, at most `FALLS_SHOWN`: those that passed before and fail now come first, then the largest."""
 
 
-_Key: TypeAlias = "tuple[str, int] | int"
-"""A record id, and how many answers with this id came before; or the number of a row."""
-_Scores: TypeAlias = dict[str, tuple[float, Label | None]]
-"""By metric."""
-_Judges: TypeAlias = dict[str, set[str]]
+class _Answer(NamedTuple):
+    row: int
+    record_id: str
+    scores: dict[str, tuple[float, Label | None]]
+    """By metric."""
 
 
 def compare(run: Evaluation | ResultFile, baseline: Evaluation | ResultFile) -> Comparison:
     """What changed from the baseline to this run."""
-    by_id = _have_common_ids(run, baseline)
-    judges: _Judges = defaultdict(set)
-    judges_before: _Judges = defaultdict(set)
-    before: dict[_Key, _Scores] = {
-        key: {result.metric: (result.score, result.label) for result in results if result.score is not None}
-        for key, results in _answers(baseline, judges_before, by_id=by_id)
-    }
-    scored_before = Counter(metric for scores in before.values() for metric in scores)
-    pairs: dict[str, _Pairs] = defaultdict(_Pairs)
-    rows = in_both = 0
-    for key, results in _answers(run, judges, by_id=by_id):
-        rows += 1
-        in_both += key in before
-        for result in results:
-            pairs[result.metric].add(result, before.get(key, {}).get(result.metric))
-    metrics = dict.fromkeys([*pairs, *scored_before])  # those of this run first
+    (answers, judges), (answers_before, judges_before) = _read(run), _read(baseline)
+    known = {answer.record_id for answer in answers_before}
+    by_id = any(answer.record_id in known and not _is_a_row(answer) for answer in answers)
+    here, before = _by_key(answers, by_id=by_id), _by_key(answers_before, by_id=by_id)
+    pairs = [(here[key], before[key]) for key in here if key in before]
+    metrics = dict.fromkeys([*run.metrics, *(metric for answer in answers_before for metric in answer.scores)])
     return Comparison(
-        metrics=tuple(pairs[metric].comparison(metric, scored_before[metric]) for metric in metrics),
+        metrics=tuple(_metric_comparison(metric, pairs, answers, answers_before) for metric in metrics),
         paired_by="record id" if by_id else "row number",
-        in_both=in_both,
-        only_here=rows - in_both,
-        only_in_baseline=len(before) - in_both,
+        in_both=len(pairs),
+        only_here=len(here) - len(pairs),
+        only_in_baseline=len(before) - len(pairs),
         cautions=tuple(
             f"{metric} was judged by {', '.join(sorted(names))} here and by {', '.join(sorted(judges_before[metric]))} in the"
             " baseline: scores of different judges or versions of prompts should not be compared."
             for metric, names in judges.items()
             if judges_before.get(metric, names) != names
         ),
-        falls={metric: pairs[metric].falls for metric in metrics},
+        falls={metric: _falls(metric, pairs) for metric in metrics},
     )
 
 
-class _Pairs:
-    """The scores of one metric that have a counterpart in the baseline."""
+def _read(run: Evaluation | ResultFile) -> tuple[list[_Answer], Mapping[str, set[str]]]:
+    """The scores of each answer, and who judged each metric."""
+    answers: dict[int, _Answer] = {}
+    judges: defaultdict[str, set[str]] = defaultdict(set)
+    for result in run.results():
+        answer = answers.setdefault(result.row, _Answer(result.row, result.record_id, {}))
+        if result.score is not None:
+            answer.scores[result.metric] = (result.score, result.label)
+        if (judge := named_judge(result)) is not None:
+            judges[result.metric].add(judge)
+    return list(answers.values()), judges
 
-    def __init__(self) -> None:
-        self.falls: list[Regression] = []
-        self._here, self._before = array("d"), array("d")
-        self._changes: Counter[tuple[Label | None, Label | None]] = Counter()
-        self._only_here = 0
 
-    def add(self, result: ResultRow, earlier: tuple[float, Label | None] | None) -> None:
-        if result.score is None:
-            return
-        if earlier is None:
-            self._only_here += 1
-            return
-        before, label_before = earlier
-        self._here.append(result.score)
-        self._before.append(before)
-        self._changes[label_before, result.label] += 1
-        if result.score < before:
-            fall = Regression(
-                metric=result.metric,
-                row=result.row,
-                record_id=result.record_id,
-                before=before,
-                after=result.score,
-                label_before=label_before,
-                label_after=result.label,
-            )
-            by_weight = operator.attrgetter("is_newly_failing", "fall")
-            self.falls = heapq.nlargest(FALLS_SHOWN, [*self.falls, fall], key=by_weight)
+def _is_a_row(answer: _Answer) -> bool:
+    """Whether the id only names the row: any table has such a one."""
+    return answer.record_id in {f"row-{answer.row}", str(answer.row)}
 
-    def comparison(self, metric: str, scored_before: int) -> MetricComparison:
-        return MetricComparison(
+
+def _by_key(answers: Sequence[_Answer], *, by_id: bool) -> dict[tuple[str, int] | int, _Answer]:
+    """By row number; or by record id, and how many answers with this id came before."""
+    if not by_id:
+        return {answer.row: answer for answer in answers}
+    seen: Counter[str] = Counter()
+    keyed: dict[tuple[str, int] | int, _Answer] = {}
+    for answer in answers:
+        keyed[answer.record_id, seen[answer.record_id]] = answer
+        seen[answer.record_id] += 1
+    return keyed
+
+
+def _metric_comparison(
+    metric: str, pairs: Sequence[tuple[_Answer, _Answer]], answers: Sequence[_Answer], before: Sequence[_Answer]
+) -> MetricComparison:
+    both = [(one.scores[metric], other.scores[metric]) for one, other in pairs if _have(metric, one, other)]
+    changes = [(label_before, label) for (_, label), (_, label_before) in both]
+    return MetricComparison(
+        metric=metric,
+        pairs=len(both),
+        mean=statistics.fmean(value for (value, _), _ in both) if both else None,
+        baseline_mean=statistics.fmean(value for _, (value, _) in both) if both else None,
+        interval=interval_of_mean([value - earlier for (value, _), (earlier, _) in both]),
+        newly_passing=changes.count(("fail", "pass")),
+        newly_failing=changes.count(("pass", "fail")),
+        only_here=sum(metric in answer.scores for answer in answers) - len(both),
+        only_in_baseline=sum(metric in answer.scores for answer in before) - len(both),
+    )
+
+
+def _have(metric: str, *answers: _Answer) -> bool:
+    return all(metric in answer.scores for answer in answers)
+
+
+def _falls(metric: str, pairs: Sequence[tuple[_Answer, _Answer]]) -> list[Regression]:
+    falls = (
+        Regression(
             metric=metric,
-            pairs=len(self._here),
-            mean=statistics.fmean(self._here) if self._here else None,
-            baseline_mean=statistics.fmean(self._before) if self._before else None,
-            interval=interval_of_mean(list(map(operator.sub, self._here, self._before))),
-            newly_passing=self._changes["fail", "pass"],
-            newly_failing=self._changes["pass", "fail"],
-            only_here=self._only_here,
-            only_in_baseline=scored_before - len(self._here),
+            row=one.row,
+            record_id=one.record_id,
+            before=other.scores[metric][0],
+            after=one.scores[metric][0],
+            label_before=other.scores[metric][1],
+            label_after=one.scores[metric][1],
         )
+        for one, other in pairs
+        if _have(metric, one, other) and one.scores[metric][0] < other.scores[metric][0]
+    )
+    return heapq.nlargest(FALLS_SHOWN, falls, key=operator.attrgetter("is_newly_failing", "fall"))
 
 
 def interval_of_mean(differences: Sequence[float]) -> tuple[float, float] | None:
@@ -204,27 +215,3 @@ def interval_of_mean(differences: Sequence[float]) -> tuple[float, float] | None
     tail = (1 - _CONFIDENCE) / 2
     low, high = np.quantile(draws @ centres / count, [tail, 1 - tail])
     return float(low), float(high)
-
-
-def _answers(
-    run: Evaluation | ResultFile, judges: _Judges, *, by_id: bool
-) -> Iterator[tuple[_Key, Sequence[ResultRow]]]:
-    """The results of each answer; notes on the way who judged each metric."""
-    seen: Counter[str] = Counter()
-    for row, lines in itertools.groupby(run.results(), key=operator.attrgetter("row")):
-        results = list(lines)
-        for result in results:
-            if (judge := named_judge(result)) is not None:
-                judges[result.metric].add(judge)
-        record_id = results[0].record_id
-        yield ((record_id, seen[record_id]) if by_id else row), results
-        seen[record_id] += by_id
-
-
-def _have_common_ids(run: Evaluation | ResultFile, baseline: Evaluation | ResultFile) -> bool:
-    """Whether any answer of this run is in the baseline by its id; an id that only names its row is in any table."""
-    known = {result.record_id for result in baseline.results()}
-    return any(
-        result.record_id in known and result.record_id not in (f"row-{result.row}", str(result.row))
-        for result in run.results()
-    )

@@ -126,26 +126,20 @@ REASONS: Mapping[str, str] = {
 # Distribution ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(NamedTuple):
     """One bar of a histogram."""
 
     span: str
     """From where to where, in words."""
-    count: int
-    share: float
-    """Of all scores, 0..1."""
-    height: float
-    """Of the highest bar's, 0..1."""
+    answers: int
     role: Literal["pass", "fail", "bar"]
     """Whether scores in there pass; `bar` where some do, or where there is no threshold."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Distribution:
+class Distribution(NamedTuple):
     """The histogram and the box plot of at least one score."""
 
-    bars: tuple[Bar, ...]
+    bars: Sequence[Bar]
     """From the lowest scores to the highest: from 0.0 to below 0.1, and so on, in `BINS` bins."""
     lower_quartile: float
     median: float
@@ -166,34 +160,25 @@ def distribution(values: Sequence[float], threshold: float | None = None) -> Dis
     lower, median, upper = statistics.quantiles(spread, n=4, method="inclusive")
     first = bisect_left(ordered, lower - _REACH * (upper - lower))
     last = bisect_right(ordered, upper + _REACH * (upper - lower))
-    return Distribution(
-        bars=_bars(ordered, threshold),
-        lower_quartile=lower,
-        median=median,
-        upper_quartile=upper,
-        lower_whisker=min(ordered[first], lower),
-        upper_whisker=max(ordered[last - 1], upper),
-        outliers=first + len(ordered) - last,
-    )
+    whiskers, outliers = (ordered[first], ordered[last - 1]), len(ordered) - (last - first)
+    return Distribution(_bars(ordered, threshold), lower, median, upper, *whiskers, outliers)
 
 
-def _bars(ordered: Sequence[float], threshold: float | None) -> tuple[Bar, ...]:
+def _bars(ordered: Sequence[float], threshold: float | None) -> list[Bar]:
     edges = [place / BINS for place in range(BINS + 1)]
     places = [*(bisect_left(ordered, edge) for edge in edges[:-1]), len(ordered)]
-    counts = [upper - lower for lower, upper in pairwise(places)]
     bars = []
-    for (low, high), count in zip(pairwise(edges), counts, strict=True):
+    for (low, high), (first, last) in zip(pairwise(edges), pairwise(places), strict=True):
         is_mixed = threshold is None or low < threshold < high
         role: Literal["pass", "fail", "bar"] = "bar" if is_mixed else "pass" if low >= (threshold or 0) else "fail"
-        span = f"{low:.1f} to {'' if high == 1 else 'below '}{high:.1f}"
-        bars.append(Bar(span, count, count / len(ordered), count / max(counts), role))
-    return tuple(bars)
+        bars.append(Bar(f"{low:.1f} to {'' if high == 1 else 'below '}{high:.1f}", last - first, role))
+    return bars
 
 
 # Signs ----------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Sign:
     """One thing about a metric that deserves a look."""
 
@@ -211,19 +196,27 @@ def signs_of(summary: MetricSummary) -> list[Sign]:
     """The signs that a metric's scores give, those of high risk first."""
     found = [_gaps(summary)]
     if summary.scored:
-        found += [_low_maximum(summary) or _low_centre(summary), _spread(summary), _few(summary)]
+        found += [_low(summary), _spread(summary)]
+    if 0 < summary.scored < FEW_SCORES:
+        figures = f"Only {summary.scored:,} answers have a score: all figures of this metric are rough."
+        found.append(Sign(summary.metric, "notice", "Few scores", figures))
     return sorted(filter(None, found), key=lambda sign: sign.level != "high")
 
 
-def _low_centre(summary: MetricSummary) -> Sign | None:
+def _low(summary: MetricSummary) -> Sign | None:
     """A mean or median below the threshold: by the metric's own measure, the typical answer is not good enough.
 
     Judges are stricter than people where an answer fails by a single claim, so it is high risk only where few answers
     pass, or where the typical score is very low.
     """
     threshold = DEFAULT_THRESHOLD if summary.threshold is None else summary.threshold
+    advice = GUIDES[summary.metric].when_low if summary.metric in GUIDES else None
+    mean, maximum = summary.mean or 0.0, summary.maximum or 0.0
+    if maximum < threshold:
+        figures = f"The best of {summary.scored:,} scores is {maximum:.2f}, the mean {mean:.2f}; a pass begins at {threshold:.2f}."
+        return Sign(summary.metric, "high", "Low maximum: no answer passes", figures, advice)
     # As they are shown: a sign should not depend on a digit that nobody sees.
-    shown = {"mean": round(summary.mean or 0, 2), "median": round(summary.median or 0, 2)}
+    shown = {"mean": round(mean, 2), "median": round(summary.median or 0, 2)}
     low = {name: value for name, value in shown.items() if value < threshold}
     if not low:
         return None
@@ -232,27 +225,9 @@ def _low_centre(summary: MetricSummary) -> Sign | None:
     passing = f"a pass begins at {threshold:.2f}, and {summary.passed / summary.scored:.0%} of the answers pass"
     if summary.threshold is None:
         passing = f"the metric has no threshold, {DEFAULT_THRESHOLD:.2f} is the middle of the scale"
-    return Sign(
-        metric=summary.metric,
-        level="high" if is_very_low or few_pass else "notice",
-        title="Most answers fail" if few_pass else f"{'Very low' if is_very_low else 'Low'} {' and '.join(low)}",
-        figures=f"The {' and the '.join(f'{name} is {value:.2f}' for name, value in low.items())}; {passing}.",
-        advice=_advice(summary.metric),
-    )
-
-
-def _low_maximum(summary: MetricSummary) -> Sign | None:
-    threshold = DEFAULT_THRESHOLD if summary.threshold is None else summary.threshold
-    if summary.maximum is None or summary.maximum >= threshold:
-        return None
-    return Sign(
-        metric=summary.metric,
-        level="high",
-        title="Low maximum: no answer passes",
-        figures=f"The best of {summary.scored:,} scores is {summary.maximum:.2f}, the mean {summary.mean or 0:.2f}; "
-        f"a pass begins at {threshold:.2f}.",
-        advice=_advice(summary.metric),
-    )
+    title = "Most answers fail" if few_pass else f"{'Very low' if is_very_low else 'Low'} {' and '.join(low)}"
+    figures = f"The {' and the '.join(f'{name} is {value:.2f}' for name, value in low.items())}; {passing}."
+    return Sign(summary.metric, "high" if is_very_low or few_pass else "notice", title, figures, advice)
 
 
 def _spread(summary: MetricSummary) -> Sign | None:
@@ -261,13 +236,13 @@ def _spread(summary: MetricSummary) -> Sign | None:
     if few_fail or deviation < WIDE_DEVIATION:
         return None
     return Sign(
-        metric=summary.metric,
-        level="notice",
-        title="High deviation",
-        figures=f"Standard deviation {deviation:.2f} around a mean of {summary.mean or 0:.2f}; evenly spread scores "
-        "would have 0.29. Few answers are near the mean.",
-        advice="find out what sets the low answers apart: a kind of question, a source, a model. Filter the worst "
-        "answers below by this metric.",
+        summary.metric,
+        "notice",
+        "High deviation",
+        f"Standard deviation {deviation:.2f} around a mean of {summary.mean or 0:.2f}; evenly spread scores would have"
+        " 0.29. Few answers are near the mean.",
+        "find out what sets the low answers apart: a kind of question, a source, a model. Filter the worst answers below"
+        " by this metric.",
     )
 
 
@@ -286,20 +261,9 @@ def _gaps(summary: MetricSummary) -> Sign | None:
     if summary.failed:
         cause = "A failure is a fault in the judging, not in the answer."
     return Sign(
-        metric=summary.metric,
-        level="high",
-        title="The metric failed on many answers" if has_failed else "Many answers have no score",
-        figures=f"{missing:,} of {rows:,} answers have no score ({missing / rows:.0%}): {named}{rest}",
-        advice=f"the figures describe the other answers only. {cause}",
+        summary.metric,
+        "high",
+        "The metric failed on many answers" if has_failed else "Many answers have no score",
+        f"{missing:,} of {rows:,} answers have no score ({missing / rows:.0%}): {named}{rest}",
+        f"the figures describe the other answers only. {cause}",
     )
-
-
-def _few(summary: MetricSummary) -> Sign | None:
-    if summary.scored >= FEW_SCORES:
-        return None
-    figures = f"Only {summary.scored:,} answers have a score: all figures of this metric are rough."
-    return Sign(metric=summary.metric, level="notice", title="Few scores", figures=figures)
-
-
-def _advice(metric: str) -> str | None:
-    return GUIDES[metric].when_low if metric in GUIDES else None

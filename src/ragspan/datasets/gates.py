@@ -1,0 +1,88 @@
+"""The mean that a metric should have at least: `--fail-under` and `ragspan.testing.assert_scores`."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ragspan.arguments import SHARE, wrong
+from ragspan.config import METRIC_NAMES
+from ragspan.datasets.evaluation import evaluate
+from ragspan.datasets.results import Evaluation
+from ragspan.exceptions import TableError
+from ragspan.judges.base import Judge
+from ragspan.metrics.named import require_known
+from ragspan.outcomes import Score
+
+_ROWS_SHOWN = 3
+_TEXT_SHOWN = 300  # characters
+
+
+def parse_minimums(texts: Iterable[str]) -> dict[str, float]:
+    """The minimum by metric, from texts such as `faithfulness=0.8`."""
+    minimums = {}
+    for text in texts:
+        metric, _, value = map(str.strip, text.partition("="))
+        try:
+            minimums[metric] = float(value if metric else "")
+        except ValueError:
+            raise wrong("--fail-under", text, "a metric and a mean, such as faithfulness=0.8") from None
+    return minimums
+
+
+def require_minimums(minimums: Mapping[str, float], metrics: Sequence[str] = METRIC_NAMES) -> None:
+    """Raise a `ConfigurationError` unless each is about one of these metrics, and from 0 to 1."""
+    for metric, minimum in minimums.items():
+        require_known(metric, metrics)
+        SHARE.check(f"the minimum of {metric}", minimum)
+
+
+def shortfalls(evaluation: Evaluation, minimums: Mapping[str, float], *, allow_skipped: bool = True) -> dict[str, str]:
+    """By metric, what is wrong with those whose mean is below its minimum. Nothing scored counts as below.
+
+    So do, unless `allow_skipped`, rows that were skipped and should be in the mean.
+    """
+    found = {}
+    for metric, minimum in minimums.items():
+        summary = evaluation.summary[metric]
+        wanted = f"{metric} should have a mean of at least {minimum:g}"
+        skipped = summary.skipped + evaluation.bad_row_count
+        if summary.mean is None:
+            found[metric] = f"{wanted}, but nothing was scored: {summary.reasons or 'there are no rows'}"
+        elif summary.mean < minimum:
+            found[metric] = f"{wanted}, but has {summary.mean:.4g} over {summary.scored} scored rows"
+        elif skipped and not allow_skipped:
+            found[metric] = (
+                f"{metric} has a mean of {summary.mean:.4g} over {summary.scored:,} scored rows, but {skipped:,} more had to"
+                " be skipped: complete them, or accept this with --allow-skipped"
+            )
+    return found
+
+
+def require_scores(records: Any, minimums: Mapping[str, float], judge: Judge | str | None) -> None:
+    """Raise unless the mean of each metric reaches its minimum. See `ragspan.testing.assert_scores`."""
+    if not minimums:
+        raise TypeError("assert_scores needs a metric and the mean it should have, such as faithfulness=0.8")
+    require_minimums(minimums)
+    evaluation = evaluate(records, list(minimums), judge=judge)
+    if evaluation.bad_row_count:
+        raise TableError(
+            f"{evaluation.bad_row_count} records cannot be evaluated; the first is {evaluation.bad_rows[0]}"
+        )
+    below = shortfalls(evaluation, minimums)
+    if below:
+        raise AssertionError(
+            "\n".join(line for metric in below for line in (below[metric], *_lowest(evaluation, metric)))
+        )
+
+
+def _lowest(evaluation: Evaluation, metric: str) -> Iterator[str]:
+    for evaluated in evaluation.worst_by(metric)[:_ROWS_SHOWN]:
+        score, record = evaluated.outcomes[metric], evaluated.record
+        if isinstance(score, Score):
+            yield f"  row {evaluated.row} ({record.record_id}): {score.value:.3f}"
+            shown = {"question": record.question, "response": record.response, "why": score.explanation}
+            for name, text in shown.items():
+                if text:
+                    yield f"    {name}: {textwrap.shorten(text, _TEXT_SHOWN, placeholder=' ...')}"
