@@ -25,7 +25,9 @@ from ragspan.datasets.results import FLOATS, INTEGERS, RESULT_COLUMNS, BadRow, R
 from ragspan.datasets.tables import Entry, import_parquet
 from ragspan.exceptions import ConfigurationError, TableError
 
-_BY_ENDING = {ending: chosen for ending, chosen in BY_ENDING.items() if ending not in {".tsv", ".json"}}
+_BY_ENDING: dict[str, FileFormat] = {
+    ending: chosen for ending, chosen in BY_ENDING.items() if ending not in {".tsv", ".json"}
+}
 _BATCH = 4096  # rows of a Parquet file that are written at a time
 # A sign of a formula, also in full width, behind blanks and quotes, which programs remove. Apostrophes count, too: a text
 # that has one there gets a second.

@@ -188,7 +188,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _own(name: str) -> str:
-    return (resources.files(__package__) / "templates" / name).read_text(encoding="utf-8")
+    return (resources.files(__name__) / "templates" / name).read_text(encoding="utf-8")
 
 
 def _policy(script: str) -> str:
