@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragspan.judges.overlap.contexts import Context, ContextReader, Place
-from ragspan.judges.overlap.sentences import Sentence, read_sentence
+from ragspan.judges.overlap.sentences import END, Sentence, read_sentence
 from ragspan.judges.overlap.shared_words import SharedWords
 
 words = st.sampled_from(["ant", "bee", "cat", "dog", "elk", "the", "of"])
@@ -20,7 +20,7 @@ texts = st.lists(st.lists(sentences, max_size=7), max_size=5)
 def aligned(claims, contexts):
     return SharedWords(
         [Sentence(text=" ".join(claim), words=tuple(claim), keys=tuple(claim)) for claim in claims],
-        [Context([" ".join(sentence) for sentence in text]) for text in contexts],
+        [Context([key for keys in text for key in (*keys, END)]) for text in contexts],
     )
 
 

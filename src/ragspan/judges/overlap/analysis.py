@@ -60,6 +60,7 @@ class Analysis:
         self.contexts = (ContextReader() if reader is None else reader).read(texts, self.languages.contexts)
         self._found: SharedWords | None = None
         self._grades: list[Grade] | None = None
+        self._grounding: float | None = None
 
     @property
     def claims(self) -> tuple[Sentence, ...]:
@@ -82,7 +83,10 @@ class Analysis:
     @property
     def grounding(self) -> float:
         """The probability that all of the response is supported, 0..1; 0 when it claims nothing."""
-        return probability(answer_score(self.grades, self.language), self.language) if self.grades else 0.0
+        if self._grounding is None:
+            grades = self.grades
+            self._grounding = probability(answer_score(grades, self.language), self.language) if grades else 0.0
+        return self._grounding
 
     def grade(self, claims: Sequence[str]) -> list[Grade]:
         """One grade for each of any claims."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import reduce
+from itertools import chain, islice, pairwise
 from operator import or_
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ragspan.judges.overlap.keys import readable
 from ragspan.judges.overlap.languages import ENGLISH, Language, characters_read
-from ragspan.judges.overlap.sentences import Sentence, read_sentence, reader, split_sentences
+from ragspan.judges.overlap.sentences import END, Sentence, read_sentence, reader, stripped
 from ragspan.judges.overlap.structured import Flag, read_structure
 
 MAX_CHARACTERS = 80_000
@@ -55,7 +56,7 @@ class Context:
 
     def __init__(
         self,
-        sentences_keys: Sequence[str],
+        keys: Sequence[str],
         *,
         language: Language = ENGLISH,
         text: str = "",
@@ -63,7 +64,7 @@ class Context:
         structured: bool = False,
         flags: Sequence[Flag] = (),
     ) -> None:
-        """`sentences_keys` has the keys of each sentence, with spaces between; `sentences` are read from the text if missing."""
+        """`keys` has `END` after each sentence; `sentences`, as they are written, are read from the text if missing."""
         self.keys: list[str] = []
         """The keys of the words of all sentences, in order."""
         self._ends = [0]
@@ -77,14 +78,14 @@ class Context:
         self.flags = tuple(flags)
         self._facts: dict[tuple[Callable[..., Any], int], Any] = {}
         self._referring: int | None = None
-        bit, places, held = 1, self.places, self.places.get
-        for sentence in sentences_keys:
-            words = sentence.split()
-            for word in words:
-                places[word] = held(word, 0) | bit
-            bit <<= 1
-            self.keys += words
-            self._ends.append(len(self.keys))
+        bit, places, held, read = 1, self.places, self.places.get, self.keys.append
+        for key in (*keys, END):
+            if key != END:
+                places[key] = held(key, 0) | bit
+                read(key)
+            elif len(self.keys) > self._ends[-1]:
+                self._ends.append(len(self.keys))
+                bit <<= 1
 
     def __len__(self) -> int:
         """How many sentences it has."""
@@ -112,7 +113,8 @@ class Context:
 
     def all_words(self) -> Iterator[str]:
         """The words of all sentences, as they are written."""
-        return (word for sentence in self._written() for word in self._language.tokens(sentence))
+        sentences = map(self._sentence_text, range(len(self)))
+        return chain.from_iterable(map(self._language.tokens, sentences))
 
     def sentence(self, index: int) -> Sentence:
         """The sentence with its words, kept, because one may be as long as the context."""
@@ -126,21 +128,23 @@ class Context:
         known = find, index
         fact: _T | None = self._facts.get(known)
         if fact is None:
-            fact = self._facts[known] = find(self._written()[index], self._language)
+            fact = self._facts[known] = find(self._sentence_text(index), self._language)
         return fact
 
     def shared_pairs(self, wanted: frozenset[Pair]) -> frozenset[Pair]:
         """The pairs of keys that follow each other in it, across sentences as well."""
-        return wanted.intersection(zip(self.keys, self.keys[1:], strict=False))
+        return wanted.intersection(pairwise(self.keys))
 
     def shared_runs(self, wanted: frozenset[Run]) -> frozenset[Run]:
         """The runs of three keys that it has, across sentences as well."""
-        return wanted.intersection(zip(self.keys, self.keys[1:], self.keys[2:], strict=False))
+        return wanted.intersection(
+            zip(self.keys, islice(self.keys, 1, None), islice(self.keys, 2, None), strict=False)
+        )
 
-    def _written(self) -> Sequence[str]:
+    def _sentence_text(self, index: int) -> str:
         if self._sentences is None:
             self._sentences = reader(self._language).written(self._text)
-        return self._sentences
+        return stripped(readable(self._sentences[index]))
 
 
 def numbers_of(bits: int) -> list[int]:
@@ -214,12 +218,11 @@ def _read(text: str, language: Language) -> Context:
     structure = read_structure(readable(text)) if text.lstrip()[:1] in {"{", "["} else None
     if structure is None:
         return Context(reader(language).read(text), language=language, text=text)
-    statements = [sentence for one in structure.statements for sentence in split_sentences(one, language=language)]
-    read = [(keys, sentence) for sentence in statements if (keys := " ".join(language.keys(sentence)))]
+    read = [one for statement in structure.statements for one in reader(language).plainly(statement)]
     return Context(
-        [keys for keys, _ in read],
+        [key for _, keys in read for key in (*keys, END)],
         language=language,
-        sentences=[sentence for _, sentence in read],
+        sentences=[piece for piece, _ in read],
         structured=True,
         flags=structure.flags,
     )

@@ -21,8 +21,8 @@ from ragspan.judges.overlap.shared_words import SharedWords
 _MAIN_WORDS = 25
 _MOST_RELEVANT = 15
 """Sentences whose words count."""
-_MOST_NAMED = 9
-"""One more than an explanation lists."""
+_MOST_NAMED = 8
+"""As many as an explanation lists."""
 _NEAR_BEST = 0.8
 """A useful context shares at least this part of what the best one shares with the response, and at least `_FLOOR`."""
 _FLOOR = 0.12
@@ -36,7 +36,7 @@ class Coverage:
     share: float
     """Of the main words, 0..1; 0 when the contexts have none."""
     missing: tuple[str, ...]
-    """The weightiest of the others, as the contexts write them."""
+    """The others, the weightiest first; the first eight as the contexts write them."""
 
 
 def cover(response: Collection[str], contexts: Sequence[Context], question: frozenset[str]) -> Coverage:
@@ -45,7 +45,7 @@ def cover(response: Collection[str], contexts: Sequence[Context], question: froz
     missing = [key for key in main if key not in response]
     return Coverage(
         share=_share(len(main) - len(missing), len(main)),
-        missing=tuple([_spelling(key, contexts) for key in missing[:_MOST_NAMED]]),
+        missing=(*[_spelling(key, contexts) for key in missing[:_MOST_NAMED]], *missing[_MOST_NAMED:]),
     )
 
 

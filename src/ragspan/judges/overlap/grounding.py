@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, groupby
 
 from ragspan.exceptions import JudgeError
@@ -19,7 +19,7 @@ from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.contradictions.comparing import Comparison
 from ragspan.judges.overlap.contradictions.english import english
 from ragspan.judges.overlap.contradictions.flags import find_conflicts, read_topics
-from ragspan.judges.overlap.keys import content_of, is_content, is_number
+from ragspan.judges.overlap.keys import is_content, is_number
 from ragspan.judges.overlap.languages import ENGLISH, Language, Languages
 from ragspan.judges.overlap.responses import refuses
 from ragspan.judges.overlap.sentences import Sentence
@@ -58,9 +58,13 @@ class Grade:
     compared: str = _WITHOUT_DENIALS
     """What was compared, in words."""
 
-    @property
-    def score(self) -> float:
-        """1 for a sentence that a context holds word for word, below 0 for one of which nothing is there."""
+    score: float = field(init=False, repr=False, compare=False)
+    """1 for a sentence that a context holds word for word, below 0 for one of which nothing is there."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "score", self._score())
+
+    def _score(self) -> float:
         score = (
             0.07
             + 0.65 * self.window
@@ -155,7 +159,7 @@ class _Grader:
 
     def grade(self, claim: Sentence) -> Grade:
         words, sought = claim.words, claim.keys
-        telling = content_of(sought)
+        telling = self._language.content_of(sought)
         content = [at for at, word in enumerate(sought) if word in telling]
         if self._language.code == "en" and not english().units.keys().isdisjoint(telling):
             content = [at for at in content if not self._is_unit(sought, at)]

@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain, pairwise
+from sys import intern
+from typing import Any, Final
 
 from ragspan.judges.overlap.keys import readable
 from ragspan.judges.overlap.languages.language import ENGLISH, Language
@@ -42,8 +44,9 @@ _MAX_CHUNKS = 1 << 16
 _LONGEST = 64
 """A longer chunk is hardly seen twice."""
 
-_END = "\n"
+END: Final = "\n"
 """Ends a sentence among keys, of which none has a space."""
+_ENDED = (END,)
 _LINE_END = "\x00"
 _BULLET = re.compile(f"[{_BULLETS}]")
 _NOT_BY_CHUNKS = re.compile(rf"[{_FULL_STOPS}{_WITHOUT_SPACES}]|\S[{_BULLETS}]|[^\S \t\r\n]")
@@ -81,7 +84,7 @@ def split_sentences(text: str, language: Language = ENGLISH) -> Iterator[str]:
     a bullet. A full stop after an abbreviation, an initial or a list number ends none, unless the next word can only begin
     a sentence. The text should be `readable`.
     """
-    return filter(_has_content, map(_stripped, _pieces(text, language)))
+    return filter(_has_content, map(stripped, pieces_of(text, language)))
 
 
 def places_of(text: str, language: Language = ENGLISH) -> Iterator[tuple[int, int]]:
@@ -94,7 +97,8 @@ def places_of(text: str, language: Language = ENGLISH) -> Iterator[tuple[int, in
         yield start, end
 
 
-def _pieces(text: str, language: Language) -> Iterator[str]:
+def pieces_of(text: str, language: Language) -> Iterator[str]:
+    """The sentences of a text with all that is between them."""
     start = 0
     for match in _BREAK.finditer(text):
         if match[0][0] != "." or not _stands_inside(text, start, match, language):
@@ -103,7 +107,8 @@ def _pieces(text: str, language: Language) -> Iterator[str]:
     yield text[start:]
 
 
-def _stripped(piece: str) -> str:
+def stripped(piece: str) -> str:
+    """The sentence of a piece, without list marker and edges."""
     marker = _MARKER.match(piece)
     return piece[marker.end() if marker else 0 :].strip(_EDGES)
 
@@ -152,7 +157,7 @@ def _is_initial(word: str) -> bool:
 class _Chunk:
     """A chunk whose keys or end depend on its neighbours."""
 
-    keys: str
+    keys: tuple[str, ...]
     stop: int
     is_marker: bool
     """At the beginning of a sentence it marks an item of a list."""
@@ -161,7 +166,7 @@ class _Chunk:
 
 
 class SentenceReader(dict[str, Any]):
-    """Remembers chunks: for each its keys, with `_END` where it ends a sentence, or a `_Chunk`.
+    """Remembers chunks: for each the tuple of its keys, with `END` where it ends a sentence, or a `_Chunk`.
 
     Safe from any thread: at worst, two threads read a chunk twice.
     """
@@ -171,31 +176,37 @@ class SentenceReader(dict[str, Any]):
         self._joins = _JOINS if language.code == "en" else _JOINS_ELSEWHERE
 
     def read(self, text: str) -> list[str]:
-        """The keys of each sentence that has any, with spaces between them."""
+        """The keys of all sentences; `END` follows each sentence, and may also follow none."""
         chunks = _chunks(text)
         if chunks is None:
-            return [keys for sentence in self._plainly(text) if (keys := " ".join(self._language.keys(sentence)))]
+            return [key for _, keys in self.plainly(text) for key in (*keys, END)]
         found = list(map(self.__getitem__, chunks))
         try:
-            keys = " ".join(found)
+            return list(chain.from_iterable(found))
         except TypeError:  # some are a `_Chunk`
-            keys = " ".join(self._in_places(chunks, found))
-        return [one for one in keys.split(_END) if one and not one.isspace()]
+            return list(chain.from_iterable(self._in_places(chunks, found)))
 
     def written(self, text: str) -> list[str]:
-        """The same sentences as they are written, with single spaces."""
+        """The same sentences as they are written, with single spaces, but not `readable` and not `stripped`."""
         chunks = _chunks(text)
         if chunks is None:
-            return [sentence for sentence in self._plainly(text) if self._language.keys(sentence)]
+            return [piece for piece, _ in self.plainly(text)]
         keys = self._in_places(chunks, list(map(self.__getitem__, chunks)))
-        marked = [f"{chunk}{_END}" if _END in found else chunk for chunk, found in zip(chunks, keys, strict=True)]
-        sentences = zip(readable(" ".join(marked)).split(_END), " ".join(keys).split(_END), strict=True)
-        return [_stripped(sentence) for sentence, found in sentences if found and not found.isspace()]
+        ends = [at for at, found in enumerate(keys, 1) if found and found[-1] == END]
+        return [
+            " ".join(chunks[start:end])
+            for start, end in pairwise([0, *ends, len(chunks)])
+            if any(found and found != _ENDED for found in keys[start:end])
+        ]
 
-    def _plainly(self, text: str) -> list[str]:
-        return list(split_sentences(readable(text), language=self._language))
+    def plainly(self, text: str) -> Iterator[tuple[str, list[str]]]:
+        """The pieces of a text that are sentences with keys, each with its keys; read without a look at chunks."""
+        for piece in pieces_of(readable(text), self._language):
+            sentence = stripped(piece)
+            if _has_content(sentence) and (keys := " ".join(self._language.keys(sentence)).split()):
+                yield piece, keys
 
-    def _in_places(self, chunks: Sequence[str], found: list[Any]) -> list[str]:
+    def _in_places(self, chunks: Sequence[str], found: list[Any]) -> list[tuple[str, ...]]:
         """The keys of each chunk, as it stands among the others."""
         for at, keys in enumerate(found):
             if keys.__class__ is _Chunk:
@@ -212,16 +223,20 @@ class SentenceReader(dict[str, Any]):
 
     def _learnt(self, chunk: str) -> Any:
         if chunk == _LINE_END:
-            return _END
+            return _ENDED
         chunk = readable(chunk).strip()
-        keys = " ".join(self._language.keys(chunk))
+        keys = self._keys(chunk)
         stop = self._stop_of(chunk)
         is_whole_sentence = stop != _NEVER and chunk[0] == "("  # "(1." is no marker, for the sentence ends there
         is_marker = bool(keys) and not is_whole_sentence and _MARKER.match(f"{chunk} ") is not None
         may_join = self._joins.match(chunk) is not None
         if is_marker or may_join or stop in {_AFTER_WORDS, _BEFORE_OPENING}:
             return _Chunk(keys, stop, is_marker, may_join)
-        return keys + _END if stop == _ALWAYS else keys
+        return keys + _ENDED if stop == _ALWAYS else keys
+
+    def _keys(self, text: str) -> tuple[str, ...]:
+        """Each as the one object for all texts, so that dictionaries need no look at its letters."""
+        return tuple(map(intern, " ".join(self._language.keys(text)).split()))
 
     def _stop_of(self, chunk: str) -> int:
         match = _STOP.search(chunk)
@@ -235,26 +250,26 @@ class SentenceReader(dict[str, Any]):
             return _NEVER if _is_ordinal(word, self._language) else _AFTER_WORDS
         return _BEFORE_OPENING if word.lower() in self._language.abbreviations or _is_initial(word) else _ALWAYS
 
-    def _in_place(self, chunk: _Chunk, at: int, chunks: Sequence[str], found: list[Any]) -> str:
+    def _in_place(self, chunk: _Chunk, at: int, chunks: Sequence[str], found: list[Any]) -> tuple[str, ...]:
         """The keys of a chunk, and whether it ends a sentence, given those of the chunks before it."""
         keys = chunk.keys
-        begins = not at or found[at - 1].endswith(_END)
+        begins = not at or found[at - 1][-1:] == _ENDED
         if chunk.is_marker and begins and at < len(chunks) - 1:
-            return ""
+            return ()
         if chunk.may_join and not begins and _may_be_joined(chunks[at - 1]):
             first = at - 1
             while first and self._joins.match(chunks[first]) and _may_be_joined(chunks[first - 1]):
                 first -= 1
-            keys = " ".join(self._language.keys(" ".join(chunks[first : at + 1])))
-            found[first:at] = [""] * (at - first)
-        return keys + _END if self._ends(chunk, at, chunks, found) else keys
+            keys = self._keys(" ".join(chunks[first : at + 1]))
+            found[first:at] = [()] * (at - first)
+        return keys + _ENDED if self._ends(chunk, at, chunks, found) else keys
 
-    def _ends(self, chunk: _Chunk, at: int, chunks: Sequence[str], found: Sequence[str]) -> bool:
+    def _ends(self, chunk: _Chunk, at: int, chunks: Sequence[str], found: Sequence[tuple[str, ...]]) -> bool:
         if chunk.stop == _BEFORE_OPENING:
             return at + 1 < len(chunks) and _opens_sentence(f" {chunks[at + 1]}", 0, self._language)
         if chunk.stop == _AFTER_WORDS:
             start = at
-            while start and not found[start - 1].endswith(_END):
+            while start and found[start - 1][-1:] != _ENDED:
                 start -= 1
             before = "".join([*chunks[start:at], chunks[at].rstrip("0123456789.!?")])
             return bool(before.strip(_EDGES))

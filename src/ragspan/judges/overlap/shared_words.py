@@ -76,6 +76,13 @@ class SharedWords:
         places = [at for at, run in enumerate(runs) if run in self._runs]
         return len({*places, *[at + 1 for at in places], *[at + 2 for at in places]})
 
+    def has_sentence(self, keys: Sequence[str]) -> bool:
+        """Whether the first of the sentences that hold most of a claim's content has the claim's keys, and no others."""
+        return any(
+            self._contexts[place.context].keys_of(place.sentence) == list(keys)
+            for place in self.closest(content_of(keys), 1)
+        )
+
     def sentences_with(self, word: str) -> int:
         """The sentences with a word, whether a claim has it or not, as the bits of an integer."""
         if word in self.content:

@@ -99,7 +99,7 @@ class Comparison:
 
     def _of_one_of_many(self, claim: Sentence, absent: frozenset[str]) -> list[Contradiction | None]:
         """Numbers, denials and opposites only, where the sentences are very alike: the other rules err too often here."""
-        if not _may_rest(claim, absent):
+        if not _may_rest(claim, absent) or self._shared.has_sentence(claim.keys):
             return []
         facts = SentenceFacts(claim.text, self._language)
         if len(facts.content) < _FEW:

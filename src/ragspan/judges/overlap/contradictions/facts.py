@@ -220,10 +220,11 @@ def _words(text: str) -> tuple[tuple[str, ...], Mapping[int, str]]:
 
 def _with_letters(keys: tuple[str, ...], words: Sequence[str]) -> tuple[str, ...]:
     """The keys; a single capital letter after a word is a part of a name: "Plan A" is not "a plan"."""
-    if not any(len(word) == 1 for word in words):
+    letters = {word for word in words if len(word) == 1 and word.isupper() and word != "I"}
+    if not letters:
         return keys
     return tuple(
-        word if len(word) == 1 and word.isupper() and word != "I" and before and tells(before) else one
+        word if word in letters and before and tells(before) else one
         for before, one, word in zip(("", *keys), keys, words, strict=False)
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -58,15 +59,23 @@ def guess(text: str, *, enough: int = _ENOUGH) -> Language | None:
     Only the beginning is read, without code, addresses and tags. A language in Latin letters needs `enough` function words or
     words with its own letters.
     """
-    sample = _prose(text[:_SAMPLE])
+    found, signs = _guessed(text[:_SAMPLE])
+    return found if signs >= enough else None
+
+
+@lru_cache(maxsize=1024)
+def _guessed(sample: str) -> tuple[Language | None, float]:
+    """The likeliest language of a sample, and how many of its words show it."""
+    sample = _prose(sample)
     script = main_script(letters_by_script(sample))
     if script is None:
-        return None
+        return None, 0
     if script != "latin":
-        return _of_script(script, sample)
+        return _of_script(script, sample), math.inf
     words = _words(sample)
-    found = _best(_latin_counts(words), words, enough)
-    return language(found) if found else None
+    counts = _latin_counts(words)
+    found = _best(counts, words)
+    return (language(found), counts[found]) if found else (None, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +106,9 @@ def languages_of(response: str, contexts: Sequence[str], question: str = "") -> 
     """
     heads = [text[:_HEAD] for text in contexts[:_MOST_CONTEXTS]]
     said = guess(response)
-    if said is not None and any(_guess_of_head(head) is said for head in heads):
+    if said is not None and any(guess(head) is said for head in heads):
         return Languages(said, said)
-    read = list(filter(None, map(_guess_of_head, heads)))
+    read = list(filter(None, map(guess, heads)))
     if are_apart(response, contexts):
         first = read[0] if read else UNKNOWN
         return Languages(said or UNKNOWN, first, are_comparable=False)
@@ -112,9 +121,6 @@ def _of_few_words(texts: Sequence[str]) -> Language:
     """The language of texts that have few function words together; each word counts once."""
     words = dict.fromkeys(word for text in texts for word in text[:_HEAD].split())
     return guess(" ".join(words), enough=_FEW) or (ENGLISH if texts[0].isascii() else UNKNOWN)
-
-
-_guess_of_head = lru_cache(maxsize=1024)(guess)
 
 
 def are_apart(response: str, contexts: Sequence[str]) -> bool:
@@ -143,15 +149,15 @@ def _differs(response: str, script: str, context: str) -> bool:
     own_words, words = _words(response), _words(context)
     said, read = _latin_counts(own_words), _latin_counts(words)
     first, second = _best(said, own_words), _best(read, words)
-    if first is None or second is None:
+    if first is None or second is None or min(said[first], read[second]) < _ENOUGH:
         return False
     return said[first] > 2 * said[second] and read[second] > 2 * read[first]
 
 
-def _best(counts: Counter[str], words: Sequence[str], enough: int = _ENOUGH) -> str | None:
-    """The language with most function words, if they are enough."""
+def _best(counts: Counter[str], words: Sequence[str]) -> str | None:
+    """The language with most function words, if they are enough of the words."""
     best = max(counts, key=counts.__getitem__, default="en")
-    return best if counts[best] >= max(enough, _SHARE * len(words)) else None
+    return best if counts[best] >= max(1, _SHARE * len(words)) else None
 
 
 _ALIKE = {"han": ("han", "kana"), "kana": ("han", "kana")}
