@@ -137,9 +137,7 @@ class Context:
 
     def shared_runs(self, wanted: frozenset[Run]) -> frozenset[Run]:
         """The runs of three keys that it has, across sentences as well."""
-        return wanted.intersection(
-            zip(self.keys, islice(self.keys, 1, None), islice(self.keys, 2, None), strict=False)
-        )
+        return wanted.intersection(zip(self.keys, islice(self.keys, 1, None), islice(self.keys, 2, None), strict=False))
 
     def _sentence_text(self, index: int) -> str:
         if self._sentences is None:
