@@ -37,8 +37,8 @@ class Asked:
 class AnsweringFramework(Protocol):
     """A framework's programs, with ragspan set up as by a user."""
 
-    def answer(self, asked: Asked) -> str:
-        """Return the framework's answer."""
+    def answer(self, asked: Asked) -> str | None:
+        """Return the framework's answer; None if a package that it needs is not installed."""
         ...
 
 

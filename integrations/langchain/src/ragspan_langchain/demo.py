@@ -19,7 +19,6 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnablePassthrou
 from langchain_core.tools import create_retriever_tool
 
 from ragspan.demo import PROMPT, Asked, Way, find
-from ragspan.exceptions import ConfigurationError
 from ragspan_langchain.handler import RagspanCallbackHandler
 
 _CHUNKS_READ = 5
@@ -49,19 +48,17 @@ class LangChainDemo:
     """Answers the demo's questions with LangChain."""
 
     def __init__(self) -> None:
-        try:
+        self._create_agent: Any = None
+        with contextlib.suppress(ImportError):
             from langchain.agents import create_agent  # before a judge is asked: imports in two threads can meet
-        except ImportError as error:
-            raise ConfigurationError(
-                "the demo's agent needs LangChain: pip install 'ragspan-langchain[demo]'"
-            ) from error
-        self._create_agent: Any = create_agent
+
+            self._create_agent = create_agent
         self._config: RunnableConfig = {"callbacks": [RagspanCallbackHandler()]}
 
-    def answer(self, asked: Asked) -> str:
-        """Let a chain or an agent answer; returns what the caller got."""
+    def answer(self, asked: Asked) -> str | None:
+        """Let a chain or an agent answer; returns what the caller got. Without LangChain there is no agent."""
         if asked.way is Way.AGENT:
-            return self._ask_agent(asked)
+            return None if self._create_agent is None else self._ask_agent(asked)
         prompt = ChatPromptTemplate.from_template(PROMPT)
         model = ScriptedChatModel(messages=iter([AIMessage(asked.response)]))
         context = {"context": Handbook() | _joined, "question": RunnablePassthrough()}

@@ -42,8 +42,6 @@ class Provenance:
         """The contexts behind contexts that were themselves answers."""
         return tuple(_once(self._evidence(self._root)))
 
-    # Contexts
-
     def _of(self, step: Step, around: Step) -> Contexts | None:
         if step.role == "synthesis":
             return self._given(_innermost(step))
@@ -52,9 +50,8 @@ class Provenance:
             told = _joined(self._of(tool, step) if tool.found is None else self._brought_by(tool) for tool in tools)
             if told is not None:
                 return told
-            if tools or not is_composite(
-                step
-            ):  # a tool that brings nothing only makes an object of what the model says
+            # A tool that brings nothing only makes an object of what the model says.
+            if tools or not is_composite(step):
                 return self._prompted(step) if prompts_of(step) else self._brought(around)
         writers = [] if step.role is None else writers_of(step)
         if len(writers) > 1:
@@ -142,8 +139,6 @@ class Provenance:
 
     def _context(self, node: SeenNode, text: str, *, truncated: bool = False) -> RetrievedContext:
         return as_context(node, text, rank=self._ranks.get(node.id), truncated=truncated)
-
-    # Evidence
 
     def _evidence(self, step: Step) -> Contexts:
         if step.role == "synthesis":
