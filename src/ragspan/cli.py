@@ -158,7 +158,7 @@ def doctor(
     timeout: Annotated[float, typer.Option(metavar="SECONDS", help="The longest that each check may take.")] = 10.0,
     json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all findings there, too.")] = None,
 ) -> None:
-    """Find out why no scores are to be seen: settings, judge, exporters, endpoint, and one record through all of them.
+    """Find out why you see no scores: settings, judge, exporters, endpoint, and one record through all of them.
 
     It reads RAGSPAN_* and OTEL_* as your application does, so run it with the same environment. It has the judge
     score one small record and sends its trace. No key, no header's value and no text of yours is shown.

@@ -118,7 +118,7 @@ def exporter_of(signal: Signal, name: str) -> EntryPoint:
     known = ", ".join(sorted(installed)) or "none"
     raise ConfigurationError(
         f"OTEL_{signal.upper()}_EXPORTER asks for {name!r}, but no such exporter is installed (there are: {known}); "
-        "for OTLP over HTTP install opentelemetry-exporter-otlp-proto-http"
+        "for OTLP over HTTP: pip install 'ragspan[otlp]'"
     )
 
 
