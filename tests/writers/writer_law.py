@@ -214,7 +214,7 @@ class WriterLaw:
         done = run_with(variables, server, *DOCTOR)
 
         assert done.returncode == 0, done.stdout
-        assert f"ok       {name} at {server.url} has taken 4 scores" in done.stdout
+        assert f"ok       {name} at {server.url} accepted 4 scores" in done.stdout
         assert backend.secret not in done.stdout
 
     @pytest.mark.slow

@@ -123,5 +123,5 @@ def test_thousands_of_requests_leave_nothing_open_and_take_no_more_memory(attach
 
     assert handler.open_spans == 0
     assert sink.statuses == {"complete": 1060, "aborted": 1060, "error": 530}
-    assert with_handler - without < 200
+    assert with_handler - without < 400  # less than one object a round
     assert resident_kilobytes() - kilobytes < 4096

@@ -83,4 +83,4 @@ def test_the_doctor_says_that_phoenix_does_not_take_the_scores(phoenix, backend)
     done = run_with(variables, phoenix, *DOCTOR[:-1], "8")
 
     assert done.returncode == 1, done.stdout
-    assert f"failed   phoenix at {phoenix.url} has not taken" in done.stdout
+    assert f"failed   phoenix at {phoenix.url} did not accept" in done.stdout
