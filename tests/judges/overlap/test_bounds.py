@@ -176,7 +176,8 @@ def test_nor_do_words_that_nobody_has_seen_where_there_is_no_c_stemmer(kind, mon
         for _ in range(5)
     ]
 
-    assert seconds_of(*records) < SECONDS
+    # .2 where nothing else runs; without the bound on stems up to .95. A busy machine takes longer than it seems to.
+    assert seconds_of(*records) < 1.5 * SECONDS
     vocabulary._algorithm.cache_clear()
 
 
