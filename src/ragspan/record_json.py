@@ -1,4 +1,7 @@
-"""Writes values as JSON, and reads JSON from other processes within limits."""
+"""Writes values as JSON, and reads JSON from other processes within limits.
+
+The limits bound the cost of reading any text: a fraction of a second, and some tens of megabytes.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,10 @@ if TYPE_CHECKING:
 
 MAX_JSON = 4 * 1024 * 1024
 """Bytes of a record's JSON, or characters of a text."""
+MAX_VALUES = 100_000
+"""Texts, numbers, lists and objects in a record."""
+MAX_DEPTH = 32
+"""Lists and objects inside each other; `RagRecord.to_json` writes at most 21."""
 MAX_CONTEXTS = 10_000
 """Contexts, evidence, results of searches, and input and output of rerankers, together."""
 MAX_STEPS = 1_000
@@ -24,8 +31,10 @@ MAX_STEPS = 1_000
 
 _PLAIN_TYPES = (str, bool, type(None))
 _MAX_PLAIN_DEPTH = 20  # in the JSON that we write
+_MAX_DIGITS = 300
+"""Digits of a number. A longer one takes long to read, and may be too large for a float."""
 _MAX_BITS = 990
-"""Bits of an integer that we write: at most 299 digits and a sign. Longer ones take long to read."""
+"""Bits of an integer that we write: at most 299 digits and a sign."""
 
 
 def read_json(text: str | bytes) -> Any:
@@ -36,9 +45,15 @@ def read_json(text: str | bytes) -> Any:
     """
     check("bytes of JSON", len(text), MAX_JSON)
     try:
-        return json.loads(text if isinstance(text, str) else text.decode())
+        text = text if isinstance(text, str) else text.decode()
+        check("values", _count_values(text), MAX_VALUES)
+        value = json.loads(text, parse_constant=_no_constant, parse_int=_integer, parse_float=_decimal)
+    except RecordError:
+        raise
     except (ValueError, RecursionError) as error:
         raise RecordError(f"a record should be JSON text: {error}") from None
+    check("values inside each other", _depth(value), MAX_DEPTH)
+    return value
 
 
 def write_json(value: Any, *, metadata: Iterable[Mapping[Any, Any]]) -> str:
@@ -91,6 +106,53 @@ def check(what: str, number: int, most: int) -> None:
     """
     if number > most:
         raise RecordError(f"a record has {most} {what} at most, but this one has more")
+
+
+def _count_values(text: str) -> int:
+    """The number of values in the text, or a few more, without reading them.
+
+    Each value but the first follows a comma or a bracket. Strings may contain these as well; they are left out only if the
+    number would be too large.
+    """
+    number = _count_marks(text)
+    if number <= MAX_VALUES:
+        return number
+    most = 4 * MAX_VALUES  # quotation marks: two of a value, and two of its name
+    parts = text.replace("\\\\", "").replace('\\"', "").split('"', most)
+    return _count_marks("".join(parts[::2])) if len(parts) <= most else most
+
+
+def _count_marks(text: str) -> int:
+    return sum(map(text.count, ",[{"))
+
+
+def _depth(value: Any) -> int:
+    """The number of lists and objects inside each other, up to one more than the limit."""
+    depth = -1
+    level: list[Any] = [[value]]
+    while level and depth <= MAX_DEPTH:
+        insides = [outer.values() if isinstance(outer, dict) else outer for outer in level]
+        level = [inner for inside in insides for inner in inside if isinstance(inner, (dict, list))]
+        depth += 1
+    return depth
+
+
+def _integer(digits: str) -> int:
+    return int(_number(digits))
+
+
+def _decimal(digits: str) -> float:
+    return float(_number(digits))
+
+
+def _number(digits: str) -> str:
+    if len(digits) > _MAX_DIGITS:
+        raise ValueError("a number has too many digits")
+    return digits
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
 
 
 def plain_entries(metadata: Mapping[Any, Any]) -> dict[str, Any]:

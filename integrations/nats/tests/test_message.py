@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from submitted import a_record, record_of
 
 from ragspan import RagRecord, RecordError
-from ragspan.record_json import MAX_JSON
+from ragspan.record_json import MAX_DEPTH, MAX_JSON
 from ragspan_nats.message import ENCODING, MESSAGE_ID, Message, message_id_of, message_of
 
 ALWAYS, NEVER = 0, MAX_JSON
@@ -110,8 +110,12 @@ def nested(depth, opening, closing):
 
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"k":', "}")])
 def test_metadata_may_be_nested_only_so_deep(opening, closing):
-    with pytest.raises(RecordError):
-        record_of(Message(payload=nested(200_000, opening, closing)))
+    assert record_of(Message(payload=nested(MAX_DEPTH - 1, opening, closing))).metadata[
+        "k"
+    ]  # the record is around them
+    for depth in (MAX_DEPTH, 200, *range(900, 1020, 4), 5000, 200_000):
+        with pytest.raises(RecordError):
+            record_of(Message(payload=nested(depth, opening, closing)))
 
 
 @pytest.mark.parametrize(
