@@ -24,8 +24,7 @@ class Page:
 
 
 def read_page(copying, page, _):
-    known = copying.kept.get(id(page))
-    return known[1] if known else copying.keep(page, ("page", copying.copy(page.text)))
+    return copying.kept.setdefault(id(page), (page, ("page", page.text)))[1]
 
 
 @dataclasses.dataclass

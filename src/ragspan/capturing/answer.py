@@ -39,11 +39,8 @@ class Answer:
         """What the caller gets."""
         self._recorded: list[RetrievedContext] = []
         self._parts: dict[int, tuple[object, Capture, Callable[[Any], object]]] = {}
-        self._closed = False
-
-    @property
-    def closed(self) -> bool:
-        return self._closed
+        self.closed = False
+        """The block has been left."""
 
     def part(self, owner: object, make: Callable[[], _Part], end: Callable[[_Part], object]) -> _Part:
         """What an owner sees of this answer: a capture whose record fills in what the program does not set.
@@ -60,7 +57,7 @@ class Answer:
         self._recorded += contexts
 
     def _close(self, record: RagRecord, noted: NotedError | None) -> _AnswerCapture:
-        self._closed = True
+        self.closed = True
         contexts = None if self.contexts is None else _readable(self.contexts)
         if self._recorded:
             contexts = [*(contexts or ()), *self._recorded]

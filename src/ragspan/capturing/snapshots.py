@@ -134,11 +134,6 @@ class Copying:
             return value
         return self._readers[kind](self, value, depth)
 
-    def keep(self, document: Any, snapshot: Snapshot) -> Snapshot:
-        """Note a document, which is read once."""
-        self.kept[id(document)] = document, snapshot
-        return snapshot
-
     def aside(self, value: Any, depth: int) -> Snapshot:
         """The snapshot of a value in which little but the documents matters."""
         whole, self.whole = self.whole, False

@@ -1,7 +1,7 @@
 """Notes the callbacks' events in the log of their request, on the request path.
 
 A run belongs to the request of its parent, and so does an inner call that gets the callbacks again. Events after the end of
-their request are ignored. `ragspan.capturing.requests` has the other guarantees.
+their request are ignored. `ragspan.capturing.log` has the other guarantees.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from uuid import UUID
 
 from langchain_core.runnables.config import var_child_runnable_config
 
-from ragspan.capturing.log import RequestLog, TokenStream
-from ragspan.capturing.requests import OpenRequests
+from ragspan.capturing.log import OpenRequests, RequestLog, TokenStream
 from ragspan.capturing.snapshots import OPAQUE, Opaque, Snapshot
 from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
 from ragspan.runs.record import record_of
@@ -40,11 +39,10 @@ class EventRecorder:
 
     Args:
         sink: gets a capture of each request.
-        bounds: those of `OpenRequests`.
     """
 
-    def __init__(self, sink: RecordSink, **bounds: Any) -> None:
-        self.requests: OpenRequests[RequestLog] = OpenRequests(sink, record_of, **bounds)
+    def __init__(self, sink: RecordSink) -> None:
+        self.requests: OpenRequests[RequestLog] = OpenRequests(sink, record_of)
         self._live = self.requests.live
 
     def start(

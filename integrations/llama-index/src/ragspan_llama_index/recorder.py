@@ -1,7 +1,7 @@
 """Notes the framework's spans and events in the log of their request, on the request path.
 
 A call belongs to the request of the span around it. Spans are followed until their request ends; later events are ignored.
-`ragspan.capturing.requests` has the other guarantees. Nothing is decided here that can be decided later: `fold` makes the
+`ragspan.capturing.log` has the other guarantees. Nothing is decided here that can be decided later: `fold` makes the
 record of a log, in the worker.
 """
 
@@ -18,8 +18,7 @@ from llama_index_instrumentation import get_dispatcher
 from llama_index_instrumentation.dispatcher import active_instrument_tags
 
 from ragspan.capturing import enclosing_answer
-from ragspan.capturing.log import RequestLog, TokenStream
-from ragspan.capturing.requests import OpenRequests
+from ragspan.capturing.log import OpenRequests, RequestLog, TokenStream
 from ragspan.records import RecordSink, RetrievedContext, SpanAnchor, is_abandonment
 from ragspan.step_texts import note_error
 from ragspan.telemetry.otel_context import current_anchor
