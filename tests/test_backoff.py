@@ -15,18 +15,6 @@ def test_chance_takes_up_to_a_half_away():
     assert [backoff(3, draw=lambda chance=chance: chance) for chance in (0.0, 0.5, 1.0)] == [4, 3, 2]
 
 
-class Clock:
-    now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
-@pytest.fixture
-def clock():
-    return Clock()
-
-
 @pytest.fixture
 def service(clock):
     """The pauses of what asks a service, without chance."""
@@ -38,7 +26,7 @@ def test_pauses_grow_with_each_refusal_up_to_the_longest(service, clock):
     for _ in range(8):
         service.refused()
         pauses.append(service.remaining)
-        clock.now += service.remaining
+        clock.advance(service.remaining)
 
     assert pauses == [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
 
@@ -46,7 +34,7 @@ def test_pauses_grow_with_each_refusal_up_to_the_longest(service, clock):
 def test_what_is_refused_during_a_pause_makes_it_no_longer(service, clock):
     for _ in range(16):
         service.refused()
-    clock.now += 0.25
+    clock.advance(0.25)
 
     assert (service.remaining, service.refusals) == (0, 1)
 

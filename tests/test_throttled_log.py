@@ -2,20 +2,10 @@ from __future__ import annotations
 
 import logging
 
-import pytest
-
 from ragspan.throttled_log import ThrottledLog
 
 
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-def test_one_line_a_minute_and_then_how_many_there_were(caplog: pytest.LogCaptureFixture):
-    clock = Clock()
+def test_one_line_a_minute_and_then_how_many_there_were(caplog, clock):
     log = ThrottledLog(clock=clock)
     for second in (0, 1, 59, 60, 61, 120):
         clock.now = second
@@ -28,8 +18,8 @@ def test_one_line_a_minute_and_then_how_many_there_were(caplog: pytest.LogCaptur
     ]
 
 
-def test_each_kind_has_its_own_minute(caplog: pytest.LogCaptureFixture):
-    log = ThrottledLog(clock=Clock())
+def test_each_kind_has_its_own_minute(caplog, clock):
+    log = ThrottledLog(clock=clock)
     log.trouble("one", "first")
     log.trouble("other", "second")
 
@@ -39,7 +29,7 @@ def test_each_kind_has_its_own_minute(caplog: pytest.LogCaptureFixture):
     ]
 
 
-def test_a_handler_that_raises_stops_nobody():
+def test_a_handler_that_raises_stops_nobody(clock):
     lines = []
 
     class Raising(logging.Handler):
@@ -51,7 +41,7 @@ def test_a_handler_that_raises_stops_nobody():
     logger = logging.getLogger("ragspan")
     logger.addHandler(handler)
     try:
-        ThrottledLog(clock=Clock()).trouble("kind", "line")
+        ThrottledLog(clock=clock).trouble("kind", "line")
     finally:
         logger.removeHandler(handler)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib
 import json
 import subprocess
@@ -36,6 +37,20 @@ def figures_of(run_benchmark, tmp_path_factory):
         return json.loads(file.read_text(encoding="utf-8"))
 
     return figures
+
+
+@pytest.fixture(scope="session")
+def judgements_of(tmp_path_factory):
+    """A folder of sets of made-up judgements, each from its rows."""
+
+    def write(**sets):
+        folder = tmp_path_factory.mktemp("judgements")
+        for name, rows in sets.items():
+            lines = "".join(json.dumps(row) + "\n" for row in rows)
+            (folder / f"{name}.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+        return folder
+
+    return write
 
 
 @pytest.fixture(scope="module")

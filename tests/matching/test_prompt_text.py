@@ -1,8 +1,11 @@
-"""Where texts are in a prompt."""
+"""Where texts are in a prompt, in whatever form a program writes them."""
 
 import html
 import json
+import re
 import textwrap
+import unicodedata
+from xml.sax.saxutils import escape
 
 import pytest
 
@@ -10,116 +13,82 @@ from ragspan.matching import PromptText
 
 BETA = "Beta settles card payments after midnight; the run takes about four minutes on weekdays."
 ALPHA = 'Alpha stores "customer profiles" in Postgres\nand keeps them for <seven> years & a day.'
+TRICKY = [
+    'The "pump" runs at\n\t3 < 4 bar & never at 5;\nso says O\'Neill in Zürich.',
+    "A backslash \\ and a tab\there, then 50 % of {nothing}.",
+    "The motor draws 400 W — no more — at full load.",
+]
+CHINESE = ["水泵自购买之日起保修三年。", "滤网每月用手冲洗一次，然后在阴凉处晾干。", "电机满载时功率为四百瓦。"]
+JAPANESE = ["ポンプの保証期間は購入日から三年間です。", "フィルターは月に一度手洗いしてください。"]
+
+
+def each(write, between="\n"):
+    return lambda texts: between.join(map(write, texts))
+
+
+FORMATTERS = {
+    "plain": each(str, "\n\n"),
+    "numbered": lambda texts: "\n".join(f"[{number}] {text}" for number, text in enumerate(texts, 1)),
+    "xml": each(lambda text: f'<doc id="1">\n{text}\n</doc>', ""),
+    "escaped xml": each(lambda text: f"<doc>{escape(text)}</doc>", ""),
+    "escaped html": each(lambda text: f"<p>{html.escape(text)}</p>", ""),
+    "markdown": each(lambda text: f"## Page 3\n\n{text}\n"),
+    "bullets": each(lambda text: f"* {text}"),
+    "indented": each(lambda text: textwrap.indent(text, "        ")),
+    "quoted": each(lambda text: textwrap.indent(text, "> "), "\n>\n"),
+    "wrapped": each(lambda text: textwrap.fill(text, 24), "\n\n"),
+    "one line": each(lambda text: " ".join(text.split()), " | "),
+    "printed": lambda texts: str(texts),
+    "json": json.dumps,
+    "json with letters": lambda texts: json.dumps(texts, ensure_ascii=False, indent=2),
+    "json objects": lambda texts: json.dumps([{"text": text, "page": 3} for text in texts]),
+    "json in json": lambda texts: json.dumps({"result": json.dumps(texts)}),
+    "windows lines": each(lambda text: text.replace("\n", "\r\n"), "\r\n\r\n"),
+    "code fence": each(lambda text: f"```\n{text}\n```"),
+    "table": each(lambda text: f"| 3 | {' '.join(text.split())} |"),
+    "quotation marks": each(lambda text: f"“{text}”"),
+    "numbered lines": lambda texts: "\n".join(f"{at}: {line}" for at, line in enumerate("\n".join(texts).splitlines())),
+    "numbered texts": lambda texts: "\n".join(map(str, enumerate(texts))),
+    "yaml": each(lambda text: f"- text: {json.dumps(text)}"),
+    "csv": each(lambda text: '"' + text.replace('"', '""') + '"'),
+    "cdata": each(lambda text: f"<doc><![CDATA[{text}]]></doc>", ""),
+    "html lines": each(lambda text: text.replace("\n", "<br>"), "<hr>"),
+    "lines as in source code": each(lambda text: text.replace("\n", "\\n")),
+    "some html entities": each(
+        lambda text: text.replace("&", "&amp;").replace("<", "&lt;").replace("'", "&#39;"),
+    ),
+    "json for a web page": lambda texts: (
+        json.dumps(texts).replace("<", "\\u003c").replace("&", "\\u0026").replace("'", "\\u0027")
+    ),
+    "decomposed letters": each(lambda text: unicodedata.normalize("NFD", text)),
+    "without full stops": each(lambda text: text.rstrip(".")),
+    "bold words": each(lambda text: text.replace("motor", "**motor**").replace("pump", "**pump**")),
+}
 
 
 def found(prompt, *texts):
     return [None if match is None else ("whole" if match.whole else "part") for match in PromptText(prompt).find(texts)]
 
 
-@pytest.mark.parametrize(
-    "write",
-    [
-        str,
-        json.dumps,
-        repr,
-        html.escape,
-        lambda text: json.dumps([{"page_content": text}], indent=2),
-        lambda text: textwrap.indent(text, "    "),
-        lambda text: textwrap.fill(text, 30),
-        lambda text: "\n".join(f"> {line}" for line in textwrap.wrap(text, 60)),
-        lambda text: text.replace("\n", "\r\n\r\n"),
-    ],
-    ids=["plain", "json", "repr", "xml", "json list", "indented", "wrapped", "quoted", "other line ends"],
-)
-def test_a_text_is_found_whole_however_a_formatter_wrote_it(write):
-    assert found(f"Use this:\n{write(ALPHA)}\nQuestion: who?", ALPHA, BETA) == ["whole", None]
+@pytest.mark.parametrize("name", FORMATTERS)
+def test_texts_are_found_however_a_formatter_wrote_them_and_those_left_out_are_not(name):
+    write = FORMATTERS[name]
+    first = "part" if name in {"numbered lines", "html lines"} else "whole"  # these put words between its lines
+
+    assert found(f"Use this:\n{write(TRICKY)}\nQuestion: who?", *TRICKY) == [first, "whole", "whole"]
+    assert found(f"Use this:\n{write(TRICKY[:2])}\nQuestion: who?", *TRICKY) == [first, "whole", None]
+
+
+@pytest.mark.parametrize("texts", [CHINESE, JAPANESE], ids=["chinese", "japanese"])
+@pytest.mark.parametrize("name", ["plain", "numbered", "xml", "json", "printed", "json in json"])
+def test_texts_without_spaces_between_words(texts, name):
+    assert found(FORMATTERS[name](texts), *texts) == ["whole"] * len(texts)
 
 
 def test_matches_can_be_put_in_prompt_order():
     first, second = PromptText(f"{BETA}\n{ALPHA}").find([ALPHA, BETA])
 
     assert second.start < first.start
-
-
-@pytest.mark.parametrize(
-    "excerpt",
-    [BETA[:40] + "...", BETA[20:], "… " + BETA[14:70] + " …"],
-    ids=["beginning", "end", "middle"],
-)
-def test_an_excerpt_is_found_as_a_part(excerpt):
-    assert found(f"[1] {excerpt}\n[2] something else", BETA) == ["part"]
-
-
-def test_a_few_common_words_are_no_excerpt():
-    assert found("Say which card payments are meant, and when Beta is open.", BETA) == [None]
-
-
-def test_a_text_inside_a_longer_one_does_not_count_by_that():
-    assert found(BETA, BETA, "Beta settles card payments") == ["whole", None]
-    assert found(f"{BETA}\nBeta settles card payments", BETA, "Beta settles card payments") == ["whole", "whole"]
-
-
-def test_a_heading_that_texts_share_proves_nothing():
-    heading = "Handbook of the payments department, third edition: "
-
-    assert found(f"{heading}{BETA}", heading + BETA, heading + ALPHA) == ["whole", None]
-
-
-def test_a_short_text_must_stand_by_itself():
-    assert found("Notable places: none", "No", "place") == [None, None]
-    assert found("Answer: No.", "No") == ["whole"]
-
-
-def test_equal_texts_share_their_place_and_blank_ones_have_none():
-    prompt = PromptText(BETA)
-
-    matches = prompt.find([BETA, BETA, "  "])
-
-    assert matches[0] == matches[1]
-    assert matches[2] is None
-
-
-OVERLAP = "Card payments that arrive after the cut-off time of six are settled on the following business day. "
-FIRST = "Beta closes the ledgers of all branches at midnight, and not before the last of them has reported. " + OVERLAP
-SECOND = (
-    OVERLAP + "Refunds take a different route: they are collected by hand each Friday and sent to the banks on Monday."
-)
-
-
-@pytest.mark.parametrize("copies", [1, 2, 5])
-@pytest.mark.parametrize("write", [str, json.dumps, lambda text: text[-150:]], ids=["plain", "json", "its end"])
-def test_a_neighbour_that_was_dropped_is_not_found_in_the_copies_of_a_text(copies, write):
-    prompt = "\n\n".join([write(FIRST)] * copies)
-
-    assert found(prompt, FIRST, SECOND)[1] is None
-
-
-def test_a_short_text_that_was_dropped_is_not_found_in_the_copies_of_a_longer_one():
-    assert found(f"{BETA}\n\n{BETA}", "Beta settles card payments", BETA) == [None, "whole"]
-
-
-def test_two_texts_that_were_cut_to_the_same_heading_have_a_place_each():
-    heading = "Handbook of the payments department, third edition, for authorised readers of the branch offices only: "
-
-    assert found(f"[1] {heading}...\n[2] {heading}...", heading + BETA, heading + ALPHA) == ["part", "part"]
-
-
-def test_the_users_own_words_hold_no_texts():
-    prompt = PromptText(f"Answer briefly.\nIs it true that {BETA}?", apart=f"Is it true that {BETA}?")
-
-    assert prompt.find([BETA]) == [None]
-
-
-def test_texts_that_differ_in_punctuation_only_are_told_apart():
-    assert found("Use C++.", "Use C#.", "Use C++.") == [None, "whole"]
-
-
-@pytest.mark.parametrize("order", [1, -1], ids=["in order", "reversed"])
-def test_the_texts_of_a_prompt_may_come_in_any_order(order):
-    texts = [f"Part {number} belongs to assembly {number * 7}." for number in range(200)]
-
-    assert found("\n".join(texts[::order]), *texts) == ["whole"] * 200
-    assert found("\n".join(texts[::2][::order]), *texts) == ["whole", None] * 100
 
 
 @pytest.mark.parametrize(
@@ -138,3 +107,156 @@ def test_the_texts_of_a_prompt_may_come_in_any_order(order):
 )
 def test_a_text_is_found_in_another_spelling(prompt, text):
     assert found(f"Use this: {prompt} Be brief.", text, BETA) == ["whole", None]
+
+
+# Excerpts
+
+
+def chapters(*topics):
+    """Long texts, each of words of its own."""
+    lines = "Keep {0}{1} with {0}{2}, or let {0}{3} dry near {0}{4}."
+    return [
+        f"Chapter on {topic}. " + " ".join(lines.format(topic, at, at + 50, at + 100, at + 150) for at in range(30))
+        for topic in topics
+    ]
+
+
+EXCERPTS = {
+    "head": lambda text: text[:60] + "...",
+    "window from the middle": lambda text: "..." + text[400:700] + "...",
+    "tail": lambda text: text[-200:],
+    "two windows": lambda text: f"{text[200:380]} [...] {text[900:1080]}",
+    "words": lambda text: " ".join(text.split()[:40]),
+    "two sentences": lambda text: " ".join(re.findall(r"[^.]+\.", text)[7:9]),
+    "ellipsis in the middle": lambda text: text[:100] + " … " + text[-100:],
+    "wrapped head": lambda text: textwrap.fill(textwrap.shorten(text, 200), 40),
+    "lines of a page": lambda text: "\n".join(textwrap.wrap(text, 80)[3:6]),
+}
+
+
+@pytest.mark.parametrize("excerpt", EXCERPTS.values(), ids=EXCERPTS)
+def test_an_excerpt_stands_for_the_whole_text(excerpt):
+    texts = chapters("alpha", "beta", "gamma", "delta")
+
+    assert found("\n\n".join(map(excerpt, texts[:2])), *texts) == ["part", "part", None, None]
+
+
+@pytest.mark.parametrize(
+    "excerpt", [BETA[:40] + "...", BETA[20:], "… " + BETA[14:70] + " …"], ids=["beginning", "end", "middle"]
+)
+def test_an_excerpt_of_a_short_text_is_found_as_a_part(excerpt):
+    assert found(f"[1] {excerpt}\n[2] something else", BETA) == ["part"]
+
+
+def test_the_beginning_of_a_chinese_text():
+    long = "".join(CHINESE) * 4
+
+    assert found(long[:40], long, "别的。") == ["part", None]
+
+
+def test_a_last_text_that_is_cut_off():
+    assert found(f"{BETA}\n\n{ALPHA}"[: len(BETA) + 60], BETA, ALPHA) == ["whole", "part"]
+
+
+def test_a_few_common_words_are_no_excerpt():
+    assert found("Say which card payments are meant, and when Beta is open.", BETA) == [None]
+
+
+# Texts that are alike
+
+
+def test_a_text_inside_a_longer_one_does_not_count_by_that():
+    assert found(BETA, BETA, "Beta settles card payments") == ["whole", None]
+    assert found(f"{BETA}\nBeta settles card payments", BETA, "Beta settles card payments") == ["whole", "whole"]
+    assert found(f"{BETA}\n\n{BETA}", "Beta settles card payments", BETA) == [None, "whole"]
+
+
+def test_a_heading_that_texts_share_proves_nothing():
+    heading = "Handbook of the payments department, third edition: "
+
+    assert found(f"{heading}{BETA}", heading + BETA, heading + ALPHA) == ["whole", None]
+
+
+def test_two_texts_that_were_cut_to_the_same_heading_have_a_place_each():
+    heading = "Handbook of the payments department, third edition, for authorised readers of the branch offices only: "
+
+    assert found(f"[1] {heading}...\n[2] {heading}...", heading + BETA, heading + ALPHA) == ["part", "part"]
+
+
+@pytest.mark.parametrize("places", [[0, 2], [0, 1, 2, 3]])
+def test_chunks_that_overlap(places):
+    words = [f"word{number}" for number in range(200)]
+    texts = [" ".join(words[start : start + 60]) for start in range(0, 140, 40)]
+
+    shown = found("\n\n".join(texts[place] for place in places), *texts)
+
+    assert [place for place, match in enumerate(shown) if match] == places
+
+
+OVERLAP = "Card payments that arrive after the cut-off time of six are settled on the following business day. "
+FIRST = "Beta closes the ledgers of all branches at midnight, and not before the last of them has reported. " + OVERLAP
+SECOND = (
+    OVERLAP + "Refunds take a different route: they are collected by hand each Friday and sent to the banks on Monday."
+)
+
+
+@pytest.mark.parametrize("copies", [1, 2, 5])
+@pytest.mark.parametrize("write", [str, json.dumps, lambda text: text[-150:]], ids=["plain", "json", "its end"])
+def test_a_neighbour_that_was_dropped_is_not_found_in_the_copies_of_a_text(copies, write):
+    prompt = "\n\n".join([write(FIRST)] * copies)
+
+    assert found(prompt, FIRST, SECOND)[1] is None
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [f"The warranty of model {model} runs for three years from the date of purchase." for model in "ABC"],
+        [f"The spare part that belongs to the blue pump on page four is number {number}." for number in (11, 12, 13)],
+        ["Use C#.", "Use C.", "Use C++."],
+    ],
+    ids=["a word", "the last word", "punctuation"],
+)
+def test_texts_that_differ_in_little_are_told_apart(texts):
+    assert found(texts[2], *texts) == [None, None, "whole"]
+    assert found("\n\n".join(texts[1:]), *texts) == [None, "whole", "whole"]
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["in order", "reversed"])
+def test_the_texts_of_a_prompt_may_come_in_any_order(order):
+    texts = [f"Part {number} belongs to assembly {number * 7}." for number in range(200)]
+
+    assert found("\n".join(texts[::order]), *texts) == ["whole"] * 200
+    assert found("\n".join(texts[::2][::order]), *texts) == ["whole", None] * 100
+
+
+# Short texts, equal texts, the user's words
+
+
+@pytest.mark.parametrize(
+    "texts", [["Yes.", "No."], ["42", "7"], ["A", "B"], ["EUR 12.50", "EUR 99.00"], ["Lyon", "Paris"]], ids=" ".join
+)
+def test_a_short_text_must_stand_by_itself(texts):
+    assert found(f"[1] {texts[0]}\n[2] {texts[1]}", *texts) == ["whole", "whole"]
+    assert found("Notable places: none, CABLE, 427, 142, parish, lyonnaise", *texts) == [None, None]
+
+
+def test_equal_texts_share_their_place_and_blank_ones_have_none():
+    matches = PromptText(BETA).find([BETA, BETA, "  "])
+
+    assert matches[0] == matches[1]
+    assert matches[2] is None
+
+
+def test_the_users_own_words_hold_no_texts():
+    prompt = PromptText(f"Answer briefly.\nIs it true that {BETA}?", apart=f"Is it true that {BETA}?")
+
+    assert prompt.find([BETA]) == [None]
+
+
+def test_a_text_that_begins_with_the_users_words():
+    question = "How long is the warranty on the pump?"
+    texts = [f"Q: {question}\nA: Three years.", ALPHA]
+    prompt = PromptText("\n\n".join([*texts, question]), apart=question)
+
+    assert [match is not None and match.whole for match in prompt.find(texts)] == [True, True]

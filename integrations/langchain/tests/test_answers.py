@@ -1,25 +1,35 @@
-"""The response is what the caller got."""
+"""The response is what the caller got; `tests/runs` has which of many things that is."""
 
 from __future__ import annotations
 
 import json
+import operator
 from dataclasses import dataclass
+from typing import Annotated, TypedDict
 
 import pytest
-from agent_programs import calls, scripted_model
+from agent_programs import calls, scripted_model, sequence, user_says
 from captures import Answered
 from langchain_core.language_models import FakeListLLM, FakeStreamingListLLM
-from langchain_core.messages import AIMessage
-from langchain_core.output_parsers import (
-    CommaSeparatedListOutputParser,
-    JsonOutputParser,
-    PydanticOutputParser,
-    StrOutputParser,
-)
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.output_parsers import JsonOutputParser, PydanticOutputParser
 from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.runnables import RunnableParallel, RunnablePassthrough
+from langchain_core.runnables import RunnablePassthrough
+from langgraph.graph import MessagesState
 from pydantic import BaseModel
-from rag_programs import ANSWER, FOUND, PROMPT, QUESTION, StreamingModel, chat_model, join_texts, rag_chain, retriever
+from rag_programs import (
+    ANSWER,
+    FOUND,
+    PROMPT,
+    PUMP,
+    QUESTION,
+    StreamingModel,
+    TopicRetriever,
+    chat_model,
+    join_texts,
+    rag_chain,
+    retriever,
+)
 
 COMPLETE = Answered(QUESTION, FOUND, ANSWER)
 PREPARED = {"context": retriever() | join_texts, "question": RunnablePassthrough()}
@@ -74,28 +84,23 @@ def test_thoughts_are_not_a_part_of_the_answer(captured, blocks):
     assert captured.answers() == [COMPLETE]
 
 
-def says_json(text=None):
-    return PREPARED | PROMPT | chat_model(text or json.dumps(STRUCTURED))
-
-
 def says_it_by_a_tool_call(schema, **options):
     model = scripted_model(calls(("Warranty", STRUCTURED))).with_structured_output(schema, **options)
     return PREPARED | PROMPT | model
 
 
+SAYS_JSON = PREPARED | PROMPT | chat_model(json.dumps(STRUCTURED))
 OBJECTS = {
-    "parsed JSON": lambda: (says_json() | JsonOutputParser(), STRUCTURED),
-    "fenced JSON": lambda: (
-        says_json(f"```json\n{json.dumps(STRUCTURED, indent=2)}\n```") | JsonOutputParser(),
-        STRUCTURED,
-    ),
-    "parsed model": lambda: (says_json() | PydanticOutputParser(pydantic_object=Warranty), STRUCTURED),
+    "parsed JSON": lambda: (SAYS_JSON | JsonOutputParser(), STRUCTURED),
+    "parsed model": lambda: (SAYS_JSON | PydanticOutputParser(pydantic_object=Warranty), STRUCTURED),
     "tool call": lambda: (says_it_by_a_tool_call(Warranty), STRUCTURED),
     "tool call by a schema": lambda: (says_it_by_a_tool_call(Warranty.model_json_schema()), STRUCTURED),
+    "message that calls a tool": lambda: (
+        PREPARED | PROMPT | scripted_model(calls(("Warranty", STRUCTURED))),
+        STRUCTURED,
+    ),
     "dataclass": lambda: (rag_chain() | (lambda text: Reply(text=text, pages=[1])), {"text": ANSWER, "pages": [1]}),
-    "true": lambda: (rag_chain() | (lambda text: True), True),
     "number": lambda: (rag_chain() | (lambda text: 3), 3),
-    "fraction": lambda: (rag_chain() | (lambda text: 2.5), 2.5),
 }
 
 
@@ -110,42 +115,58 @@ def test_an_answer_that_is_an_object(captured, made, call):
     assert structured_answer(captured) == expected
 
 
-def test_a_parsed_list(captured):
-    program = PREPARED | PROMPT | chat_model("pump, filter, hose") | CommaSeparatedListOutputParser()
-    program.invoke(QUESTION, captured.config)
-
-    answer = captured.answer()
-    assert answer.contexts == FOUND
-    assert answer.response in ("pump\nfilter\nhose", '["pump", "filter", "hose"]', "pump, filter, hose")
-
-
 def test_structured_output_with_the_raw_message(captured):
     says_it_by_a_tool_call(Warranty, include_raw=True).invoke(QUESTION, captured.config)
 
     assert structured_answer(captured)["parsed"] == STRUCTURED
 
 
+def test_what_is_too_large_says_that_something_is_missing(captured):
+    rows = [{"row": [number]} for number in range(5000)]
+    (rag_chain() | (lambda text: {"answer": rows})).invoke(QUESTION, captured.config)
+
+    answer = captured.answer()
+    assert "…" in json.loads(answer.response)
+    assert len(answer.response) < 20_000
+
+
 # In which field
 
 
-@pytest.mark.parametrize(
-    "name", ["answer", "result", "output", "response", "final_answer", "generation", "reply", "antwort"]
-)
-def test_a_field_beside_documents_and_question(captured, name):
-    program = RunnableParallel(**{name: rag_chain(), "context": retriever(), "question": RunnablePassthrough()})
-    program.invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [COMPLETE]
+class PlanState(TypedDict, total=False):
+    input: str
+    plan: list[str]
+    past_steps: Annotated[list[tuple[str, str]], operator.add]
+    response: str
 
 
-def test_two_models_that_answer_at_the_same_time(captured):
-    """The second one makes a title of the question; only the first one saw documents."""
-    program = RunnableParallel(
-        title=(lambda question: f"Title for: {question}") | chat_model("A title") | StrOutputParser(), text=rag_chain()
-    )
-    program.invoke(QUESTION, captured.config)
+@pytest.mark.parametrize("call", ["invoke", "stream"])
+def test_a_plan_whose_steps_stay_in_the_state(captured, call):
+    """Its fields are those that each node's update adds to the state."""
+    say = scripted_model("Find the manual.\nRead it.", "The step found three years.", calls(("Warranty", STRUCTURED)))
 
-    assert captured.answers() == [COMPLETE]
+    def plan(state: PlanState):
+        return {"plan": say.invoke("Plan.").text.split("\n")}
+
+    def step(state: PlanState):
+        return {"past_steps": [(state["plan"][0], say.invoke(join_texts(TopicRetriever().invoke("pump"))).text)]}
+
+    def replan(state: PlanState):
+        return {"response": say.with_structured_output(Warranty).invoke(f"{state['past_steps']}").reason}
+
+    list(getattr(sequence(PlanState, plan, step, replan), call)({"input": QUESTION}, captured.config))
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP], STRUCTURED["reason"])]
+
+
+def test_a_conversation_that_ends_with_a_models_words_under_the_role_of_a_person(captured):
+    def work(state: MessagesState):
+        found = join_texts(TopicRetriever().invoke("pump"))
+        return {"messages": [HumanMessage(chat_model().invoke(found).text, name="researcher")]}
+
+    sequence(MessagesState, work).invoke(user_says(QUESTION), captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER)]
 
 
 def test_a_streamed_step_that_waits_for_the_whole_answer(captured):
@@ -155,35 +176,6 @@ def test_a_streamed_step_that_waits_for_the_whole_answer(captured):
     list((rag_chain() | correct).stream(QUESTION, captured.config))
 
     assert captured.answers() == [Answered(QUESTION, FOUND, "It runs for 3 years.")]
-
-
-# Not the model's words
-
-
-def guarded(answer):
-    return "I must not talk about this."
-
-
-def checked(verdict):
-    """A model judges the answer; where it objects, the caller gets something else."""
-
-    def check(answer):
-        said = chat_model(verdict).invoke(f"Is this polite? {answer}").text
-        return answer if said == "yes" else "I cannot say."
-
-    return check
-
-
-@pytest.mark.parametrize(
-    ("check", "response"),
-    [(guarded, "I must not talk about this."), (checked("yes"), ANSWER), (checked("no"), "I cannot say.")],
-    ids=["guard", "passed", "replaced"],
-)
-def test_a_step_that_lets_the_answer_pass_or_replaces_it(captured, check, response):
-    """The documents did reach a prompt, even if nothing of the model's words reaches the caller."""
-    (rag_chain() | check).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, FOUND, response)]
 
 
 # How models give their answers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -139,6 +140,29 @@ def test_an_inner_call_with_another_handler_of_the_same_sink_is_no_second_reques
     inner = new_captures(captured.sink)
     program = RunnableLambda(lambda question: rag_chain().invoke(question, inner.config))
     program.invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [COMPLETE]
+
+
+# Run ids that the caller gives, as LangServe does on every request
+
+
+@pytest.fixture(params=[uuid.uuid4, lambda: str(uuid.uuid4()), lambda: "request 17"], ids=["uuid", "text", "name"])
+def config(captured, request):
+    return captured.config | {"run_id": request.param()}
+
+
+@pytest.mark.parametrize("call", ["invoke", "stream"])
+def test_two_requests_with_the_same_id_are_two_records(captured, config, call):
+    for _ in range(2):
+        list(getattr(rag_chain(), call)(QUESTION, config))
+
+    assert captured.answers() == [COMPLETE] * 2
+
+
+def test_callbacks_that_are_passed_again_inside_join_the_request_with_the_id(captured, config):
+    program = retriever() | (lambda found: rag_chain().invoke(QUESTION, captured.config))
+    program.invoke(QUESTION, config)
 
     assert captured.answers() == [COMPLETE]
 

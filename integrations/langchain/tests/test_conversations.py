@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, TypedDict
 
 import pytest
 from agent_programs import scripted_model, sequence, user_says
@@ -11,8 +11,8 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, AgentState, wrap_model_call
 from langchain_core.chat_history import InMemoryChatMessageHistory
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
-from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
+from langchain_core.runnables import RunnablePassthrough
 from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -26,7 +26,6 @@ from rag_programs import (
     TopicRetriever,
     chat_model,
     config_reaches_async_functions,
-    documents,
     join_texts,
     look_up,
     rag_chain,
@@ -191,38 +190,3 @@ def test_a_turn_without_a_search_has_no_documents(captured):
         graph.invoke(user_says(question), captured.thread())
 
     assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER), Answered("Thank you!", [], "You are welcome.")]
-
-
-# Documents in the assistant's messages
-
-
-def ask_with(*messages: Any):
-    return RunnableLambda(lambda fields: chat_model().invoke([message(fields) for message in messages]).text)
-
-
-def assistants(fields):
-    return AIMessage(f"I have found: {join_texts(fields['context'])}")
-
-
-def users(fields):
-    return HumanMessage(fields["question"])
-
-
-@pytest.mark.parametrize("messages", [(assistants, users), (users, assistants)], ids=["before", "after"])
-def test_documents_that_the_program_puts_into_the_assistants_mouth(captured, messages):
-    ask_with(*messages).invoke({"question": QUESTION, "context": documents(PUMP)}, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER)]
-
-
-def test_documents_that_an_answer_of_an_earlier_turn_quotes_do_not_count(captured):
-    """The search finds the document again, but the program does not show it."""
-    history = [HumanMessage("What do you know?"), AIMessage(f"This: {PUMP}")]
-
-    def rag(question):
-        look_up_again = TopicRetriever().invoke("pump hose")
-        return chat_model().invoke([*history, HumanMessage(f"{join_texts(look_up_again[1:])}\n{question}")]).text
-
-    RunnableLambda(rag).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [HOSE], ANSWER)]

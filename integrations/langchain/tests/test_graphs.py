@@ -1,34 +1,34 @@
-"""Graphs of nodes."""
+"""Graphs of nodes, also streamed, and left, cancelled or interrupted on the way."""
 
 from __future__ import annotations
 
-import json
+import contextlib
 import operator
 from typing import Annotated, Any, TypedDict
 
 import pytest
-from agent_programs import RagState, answer_node, retrieve_node, sequence
-from captures import Answered
+from agent_programs import RagState, answer_node, rag_graph, retrieve_node, sequence
+from captures import Answered, until
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.func import entrypoint, task
-from langgraph.graph import END, START, MessagesState, StateGraph, add_messages
+from langgraph.graph import END, START, StateGraph, add_messages
 from langgraph.types import Send
-from pydantic import BaseModel
 from rag_programs import (
     ANSWER,
-    FOUND,
     HOSE,
     MOTOR,
     PUMP,
     QUESTION,
+    PausingModel,
+    StreamingModel,
     TopicRetriever,
     answer_chain,
     chat_model,
+    config_reaches_async_functions,
     join_texts,
     look_up,
-    rag_chain,
 )
 
 ON_THE_PUMP = Answered(QUESTION, [PUMP], ANSWER)
@@ -63,38 +63,6 @@ def test_messages_under_a_name_of_their_own(captured):
     sequence(Talk, find, answer).invoke({"talk": [HumanMessage(QUESTION)]}, captured.config)
 
     assert captured.answers() == [ON_THE_PUMP]
-
-
-def test_a_greeting_that_stands_before_the_conversation(captured):
-    def answer(state: MessagesState):
-        found = TopicRetriever().invoke(state["messages"][-1].text)
-        return {"messages": [chat_model().invoke([SystemMessage(join_texts(found)), *state["messages"]])]}
-
-    messages = [AIMessage("How can I help?"), HumanMessage(QUESTION)]
-    sequence(MessagesState, answer).invoke({"messages": messages}, captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
-class Reply(BaseModel):
-    text: str
-    pages: list[int]
-
-
-class ObjectState(TypedDict):
-    question: str
-    reply: Reply
-
-
-def test_an_answer_that_the_graph_keeps_as_an_object(captured):
-    def answer(state: ObjectState):
-        return {"reply": Reply(text=rag_chain().invoke(state["question"]), pages=[1])}
-
-    sequence(ObjectState, answer).invoke({"question": QUESTION}, captured.config)
-
-    answer = captured.answer()
-    assert (answer.question, answer.contexts) == (QUESTION, FOUND)
-    assert json.loads(answer.response) == {"text": ANSWER, "pages": [1]}
 
 
 # Turns
@@ -163,3 +131,131 @@ def test_a_function_with_tasks_instead_of_nodes(captured):
     rag.invoke(QUESTION, captured.config)
 
     assert captured.answers() == [ON_THE_PUMP]
+
+
+# Streams
+
+
+def answering(model):
+    def answer(state: RagState):
+        return {"answer": model.invoke(f"{state['question']}\n{join_texts(state['context'])}").text}
+
+    return answer
+
+
+@pytest.mark.parametrize("mode", ["values", "updates", "messages", "custom", "debug", "tasks"])
+def test_a_graph_streamed_to_its_end(captured, mode):
+    list(rag_graph().stream({"question": QUESTION}, captured.config, stream_mode=mode))
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+@pytest.mark.filterwarnings("ignore:The v3 streaming protocol")
+def test_a_graph_that_is_streamed_by_the_newest_protocol(captured):
+    with rag_graph().stream_events({"question": QUESTION}, captured.config, version="v3") as stream:
+        list(stream)
+
+    assert captured.answers() == [ON_THE_PUMP]
+
+
+# Left
+
+
+def test_a_stream_of_messages_that_is_closed_among_the_tokens(captured):
+    """The model goes on in a thread of its own, so that no callback tells how far the reader has come."""
+    stream = rag_graph().stream({"question": QUESTION}, captured.config, stream_mode="messages")
+    for message, _ in stream:
+        if message.text:
+            break
+    stream.close()
+
+    answer = captured.answer()
+    assert (answer.question, answer.contexts) == (QUESTION, [PUMP])
+    assert answer.response
+    assert ANSWER.startswith(answer.response)
+
+
+@config_reaches_async_functions
+async def test_an_asynchronous_stream_of_messages_that_is_closed_among_the_tokens(captured):
+    model = PausingModel(waiting=lambda: None)
+
+    async def answer(state: RagState):
+        return {"answer": (await model.ainvoke(f"{state['question']}\n{join_texts(state['context'])}")).text}
+
+    graph = sequence(RagState, retrieve_node, answer)
+    stream = graph.astream({"question": QUESTION}, captured.config, stream_mode="messages")
+    async for message, _ in stream:
+        if message.text:
+            break
+    await stream.aclose()
+    await until(lambda: captured.sink.captures)
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP], "It ", "aborted")]
+
+
+@pytest.mark.parametrize("mode", ["updates", "values"])
+def test_a_stream_of_states_that_is_closed_before_the_answer(captured, mode):
+    stream = rag_graph().stream({"question": QUESTION}, captured.config, stream_mode=mode)
+    for chunk in stream:
+        if "context" in chunk or "retrieve_node" in chunk:
+            break
+    stream.close()
+
+    assert captured.answers() == [Answered(QUESTION, [], None, "aborted")]
+
+
+def test_a_stream_of_updates_that_is_closed_after_the_answer(captured):
+    """The reader got the answer; what the graph would have done afterwards is not a part of it."""
+
+    def log(state: RagState):
+        return {}
+
+    stream = sequence(RagState, retrieve_node, answer_node, log).stream(
+        {"question": QUESTION}, captured.config, stream_mode="updates"
+    )
+    for chunk in stream:
+        if "answer_node" in chunk:
+            break
+    stream.close()
+
+    answer = captured.answer()
+    assert (answer.question, answer.contexts, answer.response) == (QUESTION, [PUMP], ANSWER)
+
+
+def test_a_stream_of_updates_that_is_closed_while_a_model_streams_to_nobody(captured):
+    """Tokens go to the callbacks, but a reader of updates has not got a word yet."""
+
+    class LeftReader(Exception):
+        """Breaks the graph off in the middle of the model's words."""
+
+    def leave(text):
+        raise LeftReader
+
+    model = StreamingModel(tokens=["It ", "runs."], then=leave)
+
+    def answer(state: RagState):
+        return {"answer": "".join(chunk.text for chunk in model.stream(join_texts(state["context"])))}
+
+    with contextlib.suppress(LeftReader):
+        list(
+            sequence(RagState, retrieve_node, answer).stream(
+                {"question": QUESTION}, captured.config, stream_mode="updates"
+            )
+        )
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP], None, "error", "LeftReader")]
+
+
+def test_a_streamed_graph_whose_model_dies(captured):
+    def fail(text):
+        if text == "runs ":
+            raise ConnectionResetError
+
+    model = StreamingModel(tokens=["It ", "runs ", "on."], then=fail)
+    stream = sequence(RagState, retrieve_node, answering(model)).stream(
+        {"question": QUESTION}, captured.config, stream_mode="messages"
+    )
+    with contextlib.suppress(ConnectionResetError):
+        list(stream)
+
+    assert captured.answers() == [Answered(QUESTION, [PUMP], "It runs ", "error", "ConnectionResetError")]

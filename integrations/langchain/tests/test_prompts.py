@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import operator
-from typing import Annotated, TypedDict
-
 import pytest
-from agent_programs import sequence
 from captures import Answered
-from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from rag_programs import (
     ANSWER,
@@ -75,35 +70,7 @@ def test_what_a_program_does_with_documents_on_the_way(captured, source, formatt
     assert captured.answers() == [Answered(QUESTION, contexts, ANSWER)]
 
 
-def test_a_search_whose_result_a_later_search_replaces(captured):
-    """The first result is used to choose the second query only."""
-
-    def second_search(fields):
-        return TopicRetriever().invoke("hose" if fields["found"] else "motor")
-
-    program = (
-        RunnablePassthrough.assign(found=lambda fields: retriever(PUMP).invoke(fields["question"]))
-        .assign(found=second_search)
-        .assign(context=lambda fields: join_texts(fields["found"]))
-        | answer_chain()
-    )
-    program.invoke({"question": QUESTION}, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [HOSE], ANSWER)]
-
-
 # Where in the prompt
-
-
-def test_documents_in_a_tool_message_of_the_programs_own(captured):
-    def messages(question):
-        found = retriever().invoke(question)
-        call = AIMessage("", tool_calls=[{"name": "find", "args": {}, "id": "1", "type": "tool_call"}])
-        return [HumanMessage(question), call, ToolMessage(join_texts(found), tool_call_id="1")]
-
-    (RunnableLambda(messages) | chat_model()).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, FOUND, ANSWER)]
 
 
 BLOCKS = {
@@ -192,29 +159,6 @@ def test_texts_of_the_callers_are_not_documents(captured):
     program.invoke({"question": QUESTION, "context": FOUND}, captured.config)
 
     assert captured.answers() == [Answered(QUESTION, None, ANSWER)]
-
-
-# In the state of a graph
-
-
-def test_documents_that_nodes_add_to_one_list(captured):
-    class AddingState(TypedDict):
-        question: str
-        found: Annotated[list[Document], operator.add]
-        answer: str
-
-    def find_first(state: AddingState):
-        return {"found": documents(PUMP)}
-
-    def find_more(state: AddingState):
-        return {"found": documents(HOSE)}
-
-    def answer(state: AddingState):
-        return {"answer": chat_model().invoke(f"{join_texts(state['found'])}\n\n{state['question']}").text}
-
-    sequence(AddingState, find_first, find_more, answer).invoke({"question": QUESTION}, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [PUMP, HOSE], ANSWER)]
 
 
 # Documents that a model is given beside its messages

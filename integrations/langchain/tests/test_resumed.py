@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 from typing import TypedDict
 
@@ -208,6 +209,17 @@ def test_a_breakpoint_before_the_answer(captured, where):
     graph.invoke(None, captured.thread())
 
     assert captured.answers() == [ON_THE_PUMP]
+
+
+def test_a_reader_who_leaves_at_the_interruption_leaves_an_interrupted_request(captured):
+    graph = reviewed_graph(find, ask, draft)
+    with contextlib.closing(graph.stream({"question": QUESTION}, captured.thread(), stream_mode="updates")) as chunks:
+        next(chunk for chunk in chunks if "__interrupt__" in chunk)
+    graph.invoke(Command(resume=1), captured.thread())
+
+    waiting, answered = captured.answers()
+    assert (waiting.question, waiting.response, waiting.status) == (QUESTION, None, "interrupted")
+    assert answered == ON_THE_PUMP
 
 
 def test_a_new_question_makes_what_was_found_for_the_waiting_one_void(captured):

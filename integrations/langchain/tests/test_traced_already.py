@@ -1,4 +1,4 @@
-"""Scores of an application that is traced already: on the trace that is there, below the answer's span, drawn once."""
+"""The span under which an answer belongs, and scores of an application that is traced already, drawn once."""
 
 from __future__ import annotations
 
@@ -14,16 +14,81 @@ from opentelemetry import context
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.trace import set_span_in_context
 from rag_programs import ANSWER, PUMP, QUESTION, FailingRetriever, TopicRetriever, answer_chain, rag_chain
-from traced_alike import TracedAlready
+from traced_alike import Anchored, TracedAlready, anchored, current
 from traced_application import SCORE, ids
 
 import ragspan
 from ragspan import Settings
 from ragspan.defaults import engine_from
 from ragspan.telemetry.environment import EnvironmentProviders
+from ragspan.telemetry.otel_context import suppressed
+from ragspan.testing import InMemoryTelemetry
 from ragspan_langchain import RagspanCallbackHandler, RagspanLangChainInstrumentor
 
 pytestmark = pytest.mark.filterwarnings("ignore:Calling .text")  # OpenInference does, for the attributes of its spans
+
+
+@pytest.fixture
+def telemetry():
+    return InMemoryTelemetry()
+
+
+@pytest.fixture
+def tracer(telemetry):
+    return telemetry.tracer_provider.get_tracer("application")
+
+
+@pytest.fixture
+def asked(captured):
+    def ask(question):
+        rag_chain().invoke(question, captured.config)
+        return captured.record()
+
+    return ask
+
+
+@pytest.fixture
+def aask(captured):
+    return lambda question: rag_chain().ainvoke(question, captured.config)
+
+
+class TestAnchored(Anchored):
+    """Of chains."""
+
+
+def test_the_span_of_the_reader_of_a_stream(captured, tracer):
+    """A generator runs only when it is read."""
+    stream = rag_chain().stream(QUESTION, captured.config)
+    with tracer.start_as_current_span("request") as span:
+        list(stream)
+
+    assert anchored(captured.record()) == current(span)
+
+
+def test_a_span_that_is_made_inside_the_chain_is_not_the_answers(captured, tracer):
+    def observed(question):
+        with tracer.start_as_current_span("inner"):
+            return rag_chain().invoke(question)
+
+    with tracer.start_as_current_span("request") as span:
+        ((lambda question: question) | rag_chain().with_config(run_name="x") | observed).invoke(
+            QUESTION, captured.config
+        )
+
+    assert anchored(captured.record()) == current(span)
+
+
+# The calls of a judge
+
+
+def test_what_runs_under_suppressed_instrumentation_is_not_captured(captured):
+    with suppressed():
+        rag_chain().invoke(QUESTION, captured.config)
+
+    assert captured.answers() == []
+
+
+# Beside other tracing
 
 
 @pytest.fixture
@@ -193,9 +258,6 @@ def test_the_environment_asks_for_nothing_but_scores(openinference, application)
 
 
 # The spans of the searches
-
-
-pytestmark = pytest.mark.filterwarnings("ignore:Calling .text")  # OpenInference does, for the attributes of its spans
 
 
 def test_each_of_several_searches_knows_its_own_span(application, openinference):

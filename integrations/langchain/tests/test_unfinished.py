@@ -89,6 +89,18 @@ def test_a_stream_closed_in_the_words_of_a_second_model(captured):
     assert captured.answers() == [Answered(QUESTION, FOUND, first_chunks(3), "aborted")]
 
 
+def test_a_stream_closed_in_the_words_of_the_model_that_answers_a_rephrased_question(captured):
+    rephrase = (lambda fields: f"Rephrase: {fields['question']}") | chat_model("pump motor")
+    found = rephrase | (lambda message: message.text) | retriever(*FOUND[:2]) | join_texts
+    stream = (RunnablePassthrough.assign(context=found) | answer_chain()).stream(
+        {"question": QUESTION}, captured.config
+    )
+    read = "".join(next(stream) for _ in range(3))
+    stream.close()
+
+    assert captured.answers() == [Answered(QUESTION, FOUND[:2], read, "aborted")]
+
+
 async def test_an_asynchronous_stream_that_is_dropped_and_collected(captured):
     stream = rag_chain().astream(QUESTION, captured.config)
     for _ in range(3):

@@ -1,0 +1,256 @@
+"""The handler and the instrumentor as objects: attached, switched off, copied, sent to another process; and what they leave alone."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import importlib.metadata
+import pickle
+import threading
+
+import pytest
+from captures import Answered, CollectingSink, PlainSink, in_another_process
+from langchain_core.runnables import RunnableLambda
+from lc_captures import ChainCaptures
+from rag_programs import ANSWER, FOUND, PUMP, QUESTION, FixedRetriever, documents, join_texts, rag_chain
+
+import ragspan
+from ragspan import ConfigurationError
+from ragspan.defaults import set_default_engine
+from ragspan.testing import RecordingSink
+from ragspan_langchain import RagspanCallbackHandler, RagspanLangChainInstrumentor
+
+COMPLETE = Answered(QUESTION, FOUND, ANSWER)
+
+
+@pytest.fixture
+def instrumented(captured):
+    """Every LangChain call of the process is captured."""
+    instrumentor = RagspanLangChainInstrumentor()
+    instrumentor.instrument(sink=captured.sink)
+    yield instrumentor
+    if instrumentor.is_instrumented_by_opentelemetry:
+        instrumentor.uninstrument()
+
+
+def in_a_thread(config):
+    thread = threading.Thread(target=rag_chain().invoke, args=(QUESTION,))
+    thread.start()
+    thread.join()
+
+
+async def read():
+    async for _ in rag_chain().astream(QUESTION):
+        pass
+
+
+CALLS = {
+    "without a handler": lambda config: rag_chain().invoke(QUESTION),
+    "with a handler": lambda config: rag_chain().invoke(QUESTION, config),
+    "streamed with a handler": lambda config: list(rag_chain().stream(QUESTION, config)),
+    "asynchronous": lambda config: asyncio.run(read()),
+    "in a plain thread": in_a_thread,
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_each_call_is_one_record(captured, instrumented, call):
+    call(captured.config)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_a_handler_of_another_sink_has_a_record_of_its_own(captured, instrumented, new_captures):
+    other = new_captures()
+    rag_chain().invoke(QUESTION, other.config)
+
+    assert captured.answers() == [COMPLETE]
+    assert other.answers() == [COMPLETE]
+
+
+def test_a_retriever_that_passes_no_callbacks_on(captured, instrumented):
+    """Its inner call would be a root of its own; it belongs to the request around it."""
+    source = RunnableLambda(lambda question: FixedRetriever(result=lambda: documents(*FOUND)).invoke(question))
+    rag_chain(source).invoke(QUESTION)
+
+    assert captured.answers() == [COMPLETE]
+
+
+def test_it_can_be_taken_off_and_put_on_again(captured, instrumented):
+    other = ChainCaptures(CollectingSink())
+    instrumented.uninstrument()
+    rag_chain().invoke(QUESTION)
+    assert captured.answers() == []
+
+    instrumented.instrument(sink=captured.sink)
+    rag_chain().invoke(QUESTION)
+    assert captured.answers() == [COMPLETE]
+
+    instrumented.uninstrument()
+    instrumented.instrument(sink=other.sink)
+    rag_chain().invoke(QUESTION)
+    assert captured.answers() == []
+    assert other.answers() == [COMPLETE]
+
+
+def test_the_entry_point_is_the_instrumentor():
+    points = importlib.metadata.entry_points(group="opentelemetry_instrumentor", name="ragspan_langchain")
+
+    assert [point.load() for point in points] == [RagspanLangChainInstrumentor]
+
+
+def test_what_is_instrumented_is_what_the_distribution_needs():
+    """`opentelemetry-instrument` checks the same versions that the package installs with."""
+    needed = importlib.metadata.requires("ragspan-langchain")
+    wanted = RagspanLangChainInstrumentor().instrumentation_dependencies()
+
+    assert len(wanted) == 1
+    assert set(wanted) <= set(needed)
+
+
+# What the handler leaves alone; the hazards of the conformance suite show most of it
+
+
+def test_a_generator_in_the_input_is_not_read(captured):
+    rows = iter(["one", "two"])
+    program = RunnableLambda(lambda fields: ", ".join(fields["rows"]))
+
+    assert program.invoke({"question": QUESTION, "rows": rows}, captured.config) == "one, two"
+    assert captured.answers() == [Answered(QUESTION, [], "one, two")]
+
+
+def test_the_same_document_object_in_every_answer(captured):
+    """Some retrievers return the very documents that they keep; one request's changes are that request's."""
+    kept = documents(PUMP)
+
+    def shout(found):
+        found[0].page_content = found[0].page_content.upper()
+        return join_texts(found)
+
+    rag_chain(FixedRetriever(result=kept)).invoke(QUESTION, captured.config)
+    rag_chain(FixedRetriever(result=kept), formatter=shout).invoke(QUESTION, captured.config)
+
+    assert [answer.contexts for answer in captured.answers()] == [[PUMP], [PUMP.upper()]]
+
+
+# Between ragspan and the program
+
+
+@pytest.fixture
+def no_engine_yet():
+    """Lets a test make the engine that handlers use when they are given none."""
+    before = set_default_engine(None)
+    yield
+    made = set_default_engine(before)
+    if made is not None:
+        made.shutdown(timeout=5)
+
+
+@pytest.mark.usefixtures("no_engine_yet")
+def test_a_handler_without_a_sink_takes_the_default_engine():
+    import ragspan
+
+    rag_chain().invoke(QUESTION, config={"callbacks": [RagspanCallbackHandler()]})
+
+    assert ragspan.default_engine().flush(timeout=10)
+    assert ragspan.default_engine().stats().scored == 1
+
+
+@pytest.mark.usefixtures("no_engine_yet")
+def test_a_wrong_variable_is_an_error_when_the_handler_is_made(monkeypatch):
+    monkeypatch.setenv("RAGSPAN_DROP", "random")
+
+    with pytest.raises(ConfigurationError, match="RAGSPAN_DROP is 'random'"):
+        RagspanCallbackHandler()
+
+
+@pytest.mark.usefixtures("no_engine_yet")
+def test_turned_off_the_handler_is_not_even_called(monkeypatch):
+    monkeypatch.setenv("RAGSPAN_ENABLED", "false")
+    handler = RagspanCallbackHandler()
+
+    rag_chain().invoke(QUESTION, config={"callbacks": [handler]})
+
+    assert handler.ignore_chain
+    assert handler.recorder.requests.sink.stats().submitted == 0
+
+
+@pytest.mark.parametrize("sink", [5, RecordingSink])
+def test_a_sink_that_takes_no_records_is_refused_at_once(sink):
+    with pytest.raises(
+        ConfigurationError, match="should be a ScoringEngine, another object with a method submit, or None"
+    ):
+        RagspanCallbackHandler(sink=sink)
+
+
+# Handlers that travel to another process, as Ray and Spark send chains with all that is in them
+
+
+RECEIVE = """
+import pickle, sys
+import ragspan
+handler = pickle.load(sys.stdin.buffer)
+from langchain_core.runnables import RunnableLambda
+RunnableLambda(lambda question: "Good day!").invoke("Hello?", {"callbacks": [handler]})
+engine = ragspan.default_engine()
+assert handler.recorder.requests.sink is engine
+print(engine.stats().submitted)
+engine.shutdown(timeout=5)
+"""
+
+
+class TaggedHandler(RagspanCallbackHandler):
+    """A user's own."""
+
+
+@pytest.fixture
+def default_engine():
+    engine = ragspan.ScoringEngine(metrics=[])
+    before = ragspan.set_default_engine(engine)
+    yield engine
+    ragspan.set_default_engine(before)
+    engine.shutdown(timeout=5)
+
+
+@pytest.mark.parametrize("make", [RagspanCallbackHandler, TaggedHandler])
+def test_a_handler_without_a_sink_reports_to_the_default_engine_of_where_it_is(default_engine, make):
+    received = pickle.loads(pickle.dumps(make()))
+
+    assert isinstance(received, make)
+    assert received.recorder.requests.sink is default_engine
+    assert received.open_runs == 0
+
+
+@pytest.mark.slow
+def test_it_reports_to_the_engine_of_another_process(default_engine):
+    assert in_another_process(RECEIVE, given=pickle.dumps(RagspanCallbackHandler())) == "1\n"
+
+
+def test_a_sink_that_can_travel_does():
+    sink = PlainSink()
+    sink.asked.append(QUESTION)
+    received = pickle.loads(pickle.dumps(RagspanCallbackHandler(sink=sink)))
+
+    assert received.recorder.requests.sink.asked == [QUESTION]
+
+
+def test_an_engine_of_ones_own_stays_behind_and_the_copy_captures_nothing(caplog):
+    with ragspan.ScoringEngine(metrics=[]) as engine:
+        handler = RagspanCallbackHandler(sink=engine)
+        copies = [pickle.loads(pickle.dumps(handler)) for _ in range(2)]
+        for caller in (*copies, handler):
+            RunnableLambda(lambda _: "Good day!").invoke("Hello?", {"callbacks": [caller]})
+
+        assert engine.stats().submitted == 1
+        assert type(copies[0]) is type(handler)
+    assert [line for line in caplog.messages if "pickle" in line] == [
+        "the sink of a handler does not pickle: a copy in another process captures nothing"
+    ]
+
+
+@pytest.mark.parametrize("make_copy", [copy.copy, copy.deepcopy])
+def test_copies_in_the_same_process_are_the_same_handler(make_copy):
+    handler = RagspanCallbackHandler(sink=CollectingSink())
+
+    assert make_copy(handler) is handler
+    assert make_copy({"callbacks": [handler], "question": QUESTION})["callbacks"][0] is handler

@@ -1,0 +1,70 @@
+"""Logs of requests, written event by event as LangChain's handler notes them; they are folded without a framework."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from captures import Answered
+
+from ragspan.capturing.log import RequestLog, RunKey
+from ragspan.capturing.snapshots import Snapshot
+from ragspan.records import RagRecord
+from ragspan.runs.payloads import Call, Document, Message
+from ragspan.runs.record import record_of
+
+QUESTION = "How long is the warranty on the pump?"
+ANSWER = "It runs for three years."
+PUMP = "The pump carries a warranty of three years from the date of purchase."
+FILTER = "Filters are rinsed by hand once a month and dried in the shade."
+MOTOR = "The motor draws four hundred watts at full load."
+HOSE = "Spare hoses are ordered through the service desk in Lyon."
+
+
+def documents(*texts: str) -> list[Document]:
+    return [Document(text, f"doc-{place}", {}) for place, text in enumerate(texts)]
+
+
+def calls(*arguments: Snapshot) -> Message:
+    """A model's message that calls a tool with each of these arguments."""
+    return Message("ai", calls=[Call("tool", str(place), given) for place, given in enumerate(arguments)])
+
+
+class WrittenLog:
+    """The log of a request; each method writes the start and the end of a run inside the root."""
+
+    def __init__(self, inputs: Snapshot = QUESTION) -> None:
+        self.log = RequestLog(record_of)
+        self.log.root = 0
+        self._keys = itertools.count(1)
+        self.log.note("chain", 0, None, inputs, "program")
+
+    def searches(self, *texts: str, query: str = QUESTION) -> None:
+        found = documents(*texts)
+        self._run("retriever", query, found, {"name": "search", "metadata": {}, "span": None})
+
+    def steps(self, inputs: Snapshot, output: Snapshot, name: str = "step") -> None:
+        self._run("chain", inputs, output, name)
+
+    def says(self, reply: str | Message, prompt: str | Sequence[Message] = "Say something.") -> None:
+        """A model is called and replies."""
+        about = {"name": "model", "model": None, "provider": None, "documents": None, "rewritten": ()}
+        given = [prompt] if isinstance(prompt, str) else list(prompt)
+        self._run("model", given, reply if isinstance(reply, Message) else Message("ai", reply), about, told=())
+
+    def ends(self, output: Snapshot) -> RagRecord | None:
+        """The record, once the request has ended with this output."""
+        self.log.note("end", 0, None, output)
+        self.log.end()
+        return self.log.to_record()
+
+    def answers(self, output: Snapshot) -> Answered:
+        record = self.ends(output)
+        assert record is not None
+        return Answered.of(record)
+
+    def _run(self, kind: str, given: Snapshot, output: Snapshot, about: Any, *, told: Any = None) -> None:
+        key: RunKey = next(self._keys)
+        self.log.note(kind, key, 0, given, about)
+        self.log.note("end", key, None, output, told)
