@@ -17,13 +17,28 @@ class ThrottledLog:
     """For warnings that every record may cause.
 
     Do not use it in `submit`: the application's log handlers do I/O.
+
+    Args:
+        count: counts the errors, by their place.
     """
 
-    def __init__(self, name: str = "ragspan", *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        name: str = "ragspan",
+        *,
+        count: Callable[[str], object] = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.count = count
         self._logger = logging.getLogger(name)
         self._clock = clock
         self._last: dict[str, float] = {}
         self._suppressed: dict[str, int] = {}
+
+    def failed(self, place: str, error: object, who: str | None = None) -> None:
+        """Count an error by its place, and log its type and who it happened to, or the place."""
+        self.count(place)
+        self.trouble(place, "%s failed with %s", who or place, type(error).__name__)
 
     def trouble(self, kind: str, message: str, *args: object) -> None:
         """Log the line, or count it, and log the count with the next line of this kind."""

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragspan import Budget
-from ragspan.engine.budget import BudgetTracker, DailySum, RunAllowance, TokenBucket
+from ragspan.engine.budget import BudgetTracker, DailySum, TokenBucket
 from ragspan.exceptions import BudgetExhausted, ConfigurationError, JudgeError
 from ragspan.judges import OverlapJudge
 from ragspan.outcomes import Usage
@@ -123,10 +123,10 @@ def test_the_first_window_begins_with_the_first_spending_and_holds_no_more_than_
     clock.advance(DAY - 1)
     assert [dollars.take(amount) for amount in (0.75, 0.5, 0.25)] == [True, False, True]
     clock.advance(DAY - 1)
-    assert dollars.is_spent
+    assert dollars.level == 0
 
     clock.advance(1)
-    assert not dollars.is_spent
+    assert dollars.level == 1.0
     assert dollars.take(1.0)
 
 
@@ -135,7 +135,7 @@ def test_what_was_taken_in_this_window_is_corrected_to_what_was_used(dollars, ta
     dollars.take(taken)
     dollars.settle(taken=taken, used=used)
 
-    assert dollars.is_spent == (left == 0)
+    assert max(0.0, dollars.level) == left
     assert not dollars.take(left + 0.01)
     assert left == 0 or dollars.take(left)
 
@@ -232,16 +232,6 @@ def test_dollars_need_a_price_and_other_limits_do_not(clock):
 
     assert refused.value.error_type == "unknown_price"
     assert denied(BudgetTracker(Budget(requests_per_minute=1), clock=clock), unpriced) is None
-
-
-def test_a_run_remembers_that_it_was_denied_something(clock):
-    tracker = BudgetTracker(Budget(requests_per_minute=1), clock=clock)
-    first, second = RunAllowance(tracker), RunAllowance(tracker)
-    first.reserve(ONE)
-    with pytest.raises(BudgetExhausted):
-        second.reserve(ONE)
-
-    assert (first.denied_by, second.denied_by) == (None, "requests_per_minute")
 
 
 def test_many_threads_take_no_more_than_there_is(clock):

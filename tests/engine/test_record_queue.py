@@ -51,14 +51,6 @@ def test_the_worker_is_woken_once_until_it_has_found_the_queue_empty(records: Re
     assert calls == ["wake", "wake"]
 
 
-def test_somebody_who_waits_calls_a_worker_that_could_not_be_started(records: RecordQueue, calls: list[str]):
-    records.submit(an_item())
-    records.worker_sleeps = True
-    records.wait_until_out(Deadline(0))
-
-    assert calls == ["wake", "wake"]
-
-
 def test_what_is_refused_for_another_reason_does_not_use_up_the_rate(clock):
     rate_limit = TokenBucket(1.0, 2.0, clock)
     records = RecordQueue(max_count=1, max_bytes=9, drop="newest", wake_worker=lambda: None, rate_limit=rate_limit)
@@ -80,15 +72,6 @@ def test_who_waits_is_told_when_everything_before_is_out_and_not_later(records: 
 
     assert records.wait_until_out(MeanwhileDeadline(meanwhile))
     assert records.stats.queued == 1
-
-
-@pytest.mark.parametrize("in_work", [0, 1])
-def test_who_waits_is_not_told_while_something_is_left(records: RecordQueue, in_work: int):
-    records.submit(an_item())
-    for _ in range(in_work):
-        records.take()
-
-    assert not records.wait_until_out(MeanwhileDeadline(lambda: records.submit(an_item())))
 
 
 def test_records_may_end_in_any_order(records: RecordQueue):
@@ -117,17 +100,3 @@ def test_a_record_is_out_however_it_ends(records: RecordQueue, happens: Callable
     item = records.take()
 
     assert records.wait_until_out(MeanwhileDeadline(lambda: happens(records, item)))
-
-
-def test_a_record_that_was_abandoned_cannot_end_again(records: RecordQueue):
-    records.submit(an_item())
-    records.submit(an_item())
-    item = records.take()
-    assert records.has_in_work(item)
-
-    assert len(records.abandon()) == 2
-    assert not records.has_in_work(item)
-    records.end(item)
-    stats = records.stats
-    assert (stats.submitted, stats.queued, stats.in_flight, stats.finished) == (2, 0, 0, 0)
-    assert stats.dropped == {"shutdown": 2}

@@ -29,12 +29,10 @@ def worker_of(name: str) -> threading.Thread:
 )
 def test_the_worker_survives_what_a_metric_does_to_its_loop(fakes, make_engine, stunt):
     engine = make_engine(fakes.CallingMetric(lambda _: stunt(asyncio.get_running_loop()) and None), name="tough")
-    engine.submit(fakes.a_record())
-    assert engine.flush(fakes.PATIENCE)
+    fakes.score(engine)
     worker = worker_of("tough")
-    engine.submit(fakes.a_record())
+    fakes.score(engine)
 
-    assert engine.flush(fakes.PATIENCE)
     assert worker_of("tough") is worker
     assert engine.stats().scored == 2
 
@@ -44,13 +42,11 @@ def test_errors_of_tasks_that_a_metric_leaves_behind_are_counted_and_not_quoted(
         raise ValueError("secret")
 
     engine = make_engine(fakes.CallingMetric(lambda _: asyncio.ensure_future(fails()) and None))
-    engine.submit(fakes.a_record())
-    assert engine.flush(fakes.PATIENCE)
-    engine.submit(fakes.a_record())
-    assert engine.flush(fakes.PATIENCE)
+    fakes.score(engine)
+    fakes.score(engine)
 
     assert engine.stats().errors["worker"] >= 1
-    assert "the worker ran into a ValueError" in caplog.messages
+    assert "the worker failed with ValueError" in caplog.messages
     assert "secret" not in caplog.text
 
 
@@ -59,15 +55,13 @@ def test_a_worker_whose_loop_breaks_counts_its_records_and_goes_on_with_another_
 ):
     metric = fakes.CallingMetric(lambda record: fakes.break_the_loop() if record.question == "break" else None)
     engine = make_engine(metric, fakes.HangingMetric(), name="mortal", metric_timeout=0.01, concurrency=1)
-    engine.submit(fakes.a_record())
-    assert engine.flush(fakes.PATIENCE)
+    fakes.score(engine)
     worker = worker_of("mortal")
     for question in ("break", "this waits when the loop breaks"):
         engine.submit(fakes.a_record(question=question))
     assert engine.flush(fakes.PATIENCE)
-    engine.submit(fakes.a_record())
+    fakes.score(engine)
 
-    assert engine.flush(fakes.PATIENCE)
     stats = engine.stats()
     assert (stats.submitted, stats.scored, dict(stats.dropped)) == (4, 3, {"worker_error": 1})
     assert worker_of("mortal") is worker

@@ -95,7 +95,7 @@ class BackgroundProcessor(ABC):
             )
 
     @abstractmethod
-    def _make_work(self, queue: RecordQueue, log: ThrottledLog) -> Work:
+    def _make_work(self, log: ThrottledLog) -> Work:
         """What is done with each item; it has done nothing yet."""
 
     @property
@@ -170,7 +170,6 @@ class BackgroundProcessor(ABC):
     def _assemble(self) -> None:
         options = self._processor_options
         rate = options.max_records_per_second
-        self._log = ThrottledLog()
         self._report = None
         self._shutting_down = threading.RLock()
         self._queue = RecordQueue(
@@ -180,7 +179,8 @@ class BackgroundProcessor(ABC):
             wake_worker=lambda: self._worker.wake(),  # noqa: PLW0108 - the two need each other
             rate_limit=None if rate is None else TokenBucket(rate, max(1.0, rate)),
         )
-        self._work = self._make_work(self._queue, self._log)
+        self._log = ThrottledLog(count=self._queue.record_error)
+        self._work = self._make_work(self._log)
         self._worker = Worker(
             self._queue,
             self._work,

@@ -14,7 +14,6 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from ragspan.engine._record_queue import CompletionListener
 from ragspan.engine._threads import DaemonThreads, Deadline, call_guarded
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry.base import AnswerHandle, Emitter
@@ -29,8 +28,7 @@ _Spans: TypeAlias = tuple[SpanAnchor | None, ...]
 class EmitterGroup:
     """The emitters of an engine."""
 
-    def __init__(self, emitters: Sequence[Emitter], *, account: CompletionListener, log: ThrottledLog) -> None:
-        self._account = account
+    def __init__(self, emitters: Sequence[Emitter], log: ThrottledLog) -> None:
         self._log = log
         self._emitters = [
             (emitter, DaemonThreads(_THREADS, name=f"ragspan-{type(emitter).__name__}")) for emitter in emitters
@@ -38,11 +36,11 @@ class EmitterGroup:
 
     def start(self, record: RagRecord) -> GroupHandle:
         """Start the record at all emitters; what one of them cannot start, the others do."""
-        group = GroupHandle(note_error=self._note_error)
+        group = GroupHandle(self._log)
         for emitter, _ in self._emitters:
             started, error = call_guarded(_start, emitter, record)
             if started is None:
-                self._note_error("emitter_start", emitter, error)
+                self._log.failed("emitter_start", error, type(emitter).__name__)
                 continue
             handle, span, searches = started
             group.started.append((emitter, handle))
@@ -73,20 +71,16 @@ class EmitterGroup:
             return False
         error = answer.exception()
         if error is not None:
-            self._note_error("emitter", emitter, error)
+            self._log.failed("emitter", error, type(emitter).__name__)
             return False
         return answer.result()
 
-    def _note_error(self, place: str, emitter: Emitter, error: BaseException | None) -> None:
-        self._account.record_error(place)
-        self._log.trouble(place, "%s failed with %s", type(emitter).__name__, type(error).__name__)
 
-
-@dataclass(kw_only=True, slots=True)
+@dataclass(slots=True)
 class GroupHandle:
     """One answer at all emitters of an engine."""
 
-    note_error: Callable[[str, Emitter, BaseException], None]
+    log: ThrottledLog
     started: list[tuple[Emitter, AnswerHandle]] = field(default_factory=list)
     span: SpanAnchor | None = None
     """The answer's: the first that an emitter names."""
@@ -97,7 +91,7 @@ class GroupHandle:
         for emitter, handle in self.started:
             _, error = call_guarded(tell, handle)
             if error is not None:
-                self.note_error("emitter", emitter, error)
+                self.log.failed("emitter", error, type(emitter).__name__)
 
 
 def _start(emitter: Emitter, record: RagRecord) -> tuple[AnswerHandle, SpanAnchor | None, _Spans]:

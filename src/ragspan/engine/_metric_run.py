@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ragspan.engine._judges import are_cpu_bound, spenders_of, with_judge
 from ragspan.engine._threads import DaemonThreads, call_guarded, run_in_loop
-from ragspan.engine.budget import RunAllowance
+from ragspan.engine.budget import BudgetTracker
 from ragspan.engine.helper.client import HelperUnavailable
 from ragspan.engine.helper.scoring import HelperScoring
-from ragspan.exceptions import JudgeError
-from ragspan.judges.session import JudgingSession, UsageMeter, judging, lift_limits
+from ragspan.exceptions import BudgetExhausted, JudgeError
+from ragspan.judges.session import JudgingSession, Settle, UsageMeter, judging, lift_limits
 from ragspan.metrics.base import Metric, Screening
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage
 from ragspan.records import RagRecord
@@ -89,18 +89,17 @@ class MetricRunner:
             session: of the record, which its metrics share.
             is_anchor: whether it is there to watch the judge; then no fallback judge takes over.
         """
-        run = MetricTask(runner=self, is_anchor=is_anchor)
+        run = MetricTask(runner=self, is_anchor=is_anchor, budget=self.scorer.budget)
         if len(self.lost) >= self._max_lost:
             message = (
                 f"{len(self.lost)} earlier runs have not ended since their timeout; until one does, none is started"
             )
             run.end(MetricFailure(error_type="stuck", message=message))
             return run
-        loop, budget = asyncio.get_running_loop(), self.scorer.budget
-        run.allowance = None if budget is None else RunAllowance(budget)
+        loop = asyncio.get_running_loop()
         # The task gets a copy of this context. If the task opened it, a task that is destroyed before its end would close it
         # in another context, which OpenTelemetry logs as an error.
-        with suppressed(), judging(replace(session, meter=run.meter, allowance=run.allowance)):
+        with suppressed(), judging(replace(session, meter=run.meter, allowance=run)):
             run.task = loop.create_task(self._work(run, record))
         run.timer = loop.call_later(self._timeout, run.cancel, self._timed_out)
         return run
@@ -115,8 +114,8 @@ class MetricRunner:
         limit = budget.spent_limit() if budget is not None and self._is_paid_for else None
         if limit is None:
             outcome = await outcome_of(self._own, run, record)
-            if run.allowance is not None and isinstance(outcome, MetricFailure) and run.outcome is None:
-                limit = run.allowance.denied_by
+            if isinstance(outcome, MetricFailure) and run.outcome is None:
+                limit = run.denied_by
         if limit is not None:
             outcome = await self._fall_back(run, record, limit)
         run.end(await self.scorer.redaction.outcome(outcome))
@@ -134,7 +133,7 @@ class MetricRunner:
         if isinstance(self._metric, Screening):
             own, error = call_guarded(self._metric.screen, record)
             if error is not None:
-                self.scorer.note_error("screen", error)
+                self.scorer.log.failed("screen", error)
             elif isinstance(own, NotApplicable):
                 return own
         return NotApplicable(reason=reason, detail=detail)
@@ -189,8 +188,9 @@ class MetricTask:
     """How long it took."""
     usage: Usage | None = None
     """What it has spent, if anything; None as long as it runs."""
-    allowance: RunAllowance | None = None
-    """Where there is a budget."""
+    budget: BudgetTracker | None = None
+    denied_by: str | None = None
+    """The limit of the budget that denied it a request."""
     meter: UsageMeter = field(default_factory=UsageMeter)
     ended: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     """Done when there is an outcome."""
@@ -198,6 +198,16 @@ class MetricTask:
     timer: asyncio.TimerHandle | None = None
     thread_call: Future[Any] | None = None
     began: float = field(default_factory=time.perf_counter)
+
+    def reserve(self, expected: Usage) -> Settle:
+        """Set aside what a request is expected to take, as far as the budget allows it; see `Allowance`."""
+        if self.budget is None:
+            return lambda _: None
+        try:
+            return self.budget.reserve(expected)
+        except BudgetExhausted as denial:
+            self.denied_by = denial.limit
+            raise
 
     def end(self, outcome: Outcome) -> None:
         """Take the outcome, unless there is one already."""
@@ -214,7 +224,7 @@ class MetricTask:
         self.ended.set_result(None)
         _, error = call_guarded(self.runner.scorer.run_ended, self, outcome)
         if error is not None:
-            self.runner.scorer.note_error("self_metrics", error)
+            self.runner.scorer.log.failed("self_metrics", error)
 
     def cancel(self, outcome: Outcome) -> None:
         """End it with this outcome, if it has not ended, and let what works on it know."""

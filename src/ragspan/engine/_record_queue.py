@@ -19,7 +19,6 @@ import queue
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from ragspan.config import DropPolicy
 from ragspan.engine._threads import Deadline, ReentrantCriticalSection, step
@@ -45,22 +44,8 @@ class Item:
     """False scores it whatever the sample rates say."""
     on_end: Callable[[ScoredRecord | Dropped], None] | None = None
     """Told once what became of it, outside of every lock."""
-
-
-class CompletionListener(Protocol):
-    """Counts what becomes of the items in work: the queue; in a helper process, the application's."""
-
-    def has_in_work(self, item: Item) -> bool:
-        """False once the item has ended in any way."""
-        ...
-
-    def end(self, item: Item, result: ScoredRecord | Dropped | None) -> None:
-        """The item has this result; None if it was worked on and nobody asks for the result."""
-        ...
-
-    def record_error(self, place: str) -> None:
-        """Count something that went wrong and lost no record."""
-        ...
+    is_out: bool = False
+    """It has ended in any way; what is still done with it does not count."""
 
 
 class RecordQueue(ReentrantCriticalSection):
@@ -108,10 +93,6 @@ class RecordQueue(ReentrantCriticalSection):
     def close(self, reason: DropReason) -> None:
         """Refuse whatever is submitted from now on."""
         self._refuses = self._refuses or reason
-
-    def has_in_work(self, item: Item) -> bool:
-        """False once the item has ended in any way."""
-        return item.sequence in self._in_work
 
     def wait_until_out(self, deadline: Deadline) -> bool:
         """Wait for everything that was submitted before; False if some of it is not out by then.
@@ -181,9 +162,10 @@ class RecordQueue(ReentrantCriticalSection):
 
     @step
     def end(self, item: Item, result: ScoredRecord | Dropped | None = None) -> None:
-        """Count what became of an item in work, and call its `on_end`."""
+        """Count what became of an item in work, and call its `on_end`; None if nobody asks for the result."""
         if self._in_work.pop(item.sequence, None) is None:
             return  # it was abandoned in the meantime, and counted then
+        item.is_out = True
         if not isinstance(result, Dropped):
             self._count(in_flight=-1, scored=1)
         elif result.reason == "nothing_to_score":
@@ -265,6 +247,7 @@ class RecordQueue(ReentrantCriticalSection):
         self, items: Sequence[Item], reason: DropReason, *, submitted: int = 0, queued: int = 0, in_flight: int = 0
     ) -> None:
         for item in items:
+            item.is_out = True
             self._count(submitted=submitted, queued=queued, in_flight=in_flight, dropped=reason)
             self._tell_end(item, Dropped(reason=reason))
         self._tell_waiters()

@@ -14,7 +14,7 @@ import contextvars
 from collections.abc import Callable
 from typing import TypeVar
 
-from ragspan.engine._record_queue import CompletionListener, Item
+from ragspan.engine._record_queue import Item
 from ragspan.engine._threads import DaemonThreads, call_guarded
 from ragspan.engine.stats import Dropped, DropReason
 from ragspan.outcomes import Outcome
@@ -31,36 +31,30 @@ class Redaction:
 
     Args:
         timeout: seconds that one record, or one outcome, may take.
-        account: counts the records that end here.
     """
 
-    def __init__(
-        self, redact: Redact | None, *, timeout: float, account: CompletionListener, log: ThrottledLog
-    ) -> None:
+    def __init__(self, redact: Redact | None, *, timeout: float, log: ThrottledLog) -> None:
         self._redact = redact
         self._timeout = timeout
-        self._account = account
         self._log = log
         self._thread = DaemonThreads(1, name="ragspan-redact")  # is started by the first text
 
     def close(self) -> None:
         self._thread.shutdown(cancel_futures=True)
 
-    async def record_of(self, item: Item) -> RagRecord | None:
-        """The record that the item's capture becomes, redacted; None if the item has ended without one."""
+    async def record_of(self, item: Item) -> RagRecord | Dropped | None:
+        """The record that the item's capture becomes, redacted, or why it becomes none; None if the item is out already."""
         record, error = call_guarded(item.capture.to_record)
         if error is None and record is None:
-            self._account.end(item, Dropped(reason="nothing_to_score"))
-            return None
+            return Dropped(reason="nothing_to_score")
         if not isinstance(record, RagRecord):
             kind = type(record if error is None else error).__name__
-            self._drop(item, "capture_error", "a capture could not be made a record: %s", kind)
-            return None
+            return self._dropped("capture_error", "a capture could not be made a record: %s", kind)
         if self._redact is not None and not isinstance(item.capture, RedactedRecord):
             record, why = await self._run(redacted, record, self._redact)
             if record is None:
-                self._drop(item, "redaction_failed", "a record is dropped, because redact failed: %s", why)
-        return record if self._account.has_in_work(item) else None
+                return self._dropped("redaction_failed", "a record is dropped, because redact failed: %s", why)
+        return None if item.is_out else record
 
     async def outcome(self, outcome: Outcome) -> Outcome:
         """The outcome with its explanations redacted, or without them."""
@@ -82,6 +76,6 @@ class Redaction:
             return None, "no thread can be started"
         return made, str(error) if isinstance(error, RedactionError) else type(error).__name__
 
-    def _drop(self, item: Item, reason: DropReason, message: str, why: str) -> None:
-        self._account.end(item, Dropped(reason=reason))
+    def _dropped(self, reason: DropReason, message: str, why: str) -> Dropped:
         self._log.trouble(reason, message, why)
+        return Dropped(reason=reason)

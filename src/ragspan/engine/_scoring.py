@@ -16,12 +16,13 @@ from ragspan.engine._emitter_group import EmitterGroup, GroupHandle
 from ragspan.engine._judges import make_fallback_judge, prepare_judges
 from ragspan.engine._metric_run import BUDGET_EXHAUSTED, MetricRunner, MetricTask
 from ragspan.engine._options import Options
-from ragspan.engine._record_queue import CompletionListener, Item
+from ragspan.engine._record_queue import Item
 from ragspan.engine._redaction import Redaction
 from ragspan.engine._score_watch import AnchorRounds, ScoreWatch
 from ragspan.engine._threads import DaemonThreads, Deadline, call_guarded
 from ragspan.engine.budget import BudgetTracker
 from ragspan.engine.helper.scoring import HelperScoring
+from ragspan.engine.stats import Dropped
 from ragspan.judges.overlap.languages import languages_of
 from ragspan.judges.overlap.responses import is_refusal
 from ragspan.judges.session import JudgingSession
@@ -43,9 +44,8 @@ class RecordScorer:
 
     Args:
         options: of the engine.
-        account: told what becomes of each record.
         self_metrics: told what becomes of each metric.
-        log: of the engine.
+        log: of the engine; counts errors.
         uses_helper: whether metrics may be scored in a helper process.
         clock: Unix seconds.
     """
@@ -54,23 +54,21 @@ class RecordScorer:
         self,
         options: Options,
         *,
-        account: CompletionListener,
         self_metrics: SelfMetrics,
         log: ThrottledLog,
         uses_helper: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._account = account
+        self.log = log
         self._self_metrics = self_metrics
-        self._log = log
         self._options = options
         self._score_wait = options.score_wait
         self._is_closed = False
         self.helper = HelperScoring(log) if uses_helper else None
         self.judge_threads = DaemonThreads(1, name="ragspan-judge")
         """Where metrics are scored in this process whose judges need the processor."""
-        self.redaction = Redaction(options.redact, timeout=options.metric_timeout, account=account, log=log)
-        self.emission = EmitterGroup(options.emitters, account=account, log=log)
+        self.redaction = Redaction(options.redact, timeout=options.metric_timeout, log=log)
+        self.emission = EmitterGroup(options.emitters, log)
         self.budget = BudgetTracker(options.budget) if options.budget is not None else None
         self.fallback_judge = make_fallback_judge(options.budget) if options.budget is not None else None
         """The judge that takes over when the budget is spent; without one the metric does not apply then."""
@@ -85,11 +83,11 @@ class RecordScorer:
             AnchorRounds(options.anchors, self._runners, self._score_watch, clock=clock) if options.anchors else None
         )
 
-    async def score(self, item: Item) -> None:
-        """Bring one item to its end."""
+    async def score(self, item: Item) -> ScoredRecord | Dropped | None:
+        """What becomes of one item; None if it is out already."""
         record = await self.redaction.record_of(item)
-        if record is None:
-            return
+        if not isinstance(record, RagRecord):
+            return record
         work = _Work(
             item=item, record=record, handle=self.emission.start(record), session=JudgingSession(record=record)
         )
@@ -105,10 +103,10 @@ class RecordScorer:
         if work.result is not None:
             _, error = call_guarded(self._score_watch.take, work.result)
             if error is not None:
-                self.note_error("self_metrics", error)
+                self.log.failed("self_metrics", error)
         if self._anchors is not None:
             self._anchors.begin_if_due()
-        self._account.end(item, work.result)
+        return work.result
 
     def run_ended(self, run: MetricTask, outcome: Outcome) -> None:
         """Count and log what came of a metric."""
@@ -116,23 +114,18 @@ class RecordScorer:
             return  # it was cancelled: that is no failure of the metric
         name = run.runner.name
         if isinstance(outcome, MetricFailure) and outcome is not _WORKER_ERROR:
-            self._account.record_error("metric")
-            self._log.trouble(f"metric {name}", "metric %s failed with %.100s", name, outcome.error_type)
+            self.log.count("metric")
+            self.log.trouble(f"metric {name}", "metric %s failed with %.100s", name, outcome.error_type)
         if not run.is_anchor and BUDGET_EXHAUSTED in (
             getattr(outcome, "reason", None),
             getattr(outcome, "fallback", None),
         ):
-            self._log.trouble("budget", "the budget is spent: metric %s is not scored by its own judge", name)
+            self.log.trouble("budget", "the budget is spent: metric %s is not scored by its own judge", name)
         if not run.is_anchor:
             self._self_metrics.ended(name, outcome)
         if not isinstance(outcome, NotApplicable) or run.usage is not None:
             judge = outcome.judge if isinstance(outcome, Score) and not (outcome.fallback and run.usage) else None
             self._self_metrics.judged(name, judge, run.seconds, run.usage)
-
-    def note_error(self, place: str, error: BaseException) -> None:
-        """Count something that loses no record, by its place."""
-        self._account.record_error(place)
-        self._log.trouble(place, "%s failed with %s", place, type(error).__name__)
 
     def flush(self, deadline: Deadline) -> bool:
         """Let the emitters send what they hold."""
@@ -161,7 +154,7 @@ class RecordScorer:
         for wait in (self._score_wait, None):
             if work.runs:
                 await asyncio.wait([run.ended for run in work.runs], timeout=wait)
-            if not self._account.has_in_work(work.item):
+            if work.item.is_out:
                 return  # a shutdown has dropped it
             outcomes = {run.runner.name: outcome for run in work.runs if (outcome := run.outcome) is not None}
             ran = [run for run in work.runs if run.outcome is not None and run.task is not None]
@@ -193,7 +186,7 @@ class RecordScorer:
         """What is known of the response, where the helper has not said it."""
         about, error = call_guarded(about_response, record)
         if error is not None:
-            self.note_error("response", error)
+            self.log.failed("response", error)
         return about or (False, None)
 
 

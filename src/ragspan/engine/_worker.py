@@ -19,6 +19,7 @@ from typing import Protocol
 from ragspan.engine._record_queue import Item, RecordQueue
 from ragspan.engine._threads import DaemonThreads, Deadline, WorkerLoop, call_guarded
 from ragspan.engine.stats import Dropped
+from ragspan.outcomes import ScoredRecord
 from ragspan.throttled_log import ThrottledLog
 
 _IO_THREADS = 32
@@ -28,8 +29,8 @@ _RESTART_PAUSE = 1.0  # seconds from one start to the next, of loops that break 
 class Work(Protocol):
     """What is done with each item: it is scored, or sent to where that is done."""
 
-    async def score(self, item: Item) -> None:
-        """Bring an item to its end."""
+    async def score(self, item: Item) -> ScoredRecord | Dropped | None:
+        """What becomes of the item; None if it was worked on and nobody asks for the result, or if it is out already."""
         ...
 
     def flush(self, deadline: Deadline) -> bool:
@@ -74,7 +75,7 @@ class Worker:
         self._context = contextvars.Context()
         self._thread: threading.Thread | None = None
         self._loop: WorkerLoop | None = None
-        self._tasks: dict[asyncio.Task[None], Item] = {}
+        self._tasks: dict[asyncio.Task[ScoredRecord | Dropped | None], Item] = {}
         self._pause: Deadline | None = None
         self._stopping = threading.Event()
         self._told_drops = queue.stats.dropped
@@ -135,7 +136,7 @@ class Worker:
 
     def _main(self, io_threads: DaemonThreads) -> None:
         while not self._stopping.is_set():
-            loop, error = call_guarded(lambda: WorkerLoop(threads=io_threads, on_error=self._record_error))
+            loop, error = call_guarded(lambda: WorkerLoop(threads=io_threads, on_error=self._note_error))
             if loop is not None:
                 self._loop = loop
                 loop.call_soon(self._read_queue, context=self._context)
@@ -147,14 +148,14 @@ class Worker:
                 loop.wind_down()
             self._queue.drop_in_work()
             if error is not None:
-                self._record_error(error)
+                self._note_error(error)
                 self._stopping.wait(_RESTART_PAUSE)
 
     def _run(self, loop: WorkerLoop) -> None:
         while not self._stopping.is_set():  # a metric can stop the loop, too
             _, error = call_guarded(loop.run_forever)
             if isinstance(error, (SystemExit, KeyboardInterrupt)):  # asyncio lets these two out of any task
-                self._record_error(error)
+                self._note_error(error)
             elif error is not None:  # the loop itself is broken
                 raise error
 
@@ -169,18 +170,18 @@ class Worker:
                 task.add_done_callback(self._ended, context=self._context)
         except BaseException as error:  # noqa: BLE001 - out of memory, say
             self._queue.worker_sleeps = True
-            self._record_error(error)
+            self._note_error(error)
         if self._queue.stats.dropped is not self._told_drops:
             self._tell_drops()
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, task: asyncio.Task[ScoredRecord | Dropped | None]) -> None:
         item = self._tasks.pop(task, None)
         if item is None:
             return
-        self._queue.end(item, Dropped(reason="worker_error"))  # if it has not ended: a metric cancelled its task, say
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            self._record_error(error)
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()  # by a metric, say
+        self._queue.end(item, Dropped(reason="worker_error") if error is not None else task.result())
+        if error is not None and not task.cancelled():
+            self._note_error(error)
         self._read_queue()
 
     def _tell_drops(self) -> None:
@@ -189,6 +190,5 @@ class Worker:
         counts = ", ".join(f"{reason} {number}" for reason, number in self._told_drops.items())
         self._log.trouble("dropped", "captures dropped so far: %s", counts)
 
-    def _record_error(self, error: BaseException) -> None:
-        self._queue.record_error("worker")
-        self._log.trouble("worker", "the worker ran into a %s", type(error).__name__)
+    def _note_error(self, error: BaseException) -> None:
+        self._log.failed("worker", error, "the worker")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, TypeAlias, get_args
 
@@ -141,14 +141,14 @@ class DailySum:
         self._began: float | None = None
 
     @property
-    def is_spent(self) -> bool:
+    def level(self) -> float:
+        """What can be taken now; negative where more was used than taken."""
         self._end_window_in_time()
-        return self._spent >= self._limit
+        return self._limit - self._spent
 
     def take(self, amount: float) -> bool:
         """Take all of the amount, or nothing."""
-        self._end_window_in_time()
-        if self._spent + amount > self._limit:
+        if amount > self.level:
             return False
         self.settle(0.0, amount)
         return True
@@ -184,24 +184,25 @@ class BudgetTracker(ReentrantCriticalSection):
 
     def __init__(self, budget: Budget, *, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
-        by_the_minute: dict[str, tuple[float | None, Callable[[Usage], float]]] = {
-            "requests_per_minute": (budget.requests_per_minute, lambda usage: usage.requests),
-            "tokens_per_minute": (budget.tokens_per_minute, lambda usage: usage.input_tokens + usage.output_tokens),
-        }
-        self._limits = {
-            name: (TokenBucket(limit / _MINUTE, limit, clock), amount)
-            for name, (limit, amount) in by_the_minute.items()
-            if limit is not None
-        }
-        self._dollars = None if budget.usd_per_day is None else DailySum(budget.usd_per_day, clock)
+        requests, tokens, dollars = budget.requests_per_minute, budget.tokens_per_minute, budget.usd_per_day
+        self._needs_price = dollars is not None
+        self._limits: dict[str, tuple[TokenBucket | DailySum, Callable[[Usage], float]]] = {}
+        if requests is not None:
+            bucket = TokenBucket(requests / _MINUTE, requests, clock)
+            self._limits["requests_per_minute"] = bucket, lambda usage: usage.requests
+        if tokens is not None:
+            bucket = TokenBucket(tokens / _MINUTE, tokens, clock)
+            self._limits["tokens_per_minute"] = bucket, lambda usage: usage.input_tokens + usage.output_tokens
+        if dollars is not None:
+            self._limits["usd_per_day"] = DailySum(dollars, clock), lambda usage: usage.usd or 0.0
 
     @step
     def spent_limit(self) -> str | None:
         """The limit that allows no request at all now, if one does not."""
-        for name, (bucket, _) in self._limits.items():
-            if bucket.level < 1:
+        for name, (limit, _) in self._limits.items():
+            if limit.level <= 0 or (limit.level < 1 and isinstance(limit, TokenBucket)):
                 return name
-        return "usd_per_day" if self._dollars is not None and self._dollars.is_spent else None
+        return None
 
     def reserve(self, expected: Usage) -> Settle:
         """Set aside what a request is expected to take.
@@ -210,7 +211,7 @@ class BudgetTracker(ReentrantCriticalSection):
             BudgetExhausted: a limit does not allow it.
             JudgeError: dollars are limited, and the price of the judge is not known (`unknown_price`).
         """
-        if self._dollars is not None and expected.usd is None:
+        if self._needs_price and expected.usd is None:
             message = "usd_per_day limits what judges spend, but the price of this one is not known: give it price="
             raise JudgeError("unknown_price", message)
         denied_by = self._take(expected)
@@ -225,35 +226,16 @@ class BudgetTracker(ReentrantCriticalSection):
             return
         charge.is_settled = True
         expected = charge.expected
-        for bucket, amount in self._limits.values():
-            bucket.settle(amount(expected), amount(used))
-        if self._dollars is not None and used.usd is not None:
-            self._dollars.settle(expected.usd or 0.0, used.usd)
+        used = replace(used, usd=expected.usd) if used.usd is None else used
+        for limit, amount in self._limits.values():
+            limit.settle(amount(expected), amount(used))
 
     @step
     def _take(self, expected: Usage) -> str | None:
         """The limit that does not allow it, in which case nothing is taken."""
-        for name, (bucket, amount) in self._limits.items():
-            if amount(expected) > bucket.level:
+        for name, (limit, amount) in self._limits.items():
+            if amount(expected) > limit.level:
                 return name
-        if self._dollars is not None and not self._dollars.take(expected.usd or 0.0):
-            return "usd_per_day"
-        for bucket, amount in self._limits.values():
-            bucket.take(amount(expected))
+        for limit, amount in self._limits.values():
+            limit.take(amount(expected))
         return None
-
-
-class RunAllowance:
-    """What one run of a metric may spend: what the budget still has; remembers that it was denied something."""
-
-    def __init__(self, tracker: BudgetTracker) -> None:
-        self._tracker = tracker
-        self.denied_by: str | None = None
-        """The limit that denied the run a request."""
-
-    def reserve(self, expected: Usage) -> Settle:
-        try:
-            return self._tracker.reserve(expected)
-        except BudgetExhausted as denial:
-            self.denied_by = denial.limit
-            raise

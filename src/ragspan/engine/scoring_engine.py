@@ -25,7 +25,7 @@ from ragspan.config import DropPolicy, ExportPlace, JudgingPlace, is_enabled
 from ragspan.engine._background import BackgroundProcessor
 from ragspan.engine._lifecycle import watch_sigterm
 from ragspan.engine._options import Options, with_named
-from ragspan.engine._record_queue import LOOK_AGAIN, Item, RecordQueue
+from ragspan.engine._record_queue import LOOK_AGAIN, Item
 from ragspan.engine._worker import Work
 from ragspan.engine.budget import Budget
 from ragspan.engine.stats import Dropped, EngineStats
@@ -168,12 +168,12 @@ class ScoringEngine(BackgroundProcessor):
         """Where every submitted capture is. Takes no lock."""
         return self._queue.stats
 
-    def _make_work(self, queue: RecordQueue, log: ThrottledLog) -> Work:
+    def _make_work(self, log: ThrottledLog) -> Work:
         from ragspan.engine._scoring import RecordScorer
         from ragspan.engine.helper.forwarding import Forwarding
 
         options = self._options
         if options.export == "helper":
-            return Forwarding(options, account=queue, log=log)
+            return Forwarding(options, log=log)
         uses_helper = options.judging == "helper"
-        return RecordScorer(options, account=queue, self_metrics=self._self_metrics, log=log, uses_helper=uses_helper)
+        return RecordScorer(options, self_metrics=self._self_metrics, log=log, uses_helper=uses_helper)

@@ -178,12 +178,7 @@ def explanations(fakes):
 @pytest.fixture
 def helper_of():
     """The id of an engine's helper process."""
-
-    def find(engine):
-        scoring = engine._work
-        return scoring.helper_pid if hasattr(scoring, "helper_pid") else scoring.helper.client.pid
-
-    return find
+    return lambda engine: getattr(engine._work, "helper", engine._work).client.pid
 
 
 @pytest.fixture

@@ -34,11 +34,12 @@ from ragspan.arguments import SECONDS, instance, whole
 from ragspan.backoff import Backoff
 from ragspan.config import DropPolicy, Settings, is_enabled
 from ragspan.engine._background import BackgroundProcessor, ProcessorOptions
-from ragspan.engine._record_queue import Item, RecordQueue
+from ragspan.engine._record_queue import Item
 from ragspan.engine._redaction import Redaction
 from ragspan.engine._threads import Deadline, call_guarded
 from ragspan.engine.stats import Dropped, DropReason
 from ragspan.exceptions import ConfigurationError, RecordError
+from ragspan.records import RagRecord
 from ragspan.redaction import Redact, RedactOption, redact_from
 from ragspan.telemetry import semconv
 from ragspan.telemetry.content import ContentPolicy
@@ -50,7 +51,6 @@ if TYPE_CHECKING:  # not loaded before they are needed
     from nats.aio.client import Client
     from opentelemetry.metrics import MeterProvider
 
-    from ragspan.records import RagRecord
     from ragspan_nats.connection import BrokerConnection
 
 _IN_FLIGHT = 64
@@ -177,8 +177,8 @@ class NatsSink(BackgroundProcessor):
             errors=counts.errors,
         )
 
-    def _make_work(self, queue: RecordQueue, log: ThrottledLog) -> Publishing:
-        return self._publishing(queue=queue, log=log)
+    def _make_work(self, log: ThrottledLog) -> Publishing:
+        return self._publishing(log=log)
 
 
 def sink_from_settings(settings: Settings) -> NatsSink:
@@ -215,9 +215,8 @@ class Publishing:
 
     access: BrokerAccess
     stream: Stream
-    queue: RecordQueue
-    """Counts the records."""
     log: ThrottledLog
+    """Counts errors, too."""
     name: str
     """The connection's name in the broker's statistics."""
     redact: Redact | None
@@ -227,7 +226,7 @@ class Publishing:
     """Seconds for a record that the stream does not take."""
 
     def __post_init__(self) -> None:
-        self._redaction = Redaction(self.redact, timeout=_REDACTION_TIMEOUT, account=self.queue, log=self.log)
+        self._redaction = Redaction(self.redact, timeout=_REDACTION_TIMEOUT, log=self.log)
         self._connection: BrokerConnection | None = None
         self._backoff = Backoff(first=_FIRST_PAUSE, longest=_LONGEST_PAUSE)
         self._last_refusal: DropReason = "broker_unavailable"
@@ -235,21 +234,19 @@ class Publishing:
         self._shows_texts = ContentPolicy().allows("spans")
         self._keeper: asyncio.Task[None] | None = None
 
-    async def score(self, item: Item) -> None:
-        """Publish one item, as often as necessary."""
+    async def score(self, item: Item) -> Dropped | None:
+        """Publish one item, as often as necessary; None if the stream has it."""
         limit = Deadline(self.retry_timeout)
         connection = self._connection = self._connection or self._new_connection()
-        message: Message | None = None
+        message: Message | Dropped | None = None
         while (client := await self._client(connection, limit)) is not None:
             message = message or await self._message_of(item)
-            if message is None:
-                return
+            if not isinstance(message, Message):
+                return message
             refusal = await self._try(connection, client, message)
             if refusal is None or refusal == "too_large":
-                self.queue.end(item, None if refusal is None else Dropped(reason=refusal))
-                return
-        reason = "broker_unavailable" if connection.ready_client is None else self._last_refusal
-        self.queue.end(item, Dropped(reason=reason))
+                return None if refusal is None else Dropped(reason=refusal)
+        return Dropped(reason="broker_unavailable" if connection.ready_client is None else self._last_refusal)
 
     def stop(self, deadline: Deadline) -> None:  # noqa: ARG002 - nothing here takes time
         self._redaction.close()
@@ -262,25 +259,25 @@ class Publishing:
         """The keeper closes the connection when it is cancelled. The next worker makes its own."""
         self._connection = None
 
-    async def _message_of(self, item: Item) -> Message | None:
-        """The item's record as a message; None if the item has ended without one."""
+    async def _message_of(self, item: Item) -> Message | Dropped | None:
+        """The item's record as a message, or why there is none; None if the item is out already."""
         if time.monotonic() - self._worked_until < _CLOSE:
             time.sleep(_BREATH)  # noqa: ASYNC251 - frees the interpreter; this loop has nothing else to do
         record = await self._redaction.record_of(item)
-        message = None if record is None else self._written(item, record)
+        message = self._written(record) if isinstance(record, RagRecord) else record
         self._worked_until = time.monotonic()
         return message
 
-    def _written(self, item: Item, record: RagRecord) -> Message | None:
+    def _written(self, record: RagRecord) -> Message | Dropped:
         # Prompts and other texts that only spans show are sent if the application's spans may hold them.
         record = record if self._shows_texts else record.without_step_texts()
         message, error = call_guarded(lambda: message_of(record, compress_above=self.compress_above))
+        if message is not None:
+            return message
         if isinstance(error, RecordError):
-            self.queue.end(item, Dropped(reason="too_large"))
-        elif error is not None:
-            self.queue.end(item, Dropped(reason="capture_error"))
-            self.log.trouble("capture_error", "a record could not be written: %s", type(error).__name__)
-        return message if self.queue.has_in_work(item) else None
+            return Dropped(reason="too_large")
+        self.log.trouble("capture_error", "a record could not be written: %s", type(error).__name__)
+        return Dropped(reason="capture_error")
 
     async def _client(self, connection: BrokerConnection, limit: Deadline) -> Client | None:
         """The client, when it is ready and no pause is left; None if that takes too long."""
@@ -304,7 +301,7 @@ class Publishing:
         else:
             self._backoff.refused()
             self._last_refusal = refusal
-            self.queue.record_error("publish")
+            self.log.count("publish")
         return refusal
 
     async def _refusal(self, connection: BrokerConnection, client: Client, message: Message) -> DropReason | None:

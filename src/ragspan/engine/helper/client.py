@@ -60,7 +60,7 @@ class HelperClient:
         *,
         max_questions: int,
         log: ThrottledLog,
-        on_error: Callable[[str], None] = lambda _: None,
+        on_error: Callable[[str], object] = lambda _: None,
         is_only_place: bool = False,
     ) -> None:
         self._service = service

@@ -20,13 +20,15 @@ from dataclasses import replace
 from typing import Any
 
 from ragspan.engine._options import Options
-from ragspan.engine._record_queue import CompletionListener, Item
+from ragspan.engine._record_queue import Item
 from ragspan.engine._redaction import Redaction
 from ragspan.engine._threads import Deadline
 from ragspan.engine.helper import serialization
 from ragspan.engine.helper.client import HelperClient, HelperUnavailable
 from ragspan.engine.helper.connection import HelperLost, HelperRefusal
 from ragspan.engine.stats import Dropped
+from ragspan.outcomes import ScoredRecord
+from ragspan.records import RagRecord
 from ragspan.throttled_log import ThrottledLog
 
 _MARGIN = 30.0  # seconds beyond the metrics' own limit, for the way and for the helper's other records
@@ -36,43 +38,36 @@ _GRACE = 0.05  # seconds for an answer that is on its way when the time is up
 class Forwarding:
     """Where an engine with `export="helper"` has its records scored."""
 
-    def __init__(self, options: Options, *, account: CompletionListener, log: ThrottledLog) -> None:
-        self._account = account
+    def __init__(self, options: Options, *, log: ThrottledLog) -> None:
         self._log = log
-        self._redaction = Redaction(options.redact, timeout=options.metric_timeout, account=account, log=log)
+        self._redaction = Redaction(options.redact, timeout=options.metric_timeout, log=log)
         self._timeout = options.metric_timeout + _MARGIN
-        self._client = HelperClient(
+        self.client = HelperClient(
             lambda: ("RecordService", options.to_travel(), _resource_attributes()),
             max_questions=max(2, options.concurrency),
             log=log,
-            on_error=account.record_error,
+            on_error=log.count,
             is_only_place=True,
         )
         self._told_deaths = 0
 
-    @property
-    def helper_pid(self) -> int | None:
-        return self._client.pid
-
-    async def score(self, item: Item) -> None:
-        """Bring one item to its end."""
+    async def score(self, item: Item) -> ScoredRecord | Dropped | None:
+        """What becomes of one item; a `ScoredRecord` only if it is awaited."""
         record = await self._redaction.record_of(item)
-        if record is None:
-            return
+        if not isinstance(record, RagRecord):
+            return record
         is_awaited = item.on_end is not None
         try:
-            asking = self._client.ask("score", serialization.dumps(record), item.sample, is_awaited)
-            answer = await asyncio.wait_for(asking, self._timeout)
+            asking = self.client.ask("score", serialization.dumps(record), item.sample, is_awaited)
+            answer: bytes | Dropped | None = await asyncio.wait_for(asking, self._timeout)
         except (HelperLost, HelperRefusal, HelperUnavailable, asyncio.TimeoutError):
-            self._account.end(item, Dropped(reason="worker_error"))
-        else:
-            scored = isinstance(answer, bytes)
-            self._account.end(item, replace(pickle.loads(answer), record=record) if scored else answer)  # noqa: S301 - our helper's
+            return Dropped(reason="worker_error")
+        return replace(pickle.loads(answer), record=record) if isinstance(answer, bytes) else answer  # noqa: S301 - our helper's
 
     def flush(self, deadline: Deadline) -> bool:
         """Let the helper flush; True if all of it was sent in time."""
         has_sent = self._helper_did("flush", deadline)
-        told_deaths, self._told_deaths = self._told_deaths, self._client.deaths
+        told_deaths, self._told_deaths = self._told_deaths, self.client.deaths
         return has_sent and told_deaths == self._told_deaths
 
     def stop(self, deadline: Deadline) -> None:
@@ -80,11 +75,11 @@ class Forwarding:
         self._helper_did("stop", deadline)
 
     def worker_ended(self) -> None:
-        self._client.close()
+        self.client.close()
 
     def _helper_did(self, kind: str, deadline: Deadline) -> bool:
         """Whether the helper, if there is one, did this in time."""
-        answer = self._client.ask_from_outside(kind, deadline.remaining)
+        answer = self.client.ask_from_outside(kind, deadline.remaining)
         if answer is None:
             return True
         try:

@@ -74,19 +74,16 @@ class RecordService(Service):
     def __init__(self, link: FramedProtocol, options: bytes, resource_attributes: Mapping[str, Any]) -> None:
         _set_providers(resource_attributes)
         made: Options = pickle.loads(options)  # noqa: S301 - from the application
-        account = _Account(link)
-        self._scorer = RecordScorer(made, account=account, self_metrics=SelfMetrics(), log=ThrottledLog())
+        log = ThrottledLog(count=lambda place: link.send(("error", 0, place)))
+        self._scorer = RecordScorer(made, self_metrics=SelfMetrics(), log=log)
         self.time_to_work = made.exit_timeout
 
     async def score(self, record: bytes, sample: bool, is_awaited: bool) -> bytes | Dropped | None:  # noqa: FBT001 - from a message
         """Why the record was dropped, if it was. Else what somebody awaits: the pickled `ScoredRecord`, without its record."""
-        redacted = RedactedRecord(serialization.loads(record))
-        results: list[ScoredRecord | Dropped] = []
-        await self._scorer.score(Item(redacted, 0, sample=sample, on_end=results.append))
-        [result] = results
-        if isinstance(result, Dropped):
-            return result
-        return pickle.dumps(replace(result, record=_NO_RECORD)) if is_awaited else None
+        result = await self._scorer.score(Item(RedactedRecord(serialization.loads(record)), 0, sample=sample))
+        if isinstance(result, ScoredRecord):
+            return pickle.dumps(replace(result, record=_NO_RECORD)) if is_awaited else None
+        return result
 
     async def flush(self, timeout: float) -> bool:
         return await asyncio.to_thread(self._scorer.flush, Deadline(timeout))
@@ -104,20 +101,3 @@ def _set_providers(resource_attributes: Mapping[str, Any]) -> None:
     metrics.set_meter_provider(providers.meter_provider)
     if providers.logger_provider is not None:
         _logs.set_logger_provider(providers.logger_provider)
-
-
-class _Account:
-    """Reports what becomes of records, which nothing but their scorer ends here."""
-
-    def __init__(self, link: FramedProtocol) -> None:
-        self._link = link
-
-    def has_in_work(self, item: Item) -> bool:  # noqa: ARG002 - all of them are
-        return True
-
-    def end(self, item: Item, result: ScoredRecord | Dropped | None) -> None:
-        if item.on_end is not None and result is not None:
-            item.on_end(result)
-
-    def record_error(self, place: str) -> None:
-        self._link.send(("error", 0, place))
