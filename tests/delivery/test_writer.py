@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 from forked import in_child
+from measured import points_of
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from waiting import PATIENCE, until
@@ -22,15 +23,22 @@ from ragspan.records import RagRecord, SpanAnchor
 class Gate:
     """A reply that comes when the test lets it."""
 
-    def __init__(self, reply=None):
+    def __init__(self):
         self.is_reached = threading.Event()
         self.opened = threading.Event()
-        self._reply = reply
 
     def __call__(self, batch):
         self.is_reached.set()
         assert self.opened.wait(PATIENCE)
-        return self._reply or [Delivered()] * len(batch)
+        return [Delivered()] * len(batch)
+
+
+def held(post_office, scored):
+    """Emit these scores, which are written until the gate is opened."""
+    post_office.mailbox.script.append(gate := Gate())
+    post_office.emit(scored)
+    assert gate.is_reached.wait(PATIENCE)
+    return gate
 
 
 def wait_until(post_office, happened):
@@ -97,10 +105,7 @@ def test_a_status_for_what_is_not_written_says_why_at_once(post_office, make_sco
 def test_how_patiently_it_delivers_can_be_changed_before_anything_is_emitted(post_office, make_scored):
     post_office.deliver_with(replace(post_office.delivery, queue_size=2))
 
-    gate = Gate()
-    post_office.mailbox.script.append(gate)
-    post_office.emit(make_scored(first=0.1))
-    assert gate.is_reached.wait(PATIENCE)
+    gate = held(post_office, make_scored(first=0.1))
     post_office.emit(make_scored(second=0.1, third=0.1))
 
     assert post_office.stats().dropped == {"queue_full": 1}
@@ -108,10 +113,7 @@ def test_how_patiently_it_delivers_can_be_changed_before_anything_is_emitted(pos
 
 
 def test_emit_returns_while_the_destination_hangs(post_office, make_scored):
-    gate = Gate()
-    post_office.mailbox.script.append(gate)
-    post_office.emit(make_scored(first=0.1))
-    assert gate.is_reached.wait(PATIENCE)
+    gate = held(post_office, make_scored(first=0.1))
 
     post_office.emit(make_scored(second=0.2))
 
@@ -143,10 +145,7 @@ def test_a_flush_does_not_wait_for_the_pause_after_a_failure(post_office, make_s
 
 
 def test_a_flush_says_false_when_its_time_is_up(post_office, make_scored):
-    gate = Gate()
-    post_office.mailbox.script.append(gate)
-    post_office.emit(make_scored(faithfulness=0.5))
-    assert gate.is_reached.wait(PATIENCE)
+    gate = held(post_office, make_scored(faithfulness=0.5))
 
     assert post_office.flush(0) is False
     gate.opened.set()
@@ -155,10 +154,7 @@ def test_a_flush_says_false_when_its_time_is_up(post_office, make_scored):
 
 def test_a_flush_says_false_of_what_is_dropped_while_it_waits(make_post_office, make_scored):
     post_office = make_post_office(delivery=DeliveryOptions(linger=0.0, queue_size=2))
-    gate, answers = Gate(), []
-    post_office.mailbox.script.append(gate)
-    post_office.emit(make_scored(first=0.1))
-    assert gate.is_reached.wait(PATIENCE)
+    gate, answers = held(post_office, make_scored(first=0.1)), []
     post_office.emit(make_scored(second=0.2))
 
     flushing = threading.Thread(target=lambda: answers.append(post_office.flush(PATIENCE)))
@@ -184,10 +180,7 @@ def test_a_shutdown_delivers_what_is_there(make_post_office, make_scored):
 
 def test_a_shutdown_keeps_its_time_and_counts_what_is_left(make_post_office, make_scored, caplog):
     post_office = make_post_office()
-    gate = Gate()
-    post_office.mailbox.script.append(gate)
-    post_office.emit(make_scored(first=0.1))
-    assert gate.is_reached.wait(PATIENCE)
+    gate = held(post_office, make_scored(first=0.1))
     post_office.emit(make_scored(second=0.2))
 
     post_office.shutdown(0.05)  # while the backend has not answered
@@ -252,9 +245,8 @@ def test_what_became_of_scores_is_told_to_the_metrics(make_post_office, make_sco
     post_office.emit(make_scored(d=0.4, trace_flags=0))
     post_office.shutdown(PATIENCE)
 
-    (metric,) = reader.get_metrics_data().resource_metrics[0].scope_metrics[0].metrics
-    assert metric.name == "ragspan.deliveries"
-    assert {tuple(sorted(point.attributes.items())): point.value for point in metric.data.data_points} == {
+    points = points_of(reader, "ragspan.deliveries")
+    assert {tuple(sorted(point.attributes.items())): point.value for point in points} == {
         (("ragspan.destination", "post"), ("ragspan.result", "delivered")): 2,
         (("ragspan.destination", "post"), ("ragspan.reason", "http_422"), ("ragspan.result", "rejected")): 1,
         (("ragspan.destination", "post"), ("ragspan.reason", "no_span"), ("ragspan.result", "dropped")): 1,
@@ -274,10 +266,7 @@ def test_a_score_that_is_given_up_is_counted_before_another_one_comes(make_post_
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_the_child_of_a_fork_starts_with_nothing_to_deliver(post_office, make_scored):
-    gate = Gate()
-    post_office.mailbox.script.append(gate)
-    post_office.emit(make_scored(parents=0.1))
-    assert gate.is_reached.wait(PATIENCE)
+    gate = held(post_office, make_scored(parents=0.1))
 
     def use():
         post_office.mailbox = type(post_office.mailbox)()

@@ -259,6 +259,13 @@ def a_record(**changes: object) -> RagRecord:
     return RagRecord(**(values | changes))  # type: ignore[arg-type]
 
 
+def score(engine: ScoringEngine, *captures: object, times: int = 1) -> None:
+    """Let the engine score these, or so many usual records, until everything is flushed."""
+    for capture in captures or [a_record() for _ in range(times)]:
+        engine.submit(capture)  # type: ignore[arg-type]
+    assert engine.flush(PATIENCE)
+
+
 @pytest.fixture
 def fakes() -> ModuleType:
     """This module: the fakes by their names."""

@@ -8,6 +8,7 @@ import pickle
 import threading
 
 import pytest
+from measured import points_of
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
@@ -89,16 +90,12 @@ class Anchored:
         self.answer()
 
     def points(self, name: str) -> dict[tuple[object, ...], float]:
-        data = self.reader.get_metrics_data()
         return {
-            (attributes.get("ragspan.drift.source"), attributes.get("ragspan.result")): getattr(point, "value", None)
+            (point.attributes.get("ragspan.drift.source"), point.attributes.get("ragspan.result")): getattr(
+                point, "value", None
+            )
             or getattr(point, "count", 0)
-            for resource in data.resource_metrics
-            for scope in resource.scope_metrics
-            for metric in scope.metrics
-            if metric.name == name
-            for point in metric.data.data_points
-            for attributes in [dict(point.attributes)]
+            for point in points_of(self.reader, name)
         }
 
 

@@ -187,8 +187,7 @@ def test_a_reason_of_the_metrics_own_comes_before_the_budgets(fakes, make_engine
     emitter = fakes.ListEmitter()
     engine = make_engine(ContextAdherence(judge, polls=1), emitters=[emitter], budget=Budget(requests_per_minute=1))
     for record in (a_record, fakes.a_record(contexts=[])):
-        engine.submit(record)
-        assert engine.flush(fakes.PATIENCE)
+        fakes.score(engine, record)
 
     assert emitter.scored[1].outcomes["context_adherence"].reason == "no_contexts"
 
@@ -236,8 +235,7 @@ def test_what_was_spent_before_the_budget_ran_out_is_told_of_no_judge(fakes, mak
         budget=Budget(requests_per_minute=1, fallback=fallback),
         meter_provider=telemetry.meter_provider,
     )
-    engine.submit(a_record)
-    assert engine.flush(fakes.PATIENCE)
+    fakes.score(engine, a_record)
 
     measurements = telemetry.measurements()
     assert sum(value for _, value in measurements["ragspan.judge.tokens"]) == 100
@@ -265,8 +263,7 @@ def test_a_fork_begins_with_a_fresh_budget(fakes, make_engine, in_child, a_recor
     engine = make_engine(ContextAdherence(judge, polls=1), emitters=[emitter], budget=Budget(requests_per_minute=1))
 
     def score_one():
-        engine.submit(a_record)
-        assert engine.flush(fakes.PATIENCE)
+        fakes.score(engine, a_record)
         return type(emitter.scored[-1].outcomes["context_adherence"]).__name__
 
     assert [score_one(), score_one()] == ["Score", "NotApplicable"]

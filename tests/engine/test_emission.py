@@ -33,9 +33,8 @@ def test_what_an_emitter_raises_is_counted_and_reaches_nobody(fakes, make_engine
 def test_the_first_span_that_an_emitter_names_is_the_answers(fakes, make_engine):
     emitters = [fakes.ListEmitter(span=span) for span in (None, SPAN, OTHER)]
     engine = make_engine(fakes.ConstantMetric(), emitters=emitters)
-    engine.submit(fakes.a_record())
+    fakes.score(engine)
 
-    assert engine.flush(fakes.PATIENCE)
     assert {emitter.scored[0].span for emitter in emitters} == {SPAN}
 
 
@@ -44,8 +43,7 @@ def test_an_emitter_that_starts_with_something_else_is_left_out(fakes, make_engi
     wrong, good = fakes.ListEmitter(), fakes.ListEmitter()
     wrong.start = lambda _: answer
     engine = make_engine(fakes.ConstantMetric(), emitters=[wrong, good])
-    engine.submit(fakes.a_record())
+    fakes.score(engine)
 
-    assert engine.flush(fakes.PATIENCE)
     assert (len(wrong.scored), len(good.scored)) == (0, 1)
     assert engine.stats().errors == {"emitter_start": 1}

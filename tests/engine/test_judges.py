@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from ragspan.engine._judges import ClaimsJudge, make_fallback_judge, spenders_of, with_judge
-from ragspan.engine.budget import Budget
+from ragspan.engine._judges import spenders_of, with_judge
 from ragspan.judges import LLMJudge, OverlapJudge
-from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness, FaithfulnessWithHHEM
+from ragspan.metrics import Completeness, ContextAdherence, FaithfulnessWithHHEM
 from ragspan.testing import FakeJudge
 
 PAID = LLMJudge(object(), name="paid")  # type: ignore[arg-type]
@@ -79,21 +78,3 @@ JUDGE, VERIFIER = OverlapJudge(), Verifying()
 )
 def test_another_judge_takes_the_place_of_the_metrics_and_of_those_that_are_paid_for(metric, replaced):
     assert with_judge(metric, JUDGE) == replaced
-
-
-def test_a_verifier_can_stand_in_where_claims_are_verified_and_nowhere_else():
-    fallback_judge = make_fallback_judge(Budget(requests_per_minute=1, fallback=Verifying()))
-
-    assert isinstance(fallback_judge, ClaimsJudge)
-    assert fallback_judge.name == "classifier"
-    assert with_judge(Faithfulness(PAID), fallback_judge) == Faithfulness(fallback_judge)  # type: ignore[arg-type]
-    for metric in (ContextAdherence(PAID), Completeness(PAID), ContextUtilization(PAID)):
-        assert with_judge(metric, fallback_judge) is None
-
-
-def test_the_fallback_judge_is_the_one_that_is_given_or_named_and_nobody_for_skip():
-    judge = FakeJudge()
-
-    assert make_fallback_judge(Budget(requests_per_minute=1, fallback=judge)) is judge
-    assert isinstance(make_fallback_judge(Budget(requests_per_minute=1, fallback="overlap")), OverlapJudge)
-    assert make_fallback_judge(Budget(requests_per_minute=1, fallback="skip")) is None

@@ -37,8 +37,7 @@ def test_the_child_has_an_empty_engine_that_works_and_the_parent_does_its_own_wo
 def test_the_parents_worker_still_hears_after_the_child_has_ended(fakes, make_engine, in_child):
     """Closing the inherited loop in the child would take the parent's wake-up pipe off the selector they share."""
     engine = make_engine(fakes.ConstantMetric())
-    engine.submit(fakes.a_record())
-    assert engine.flush(fakes.PATIENCE)
+    fakes.score(engine)
 
     def collect_everything() -> object:
         import gc
@@ -49,8 +48,7 @@ def test_the_parents_worker_still_hears_after_the_child_has_ended(fakes, make_en
         return engine.stats().scored
 
     assert in_child(collect_everything) == 1
-    engine.submit(fakes.a_record())
-    assert engine.flush(fakes.PATIENCE)
+    fakes.score(engine)
 
 
 @pytest.fixture
@@ -108,8 +106,7 @@ def test_the_default_engine_is_made_though_another_thread_was_making_it_at_the_f
 def test_an_engine_that_cannot_start_afresh_keeps_no_other_from_it(fakes, make_engine, in_child, monkeypatch):
     engines = [make_engine(fakes.ConstantMetric()) for _ in range(3)]
     for engine in engines:
-        engine.submit(fakes.a_record())
-        assert engine.flush(fakes.PATIENCE)
+        fakes.score(engine)
     monkeypatch.setattr(engines[1], "_assemble", lambda: 1 // 0)
 
     def use() -> object:

@@ -21,8 +21,7 @@ def outcomes_of(fakes, make_engine):
     def run(*metrics: object, **options: object):
         emitter = fakes.ListEmitter()
         engine = make_engine(*metrics, emitters=[emitter], **options)
-        engine.submit(fakes.a_record())
-        assert engine.flush(fakes.PATIENCE)
+        fakes.score(engine)
         return emitter.scored[0].outcomes
 
     return run
@@ -37,18 +36,17 @@ def raise_(error: BaseException) -> None:
     "error",
     [ValueError("no"), KeyboardInterrupt("no"), SystemExit("no"), asyncio.CancelledError("no"), GeneratorExit("no")],
 )
-def test_what_a_metric_raises_is_its_failure_and_no_others(fakes, make_engine, kind: str, error: BaseException):
+def test_what_a_metric_raises_is_its_failure_and_no_others(fakes, make_engine, caplog, kind: str, error: BaseException):
     """The worker goes on, and so do the other metrics."""
     bad = getattr(fakes, kind)(lambda _: raise_(error), "bad")
     emitter = fakes.ListEmitter()
     engine = make_engine(bad, fakes.ConstantMetric(), emitters=[emitter])
-    for _ in range(3):
-        engine.submit(fakes.a_record())
+    fakes.score(engine, times=3)
 
-    assert engine.flush(fakes.PATIENCE)
     assert [scored.outcomes["bad"].error_type for scored in emitter.scored] == [type(error).__name__] * 3
     assert [scored.outcomes["constant"] for scored in emitter.scored] == [Score(value=1.0)] * 3
     assert engine.stats().errors == {"metric": 3}
+    assert caplog.messages == [f"metric bad failed with {type(error).__name__}"]
 
 
 def test_the_worker_goes_on_after_a_task_of_a_metric_that_exits(fakes, make_engine):
@@ -65,10 +63,8 @@ def test_the_worker_goes_on_after_a_task_of_a_metric_that_exits(fakes, make_engi
 
     emitter = fakes.ListEmitter()
     engine = make_engine(Spawning(), emitters=[emitter])
-    for _ in range(2):
-        engine.submit(fakes.a_record())
+    fakes.score(engine, times=2)
 
-    assert engine.flush(fakes.PATIENCE)
     assert [scored.outcomes["constant"].value for scored in emitter.scored] == [1.0, 1.0]
     assert engine.stats().errors["worker"] == 2
 
@@ -144,10 +140,8 @@ def test_nothing_of_the_requests_context_reaches_a_metric(fakes, make_engine, ki
 
     engine = make_engine(getattr(fakes, kind)(look))
     with trace.use_span(span):
-        engine.submit(fakes.a_record())
-        assert engine.flush(fakes.PATIENCE)
-        engine.submit(fakes.a_record())
-        assert engine.flush(fakes.PATIENCE)
+        fakes.score(engine)
+        fakes.score(engine)
 
     assert seen == ["unset", False] * 2
 
@@ -227,8 +221,6 @@ def test_a_metric_that_swallows_cancellations_holds_a_bounded_number_of_tasks(fa
 def test_a_metric_that_is_cancelled_in_good_order_is_never_stuck(fakes, make_engine):
     emitter = fakes.ListEmitter()
     engine = make_engine(fakes.HangingMetric(), emitters=[emitter], concurrency=8, metric_timeout=0.001)
-    for _ in range(100):
-        engine.submit(fakes.a_record())
-    assert engine.flush(fakes.PATIENCE)
+    fakes.score(engine, times=100)
 
     assert {scored.outcomes["hanging"].error_type for scored in emitter.scored} == {"timeout"}

@@ -74,9 +74,8 @@ def test_spans_events_and_the_console_show_no_secret_though_content_is_on(fakes,
         "faithfulness", "completeness", emitters=emitters, redact=lambda text: mask(text), judging=judging
     )
 
-    engine.submit(a_leaky_record(fakes))
+    fakes.score(engine, a_leaky_record(fakes))
 
-    assert engine.flush(fakes.PATIENCE)
     logs = [event.log_record for event in events.get_finished_logs()]
     spans = [span.to_json() for span in telemetry.spans()]
     shown = {
@@ -96,9 +95,8 @@ def test_a_judge_elsewhere_is_sent_no_secret(fakes, make_engine, fake_openai):
     engine = make_engine(ContextAdherence(judge=judge), Completeness(judge=judge), redact=mask)
     fake_openai.answer = lambda _: fake_openai.fails(400, "no")
 
-    engine.submit(a_leaky_record(fakes))
+    fakes.score(engine, a_leaky_record(fakes))
 
-    assert engine.flush(fakes.PATIENCE)
     assert fake_openai.requests
     assert SECRET not in json.dumps(fake_openai.requests)
     assert "[e-mail]" in json.dumps(fake_openai.requests)
@@ -117,8 +115,7 @@ def test_explanations_are_redacted_too_and_left_out_where_that_fails(fakes, make
 
     for redact in (mask, fail_for_explanations):
         engine = make_engine(Faithfulness(judge=judge), emitters=[emitter], redact=redact)
-        engine.submit(fakes.a_record())
-        assert engine.flush(fakes.PATIENCE)
+        fakes.score(engine)
 
     masked, without = (scored.outcomes["faithfulness"] for scored in emitter.scored)
     assert "as [e-mail] wrote" in repr(masked)
@@ -131,9 +128,8 @@ def test_failures_quote_no_secret_either(fakes, make_engine):
     metric = fakes.CallingMetric(lambda _: fail(SECRET))
     engine = make_engine(metric, emitters=[emitter], redact=mask)
 
-    engine.submit(fakes.a_record())
+    fakes.score(engine)
 
-    assert engine.flush(fakes.PATIENCE)
     assert emitter.scored[0].outcomes["calling"] == MetricFailure(error_type="ValueError", message="[e-mail]")
 
 
@@ -178,10 +174,8 @@ def test_it_runs_beside_the_event_loop_one_text_at_a_time(fakes, make_engine):
         return text
 
     engine = make_engine(fakes.ConstantMetric(), redact=redact)
-    for _ in range(20):
-        engine.submit(fakes.a_record())
+    fakes.score(engine, times=20)
 
-    assert engine.flush(fakes.PATIENCE)
     assert threads == {"ragspan-redact"}
     assert set(at_once) == {1}
 
@@ -192,8 +186,7 @@ def test_the_environment_names_it_for_engines_made_by_hand(fakes, make_engine, m
     redacting, plain = (make_engine(fakes.ConstantMetric(), emitters=[emitter], redact=one) for one in (None, False))
 
     for engine in (redacting, plain):
-        engine.submit(fakes.a_record(question="who is it"))
-        assert engine.flush(fakes.PATIENCE)
+        fakes.score(engine, fakes.a_record(question="who is it"))
 
     assert [scored.record.question for scored in emitter.scored] == ["Who Is It", "who is it"]
 

@@ -12,12 +12,6 @@ from ragspan import Dropped, RagRecord, ScoredRecord, SpanAnchor
 from ragspan.outcomes import NotApplicable, Score
 
 
-def assert_conserved(engine) -> None:
-    stats = engine.stats()
-    assert stats.submitted == stats.finished + sum(stats.dropped.values())
-    assert stats.queued == stats.in_flight == 0
-
-
 def test_a_record_comes_back_with_its_outcomes_when_the_emitters_have_it(fakes, make_engine):
     emitter = fakes.ListEmitter()
     engine = make_engine(fakes.ConstantMetric(0.5), emitters=[emitter])
@@ -64,7 +58,6 @@ def test_any_number_of_loops_may_await_records_at_the_same_time(fakes, make_engi
 
     assert ids == [[f"{loop}-{number}" for number in range(50)] for loop in range(4)]
     assert engine.stats().scored == 200
-    assert_conserved(engine)
 
 
 @pytest.mark.parametrize("drop", ["oldest", "newest"])
@@ -87,7 +80,6 @@ def test_a_full_queue_neither_refuses_nor_evicts_what_is_awaited(fakes, make_eng
     assert all(isinstance(scored, ScoredRecord) for scored in asyncio.run(score()))
     assert engine.flush(fakes.PATIENCE)
     assert engine.stats().dropped == {"queue_full": 3}
-    assert_conserved(engine)
 
 
 def test_records_leave_in_the_order_in_which_they_came_whichever_way_that_was(fakes, make_engine):
@@ -130,7 +122,6 @@ def test_cancelling_the_task_drops_a_record_that_waits(fakes, make_engine):
     metric.release()
     assert engine.flush(fakes.PATIENCE)
     assert metric.started.empty()
-    assert_conserved(engine)
 
 
 def test_cancelling_the_task_stops_the_metrics_and_ends_what_the_emitters_have_open(fakes, make_engine):
@@ -151,7 +142,6 @@ def test_cancelling_the_task_stops_the_metrics_and_ends_what_the_emitters_have_o
     assert emitter.journal == ["start", "abandon", "flush"]
     assert engine.stats().dropped == {"cancelled": 1}
     assert engine.stats().errors == {}
-    assert_conserved(engine)
 
 
 def test_a_loop_that_ends_early_takes_its_records_with_it(fakes, make_engine):
@@ -167,7 +157,6 @@ def test_a_loop_that_ends_early_takes_its_records_with_it(fakes, make_engine):
 
     assert engine.flush(fakes.PATIENCE)
     assert engine.stats().dropped == {"cancelled": 3}
-    assert_conserved(engine)
 
 
 def test_shutdown_ends_what_waits_and_what_is_in_work(fakes, make_engine):

@@ -6,6 +6,7 @@ import logging
 import random
 
 import pytest
+from measured import points_of
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
@@ -38,17 +39,7 @@ class Watching:
             self.take(adherence=scored(float(draw.random() < share)))
 
     def points(self, name):
-        data = self.reader.get_metrics_data()
-        if data is None:
-            return {}
-        return {
-            tuple(sorted(point.attributes.items())): point.value
-            for resource in data.resource_metrics
-            for scope in resource.scope_metrics
-            for metric in scope.metrics
-            if metric.name == name
-            for point in metric.data.data_points
-        }
+        return {tuple(sorted(point.attributes.items())): point.value for point in points_of(self.reader, name)}
 
 
 def scored(value, *, judge="overlap"):

@@ -4,6 +4,7 @@ import pytest
 
 from ragspan.outcomes import MetricFailure, NotApplicable, Score
 from ragspan.records import SpanAnchor
+from ragspan.testing import InMemoryTelemetry
 
 SAMPLED = SpanAnchor(trace_id=1, span_id=2, trace_flags=1)
 UNSAMPLED = SpanAnchor(trace_id=1, span_id=2, trace_flags=0)
@@ -16,8 +17,7 @@ def score_one(fakes, make_engine):
     def run(*metrics, emitter=None, record=None, **options):
         emitter = emitter or fakes.ListEmitter()
         engine = make_engine(*metrics, emitters=[emitter], **options)
-        engine.submit(record or fakes.a_record())
-        assert engine.flush(fakes.PATIENCE)
+        fakes.score(engine, record or fakes.a_record())
         assert engine.stats().scored == 1
         [scored] = emitter.scored
         return scored
@@ -107,17 +107,16 @@ def test_a_metric_that_fails_to_screen_was_not_sampled(fakes, make_engine):
     metric, emitter = fakes.ScreeningMetric(), fakes.ListEmitter()
     metric.screen = lambda _: 1 // 0
     engine = make_engine(metric, emitters=[emitter], sample_rate=0)
-    engine.submit(fakes.a_record())
+    fakes.score(engine)
 
-    assert engine.flush(fakes.PATIENCE)
     assert emitter.scored[0].outcomes == {"constant": UNSCORED}
     assert engine.stats().errors == {"screen": 1}
 
 
 def test_scores_that_come_after_the_wait_are_emitted_by_themselves(fakes, make_engine):
-    slow = fakes.HangingMetric()
+    slow, telemetry = fakes.HangingMetric(), InMemoryTelemetry()
     emitter = fakes.ListEmitter(score_wait=0.01)
-    engine = make_engine(slow, fakes.ConstantMetric(), emitters=[emitter])
+    engine = make_engine(slow, fakes.ConstantMetric(), emitters=[emitter], meter_provider=telemetry.meter_provider)
     engine.submit(fakes.a_record())
     first = emitter.next()
     assert (list(first.outcomes), first.late) == (["constant"], False)
@@ -129,6 +128,11 @@ def test_scores_that_come_after_the_wait_are_emitted_by_themselves(fakes, make_e
     assert engine.flush(fakes.PATIENCE)
     assert emitter.journal == ["start", "emit", "late", "flush"]
     assert engine.stats().scored == 1
+    counted = telemetry.measurements()["ragspan.outcomes"]
+    assert sorted((told["gen_ai.evaluation.name"], number) for told, number in counted) == [
+        ("constant", 1),
+        ("hanging", 1),
+    ]
 
 
 def test_the_most_patient_emitter_decides_how_long_all_wait(fakes, make_engine):

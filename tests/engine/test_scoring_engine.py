@@ -63,10 +63,8 @@ def test_a_capture_that_cannot_tell_its_size_is_dropped(fakes, make_engine, size
 
 def test_more_captures_than_the_rate_allows_are_dropped(fakes, make_engine):
     engine = make_engine(fakes.ConstantMetric(), max_records_per_second=0.001)
-    for _ in range(5):
-        engine.submit(fakes.a_record())
+    fakes.score(engine, times=5)
 
-    assert engine.flush(fakes.PATIENCE)
     assert counts(engine.stats()) == (5, 0, 0, 1, {"rate_limited": 4})
 
 

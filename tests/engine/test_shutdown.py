@@ -30,8 +30,7 @@ def test_shutdown_scores_what_is_left_and_then_tells_the_emitters(fakes, make_en
 def test_the_report_counts_only_what_happened_in_the_shutdown(fakes, make_engine):
     metric = fakes.BlockingMetric()
     engine = make_engine(metric)
-    engine.submit(fakes.FakeCapture())
-    assert engine.flush(fakes.PATIENCE)
+    fakes.score(engine, fakes.FakeCapture())
     engine.submit(fakes.a_record())
     metric.wait_until_started()
     reports: list[ShutdownReport] = []
@@ -115,20 +114,6 @@ def test_an_engine_that_was_never_used_shuts_down_at_once(fakes, make_engine):
     report = make_engine(fakes.ConstantMetric(), emitters=[emitter]).shutdown(0)
 
     assert (report.finished, report.abandoned, emitter.journal) == (0, 0, ["shutdown"])
-
-
-def test_shutdown_ends_the_threads(fakes, make_engine):
-    emitter = fakes.ListEmitter()
-    engine = make_engine(fakes.ThreadMetric(lambda _: None, "ending"), emitters=[emitter], name="ending")
-    engine.submit(fakes.a_record())
-    assert engine.flush(fakes.PATIENCE)
-    threads = [thread for thread in threading.enumerate() if "ending" in thread.name or "ListEm" in thread.name]
-    assert {thread.name for thread in threads} >= {"ending-worker", "ragspan-ListEmitter", "ragspan-ending"}
-
-    engine.shutdown(fakes.PATIENCE)
-    for thread in threads:
-        thread.join(fakes.PATIENCE)
-        assert not thread.is_alive()
 
 
 def test_shutdown_in_the_worker_waits_for_nobody(fakes, make_engine):

@@ -1,4 +1,4 @@
-"""Deadlines, and threads that nobody waits for."""
+"""Deadlines, steps, and threads that nobody waits for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ragspan.engine._threads import DaemonThreads, Deadline
+from ragspan.engine._threads import DaemonThreads, Deadline, ReentrantCriticalSection, step
 
 PATIENCE = 20.0
 
@@ -27,10 +27,6 @@ def threads() -> Iterator[DaemonThreads]:
 
 def alive(pool: DaemonThreads) -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == pool.name]
-
-
-def test_a_call_returns_its_result(threads: DaemonThreads):
-    assert threads.submit(int, "ff", base=16).result(PATIENCE) == 255
 
 
 @pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt])
@@ -132,3 +128,29 @@ def test_the_reserve_is_a_tenth_and_a_second_at_most(clock, timeout: float, rese
     assert deadline.remaining - earlier.remaining == pytest.approx(reserve)
     clock.advance(timeout / 2)
     assert earlier.remaining == pytest.approx(max(0.0, timeout / 2 - reserve))
+
+
+class Section(ReentrantCriticalSection):
+    """Runs whatever it is given as a step."""
+
+    @step
+    def run(self, call, *args):
+        return call(*args)
+
+
+def test_what_a_step_put_off_returns_is_let_go_of_outside_the_lock():
+    section = Section()
+    let_go_of: list[bool] = []
+
+    class Finalised:
+        def __del__(self) -> None:
+            others = threading.Thread(target=lambda: let_go_of.append(section.run(bool, 1) is True))
+            others.start()
+            others.join(10)
+
+    def outer() -> None:
+        section.run(Finalised)
+
+    section.run(outer)
+
+    assert let_go_of == [True]

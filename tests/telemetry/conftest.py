@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
+from measured import points_of
 from opentelemetry import _logs, metrics, trace
 from opentelemetry._logs import _internal as logs_internal
 from opentelemetry.metrics import _internal as metrics_internal
@@ -70,15 +71,7 @@ class Telemetry:
         return [entry.log_record for entry in self.log_exporter.get_finished_logs()]
 
     def points(self, metric: str) -> list[Any]:
-        data = self.metric_reader.get_metrics_data()
-        return [
-            point
-            for resource in (data.resource_metrics if data else ())
-            for scope in resource.scope_metrics
-            for found in scope.metrics
-            if found.name == metric
-            for point in found.data.data_points
-        ]
+        return points_of(self.metric_reader, metric)
 
     def values(self, metric: str) -> dict[frozenset[Any], Any]:
         return {frozenset(point.attributes.items()): point.value for point in self.points(metric)}

@@ -5,6 +5,7 @@ import os
 from dataclasses import dataclass, field
 
 import pytest
+from forked import in_child
 from opentelemetry import metrics
 
 from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score, Usage
@@ -172,17 +173,15 @@ def test_tokens_are_told_in_kinds_that_add_up_and_cost_where_the_price_is_known(
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_a_child_process_tells_about_its_own_engines(telemetry):
     engine = Engine(telemetry.meter_provider, name="inherited")
-    child = os.fork()
-    if child == 0:
+
+    def use():
         own = Engine(telemetry.meter_provider, name="own", queued=3)
         seen = telemetry.values("ragspan.queue.size")
-        os._exit(0 if own and seen[attributes(engine="own")] == 3 and len(seen) == 2 else 1)
-    _, status = os.waitpid(child, 0)
+        return own and [seen[attributes(engine="own")], len(seen)]
 
-    assert os.waitstatus_to_exitcode(status) == 0
+    assert in_child(use) == [3, 2]
     assert engine
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from score_server import ScoreServer
+from waiting import PATIENCE
 
 from ragspan.delivery import ScoreWriter
 from ragspan.outcomes import Score, ScoredRecord
@@ -64,6 +65,19 @@ def make_writer(backend, server):
     yield make
     for writer in writers:
         writer.shutdown(0.1)
+
+
+@pytest.fixture
+def deliver(make_writer):
+    """Writes outcomes by a new writer, and returns it."""
+
+    def deliver(scored, **options):
+        writer = make_writer(**options)
+        writer.emit(scored)
+        assert writer.flush(PATIENCE)
+        return writer
+
+    return deliver
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ import pytest
 import requests
 
 from ragspan import ConfigurationError
-from ragspan.delivery import DeliveryOptions, Unavailable
+from ragspan.delivery import DeliveryOptions
 from ragspan.outcomes import MetricFailure, NotApplicable, Score
 from ragspan.telemetry import is_suppressed
 
@@ -34,24 +34,12 @@ class WriterLaw:
         [500, 503, (429, "", {"Retry-After": "0"}), 401, 403, 507, (302, "", {"Location": "/login"}), (200, "<html>")],
         ids=str,
     )
-    def test_what_the_server_does_not_take_now_is_tried_again(self, server, make_writer, make_scored, trouble):
+    def test_what_the_server_does_not_take_now_is_tried_again(self, server, deliver, make_scored, trouble):
         server.script.append(trouble)
-        writer = make_writer()
-        writer.emit(make_scored())
+        writer = deliver(make_scored())
 
-        assert writer.flush(PATIENCE)
         assert server.scores == {"faithfulness": 0.5}
         assert (writer.stats().delivered, len(server.script)) == (1, 0)
-
-    @pytest.mark.parametrize("status", [429, 503])
-    def test_a_server_may_say_for_how_long_it_wants_to_be_left_alone(self, server, make_writer, make_scored, status):
-        server.script.append((status, "", {"Retry-After": "42"}))
-        writer, scored = make_writer(), make_scored()
-
-        with pytest.raises(Unavailable) as raised:
-            writer.write(writer.items_of(scored, scored.span))
-
-        assert (str(raised.value), raised.value.retry_after) == (f"http_{status}", 42.0)
 
     def test_an_outage_loses_nothing(self, server, make_writer, make_scored):
         server.stop()
@@ -63,39 +51,34 @@ class WriterLaw:
         assert writer.flush(PATIENCE)
         assert server.scores == {"a": 0.5, "b": 0.5, "c": 0.5}
 
-    def test_a_server_that_does_not_answer_in_time_is_asked_again(self, server, make_writer, make_scored):
+    def test_a_server_that_does_not_answer_in_time_is_asked_again(self, server, deliver, make_scored):
         server.script.append(server.hangs)
-        writer = make_writer(timeout=1.0)
-        writer.emit(make_scored())
+        deliver(make_scored(), timeout=1.0)
 
-        assert writer.flush(PATIENCE)
         assert server.scores == {"faithfulness": 0.5}
 
-    def test_a_second_scoring_of_a_record_replaces_the_first(self, server, make_writer, make_scored):
+    def test_a_second_scoring_of_a_record_replaces_the_first(self, server, deliver, make_scored):
         for value in (0.25, 0.25, 0.75):
-            writer = make_writer()
-            writer.emit(make_scored({"faithfulness": Score(value=value)}))
-            assert writer.flush(PATIENCE)
+            deliver(make_scored({"faithfulness": Score(value=value)}))
 
         assert server.scores == {"faithfulness": 0.75}
         assert server.number_of_scores == 1
 
-    def test_a_score_that_is_refused_costs_the_others_nothing(self, server, make_writer, make_scored):
+    def test_a_score_that_is_refused_costs_the_others_nothing(self, server, deliver, make_scored):
         server.refused = {"refused"}
-        writer = make_writer()
-        writer.emit(make_scored({name: Score(value=0.5) for name in ("a", "b", "refused", "c", "d")}))
+        writer = deliver(make_scored({name: Score(value=0.5) for name in ("a", "b", "refused", "c", "d")}))
 
-        assert writer.flush(PATIENCE)
         assert set(server.scores) == {"a", "b", "c", "d"}
         assert sum(writer.stats().rejected.values()) == 1
         assert server.number_of_scores == 4, "what was taken twice replaced itself"
 
-    def test_a_request_that_is_too_large_is_halved(self, server, make_writer, make_scored):
+    def test_a_request_that_is_too_large_is_halved(self, server, deliver, make_scored):
         server.limit = 3_000
-        writer = make_writer(explanations=True)
-        writer.emit(make_scored({f"metric_{n}": Score(value=0.5, explanation="word " * 100) for n in range(9)}))
+        deliver(
+            make_scored({f"metric_{n}": Score(value=0.5, explanation="word " * 100) for n in range(9)}),
+            explanations=True,
+        )
 
-        assert writer.flush(PATIENCE)
         assert server.number_of_scores == 9
 
     def test_two_answers_keep_their_scores_apart(self, server, make_writer, make_scored):
@@ -107,14 +90,12 @@ class WriterLaw:
         assert server.number_of_scores == 2
 
     def test_a_metric_that_failed_is_written_where_that_is_wanted_and_its_message_never(
-        self, server, make_writer, make_scored
+        self, server, deliver, make_scored
     ):
         failure = MetricFailure(error_type="RateLimitError", message="a user's words")
         outcomes = {"faithfulness": failure, "completeness": NotApplicable(reason="no_contexts")}
         for failures in (False, True):
-            writer = make_writer(failures=failures)
-            writer.emit(make_scored(outcomes))
-            assert writer.flush(PATIENCE)
+            deliver(make_scored(outcomes), failures=failures)
             assert server.number_of_scores == int(failures)
 
         sent = b" ".join(request.body for request in server.requests)
@@ -130,7 +111,7 @@ class WriterLaw:
         assert caplog.messages
         assert backend.secret not in caplog.text + repr(writer) + repr(writer.client.endpoint)
 
-    def test_its_requests_are_not_the_applications(self, server, make_writer, make_scored, caplog):
+    def test_its_requests_are_not_the_applications(self, server, deliver, make_scored, caplog):
         """An instrumentation of Requests asks whether it should look away, and a log at level INFO shows none of them."""
         caplog.set_level(logging.INFO)
         seen, send = set(), requests.Session.send
@@ -141,9 +122,7 @@ class WriterLaw:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(requests.Session, "send", watching)
-            writer = make_writer()
-            writer.emit(make_scored({name: Score(value=0.5) for name in "abcdefgh"}))
-            assert writer.flush(PATIENCE)
+            deliver(make_scored({name: Score(value=0.5) for name in "abcdefgh"}))
 
         assert seen == {True}
         assert caplog.messages == []

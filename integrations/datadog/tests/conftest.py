@@ -7,7 +7,7 @@ import re
 
 import pytest
 from score_server import ScoreServer
-from writer_fixtures import Backend, bare_environment, make_scored, make_writer, server  # noqa: F401 - fixtures
+from writer_fixtures import Backend, bare_environment, deliver, make_scored, make_writer, server  # noqa: F401 - fixtures
 
 from ragspan_datadog import DatadogEvaluations
 

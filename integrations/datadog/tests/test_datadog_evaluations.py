@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from writer_fixtures import ANSWER
-from writer_law import PATIENCE
 
 from ragspan.outcomes import MetricFailure, Score
 from ragspan.records import SpanAnchor
@@ -13,13 +12,11 @@ from ragspan_datadog.emitter import label_of
 
 
 @pytest.fixture
-def written(server, make_writer, make_scored):
+def written(server, deliver, make_scored):
     """The evaluations that Datadog has after these outcomes were emitted, by label."""
 
     def write(outcomes=None, *, span=ANSWER, **options):
-        writer = make_writer(**options)
-        writer.emit(make_scored(outcomes, span=span))
-        assert writer.flush(PATIENCE)
+        deliver(make_scored(outcomes, span=span), **options)
         return {metric["label"]: metric for metric in server.evaluations}
 
     return write

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import pytest
 from score_server import ScoreServer
-from writer_fixtures import Backend, bare_environment, make_scored, make_writer, server  # noqa: F401 - fixtures
+from writer_fixtures import Backend, bare_environment, deliver, make_scored, make_writer, server  # noqa: F401 - fixtures
 
 from ragspan_langfuse import LangfuseScores
 

@@ -25,11 +25,9 @@ def is_of_lists():
     return int(langfuse.__version__.partition(".")[0]) >= 5
 
 
-def test_the_clients_score_is_ours_but_for_what_it_leaves_out(server, client, is_of_lists, make_writer, make_scored):
+def test_the_clients_score_is_ours_but_for_what_it_leaves_out(server, client, is_of_lists, deliver, make_scored):
     server.version = 4 if is_of_lists else 3
-    writer = make_writer(explanations=True)
-    writer.emit(make_scored({"faithfulness": Score(value=0.25, threshold=0.5, explanation="made up")}))
-    assert writer.flush(PATIENCE)
+    deliver(make_scored({"faithfulness": Score(value=0.25, threshold=0.5, explanation="made up")}), explanations=True)
     (ours,) = server.stored.values()
     server.stored.clear()
 

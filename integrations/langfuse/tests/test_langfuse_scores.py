@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from writer_law import PATIENCE
 
 from ragspan.outcomes import MetricFailure, Score, Usage
 from ragspan_langfuse import LangfuseScores
 
 
 @pytest.fixture
-def written(server, make_writer, make_scored):
+def written(server, deliver, make_scored):
     """The scores that Langfuse has after these outcomes were emitted, by name."""
 
     def write(outcomes=None, **options):
-        writer = make_writer(**options)
-        writer.emit(make_scored(outcomes))
-        assert writer.flush(PATIENCE)
+        deliver(make_scored(outcomes), **options)
         return {score["name"]: score for score in server.stored.values()}
 
     return write

@@ -20,7 +20,7 @@ class TestTroubleWithEarlierVersions(WriterLaw):
     test_the_doctor_names_a_variable_that_is_missing = None  # before any server is asked
 
 
-def test_an_event_that_failed_for_the_moment_is_sent_again(server, make_writer, make_scored):
+def test_an_event_that_failed_for_the_moment_is_sent_again(server, deliver, make_scored):
     server.version = 3
 
     def failing(request):
@@ -32,10 +32,8 @@ def test_an_event_that_failed_for_the_moment_is_sent_again(server, make_writer, 
         }
 
     server.script.extend([None, failing])
-    writer = make_writer()
-    writer.emit(make_scored({name: Score(value=0.5) for name in "abc"}))
+    deliver(make_scored({name: Score(value=0.5) for name in "abc"}))
 
-    assert writer.flush(PATIENCE)
     assert set(server.scores) == {"a", "b", "c"}
     assert [len(request.content["batch"]) for request in server.requests[1:]] == [3, 1]
 
@@ -51,11 +49,9 @@ def test_a_server_that_takes_no_lists_is_asked_for_one_once(server, make_writer,
     assert paths == ["scores", "ingestion", "ingestion"]
 
 
-def test_a_server_may_be_replaced_by_a_later_version(server, make_writer, make_scored):
+def test_a_server_may_be_replaced_by_a_later_version(server, deliver, make_scored):
     server.version = 3
-    writer = make_writer()
-    writer.emit(make_scored(record_id="record-1"))
-    assert writer.flush(PATIENCE)
+    writer = deliver(make_scored(record_id="record-1"))
 
     server.version = 4
     writer.emit(make_scored(record_id="record-2"))

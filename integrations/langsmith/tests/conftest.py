@@ -8,7 +8,7 @@ import pytest
 from langsmith.integrations.otel import langsmith_run_id_from_otel_span_id
 from langsmith.schemas import FeedbackCreate
 from score_server import ScoreServer
-from writer_fixtures import Backend, bare_environment, make_scored, make_writer, server  # noqa: F401 - fixtures
+from writer_fixtures import Backend, bare_environment, deliver, make_scored, make_writer, server  # noqa: F401 - fixtures
 
 from ragspan_langsmith import LangSmithFeedback
 

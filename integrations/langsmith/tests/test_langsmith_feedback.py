@@ -7,7 +7,6 @@ import uuid
 import langsmith
 import pytest
 from langsmith.integrations.otel import langsmith_run_id_from_otel_span_id
-from writer_law import PATIENCE
 
 from ragspan.outcomes import MetricFailure, Score
 from ragspan_langsmith import LangSmithFeedback
@@ -21,11 +20,13 @@ def client(server):
     return langsmith.Client(api_url=server.url, api_key="ls-secret", auto_batch_tracing=False)
 
 
-def test_langsmiths_own_client_reads_the_feedback(server, client, make_writer, make_scored):
+def test_langsmiths_own_client_reads_the_feedback(server, client, deliver, make_scored):
     score = Score(value=0.25, threshold=0.5, explanation="two claims are made up", judge="openai:gpt-4o-mini")
-    writer = make_writer(explanations=True, project="support")
-    writer.emit(make_scored({"faithfulness": score, "completeness": Score(value=1.0, judge="overlap")}))
-    assert writer.flush(PATIENCE)
+    deliver(
+        make_scored({"faithfulness": score, "completeness": Score(value=1.0, judge="overlap")}),
+        explanations=True,
+        project="support",
+    )
 
     run_id = langsmith_run_id_from_otel_span_id(0xB2)
     found = {feedback.key: feedback for feedback in client.list_feedback(run_ids=[run_id])}
@@ -43,32 +44,26 @@ def test_langsmiths_own_client_reads_the_feedback(server, client, make_writer, m
 
 @pytest.mark.parametrize("tracing", [{"runs": "tracer"}, "LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2"])
 def test_with_langsmiths_own_tracer_the_run_is_the_tracers_and_no_span_is_needed(
-    server, monkeypatch, make_writer, make_scored, tracing
+    server, monkeypatch, deliver, make_scored, tracing
 ):
     server.runs = {TRACED}
     if isinstance(tracing, str):
         monkeypatch.setenv(tracing, "true")
-    writer = make_writer(**(tracing if isinstance(tracing, dict) else {}))
-    writer.emit(make_scored(run_id=TRACED, span=None))
+    deliver(make_scored(run_id=TRACED, span=None), **(tracing if isinstance(tracing, dict) else {}))
 
-    assert writer.flush(PATIENCE)
     assert [feedback["run_id"] for feedback in server.feedback.values()] == [TRACED]
 
 
-def test_spans_count_where_spans_are_sent_or_langchain_has_no_run(server, make_writer, make_scored):
+def test_spans_count_where_spans_are_sent_or_langchain_has_no_run(server, deliver, make_scored):
     for number, (runs, run_id) in enumerate([("spans", TRACED), ("tracer", None), ("tracer", "no UUID")]):
-        writer = make_writer(runs=runs)
-        writer.emit(make_scored(run_id=run_id, record_id=f"record-{number}"))
-        assert writer.flush(PATIENCE)
+        deliver(make_scored(run_id=run_id, record_id=f"record-{number}"), runs=runs)
 
     assert {uuid.UUID(feedback["run_id"]).int for feedback in server.feedback.values()} == {0xB2}
     assert server.number_of_scores == 3
 
 
-def test_a_metric_that_failed_is_an_error(server, make_writer, make_scored):
-    writer = make_writer(failures=True)
-    writer.emit(make_scored({"faithfulness": MetricFailure(error_type="RateLimitError", message="")}))
-    assert writer.flush(PATIENCE)
+def test_a_metric_that_failed_is_an_error(server, deliver, make_scored):
+    deliver(make_scored({"faithfulness": MetricFailure(error_type="RateLimitError", message="")}), failures=True)
 
     (feedback,) = server.feedback.values()
     assert (feedback["key"], feedback["value"], feedback["error"]) == ("faithfulness", "RateLimitError", True)

@@ -16,12 +16,10 @@ class TestTrouble(WriterLaw):
     pass
 
 
-def test_a_server_that_refuses_a_known_id_has_its_feedback_changed(server, make_writer, make_scored):
+def test_a_server_that_refuses_a_known_id_has_its_feedback_changed(server, deliver, make_scored):
     server.refuses_known_ids = True
     for score in (Score(value=0.25, threshold=0.5, explanation="bad"), Score(value=0.75, threshold=0.5)):
-        writer = make_writer(explanations=True)
-        writer.emit(make_scored({"faithfulness": score}))
-        assert writer.flush(PATIENCE)
+        deliver(make_scored({"faithfulness": score}), explanations=True)
 
     (feedback,) = server.feedback.values()
     assert (feedback["score"], feedback["value"], feedback["comment"]) == (0.75, "pass", None)
@@ -39,12 +37,10 @@ def test_feedback_on_a_run_that_is_not_there_yet_waits_and_holds_nobody_up(serve
     assert set(server.scores) == {"early", "here"}
 
 
-def test_another_servers_404_is_no_missing_run(server, make_writer, make_scored):
+def test_another_servers_404_is_no_missing_run(server, deliver, make_scored):
     server.script.append((404, "<h1>Not Found</h1>"))
-    writer = make_writer()
-    writer.emit(make_scored())
+    deliver(make_scored())
 
-    assert writer.flush(PATIENCE)
     assert server.scores == {"faithfulness": 0.5}
 
 
@@ -65,10 +61,8 @@ def test_a_project_is_looked_up_once_and_waited_for(server, make_writer, make_sc
 
 
 @pytest.mark.parametrize("trouble", [503, 500, "hangs"])
-def test_a_project_that_cannot_be_looked_up_now_is_asked_for_again(server, make_writer, make_scored, trouble):
+def test_a_project_that_cannot_be_looked_up_now_is_asked_for_again(server, deliver, make_scored, trouble):
     server.script.append(server.hangs if trouble == "hangs" else trouble)
-    writer = make_writer(project="support", timeout=1.0 if trouble == "hangs" else 5.0)
-    writer.emit(make_scored())
+    deliver(make_scored(), project="support", timeout=1.0 if trouble == "hangs" else 5.0)
 
-    assert writer.flush(PATIENCE)
     assert server.scores == {"faithfulness": 0.5}

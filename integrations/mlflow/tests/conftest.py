@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from score_server import ScoreServer
-from writer_fixtures import ANSWER, Backend, bare_environment, make_scored, make_writer, server  # noqa: F401 - fixtures
+from writer_fixtures import ANSWER, Backend, bare_environment, deliver, make_scored, make_writer, server  # noqa: F401 - fixtures
 
 from ragspan import RagRecord, Score, ScoredRecord, SpanAnchor
 from ragspan_mlflow import MLflowAssessments

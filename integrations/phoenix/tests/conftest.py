@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from score_server import ScoreServer
-from writer_fixtures import ANSWER, Backend, bare_environment, make_writer, server  # noqa: F401 - fixtures
+from writer_fixtures import ANSWER, Backend, bare_environment, deliver, make_writer, server  # noqa: F401 - fixtures
 
 from ragspan.judges.base import ContextVerdict
 from ragspan.outcomes import Score, ScoredRecord

@@ -19,12 +19,10 @@ class TestTrouble(WriterLaw):
 
 
 def test_scores_arrive_with_their_verdicts_on_documents_and_replace_each_other(
-    phoenix, make_writer, make_scored, utilization
+    phoenix, deliver, make_scored, utilization
 ):
     for value in (0.25, 0.75):
-        writer = make_writer()
-        writer.emit(make_scored({"faithfulness": Score(value=value), "context_utilization": utilization}))
-        assert writer.flush(PATIENCE)
+        writer = deliver(make_scored({"faithfulness": Score(value=value), "context_utilization": utilization}))
 
     assert [request.path for request in phoenix.requests[:2]] == ["/v1/span_annotations", "/v1/document_annotations"]
     assert phoenix.scores == {"faithfulness": 0.75, "context_utilization": 1.0}
@@ -43,23 +41,19 @@ def test_what_phoenix_does_not_have_yet_waits_and_delays_no_other(phoenix, make_
     assert set(phoenix.scores) == {"early", "here"}
 
 
-def test_a_document_that_the_span_does_not_have_is_refused_alone(phoenix, make_writer, make_scored, utilization):
+def test_a_document_that_the_span_does_not_have_is_refused_alone(phoenix, deliver, make_scored, utilization):
     phoenix.add_span(SpanAnchor(trace_id=0xA1, span_id=0xC3), documents=2)
-    writer = make_writer()
-    writer.emit(make_scored({"context_utilization": utilization}))
+    writer = deliver(make_scored({"context_utilization": utilization}))
 
-    assert writer.flush(PATIENCE)
     assert sorted(str(row.get("document_position")) for row in phoenix.rows) == ["1", "None"]
     assert writer.stats().rejected == {"no_such_document": 1}
 
 
 @pytest.mark.parametrize("reply", [404, (200, '{"data":[]}')], ids=str)
-def test_another_servers_reply_is_not_taken_for_phoenixs(phoenix, make_writer, make_scored, reply):
+def test_another_servers_reply_is_not_taken_for_phoenixs(phoenix, deliver, make_scored, reply):
     phoenix.script.append(reply)
-    writer = make_writer()
-    writer.emit(make_scored())
+    deliver(make_scored())
 
-    assert writer.flush(PATIENCE)
     assert (phoenix.scores, len(phoenix.requests)) == ({"faithfulness": 0.5}, 2)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import socket
-import threading
 import time
 
 import pytest
@@ -16,21 +15,9 @@ from ragspan.telemetry import OTelEmitter
 
 RECORDS = 300
 TROUBLES = {"down": None, "slow": None, "overloaded": 503, "refusing": 400}
-"""What the endpoint answers; one is not there, and one does not answer before it is let go."""
+"""What the endpoint answers; one is not there, and one does not answer before the test is over."""
 GIVEN_UP_AT_ONCE = {"refusing"}
 """What OTLP does not allow to try again: these spans are lost when the flush is over, and nothing is left to send."""
-
-
-class SlowAnswers:
-    """What an endpoint answers once it is let go."""
-
-    def __init__(self):
-        self.asked, self.released = threading.Event(), threading.Event()
-
-    def __call__(self, _path):
-        self.asked.set()
-        self.released.wait(60)
-        return 200, {"Content-Type": "application/x-protobuf"}, b""
 
 
 @pytest.fixture
@@ -52,25 +39,16 @@ def exporting_to():
 
 
 @pytest.fixture
-def slow(otlp_listener):
-    otlp_listener.answer = SlowAnswers()
-    yield otlp_listener
-    otlp_listener.answer.released.set()
-
-
-@pytest.fixture
 def in_trouble(request, monkeypatch, exporting_to):
     """The provider of an application whose endpoint has this trouble."""
     monkeypatch.setenv("NO_PROXY", "*")
-    if request.param == "slow":
-        yield exporting_to(request.getfixturevalue("slow").url)
-    elif request.param == "down":
+    if request.param == "down":
         with socket.socket() as nobody_listens:
             nobody_listens.bind(("127.0.0.1", 0))
             yield exporting_to("http://127.0.0.1:{1}".format(*nobody_listens.getsockname()))
     else:
         endpoint = request.getfixturevalue("otlp_listener")
-        endpoint.answers(TROUBLES[request.param])
+        endpoint.hangs() if request.param == "slow" else endpoint.answers(TROUBLES[request.param])
         yield exporting_to(endpoint.url)
 
 
@@ -97,22 +75,3 @@ def test_an_exporter_in_trouble_costs_neither_records_nor_time_of_the_applicatio
     lines = [entry.getMessage() for entry in caplog.records if entry.name.startswith("ragspan")]
     assert len(lines) <= 1
     assert "the question of a user" not in caplog.text
-
-
-def test_a_slow_exporter_costs_a_bounded_number_of_threads_and_loses_nothing_once_it_answers(
-    fakes, make_engine, exporting_to, slow
-):
-    engine = make_engine(fakes.ConstantMetric(), emitters=[OTelEmitter(tracer_provider=exporting_to(slow.url))])
-    for _ in range(RECORDS):
-        engine.submit(fakes.a_record())
-    assert slow.answer.asked.wait(fakes.PATIENCE)
-    assert not engine.flush(0.1)
-    before = threading.active_count()
-    for _ in range(30):
-        assert not engine.flush(0)
-    assert threading.active_count() <= before + 3  # two that ask the emitter, and one that flushes the provider
-
-    slow.answer.released.set()
-
-    assert engine.flush(fakes.PATIENCE)
-    assert [span.attributes["ragspan.score.constant"] for span in slow.spans] == [1.0] * RECORDS

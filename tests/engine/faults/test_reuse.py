@@ -19,6 +19,7 @@ def test_each_engine_scores_its_own_and_leaves_nothing_behind(fakes, make_engine
         metric = ragspan.metrics.ContextAdherence(FakeJudge(), polls=1)
         engine = make_engine(
             metric,
+            fakes.ThreadMetric(lambda _: None),
             emitters=[OTelEmitter(tracer_provider=telemetry.tracer_provider)],
             meter_provider=telemetry.meter_provider,
         )

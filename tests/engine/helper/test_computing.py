@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from ragspan.engine import Budget
+from ragspan.engine import Budget, _worker
 from ragspan.engine.helper import client
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
@@ -33,8 +33,7 @@ def all_metrics():
 
 
 def outcome_of(fakes, engine, emitter, question):
-    engine.submit(fakes.a_record(question=question))
-    assert engine.flush(fakes.PATIENCE)
+    fakes.score(engine, fakes.a_record(question=question))
     return emitter.scored[-1].outcomes["obeying"]
 
 
@@ -53,8 +52,7 @@ def engine_of(fakes, obedient, make_engine):
 async def test_scores_are_the_same_wherever_they_are_computed(fakes, make_engine, judging):
     record, emitter = fakes.a_record(**NILE), fakes.ListEmitter()
     engine = make_engine(*all_metrics(), emitters=[emitter], judging=judging)
-    engine.submit(record)
-    assert engine.flush(fakes.PATIENCE)
+    fakes.score(engine, record)
 
     assert emitter.scored[0].outcomes == {metric.name: await metric.score(record) for metric in all_metrics()}
 
@@ -81,8 +79,7 @@ def test_a_judge_with_a_thread_of_its_own_is_asked_about_several_records_at_once
 
 def test_an_engine_whose_judges_do_not_compute_starts_no_helper(fakes, make_engine, helper_of):
     engine = make_engine(fakes.ConstantMetric())
-    engine.submit(fakes.a_record())
-    assert engine.flush(fakes.PATIENCE)
+    fakes.score(engine)
 
     assert helper_of(engine) is None
 
@@ -281,21 +278,15 @@ def test_a_judge_in_the_helper_stops_when_nobody_waits_for_it_any_more(engine_of
 
 
 def test_a_worker_that_dies_has_a_successor_with_a_helper(fakes, make_engine, obedient, helper_of, monkeypatch):
-
-    from ragspan.engine import _worker
-
     monkeypatch.setattr(_worker, "_RESTART_PAUSE", 0.0)
 
     emitter = fakes.ListEmitter()
     breaking = fakes.CallingMetric(lambda record: fakes.break_the_loop() if record.question == "break" else None)
     engine = make_engine(breaking, obedient.Obeying(), emitters=[emitter])
-    engine.submit(fakes.a_record(question="tell_process"))
-    assert engine.flush(fakes.PATIENCE)
+    fakes.score(engine, fakes.a_record(question="tell_process"))
     first = helper_of(engine)
-    engine.submit(fakes.a_record(question="break"))
-    assert engine.flush(fakes.PATIENCE)
-    engine.submit(fakes.a_record(question="tell_process"))
-    assert engine.flush(fakes.PATIENCE)
+    for question in ("break", "tell_process"):
+        fakes.score(engine, fakes.a_record(question=question))
 
     assert emitter.scored[-1].outcomes["obeying"].explanation == str(helper_of(engine))
     assert helper_of(engine) not in {None, first}

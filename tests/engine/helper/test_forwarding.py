@@ -66,8 +66,7 @@ def span_named(listener, name):
 
 def test_the_helper_scores_and_exports(fakes, exporting, obedient, otlp_listener, helper_of):
     engine = exporting(obedient.AtOnce())
-    engine.submit(fakes.a_record(name="rivers", parent=PARENT))
-    assert engine.flush(fakes.PATIENCE)
+    fakes.score(engine, fakes.a_record(name="rivers", parent=PARENT))
 
     span = span_named(otlp_listener, "invoke_workflow rivers")
     assert span.attributes["ragspan.score.at_once"] == 1.0
@@ -93,8 +92,7 @@ def test_the_spans_are_those_of_the_application(fakes, exporting, obedient, otlp
     resource = Resource.create({"service.name": "from code", "deployment.environment.name": "test"})
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", TracerProvider(resource=resource, shutdown_on_exit=False))
     engine = exporting(obedient.AtOnce())
-    engine.submit(fakes.a_record())
-    assert engine.flush(fakes.PATIENCE)
+    fakes.score(engine)
 
     resource_there = span_named(otlp_listener, "invoke_workflow answer").resource
     assert resource_there["service.name"] == "from code"
@@ -105,9 +103,7 @@ def test_exporters_and_batches_are_those_of_the_environment(fakes, exporting, ob
     for name, value in {"METRICS_EXPORTER": "otlp", "LOGS_EXPORTER": "otlp", "BSP_MAX_EXPORT_BATCH_SIZE": "1"}.items():
         monkeypatch.setenv(f"OTEL_{name}", value)
     engine = exporting(obedient.AtOnce())
-    for _ in range(3):
-        engine.submit(fakes.a_record())
-    assert engine.flush(fakes.PATIENCE)
+    fakes.score(engine, times=3)
 
     assert set(otlp_listener.requests) == {"/v1/traces", "/v1/metrics", "/v1/logs"}
     assert list(otlp_listener.requests).count("/v1/traces") == len(otlp_listener.spans) == 3
@@ -145,8 +141,7 @@ def test_what_the_helper_logs_is_in_the_log_of_the_application(fakes, exporting,
 
 def test_what_fails_there_is_counted_here(fakes, exporting, obedient):
     engine = exporting(obedient.Obeying(), emitters=[obedient.Raising()])
-    engine.submit(fakes.a_record(question="raise_anything"))
-    assert engine.flush(fakes.PATIENCE)
+    fakes.score(engine, fakes.a_record(question="raise_anything"))
 
     assert engine.stats().errors == {"metric": 1, "emitter": 1}
 
@@ -210,8 +205,7 @@ def test_records_that_wait_for_a_helper_in_vain_are_counted_as_dropped(
 ):
     monkeypatch.setattr(forwarding, "_MARGIN", 0.0)
     engine = exporting(obedient.AtOnce(), metric_timeout=0.2)
-    engine.submit(fakes.a_record())
-    assert engine.flush(fakes.PATIENCE)
+    fakes.score(engine)
 
     assert assert_conserved(engine).dropped == {"worker_error": 1}
     assert "there is no helper process, its work waits" in caplog.text
@@ -232,8 +226,7 @@ def test_a_record_that_kills_its_helper_is_dropped_and_those_around_it_are_score
 
 def test_a_shutdown_sends_what_is_left_and_ends_the_helper(fakes, exporting, obedient, otlp_listener, helper_of):
     engine = exporting(obedient.AtOnce())
-    engine.submit(fakes.a_record())
-    assert engine.flush(fakes.PATIENCE)
+    fakes.score(engine)
     pid = helper_of(engine)
     for _ in range(10):
         engine.submit(fakes.a_record())
@@ -343,8 +336,7 @@ def test_records_are_redacted_here_and_explanations_there_or_not_at_all(
 ):
     emitter = OTelEmitter(capture_content=True, explanations=True)
     engine = exporting(Faithfulness(judge=FakeJudge(supported=[False])), emitters=[emitter], redact=redact)
-    engine.submit(fakes.a_record(question=f"who is {SECRET}"))
-    assert engine.flush(fakes.PATIENCE)
+    fakes.score(engine, fakes.a_record(question=f"who is {SECRET}"))
 
     attributes = span_named(otlp_listener, "invoke_workflow answer").attributes
     assert attributes["input.value"] == redact(f"who is {SECRET}")

@@ -64,23 +64,3 @@ async def test_a_message_that_comes_in_pieces_is_heard_as_a_whole(connected):
         await asyncio.sleep(0)
 
     assert await there.next(2) == [("one",), ("two",)]
-
-
-async def test_both_ends_hear_of_the_end_once_and_what_is_sent_then_goes_nowhere(connected):
-    here, there = connected
-    here.link.close()
-    await there.lost.wait()
-    here.link.close()
-    await here.lost.wait()
-    there.link.send(("to nobody",))
-    await asyncio.sleep(0)
-
-    assert (here.times_lost, there.times_lost) == (1, 1)
-    assert here.heard.empty()
-
-
-async def test_what_cannot_be_read_ends_the_connection(connected):
-    here, there = connected
-    here.link._transport.write(b"\x00" * 7 + b"\x05" + b"trash")
-
-    assert await asyncio.wait_for(there.lost.wait(), 20)
