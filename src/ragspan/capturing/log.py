@@ -16,7 +16,6 @@ Guarantees:
 from __future__ import annotations
 
 import time
-from array import array
 from collections.abc import Callable, Iterable
 from time import time_ns
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
@@ -34,7 +33,6 @@ RunKey: TypeAlias = int | str
 _TOKEN_BYTES = 60
 """Of a short text; a token of content blocks is some of them."""
 _MAX_RUNS = 50_000  # of one request
-_OTHER_BITS = 32  # of a hash, for its second place
 
 
 class Event(NamedTuple):
@@ -169,19 +167,19 @@ Place = TypeVar("Place")
 class EndedRuns:
     """Remembers the runs of requests that ended lately: what they still do in the background is no new request.
 
-    A table of fixed size, in which a new key takes the places of older ones. Each key has two places, by different bits of
-    its hash, which are random in ids. So about `_PLACES` runs are known, and one of them hardly ever hides another.
+    It knows the last `_RUNS` runs at least, and twice as many at most, by their hashes. Every change is a single operation.
     """
 
-    _PLACES = 1 << 15
+    _RUNS = 1 << 14
 
     def __init__(self) -> None:
-        self._hashes = array("q", bytes(8 * 2 * self._PLACES))
+        self._young: set[int] = set()
+        self._old: set[int] = set()
 
     def add_all(self, keys: Iterable[RunKey]) -> None:
-        table, last_bits = self._hashes, self._PLACES - 1
-        for number in map(hash, keys):
-            table[number & last_bits] = table[~(number >> _OTHER_BITS & last_bits)] = number
+        if len(self._young) > self._RUNS:
+            self._old, self._young = self._young, set()
+        self._young.update(map(hash, keys))
 
     def inherit(self, key: RunKey, parent: RunKey) -> bool:
         """Whether the run around this one is known here; then this one is, too."""
@@ -191,11 +189,11 @@ class EndedRuns:
         return True
 
     def __contains__(self, key: RunKey) -> bool:
-        table, last_bits, number = self._hashes, self._PLACES - 1, hash(key)
-        return number in (table[number & last_bits], table[~(number >> _OTHER_BITS & last_bits)])
+        number = hash(key)
+        return number in self._young or number in self._old
 
 
-_ended = EndedRuns()  # ids are unique in a process, so one table serves all
+_ended = EndedRuns()  # ids are unique in a process, so one serves all
 
 
 class OpenRequests(Generic[Place]):

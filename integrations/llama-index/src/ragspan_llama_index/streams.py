@@ -4,7 +4,7 @@ Guarantees:
 
 - The user's stream stays one of its kind, as lazy as it was: a token is asked for when the user asks for one, closing and
   throwing reach the framework's stream at once, errors pass through as the same object.
-- The watching proxy holds the framework's stream and nothing else of the response; only the user holds the proxy. A weak
+- What watches holds the framework's stream and nothing else of the response; only the user holds what watches. A weak
   reference shows when it is dropped.
 - Context variables are set and put back between two tokens, never across one.
 - A stream may end in any thread, and in the collector: nothing here waits, takes a lock or raises.
@@ -15,8 +15,9 @@ from __future__ import annotations
 import contextlib
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, TypeAlias
 
 import wrapt
@@ -123,86 +124,112 @@ def reader_or_maker(reader: Place | None, maker: Place) -> Place:
 # What stands in for the framework's streams
 
 
-class _Noting(wrapt.ObjectProxy):  # type: ignore[type-arg]  # generic for checkers only
-    """A stream, and everything else that it is, noting its tokens as `read` takes them out."""
+class _Watched(wrapt.ObjectProxy):  # type: ignore[type-arg]  # generic for checkers only
+    """A generator or iterator, and everything else that it is. `watching` takes the tokens out of it."""
 
-    def __init__(self, source: Any, stream: Stream, read: Callable[[Any], Any]) -> None:
+    def __init__(self, source: Any, stream: Stream, watching: Any) -> None:
         super().__init__(source)
         self._self_stream = stream
-        self._self_read = read
-
-
-class _Watched(_Noting):
-    """A generator or iterator."""
+        self._self_watching = watching
 
     def __iter__(self) -> Any:
-        return self
+        return self._self_watching  # a proxy takes longer than the rest, for each token
 
     def __next__(self) -> Any:
-        return self._self_advance(self.__wrapped__.__next__)
+        return next(self._self_watching)
 
     def send(self, value: Any) -> Any:
-        return self._self_advance(self.__wrapped__.send, value)
+        return self._self_watching.send(value)
 
     def throw(self, *error: Any) -> Any:
-        return self._self_advance(self.__wrapped__.throw, *error)
+        return self._self_watching.throw(*error)
 
     def close(self) -> None:
         self._self_stream.abandon()
+        self._self_watching.close()
         self.__wrapped__.close()
 
-    def _self_advance(self, advance: Callable[..., Any], *given: Any) -> Any:
-        stream = self._self_stream
+
+class _WatchedAsync(wrapt.ObjectProxy):  # type: ignore[type-arg]  # as above
+    """An asynchronous generator or iterator, as above."""
+
+    def __init__(self, source: Any, stream: Stream, watching: Any) -> None:
+        super().__init__(source)
+        self._self_stream = stream
+        self._self_watching = watching
+
+    def __aiter__(self) -> Any:
+        return self._self_watching
+
+    def __anext__(self) -> Any:
+        return self._self_watching.__anext__()
+
+    def asend(self, value: Any) -> Any:
+        return self._self_watching.asend(value)
+
+    def athrow(self, *error: Any) -> Any:
+        return self._self_watching.athrow(*error)
+
+    async def aclose(self) -> None:
+        self._self_stream.abandon()
+        await self._self_watching.aclose()
+        await self.__wrapped__.aclose()
+
+
+def _noting(source: Any, stream: Stream, read: Callable[[Any], Any]) -> Generator[Any, Any, Any]:
+    """The tokens of a stream, which notes what `read` takes out of each."""
+    advance: Callable[[], Any] = source.__next__
+    while True:
         mark = pulled.set(stream)
         try:
-            token = advance(*given)
-        except StopIteration:
+            token = advance()
+        except StopIteration as end:
             stream.complete()
-            raise
+            return end.value
         except BaseException as error:
             stream.fail(error)
             raise
         finally:
             pulled.reset(mark)
-        stream.add(self._self_read(token))
-        return token
+        stream.add(read(token))
+        try:
+            sent = yield token
+        except GeneratorExit:
+            stream.abandon()
+            source.close()
+            raise
+        except BaseException as error:  # noqa: BLE001  it is the framework's stream that it is thrown into
+            advance = partial(source.throw, error)
+        else:
+            advance = source.__next__ if sent is None else partial(source.send, sent)
 
 
-class _WatchedAsync(_Noting):
-    """An asynchronous generator or iterator."""
-
-    def __aiter__(self) -> Any:
-        return self
-
-    def __anext__(self) -> Any:
-        return self._self_advance(self.__wrapped__.__anext__)
-
-    def asend(self, value: Any) -> Any:
-        return self._self_advance(self.__wrapped__.asend, value)
-
-    def athrow(self, *error: Any) -> Any:
-        return self._self_advance(self.__wrapped__.athrow, *error)
-
-    async def aclose(self) -> None:
-        self._self_stream.abandon()
-        await self.__wrapped__.aclose()
-
-    async def _self_advance(self, advance: Callable[..., Any], *given: Any) -> Any:
-        stream = self._self_stream
+async def _noting_async(source: Any, stream: Stream, read: Callable[[Any], Any]) -> AsyncGenerator[Any, Any]:
+    advance: Callable[[], Any] = source.__anext__
+    while True:
         mark = pulled.set(stream)
         try:
-            token = await advance(*given)
+            token = await advance()
         except StopAsyncIteration:
             stream.complete()
-            raise
+            return
         except BaseException as error:
             stream.fail(error)
             raise
         finally:
             with contextlib.suppress(ValueError):  # thrown out of its wait in another context, by the loop's end
                 pulled.reset(mark)
-        stream.add(self._self_read(token))
-        return token
+        stream.add(read(token))
+        try:
+            sent = yield token
+        except GeneratorExit:
+            stream.abandon()
+            await source.aclose()
+            raise
+        except BaseException as error:  # noqa: BLE001  as above
+            advance = partial(source.athrow, error)
+        else:
+            advance = source.__anext__ if sent is None else partial(source.asend, sent)
 
 
 def watched(source: Any, stream: Stream, read: Callable[[Any], Any], *, is_async: bool) -> Any:
@@ -213,18 +240,14 @@ def watched(source: Any, stream: Stream, read: Callable[[Any], Any], *, is_async
     """
     if not hasattr(type(source), "__anext__" if is_async else "__next__"):
         return None
-    return (_WatchedAsync if is_async else _Watched)(source, stream, read)
+    if is_async:
+        return _WatchedAsync(source, stream, _noting_async(source, stream, read))
+    return _Watched(source, stream, _noting(source, stream, read))
 
 
-_MAX_LAYERS = 10
-
-
-def _layers_of(source: Any) -> list[Any]:
-    """A stream, and what other instrumentations wrapped in it, the innermost last."""
-    layers = [source]
-    while isinstance(layers[-1], wrapt.ObjectProxy) and len(layers) < _MAX_LAYERS:
-        layers.append(layers[-1].__wrapped__)
-    return layers
+def _inside(source: Any) -> Any:
+    """What takes the tokens out of a stream that is watched, bare or in another instrumentation's wrapper."""
+    return getattr(source, "_self_watching", source)
 
 
 # What a call or a synthesis returned
@@ -325,7 +348,7 @@ def _chat_stream(place: Place, response: Any, on_end: OnEnd) -> Stream:
 
 def _followed(place: Place, stream: Stream, thing: Any) -> Stream:
     stream.is_watched = True
-    stream.follow(thing)
+    stream.follow(_inside(thing))
     place[0].streams[id(stream)] = stream
     return stream
 
@@ -336,10 +359,9 @@ def streams_of(log: RequestLog) -> list[Stream]:
 
 
 def _known(place: Place, source: Any) -> Stream | None:
-    """The stream that is watched already, bare or inside another instrumentation's wrapper."""
+    """The stream that is watched already."""
     streams = streams_of(place[0]) if place[0].streams else ()
-    layers = _layers_of(source) if streams else ()
-    return next((known for known in streams for layer in layers if known.belongs_to(layer)), None)
+    return next((known for known in streams if known.belongs_to(_inside(source))), None)
 
 
 def _plain(token: Any) -> Any:
