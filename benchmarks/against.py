@@ -1,9 +1,10 @@
 """Runs a benchmark in this checkout and in another one by turns, and compares every figure.
 
-    python benchmarks/against.py [--pairs 3] [--only TEXT] CHECKOUT PROGRAM [ARGUMENT ...]
+    python benchmarks/against.py [--pairs 3] [--only TEXT] [--this-program] CHECKOUT PROGRAM [ARGUMENT ...]
     python benchmarks/against.py ../before hot_path.py --table programs
 
-Each checkout runs its own copy of the program, on its own sources, with the Python that runs this one. Which of the two goes
+Each checkout runs its own copy of the program, or this one's with `--this-program`, on its own sources, with the Python that
+runs this one. Which of the two goes
 first changes with each pair, so that what slows the machine for a while slows both. The program must know `--json FILE`. A row
 is a figure of that file: the medians of both checkouts, and the median and the range of the pairs' ratios. Figures that one of the
 two lacks, and figures that never change, are left out; so are those whose path lacks the text that `--only` gives.
@@ -40,14 +41,14 @@ def figures(value: object, name: tuple[str, ...] = ()) -> Iterator[tuple[str, fl
         yield " ".join(name), float(value)
 
 
-def run(checkout: Path, program: str, arguments: list[str]) -> dict[str, float]:
+def run(checkout: Path, programs: Path, program: str, arguments: list[str]) -> dict[str, float]:
     """The figures of one run, with the packages of that checkout before the installed ones."""
     sources = [checkout / "src", *sorted(checkout.glob("integrations/*/src"))]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, sources))}
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder, "figures.json")
         command = [sys.executable, f"benchmarks/{program}", *arguments, "--json", str(result)]
-        subprocess.run(command, cwd=checkout, env=environment, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(command, cwd=programs, env=environment, check=True, stdout=subprocess.DEVNULL)
         return dict(figures(json.loads(result.read_text())))
 
 
@@ -55,6 +56,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--only", default="", metavar="TEXT")
+    parser.add_argument("--this-program", action="store_true")
     parser.add_argument("checkout", type=Path)
     parser.add_argument("program")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
@@ -63,7 +65,8 @@ def main() -> None:
     runs: dict[Path, list[dict[str, float]]] = {side: [] for side in sides}
     for pair in range(options.pairs):
         for side in sides if pair % 2 == 0 else sides[::-1]:
-            runs[side].append(run(side, options.program, options.arguments))
+            programs = HERE if options.this_program else side
+            runs[side].append(run(side, programs, options.program, options.arguments))
     other, here = (runs[side] for side in sides)
     table = Table(title=f"{options.program} {' '.join(options.arguments)}, {options.pairs} pairs")
     for heading in ("figure", options.checkout.name, "here", "ratio", "least", "most"):
