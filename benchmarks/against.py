@@ -4,10 +4,10 @@
     python benchmarks/against.py ../before hot_path.py --table programs
 
 Each checkout runs its own copy of the program, or this one's with `--this-program`, on its own sources, with the Python that
-runs this one. Which of the two goes
-first changes with each pair, so that what slows the machine for a while slows both. The program must know `--json FILE`. A row
-is a figure of that file: the medians of both checkouts, and the median and the range of the pairs' ratios. Figures that one of the
-two lacks, and figures that never change, are left out; so are those whose path lacks the text that `--only` gives.
+runs this one. Which of the two goes first changes with each pair, so that what slows the machine for a while slows both. The
+program must know `--json FILE`. A row is a figure of that file: the medians of both checkouts, and the median and the range of
+the pairs' ratios. Figures that one of the two lacks, and figures that never change, are left out; so are those whose path lacks
+the text that `--only` gives.
 """
 
 from __future__ import annotations
