@@ -1,7 +1,8 @@
-"""Machines that give a program less than it is used to, and stop it in other ways."""
+"""Machines that give a program less than it is used to; frozen programs, many event loops, notebooks."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -12,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="uses what Linux has")]
+pytestmark = pytest.mark.slow
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="uses what Linux has")
 
 GROUNDED = pytest.approx(1.0, abs=0.1)
 RUN = "import os, sys; {before}; os.execv(sys.executable, [sys.executable, 'program.py'])"
@@ -48,6 +50,7 @@ def state_of(pid):
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
+@on_linux
 def test_where_nothing_can_be_written_and_nobody_has_a_home(start, scores, unshare):
     program = start(
         """
@@ -71,6 +74,7 @@ def test_where_nothing_can_be_written_and_nobody_has_a_home(start, scores, unsha
     assert scores() == {"answer": GROUNDED}
 
 
+@on_linux
 def test_a_daemon_whose_descriptors_are_closed(start, scores, tmp_path):
     program = start(
         """
@@ -87,6 +91,7 @@ def test_a_daemon_whose_descriptors_are_closed(start, scores, tmp_path):
     assert scores() == {"answer": GROUNDED}
 
 
+@on_linux
 def test_a_log_on_a_disk_that_is_full(start, scores):
     """There is something to log: a frozen application has no helper."""
     program = start(
@@ -102,6 +107,7 @@ def test_a_log_on_a_disk_that_is_full(start, scores):
     assert scores() == {"answer": GROUNDED}
 
 
+@on_linux
 def test_a_function_that_is_frozen_between_its_requests(start, scores):
     program = start(
         """
@@ -128,6 +134,7 @@ def test_a_function_that_is_frozen_between_its_requests(start, scores):
     assert scores() == {f"answer {number}": GROUNDED for number in range(3)}
 
 
+@on_linux
 def test_the_first_process_of_a_container_that_is_told_to_end(start, judge, scores, unshare):
     """The kernel ignores a signal that the first process has no handler for."""
     program = start(
@@ -147,3 +154,176 @@ def test_the_first_process_of_a_container_that_is_told_to_end(start, judge, scor
 
     assert program.wait() == 0
     assert scores() == {"answer": 1.0}
+
+
+# A clock that is set back: nothing waits by it, and no span ends before it starts
+
+BACKWARDS = """
+import itertools, time
+
+_steps = itertools.count()
+_began = time.time_ns()
+
+def _time_ns():
+    return _began - next(_steps) * 3_600_000_000_000 // 100  # 36 seconds back with every look
+
+time.time_ns = _time_ns
+time.time = lambda: _time_ns() / 1e9
+"""
+
+
+def test_a_clock_that_goes_backwards_costs_no_scores_and_puts_no_end_before_a_start(start, judge, scores, tmp_path):
+    judge.release()
+    (tmp_path / "backwards.py").write_text(BACKWARDS, encoding="utf-8")
+    program = start(
+        """
+        import ragspan
+        from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+        from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+        kept = InMemorySpanExporter()
+        provider.add_span_processor(SimpleSpanProcessor(kept))
+        for number in range(5):
+            with ragspan.capture(question="Why?", sink=engine, name=f"answer {number}") as captured:
+                captured.contexts = ["Because."]
+                captured.response = "Because."
+        print(engine.flush(30))
+        stats = engine.stats()
+        print(stats.submitted, stats.scored, dict(stats.dropped), dict(stats.errors))
+        print({span.end_time >= span.start_time > 0 for span in kept.get_finished_spans()})
+        report = engine.shutdown(10)
+        print(report.abandoned, 0 <= report.seconds < 10)
+        """,
+        "-c",
+        "import backwards, runpy; runpy.run_path('program.py', run_name='__main__')",
+    )
+
+    assert program.wait() == 0
+    assert program.output == ["True", "5 5 {} {}", "{True}", "0 True"]
+    assert scores() == {f"answer {number}": 1.0 for number in range(5)}
+
+
+# Frozen applications, which have no interpreter to start as a helper: a thread judges, whatever the application is called
+
+PROGRAM = """
+import os, sys
+from pathlib import Path
+
+starts = Path(os.environ["STARTS"])
+with starts.open("a") as file:
+    file.write("started\\n")
+if len(starts.read_text().splitlines()) > 3:
+    os._exit(9)  # it started itself, again and again
+
+import ragspan
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["as if frozen"]:
+        sys.frozen = True
+    engine = ragspan.default_engine()
+    engine.submit(ragspan.RagRecord(question="Why?", contexts=["Because it rains."], response="Because it rains."))
+    print(engine.flush(60), engine.stats().scored)
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Runs a command; returns what it printed and how often the program has started."""
+
+    def run_command(*command):
+        starts = tmp_path / "starts"
+        starts.touch()
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=600,
+            cwd=tmp_path,
+            env=os.environ | {"STARTS": str(starts), "RAGSPAN_JUDGE": "overlap"},
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout, done.stderr, len(starts.read_text().splitlines())
+
+    return run_command
+
+
+def test_a_program_that_says_it_is_frozen_judges_in_a_thread(run, tmp_path: Path):
+    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
+    output, log, starts = run(sys.executable, "program.py", "as if frozen")
+
+    assert output == "True 1\n"
+    assert "this application is frozen" in log
+    assert starts == 1
+
+
+def test_what_pyinstaller_made_judges_in_a_thread_though_its_name_is_that_of_an_interpreter(run, tmp_path: Path):
+    pytest.importorskip("PyInstaller", reason="runs in `make test-environments`")
+    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
+    without = [f"--exclude-module={name}" for name in ("IPython", "gevent", "hypothesis", "pytest", "tkinter", "zmq")]
+    run(sys.executable, "-m", "PyInstaller", "--log-level=ERROR", *without, "--name=python-service", "program.py")
+    output, log, starts = run(str(tmp_path / "dist" / "python-service" / "python-service"))
+
+    assert output == "True 1\n"
+    assert "this application is frozen" in log
+    assert starts == 1
+
+
+# Many event loops, and the cells of a notebook
+
+
+def test_a_program_with_an_event_loop_for_each_request(start, judge, scores):
+    """The engine has a loop of its own, and keeps nothing of theirs."""
+    judge.release()
+    program = start("""
+        import asyncio, ragspan
+
+        async def give(name):
+            with ragspan.capture(question="Why?", sink=engine, name=name) as captured:
+                captured.contexts = ["Because."]
+                captured.response = "Because."
+
+        def serve(first):
+            for number in range(first, first + 20):
+                asyncio.run(give(f"answer {number}"))
+
+        threads = [threading.Thread(target=serve, args=[20 * number]) for number in range(10)]
+        for thread in threads:
+            thread.start()
+    """)
+
+    assert program.wait() == 0
+    assert program.output == []
+    assert scores() == {f"answer {number}": 1.0 for number in range(200)}
+
+
+def test_a_notebook_whose_kernel_is_shut_down(start, judge, scores, tmp_path):
+    """`jupyter execute` runs its cells and shuts its kernel down, as JupyterLab does."""
+    pytest.importorskip("nbclient", reason="runs in `make test-environments`")
+    cells = ["from program import *", "answer('first')", "import asyncio; await asyncio.sleep(0); answer('second')"]
+    (tmp_path / "notebook.ipynb").write_text(json.dumps(notebook_of(cells)), encoding="utf-8")
+    program = start("", *("-c", "from nbclient.cli import main; main()", "notebook.ipynb"))
+    judge.wait_until_asked(2)
+    judge.release()
+
+    assert program.wait() == 0
+    assert scores() == {"first": 1.0, "second": 1.0}
+
+
+def notebook_of(cells):
+    return {
+        "nbformat": 4,
+        "nbformat_minor": 5,
+        "metadata": {"kernelspec": {"name": "python3", "display_name": "python3"}},
+        "cells": [
+            {
+                "id": str(number),
+                "cell_type": "code",
+                "source": cell,
+                "metadata": {},
+                "outputs": [],
+                "execution_count": None,
+            }
+            for number, cell in enumerate(cells)
+        ],
+    }

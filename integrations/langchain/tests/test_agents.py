@@ -52,38 +52,28 @@ def test_an_agent_that_does_not_search_or_finds_nothing(captured, script, contex
 # Tools of the program's own
 
 
-def test_a_tool_with_an_empty_artifact(captured):
-    @tool(response_format="content_and_artifact")
-    def look_up_page(query: str) -> tuple[str, list[Document]]:
-        """Look something up."""
-        return "Nothing was found.", []
+ARTIFACTS = {
+    "documents": lambda found: found,
+    "none": lambda found: [],
+    "field": lambda found: {"documents": found, "seconds": 0.2},
+    "scores": lambda found: [(page, 0.5) for page in found],
+    "dictionaries": lambda found: [page.model_dump() for page in found],
+    "one document": lambda found: found[0],
+    "tuple": tuple,
+}
 
-    looking_up_with(look_up_page).invoke(user_says(QUESTION), captured.config)
 
-    assert captured.answers() == [Answered(QUESTION, [], ANSWER)]
-
-
-@pytest.mark.parametrize(
-    "artifact",
-    [
-        lambda found: {"documents": found, "seconds": 0.2},
-        lambda found: [(page, 0.5) for page in found],
-        lambda found: [page.model_dump() for page in found],
-        lambda found: found[0],
-        tuple,
-    ],
-    ids=["field", "scores", "dictionaries", "one document", "tuple"],
-)
-def test_documents_in_an_artifact_of_another_form(captured, artifact):
+@pytest.mark.parametrize("form", ARTIFACTS)
+def test_documents_in_an_artifact_of_any_form(captured, form):
     @tool(response_format="content_and_artifact")
     def look_up_page(query: str) -> tuple[str, Any]:
         """Look something up."""
         found = look_up(query)
-        return join_texts(found), artifact(found)
+        return join_texts(found), ARTIFACTS[form](found)
 
     looking_up_with(look_up_page).invoke(user_says(QUESTION), captured.config)
 
-    assert captured.answers() == [ON_THE_PUMP]
+    assert captured.answers() == [Answered(QUESTION, [] if form == "none" else [PUMP], ANSWER)]
 
 
 @tool

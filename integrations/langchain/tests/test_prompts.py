@@ -114,21 +114,33 @@ def test_documents_in_the_question_itself_are_the_users_words(captured):
 # Documents that no search brought: the caller gives them, or a state holds them
 
 
-SHOW = RunnablePassthrough.assign(context=lambda fields: join_texts(fields["context"])) | answer_chain()
+def show(write):
+    return RunnablePassthrough.assign(context=lambda fields: write(fields["context"])) | answer_chain()
 
 
+SHOW = show(join_texts)
+GIVEN = {
+    "documents": (SHOW, documents(*FOUND), FOUND),
+    "documents of which none is used": (
+        RunnablePassthrough.assign(context=lambda fields: []) | SHOW,
+        documents(PUMP),
+        [],
+    ),
+    "dictionaries": (
+        show(lambda found: "\n".join(each["page_content"] for each in found)),
+        [{"page_content": text, "metadata": {"page": 3}, "type": "Document"} for text in FOUND],
+        FOUND,
+    ),
+    "texts, which nothing tells from any other": (show("\n".join), FOUND, None),
+}
+
+
+@pytest.mark.parametrize(("program", "given", "contexts"), GIVEN.values(), ids=GIVEN)
 @pytest.mark.parametrize("call", ["invoke", "stream"])
-def test_documents_of_the_callers(captured, call):
-    list(getattr(SHOW, call)({"question": QUESTION, "context": documents(*FOUND)}, captured.config))
+def test_documents_of_the_callers(captured, program, call, given, contexts):
+    list(getattr(program, call)({"question": QUESTION, "context": given}, captured.config))
 
-    assert captured.answers() == [COMPLETE]
-
-
-def test_documents_of_the_callers_of_which_none_is_used(captured):
-    program = RunnablePassthrough.assign(context=lambda fields: []) | SHOW
-    program.invoke({"question": QUESTION, "context": documents(*FOUND)}, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, [], ANSWER)]
+    assert captured.answers() == [Answered(QUESTION, contexts, ANSWER)]
 
 
 def test_a_list_of_documents_and_a_question_apart(captured):
@@ -138,27 +150,6 @@ def test_a_list_of_documents_and_a_question_apart(captured):
 
     answer = captured.answer()
     assert (answer.contexts, answer.response) == (FOUND, ANSWER)
-
-
-def test_documents_as_dictionaries(captured):
-    given = [{"page_content": text, "metadata": {"page": i}, "type": "Document"} for i, text in enumerate(FOUND)]
-    program = (
-        RunnablePassthrough.assign(
-            context=lambda fields: "\n".join(found["page_content"] for found in fields["context"])
-        )
-        | answer_chain()
-    )
-    program.invoke({"question": QUESTION, "context": given}, captured.config)
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_texts_of_the_callers_are_not_documents(captured):
-    """Nothing tells them from any other text that a chain is called with."""
-    program = RunnablePassthrough.assign(context=lambda fields: "\n".join(fields["context"])) | answer_chain()
-    program.invoke({"question": QUESTION, "context": FOUND}, captured.config)
-
-    assert captured.answers() == [Answered(QUESTION, None, ANSWER)]
 
 
 # Documents that a model is given beside its messages

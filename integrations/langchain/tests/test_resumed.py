@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 from typing import TypedDict
 
 import pytest
 from agent_programs import RagState, answer_node, rag_graph, retrieve_node, search_agent, sequence, user_says
-from captures import Answered, CollectingSink
+from captures import Answered
 from langchain_core.documents import Document
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
-from lc_captures import config_for
 from rag_programs import ANSWER, HOSE, PUMP, QUESTION, TopicRetriever, chat_model, join_texts, look_up
 
 from ragspan_langchain.recorder import Interruptions
@@ -132,19 +130,6 @@ def test_a_resumed_request_that_fails_can_be_resumed_again(captured):
 
 
 # Who remembers
-
-
-@pytest.mark.parametrize("nodes", [(find, draft, review), (find, ask, draft)], ids=["draft", "notes"])
-def test_a_handler_for_each_request(nodes):
-    sink = CollectingSink()
-    graph = reviewed_graph(*nodes)
-    for given in ({"question": QUESTION}, Command(resume="yes")):
-        graph.invoke(given, config_for(sink) | {"configurable": {"thread_id": "for each request"}})
-        gc.collect()
-
-    waiting, resumed = [Answered.of(capture.to_record()) for capture in sink.take()]
-    assert (waiting.question, waiting.status) == (QUESTION, "interrupted")
-    assert resumed == ON_THE_PUMP
 
 
 def test_conversations_do_not_share_what_they_found(captured):
