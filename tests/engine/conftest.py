@@ -305,6 +305,21 @@ def make_engine(assert_conserved) -> Iterator[Callable[..., ScoringEngine]]:
 
 
 @pytest.fixture
+def score_one(make_engine) -> Callable[..., ScoredRecord]:
+    """Scores one record; returns what the emitter got."""
+
+    def run(*metrics: object, emitter: ListEmitter | None = None, record: object = None, **options: object):
+        emitter = emitter or ListEmitter()
+        engine = make_engine(*metrics, emitters=[emitter], **options)
+        score(engine, record or a_record())
+        assert engine.stats().scored == 1
+        [scored] = emitter.scored
+        return scored
+
+    return run
+
+
+@pytest.fixture
 def in_child() -> Callable[[Callable[[], object]], object]:
     """Runs a function in a forked child and returns its result, which JSON must be able to hold."""
     return forked.in_child

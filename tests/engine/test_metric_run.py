@@ -14,19 +14,6 @@ from ragspan.outcomes import MetricFailure, Score, Usage
 from ragspan.telemetry import is_suppressed
 
 
-@pytest.fixture
-def outcomes_of(fakes, make_engine):
-    """The outcomes of metrics for one record."""
-
-    def run(*metrics: object, **options: object):
-        emitter = fakes.ListEmitter()
-        engine = make_engine(*metrics, emitters=[emitter], **options)
-        fakes.score(engine)
-        return emitter.scored[0].outcomes
-
-    return run
-
-
 def raise_(error: BaseException) -> None:
     raise error
 
@@ -87,43 +74,43 @@ class Unprintable(Exception):
     ],
     ids=["named by itself", "of a service that is out", "that cannot be printed", "that is long"],
 )
-def test_the_failure_tells_of_an_error(outcomes_of, fakes, error: Exception, failure: MetricFailure):
-    assert outcomes_of(fakes.CallingMetric(lambda _: raise_(error)))["calling"] == failure
+def test_the_failure_tells_of_an_error(score_one, fakes, error: Exception, failure: MetricFailure):
+    assert score_one(fakes.CallingMetric(lambda _: raise_(error))).outcomes["calling"] == failure
 
 
 @pytest.mark.parametrize("answer", [0.5, "good", {"value": 1}, True, None])
-def test_an_answer_that_is_no_outcome_is_a_failure(outcomes_of, fakes, answer: object):
+def test_an_answer_that_is_no_outcome_is_a_failure(score_one, fakes, answer: object):
     class Answering(fakes.ConstantMetric):
         async def score(self, record):
             return answer
 
-    outcome = outcomes_of(Answering())["constant"]
+    outcome = score_one(Answering()).outcomes["constant"]
 
     assert outcome.error_type == "invalid_outcome"
     assert type(answer).__name__ in outcome.message
 
 
-def test_a_plain_method_runs_in_a_thread(fakes, outcomes_of):
+def test_a_plain_method_runs_in_a_thread(fakes, score_one):
     names: list[str] = []
-    outcomes_of(fakes.ThreadMetric(lambda _: names.append(threading.current_thread().name), "plain"))
+    score_one(fakes.ThreadMetric(lambda _: names.append(threading.current_thread().name), "plain"))
 
     assert names == ["ragspan-plain"]
 
 
-def test_a_plain_method_may_return_a_coroutine(fakes, outcomes_of):
+def test_a_plain_method_may_return_a_coroutine(fakes, score_one):
     """As an async method does that somebody has wrapped."""
 
     class Wrapped(fakes.ConstantMetric):
         def score(self, record):
             return super().score(record)
 
-    assert outcomes_of(Wrapped(0.75))["constant"] == Score(value=0.75)
+    assert score_one(Wrapped(0.75)).outcomes["constant"] == Score(value=0.75)
 
 
 @pytest.mark.parametrize("kind", ["CallingMetric", "ThreadMetric"])
-def test_a_metric_runs_with_instrumentation_suppressed(fakes, outcomes_of, kind: str):
+def test_a_metric_runs_with_instrumentation_suppressed(fakes, score_one, kind: str):
     seen: list[bool] = []
-    outcomes_of(getattr(fakes, kind)(lambda _: seen.append(is_suppressed())))
+    score_one(getattr(fakes, kind)(lambda _: seen.append(is_suppressed())))
 
     assert seen == [True]
 
@@ -147,32 +134,32 @@ def test_nothing_of_the_requests_context_reaches_a_metric(fakes, make_engine, ki
 
 
 @pytest.mark.parametrize("kind", ["CallingMetric", "ThreadMetric"])
-def test_what_a_metric_spends_is_on_its_score(fakes, outcomes_of, kind: str):
+def test_what_a_metric_spends_is_on_its_score(fakes, score_one, kind: str):
     def spend(_: object) -> None:
         report_usage(Usage(requests=1, input_tokens=10))
         report_usage(Usage(requests=1, output_tokens=5, usd=0.5))
 
-    outcomes = outcomes_of(getattr(fakes, kind)(spend), fakes.ConstantMetric())
+    outcomes = score_one(getattr(fakes, kind)(spend), fakes.ConstantMetric()).outcomes
 
     assert outcomes["calling"].usage == Usage(requests=2, input_tokens=10, output_tokens=5, usd=0.5)
     assert outcomes["constant"].usage is None
 
 
-def test_a_usage_that_the_metric_states_itself_is_kept(fakes, outcomes_of):
+def test_a_usage_that_the_metric_states_itself_is_kept(fakes, score_one):
     own = Usage(requests=7)
 
     def spend(_: object) -> Score:
         report_usage(Usage(requests=1))
         return Score(value=1.0, usage=own)
 
-    assert outcomes_of(fakes.CallingMetric(spend))["calling"].usage == own
+    assert score_one(fakes.CallingMetric(spend)).outcomes["calling"].usage == own
 
 
 @pytest.mark.parametrize("kind", ["HangingMetric", "StubbornMetric", "BlockingMetric"])
-def test_nobody_waits_for_a_metric_longer_than_its_timeout(fakes, outcomes_of, kind: str):
+def test_nobody_waits_for_a_metric_longer_than_its_timeout(fakes, score_one, kind: str):
     metric = getattr(fakes, kind)()
 
-    assert outcomes_of(metric, metric_timeout=0.01) == {
+    assert score_one(metric, metric_timeout=0.01).outcomes == {
         metric.name: MetricFailure(error_type="timeout", message="no outcome within 0.01 s")
     }
     assert kind == "BlockingMetric" or metric.was_cancelled.wait(fakes.PATIENCE)

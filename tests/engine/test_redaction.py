@@ -123,14 +123,10 @@ def test_explanations_are_redacted_too_and_left_out_where_that_fails(fakes, make
     assert (without.value, without.explanation, without.evidence) == (masked.value, None, ())
 
 
-def test_failures_quote_no_secret_either(fakes, make_engine):
-    emitter = fakes.ListEmitter()
-    metric = fakes.CallingMetric(lambda _: fail(SECRET))
-    engine = make_engine(metric, emitters=[emitter], redact=mask)
+def test_failures_quote_no_secret_either(fakes, score_one):
+    scored = score_one(fakes.CallingMetric(lambda _: fail(SECRET)), redact=mask)
 
-    fakes.score(engine)
-
-    assert emitter.scored[0].outcomes["calling"] == MetricFailure(error_type="ValueError", message="[e-mail]")
+    assert scored.outcomes["calling"] == MetricFailure(error_type="ValueError", message="[e-mail]")
 
 
 @pytest.mark.parametrize(

@@ -10,21 +10,6 @@ SAMPLED = SpanAnchor(trace_id=1, span_id=2, trace_flags=1)
 UNSAMPLED = SpanAnchor(trace_id=1, span_id=2, trace_flags=0)
 
 
-@pytest.fixture
-def score_one(fakes, make_engine):
-    """Scores one record; returns what the emitter got."""
-
-    def run(*metrics, emitter=None, record=None, **options):
-        emitter = emitter or fakes.ListEmitter()
-        engine = make_engine(*metrics, emitters=[emitter], **options)
-        fakes.score(engine, record or fakes.a_record())
-        assert engine.stats().scored == 1
-        [scored] = emitter.scored
-        return scored
-
-    return run
-
-
 def test_outcomes_come_in_the_order_of_the_metrics(fakes, score_one):
     scored = score_one(fakes.ThreadMetric(lambda _: None, name="slow"), fakes.ConstantMetric())
 

@@ -12,8 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
-from operator import methodcaller
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation
@@ -153,24 +152,8 @@ class _Engine:
     finished_as: str
     name: str = ""
 
-    def gauge(self, metric: str) -> Iterator[Observation]:
-        observe = self.observe()
-        if observe is None:  # it was just collected
-            return
-        counts, queue_bytes = observe()
-        values = {
-            semconv.METRIC_QUEUE_SIZE: counts.queued,
-            semconv.METRIC_QUEUE_BYTES: queue_bytes,
-            semconv.METRIC_QUEUE_CAPACITY: self.max_records,
-            semconv.METRIC_QUEUE_CAPACITY_BYTES: self.max_bytes,
-        }
-        yield Observation(values[metric], {semconv.ENGINE: self.name})
-
-    def records(self) -> Iterator[Observation]:
-        observe = self.observe()
-        if observe is None:
-            return
-        (counts, _), engine = observe(), {semconv.ENGINE: self.name}
+    def records(self, counts: EngineCounts, _: int) -> Iterator[Observation]:
+        engine = {semconv.ENGINE: self.name}
         finished = {self.finished_as: counts.scored, semconv.RESULT_NOTHING_TO_SCORE: counts.nothing_to_score}
         for result, number in finished.items():
             yield Observation(number, engine | {semconv.RESULT: result})
@@ -180,11 +163,12 @@ class _Engine:
 
 _engines: dict[str, _Engine] = {}
 
-_GAUGES = (
-    (semconv.METRIC_QUEUE_SIZE, "{record}", "Records that wait to be scored."),
-    (semconv.METRIC_QUEUE_BYTES, "By", "Text of the records that wait to be scored."),
-    (semconv.METRIC_QUEUE_CAPACITY, "{record}", "Records that may wait."),
-    (semconv.METRIC_QUEUE_CAPACITY_BYTES, "By", "Text that may wait."),
+_Read: TypeAlias = Callable[[_Engine, EngineCounts, int], int]
+_GAUGES: tuple[tuple[str, str, str, _Read], ...] = (
+    (semconv.METRIC_QUEUE_SIZE, "{record}", "Records that wait to be scored.", lambda _, counts, __: counts.queued),
+    (semconv.METRIC_QUEUE_BYTES, "By", "Text of the records that wait to be scored.", lambda _, __, size: size),
+    (semconv.METRIC_QUEUE_CAPACITY, "{record}", "Records that may wait.", lambda engine, *_: engine.max_records),
+    (semconv.METRIC_QUEUE_CAPACITY_BYTES, "By", "Text that may wait.", lambda engine, *_: engine.max_bytes),
 )
 
 
@@ -194,18 +178,23 @@ def _observe(meter: Meter, provider: Callable[[], MeterProvider | None]) -> None
     All of them, because a provider calls only the callbacks with which an instrument was first created.
     """
 
-    def of_all(read: Callable[[_Engine], Iterable[Observation]]) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    def of_all(
+        read: Callable[[_Engine, EngineCounts, int], Iterable[Observation]],
+    ) -> Callable[[CallbackOptions], Iterable[Observation]]:
         def observe(_: CallbackOptions) -> Iterator[Observation]:
             own = provider()
             for engine in list(_engines.values()):
-                if own is not None and engine.provider() is own:
-                    yield from read(engine)
+                counts = engine.observe()  # None if it was just collected
+                if own is not None and engine.provider() is own and counts is not None:
+                    yield from read(engine, *counts())
 
         return observe
 
-    for name, unit, description in _GAUGES:
-        read = of_all(methodcaller("gauge", name))
-        meter.create_observable_up_down_counter(name, [read], unit=unit, description=description)
+    def gauge(read: _Read) -> Callable[[_Engine, EngineCounts, int], Iterable[Observation]]:
+        return lambda engine, counts, size: [Observation(read(engine, counts, size), {semconv.ENGINE: engine.name})]
+
+    for name, unit, description, read in _GAUGES:
+        meter.create_observable_up_down_counter(name, [of_all(gauge(read))], unit=unit, description=description)
     meter.create_observable_counter(
         semconv.METRIC_RECORDS,
         [of_all(_Engine.records)],

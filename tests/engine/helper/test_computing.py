@@ -49,12 +49,12 @@ def engine_of(fakes, obedient, make_engine):
 
 
 @pytest.mark.parametrize("judging", ["helper", "thread"])
-async def test_scores_are_the_same_wherever_they_are_computed(fakes, make_engine, judging):
-    record, emitter = fakes.a_record(**NILE), fakes.ListEmitter()
-    engine = make_engine(*all_metrics(), emitters=[emitter], judging=judging)
-    fakes.score(engine, record)
+async def test_scores_are_the_same_wherever_they_are_computed(fakes, score_one, judging):
+    record = fakes.a_record(**NILE)
 
-    assert emitter.scored[0].outcomes == {metric.name: await metric.score(record) for metric in all_metrics()}
+    assert score_one(*all_metrics(), record=record, judging=judging).outcomes == {
+        metric.name: await metric.score(record) for metric in all_metrics()
+    }
 
 
 def test_a_judge_computes_in_a_thread_of_this_process_if_asked_to(engine_of, explanations):
@@ -190,6 +190,7 @@ def test_a_helper_that_is_killed_while_it_has_nothing_to_do_is_replaced(engine_o
     assert caplog.messages == ["the helper process ended unexpectedly; another one takes its place"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["kill_process", "crash"])
 def test_a_record_that_kills_its_helper_fails_and_those_around_it_are_scored(engine_of, explanations, command):
     engine, emitter = engine_of(concurrency=8)
@@ -219,6 +220,7 @@ def test_what_keeps_killing_helpers_never_runs_in_the_application(engine_of, exp
     assert len([line for line in caplog.messages if "its work waits: it died 2 times" in line]) == 1
 
 
+@pytest.mark.slow
 def test_after_too_many_deaths_a_thread_takes_over_for_a_while(
     fakes, engine_of, explanations, helper_of, caplog, monkeypatch
 ):
