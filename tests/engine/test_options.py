@@ -42,44 +42,52 @@ def test_a_wrong_value_is_refused_by_name(fakes, argument: str, value: object, a
     assert str(refused.value) == f"{argument} is {value!r}, but should be {allowed}"
 
 
-class NoMetric:
+class Part:
+    """A metric or an emitter that has what it is given."""
+
     def __init__(self, **has: object) -> None:
         vars(self).update(has)
 
 
+METRICS = [Part(score=print, name=name) for name in ("constant", "other")]
+EMITTER = {"start": print, "flush": print, "shutdown": print, "score_wait": 0.0}
+LACKS = "emitters[0] is a Part, but should be an object with the methods start, flush, shutdown"
+WAITS = "but should be a number of seconds, 0 or more"
+
+
 @pytest.mark.parametrize(
-    ("metrics", "message"),
+    ("options", "message"),
     [
-        ("faithfulness", "metrics is 'faithfulness', but should be a list"),
-        ([NoMetric(name="m")], "metrics[0] is a NoMetric, but should be an object with a score method"),
-        ([NoMetric], "metrics[0] is the class NoMetric, but should be an object with a score method"),
-        ([NoMetric(score=print)], f"metrics[0].name is None, but should be {NAME}"),
-        ([NoMetric(score=print, name="My Metric")], f"metrics[0].name is 'My Metric', but should be {NAME}"),
+        ({"metrics": "faithfulness"}, "metrics is 'faithfulness', but should be a list"),
+        ({"metrics": [Part(name="m")]}, "metrics[0] is a Part, but should be an object with a score method"),
+        ({"metrics": [Part]}, "metrics[0] is the class Part, but should be an object with a score method"),
+        ({"metrics": [Part(score=print)]}, f"metrics[0].name is None, but should be {NAME}"),
+        ({"metrics": [Part(score=print, name="My M")]}, f"metrics[0].name is 'My M', but should be {NAME}"),
         (
-            [NoMetric(score=print, name="m")] * 2,
-            "metrics[1].name is 'm', but should be unlike the names of the other metrics",
+            {"metrics": METRICS[:1] * 2},
+            "metrics[1].name is 'constant', but should be unlike the names of the other metrics",
         ),
+        (
+            {"metric_sample_rates": {"costant": 0.5}},
+            "a name in metric_sample_rates is 'costant', but should be one of constant, other",
+        ),
+        (
+            {"metric_sample_rates": {"constant": 2}},
+            "metric_sample_rates['constant'] is 2, but should be a number from 0 to 1",
+        ),
+        (
+            {"metric_sample_rates": {"constant": None}},
+            "metric_sample_rates['constant'] is None, but should be a number from 0 to 1",
+        ),
+        *(({"emitters": [Part(**EMITTER | {method: None})]}, LACKS) for method in ("start", "flush", "shutdown")),
+        ({"emitters": [Part(**EMITTER | {"score_wait": -1})]}, f"emitters[0].score_wait is -1, {WAITS}"),
+        ({"emitters": [Part(**EMITTER | {"score_wait": math.nan})]}, f"emitters[0].score_wait is nan, {WAITS}"),
+        ({"emitters": [Part(**EMITTER | {"score_wait": None})]}, f"emitters[0].score_wait is None, {WAITS}"),
     ],
 )
-def test_something_that_is_no_metric_is_refused(metrics: object, message: str):
+def test_a_wrong_part_is_refused_by_its_place(options: dict[str, object], message: str):
     with pytest.raises(ConfigurationError) as refused:
-        ScoringEngine(metrics=metrics)  # type: ignore[arg-type]
-
-    assert str(refused.value) == message
-
-
-@pytest.mark.parametrize(
-    ("rates", "message"),
-    [
-        ({"costant": 0.5}, "a name in metric_sample_rates is 'costant', but should be one of constant, other"),
-        ({"constant": 2}, "metric_sample_rates['constant'] is 2, but should be a number from 0 to 1"),
-        ({"constant": None}, "metric_sample_rates['constant'] is None, but should be a number from 0 to 1"),
-    ],
-)
-def test_a_wrong_share_of_a_metric_is_refused_by_name(fakes, rates: dict[str, float], message: str):
-    metrics = [fakes.ConstantMetric(), fakes.ConstantMetric(name="other")]
-    with pytest.raises(ConfigurationError) as refused:
-        ScoringEngine(metrics=metrics, metric_sample_rates=rates)
+        ScoringEngine(**{"metrics": METRICS, **options})  # type: ignore[arg-type]
 
     assert str(refused.value) == message
 
@@ -104,21 +112,6 @@ def test_a_budget_in_other_terms_or_without_paid_judges_needs_no_price(judge, bu
     engine = ScoringEngine(metrics=[Faithfulness(judge)], budget=budget)
 
     assert engine.shutdown().abandoned == 0
-
-
-@pytest.mark.parametrize("method", ["start", "flush", "shutdown"])
-def test_an_emitter_that_lacks_a_method_is_refused(fakes, method: str):
-    emitter = fakes.ListEmitter()
-    setattr(emitter, method, None)
-
-    with pytest.raises(ConfigurationError, match=r"emitters\[0\] is a ListEmitter, but should be an object with the"):
-        ScoringEngine(metrics=[], emitters=[emitter])
-
-
-@pytest.mark.parametrize("wait", [-1, math.nan, None])
-def test_an_emitter_that_waits_for_no_time_at_all_is_refused(fakes, wait: object):
-    with pytest.raises(ConfigurationError, match=r"emitters\[0\].score_wait is .*, but should be a number of seconds"):
-        ScoringEngine(metrics=[], emitters=[fakes.ListEmitter(score_wait=wait)])
 
 
 def test_the_environment_can_be_wrong_too(fakes, monkeypatch: pytest.MonkeyPatch):
