@@ -18,6 +18,7 @@ from typing import Any
 from ragspan.datasets import Evaluation, evaluate
 from ragspan.datasets.report import signs_of
 from ragspan.datasets.results import MetricSummary, MetricTally
+from ragspan.outcomes import NotApplicable, Score
 
 _METRICS = ("context_adherence", "completeness", "context_utilization", "faithfulness")
 _PARTS: Mapping[str, Collection[bool]] = {"all": (True, False), "supported": (True,), "unsupported": (False,)}
@@ -34,7 +35,11 @@ def summaries_of(evaluation: Evaluation, is_in: Callable[[int], bool]) -> dict[s
     tallies = {metric: MetricTally() for metric in evaluation.metrics}
     for result in evaluation.results():
         if is_in(result.row - 1):
-            tallies[result.metric].add(result, evaluation.summary[result.metric].threshold)
+            threshold = evaluation.summary[result.metric].threshold
+            if result.score is None:
+                tallies[result.metric].add(NotApplicable(reason=result.reason or "unknown"))
+            else:
+                tallies[result.metric].add(Score(value=result.score, threshold=threshold, label=result.label))
     return {metric: tally.summary(metric) for metric, tally in tallies.items()}
 
 

@@ -1,12 +1,13 @@
 """The distributions as users install them."""
 
 import importlib.util
+import os
 import re
+import shlex
 import subprocess
 import sys
 import venv
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -52,38 +53,65 @@ def test_the_constraints_name_no_address():
     assert "://" not in (ROOT / "constraints.txt").read_text(encoding="utf-8")
 
 
-def run(*command, cwd):
-    done = subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+class Environment:
+    """An environment of its own, at first an empty one, and a folder to work in."""
 
+    def __init__(self, folder, wheels):
+        self.folder = folder
+        self._wheels = wheels
+        venv.create(folder / "clean", with_pip=True)
 
-@dataclass(frozen=True)
-class Installed:
-    """An environment of its own that has the wheels, and an empty folder to work in."""
+    def shell(self, line):
+        """What a line prints in a shell of this environment."""
+        others = {
+            name: text for name, text in os.environ.items() if not name.startswith(("RAGSPAN_", "OTEL_", "PYTHON"))
+        }
+        done = subprocess.run(
+            ["/bin/bash", "-euc", line],
+            cwd=self.folder,
+            env=others
+            | {
+                "PATH": f"{self.folder / 'clean' / 'bin'}:/usr/bin:/bin",
+                "PIP_FIND_LINKS": str(self._wheels),
+                "UV_FIND_LINKS": str(self._wheels),
+                "UV_CONSTRAINT": str(ROOT / "constraints.txt"),
+                "PIP_CONSTRAINT": str(ROOT / "constraints.txt"),
+                "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+                "NO_PROXY": "127.0.0.1,localhost",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
 
-    bin: Path
-    folder: Path
+    def install(self, line):
+        """What `pip install` names; by uv if it is there, because pip takes minutes."""
+        if importlib.util.find_spec("uv"):
+            line = f"{sys.executable} -m uv {line} --python clean/bin/python --link-mode=copy"
+        self.shell(line)
 
-    def run(self, program, *arguments):
-        return run(self.bin / program, *arguments, cwd=self.folder)
+    def python(self, *arguments):
+        return self.shell(shlex.join(["python", *arguments]))
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wheels")
+def wheels(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("dist")
     for project_folder in (ROOT, *(member.parent for member in MEMBERS)):
-        run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder / "dist", cwd=project_folder)
-    venv.create(folder / "clean", with_pip=True)
-    environment = Installed(folder / "clean" / "bin", folder)
-    wheels = [wheel for wheel in sorted((folder / "dist").glob("*.whl")) if "hhem" not in wheel.name]  # it brings torch
-    wanted = ("--quiet", "-c", ROOT / "constraints.txt", *wheels)
-    if importlib.util.find_spec("uv"):
-        uv = (sys.executable, "-m", "uv", "pip", "install", "--link-mode=copy", "--python", environment.bin / "python")
-        run(*uv, *wanted, cwd=folder)
-    else:
-        environment.run("python", "-m", "pip", "install", *wanted)
-    return environment
+        command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
+        subprocess.run(command, cwd=project_folder, check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def installed(wheels, tmp_path_factory):
+    made = Environment(tmp_path_factory.mktemp("installed"), wheels)
+    chosen = [wheel for wheel in sorted(wheels.glob("*.whl")) if "hhem" not in wheel.name]  # it brings torch
+    made.install(shlex.join(["pip", "install", "--quiet", *map(str, chosen)]))
+    return made
 
 
 @pytest.mark.slow
@@ -104,27 +132,26 @@ def test_the_wheels_work_in_a_clean_environment(installed):
         "print(importlib.util.find_spec('langchain_classic'))\n"
     )
 
-    assert installed.run("python", "-W", "error", "-c", program).split() == ["None"]
+    assert installed.python("-W", "error", "-c", program).split() == ["None"]
 
 
 @pytest.mark.slow
-def test_what_a_registry_shows_of_them_has_no_link_that_works_only_here(installed):
-    wheels = sorted((installed.folder / "dist").glob("*.whl"))
+def test_what_a_registry_shows_of_them_has_no_link_that_works_only_here(wheels):
     links = {}
-    for wheel in wheels:
+    for wheel in wheels.glob("*.whl"):
         with zipfile.ZipFile(wheel) as archive:
             (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
             about = archive.read(metadata).decode()
         links[wheel.name] = re.findall(r"\]\(([^)]+)\)", about)
 
-    assert len(wheels) == 1 + len(MEMBERS)
+    assert len(links) == 1 + len(MEMBERS)
     assert all(links.values())
     assert [link for of_wheel in links.values() for link in of_wheel if not link.startswith("https://")] == []
 
 
 @pytest.mark.slow
 def test_the_command_is_installed(installed):
-    commands = installed.run("ragspan", "--help")
+    commands = installed.shell("ragspan --help")
 
     assert [
         name
@@ -152,4 +179,74 @@ def test_the_entry_points_can_be_loaded(installed, group, names):
         f"print(*sorted(point.name for point in entry_points(group={group!r}) if callable(point.load())), sep=',')\n"
     )
 
-    assert installed.run("python", "-c", program).strip().split(",") == names
+    assert installed.python("-c", program).strip().split(",") == names
+
+
+# A newcomer's first lines, as the README has them. ------------------------------------------------------------------------------
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+LAUNCHER = (ROOT / "docs" / "tracing-tools.md").read_text(encoding="utf-8")
+PROGRAMS = {
+    "langchain": ROOT / "tests" / "applications" / "plain.py",
+    "llama-index": ROOT / "tests" / "applications" / "plain_llama_index.py",
+}
+
+
+def line_of(page, start):
+    """The line of a code block that begins so, without its comment."""
+    (line,) = {
+        found.partition("  #")[0].strip() for found in re.findall(rf"^{re.escape(start)}.*$", page, re.MULTILINE)
+    }
+    return line
+
+
+@pytest.fixture(scope="module", params=["langchain", "llama-index"])
+def framework(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def environment(wheels, framework, tmp_path_factory):
+    """After the README's first line, and with a program of the user's own."""
+    made = Environment(tmp_path_factory.mktemp(framework), wheels)
+    (made.folder / "app.py").write_text(PROGRAMS[framework].read_text(encoding="utf-8"), encoding="utf-8")
+    install = line_of(README, 'pip install "ragspan[langchain]"').replace("langchain", framework)
+    (made.shell if framework == "langchain" else made.install)(install)  # one by pip itself
+    return made
+
+
+@pytest.mark.slow
+def test_one_command_and_two_lines_bring_scores_to_the_console(environment):
+    lines = [line_of(README, "import ragspan"), "ragspan.configure()"]
+    assert f"\n{lines[0]}\n\n{lines[1]}  #" in README
+    program = environment.folder / "with_two_lines.py"
+    program.write_text(
+        "\n".join([*lines, (environment.folder / "app.py").read_text(encoding="utf-8")]), encoding="utf-8"
+    )
+
+    shown = environment.shell(f"python -W error {program.name}")
+
+    assert re.search(r"^  faithfulness +1\.00 pass", shown, re.MULTILINE), shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["ragspan run app.py", "ragspan run -m app"])
+def test_one_command_does_so_without_a_line(environment, command):
+    shown = environment.shell(command)
+
+    assert re.search(r"^  faithfulness +1\.00 pass", shown, re.MULTILINE), shown
+
+
+@pytest.mark.slow
+def test_the_launchers_bring_spans_to_a_collector(environment, framework, otlp_listener):
+    install = line_of(LAUNCHER, 'pip install "ragspan[langchain]" opentelemetry-distro')
+    export = line_of(LAUNCHER, "export OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 OTEL_EXPORTER_OTLP_PROTOCOL")
+    launch = line_of(LAUNCHER, "opentelemetry-instrument python app.py")
+    export = export.replace("http://localhost:4318", otlp_listener.url)
+    environment.shell(install.replace("langchain", framework))
+
+    for command in (launch, "ragspan run app.py", "ragspan run -m app"):
+        otlp_listener.spans.clear()
+        environment.shell(f"{export}; {command}")
+        answers = [span.attributes for span in otlp_listener.spans if span.name.startswith("invoke_")]
+        assert [answer["ragspan.score.faithfulness"] for answer in answers] == [1.0], command

@@ -342,21 +342,16 @@ _VARIABLES = {
 def unknown_names(environment: Mapping[str, str] | None = None) -> list[str]:
     """A warning for each unknown `RAGSPAN_` variable that is set, with the known one that it resembles."""
     environment = os.environ if environment is None else environment
-    known = {
-        name.removeprefix(_PREFIX): name for name in _VARIABLES
-    }  # the common prefix would make all of them similar
+    known = {name.removeprefix(_PREFIX): name for name in _VARIABLES}  # with the prefix all would be similar
     unknown = sorted(name for name in environment if name.startswith(_PREFIX) and name not in _VARIABLES)
-    others = _prefixes_of_others() if unknown else ()
+    if not unknown:
+        return []
+    from ragspan.installed import part_names  # it is slow, because it reads the installed packages
+
+    of_sinks = tuple(f"{_PREFIX}{name.upper()}_" for name in part_names("ragspan_sink"))  # such as RAGSPAN_NATS_
     words = []
-    for name in (name for name in unknown if not name.startswith(others)):
+    for name in (name for name in unknown if not name.startswith(of_sinks)):
         close = difflib.get_close_matches(name.removeprefix(_PREFIX), known, n=1)
         hint = f"; did you mean {known[close[0]]}?" if close else ""
         words.append(f"{name} is set, but ragspan knows no such variable{hint}")
     return words
-
-
-def _prefixes_of_others() -> tuple[str, ...]:
-    """The prefixes of the variables that installed packages for sinks read, such as `RAGSPAN_NATS_`."""
-    from ragspan.installed import part_names  # it is slow, because it reads the installed packages
-
-    return tuple(f"{_PREFIX}{name.upper()}_" for name in part_names("ragspan_sink"))

@@ -37,26 +37,19 @@ def facts_of(reply: Iterable[Any]) -> ReplyFacts:
 
 
 def _places(part: Any) -> Iterator[Any]:
-    """The reply itself, its usage, and its first choice."""
+    """The reply itself, its usage, and its first choice; None for what it does not have."""
     if part is None or isinstance(part, str):
         return
     yield part
     for name in ("usage", "usage_metadata", "token_usage"):
         usage = _get(part, name)
-        if usage is not None:
-            yield usage
-            for details in ("input_token_details", "prompt_tokens_details", "input_tokens_details"):
-                yield from _some(_get(usage, details))
-    yield from _some(_get(part, "input_token_details"))  # a framework's own record of usage
+        yield usage
+        yield from (_get(usage, f"{which}_details") for which in ("input_token", "prompt_tokens", "input_tokens"))
+    yield _get(part, "input_token_details")  # a framework's own record of usage
     for name in ("choices", "candidates"):
         choices = _get(part, name)
         if isinstance(choices, (list, tuple)) and choices:
             yield choices[0]
-
-
-def _some(value: Any) -> Iterator[Any]:
-    if value is not None:
-        yield value
 
 
 def _first(kind: type[Any], places: Iterable[Any], names: Iterable[str]) -> Any:

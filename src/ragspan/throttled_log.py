@@ -24,13 +24,12 @@ class ThrottledLog:
 
     def __init__(
         self,
-        name: str = "ragspan",
         *,
         count: Callable[[str], object] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.count = count
-        self._logger = logging.getLogger(name)
+        self._logger = logging.getLogger("ragspan")
         self._clock = clock
         self._last: dict[str, float] = {}
         self._suppressed: dict[str, int] = {}

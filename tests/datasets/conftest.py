@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from typer.testing import CliRunner
 
+from ragspan.cli import app
 from ragspan.datasets.results import BadRow
 from ragspan.outcomes import Score
 from ragspan.testing import FakeJudge
@@ -42,6 +44,14 @@ def judge():
 @pytest.fixture
 def length_metric():
     return LengthMetric()
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """Runs a command of `ragspan`, which judges in a thread: a helper that starts up takes its time."""
+    monkeypatch.setenv("RAGSPAN_JUDGING", "thread")
+    monkeypatch.setenv("COLUMNS", "120")
+    return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 @pytest.fixture

@@ -5,11 +5,10 @@ from __future__ import annotations
 import csv
 import json
 import random
+from functools import partial
 
 import pytest
-from typer.testing import CliRunner
 
-from ragspan.cli import app
 from ragspan.datasets import evaluate
 from ragspan.datasets.agreement import agreements, labels_of
 
@@ -37,14 +36,8 @@ def table(tmp_path):
 
 
 @pytest.fixture
-def run(monkeypatch):
-    monkeypatch.setenv("RAGSPAN_JUDGING", "thread")
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def invoke(*arguments):
-        return CliRunner().invoke(app, ["agree", *map(str, arguments)])
-
-    return invoke
+def run(command):
+    return partial(command, "agree")
 
 
 def people(_, *, is_right):
@@ -133,11 +126,10 @@ def test_labels_in_memory_are_values(number):
     assert labels_of(rows, "human") == {1: bool(number)}
 
 
-def test_evaluate_tells_how_many_fail_by_the_labels_standard(table, tmp_path, monkeypatch):
-    monkeypatch.setenv("RAGSPAN_JUDGING", "thread")
+def test_evaluate_tells_how_many_fail_by_the_labels_standard(command, table, tmp_path):
     summary = tmp_path / "summary.json"
-    arguments = [table(people), "--metrics", "context_adherence", "--label-column", "label", "--json", summary]
-    done = CliRunner().invoke(app, ["evaluate", *map(str, arguments)])
+    options = ("--metrics", "context_adherence", "--label-column", "label", "--json", summary)
+    done = command("evaluate", table(people), *options)
 
     assert done.exit_code == 0, done.output
     assert "context_adherence fails 50.0% of the responses; by the standard of 60 labels 50.0% fail" in done.stdout

@@ -3,13 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from typer.testing import CliRunner
-
-from ragspan.cli import app
-from ragspan.datasets.back_fill import OnlyTraced
-from ragspan.outcomes import Score, ScoredRecord
-from ragspan.records import RagRecord, SpanAnchor
-from ragspan.testing import RecordingEmitter
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 ENDED = 1_577_880_000_000_000_000
@@ -17,18 +10,13 @@ ROW = {"question": "q", "contexts": ["a tower"], "answer": "a tower"}
 
 
 @pytest.fixture
-def back_fill(otlp_listener, monkeypatch, write_jsonl):
+def back_fill(otlp_listener, monkeypatch, command, write_jsonl):
     """Evaluates rows with `--to-trace` against an endpoint on this machine."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", otlp_listener.url)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
-    monkeypatch.setenv("RAGSPAN_JUDGING", "thread")
-
-    def run(rows, *arguments):
-        return CliRunner().invoke(
-            app, ["evaluate", str(write_jsonl(rows)), "--metrics", "faithfulness", "--to-trace", *arguments]
-        )
-
-    return run
+    return lambda rows, *options: command(
+        "evaluate", write_jsonl(rows), "--metrics", "faithfulness", "--to-trace", *options
+    )
 
 
 def test_scores_go_to_the_spans_that_the_rows_name(back_fill, otlp_listener):
@@ -64,25 +52,3 @@ def test_scores_that_could_not_be_sent_are_exit_code_1(back_fill, otlp_listener)
 
     assert done.exit_code == 1
     assert "not everything was sent: 1 spans failed" in done.stderr
-
-
-def test_an_emitter_is_told_of_records_that_belong_to_a_span_and_of_no_others():
-    emitter = RecordingEmitter()
-    only = OnlyTraced(emitter)
-    parent = SpanAnchor(trace_id=1, span_id=2)
-    for span in (None, parent):
-        record = RagRecord(question="q", contexts=None, response="r", parent=span)
-        handle = only.start(record)
-        assert handle.span == span
-        handle.finish(ScoredRecord(record=record, outcomes={"m": Score(value=1.0)}))
-
-    assert [scored.record.parent for scored in emitter.scored] == [parent]
-    assert only.flush(1.0) is only.is_flushed is True
-
-
-@pytest.mark.parametrize("column", ["started", "ended", "trace_id", "id", "answer"])
-def test_a_cell_of_thousands_of_digits_stops_nothing(back_fill, column):
-    named = {**ROW, "trace_id": TRACE, "span_id": SPAN, "started": ENDED, "ended": ENDED}
-    done = back_fill([{**named, column: "1" * 5000}, named])
-
-    assert done.exit_code == 0, done.output

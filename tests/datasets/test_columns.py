@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.datasets.columns import column_choices, readers_for, recognized, told
+from ragspan.datasets.records import RecordReader, column_choices, readers_for, recognized
+from ragspan.datasets.tables import table_of
 from ragspan.exceptions import ConfigurationError, TableError
 
 NESTED = {"question": "q", "prediction": {"contexts": ["a"], "deep": {"answer": "r"}}, "prediction.answer": "literal"}
@@ -125,7 +126,7 @@ ROWS_OF_TOOLS = [
 @pytest.mark.parametrize(("tool", "row"), ROWS_OF_TOOLS)
 def test_the_names_of_other_tools_are_recognized_and_told_in_a_line(tool, row):
     read = reads(row)
-    line = told(recognized({}, list(row), [row]), list(row))
+    line = RecordReader({}, table_of([row])).told
 
     assert (read["question"], read["contexts"], read["answer"]) == ("q", ["c"], "r")
     assert line.startswith("reading question from '")

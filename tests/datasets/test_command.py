@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from importlib.metadata import version
 
 import pytest
-from typer.testing import CliRunner
 
-from ragspan.cli import app
-from ragspan.datasets import ResultFile, sources
+from ragspan import installed
+from ragspan.datasets import ResultFile
 
 ANSWERS = """id,question,contexts,answer
 a,How high is the tower?,"[""The tower is 330 metres high.""]",The tower is 330 metres high.
@@ -23,14 +23,8 @@ INCOMPLETE = (
 
 
 @pytest.fixture
-def run(monkeypatch):
-    monkeypatch.setenv("RAGSPAN_JUDGING", "thread")
-    monkeypatch.setenv("COLUMNS", "120")
-
-    def invoke(*arguments):
-        return CliRunner().invoke(app, ["evaluate", *map(str, arguments)])
-
-    return invoke
+def run(command):
+    return partial(command, "evaluate")
 
 
 @pytest.fixture
@@ -138,16 +132,8 @@ def test_bad_rows_are_told_on_stderr_ten_at_most(run, write_bytes):
     ("data", "options", "message"),
     [
         (b"", [], "is empty"),
-        (b"question,question,contexts,answer\n", [], "has the column 'question' 2 times"),
         (b"question,text,answer\nq,c,r\n", [], "no column looks like the contexts"),
-        (
-            b"question,contexts,answr\nq,c,r\n",
-            [],
-            "is it 'answr'?; name the right one with answer_column= or --answer-column",
-        ),
-        (b"question,contexts,answer,response\nq,c,r,r\n", [], "several columns may be the response"),
-        (b"question,contexts,answer\nq,c,caf\xe9\n", [], "is no utf-8 text: try --encoding cp1252"),
-        ("question,contexts,answer\n".encode("utf-16"), [], "try --encoding utf-16"),
+        (b"question,contexts,answr\nq,c,r\n", [], "is it 'answr'?; name the right one with answer_column= or --answer"),
         (
             ANSWERS.encode() + b"one cell\n",
             ["--on-error", "stop"],
@@ -155,7 +141,10 @@ def test_bad_rows_are_told_on_stderr_ten_at_most(run, write_bytes):
         ),
         (ANSWERS.encode(), ["--metrics", "faithful"], "did you mean 'faithfulness'"),
         (ANSWERS.encode(), ["--judge", "gpt"], "judge is 'gpt'"),
-        (ANSWERS.encode(), ["--fail-under", "faithfulness"], "such as faithfulness=0.8"),
+        *[
+            (ANSWERS.encode(), ["--fail-under", text], "such as faithfulness=0.8")
+            for text in ("faithfulness", "faithfulness=", "=0.8", "faithfulness=high")
+        ],
         (ANSWERS.encode(), ["--fail-under", "chunk_attribution=0.8"], "no metric 'chunk_attribution' here"),
         (ANSWERS.encode(), ["--compare", "old.csv"], "give --report FILE.html, too"),
         (ANSWERS.encode(), ["--answer-column", "a", "--ground-truth-column", "b"], "give one of them"),
@@ -191,12 +180,12 @@ def test_wrong_input_or_options_are_exit_code_2_and_a_sentence(run, write_bytes,
     assert "evaluated" not in done.stdout
 
 
-@pytest.mark.parametrize("command", [["evaluate", "--from", "mlflow"], ["labels", "pull", "mlflow"]])
-def test_a_missing_package_is_named(monkeypatch, command, tmp_path):
-    monkeypatch.setattr(sources, "entry_points", lambda **_: ())
-    of_labels = ["--name", "correct", "-o", str(tmp_path / "labels.jsonl")] if command[0] == "labels" else []
+@pytest.mark.parametrize("words", [["evaluate", "--from", "mlflow"], ["labels", "pull", "mlflow"]])
+def test_a_missing_package_is_named(monkeypatch, command, words, tmp_path):
+    monkeypatch.setattr(installed, "entry_points", lambda **_: ())
+    of_labels = ["--name", "correct", "-o", tmp_path / "labels.jsonl"] if words[0] == "labels" else []
 
-    done = CliRunner().invoke(app, [*command, "--project", "p", *of_labels])
+    done = command(*words, "--project", "p", *of_labels)
 
     assert done.exit_code == 2
     assert "nothing reads mlflow here: pip install ragspan-mlflow ragspan-otlp" in done.stderr
@@ -238,7 +227,7 @@ def test_the_help_of_the_command_needs_no_engine(monkeypatch, run):
     assert not [name for name in sys.modules if name.startswith("ragspan.engine")]
 
 
-def test_the_version_is_that_of_the_package():
-    done = CliRunner().invoke(app, ["--version"])
+def test_the_version_is_that_of_the_package(command):
+    done = command("--version")
 
     assert (done.exit_code, done.stdout) == (0, f"ragspan {version('ragspan')}\n")

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-from ragspan.cli import app
 from ragspan.datasets import evaluate
 from ragspan.datasets.report import write_report
 
@@ -49,13 +47,10 @@ def test_values_beyond_fifty_are_counted_together():
     assert found["_OTHER"]["faithfulness"].scored == 10
 
 
-def test_the_summary_and_the_report_have_them(tmp_path):
-    table = tmp_path / "table.jsonl"
-    rows = [row(RIGHT, release="1.0"), row(WRONG, release="<b>1.1</b>")]
-    table.write_text("".join(json.dumps(one) + "\n" for one in rows))
+def test_the_summary_and_the_report_have_them(command, write_jsonl, tmp_path):
+    table = write_jsonl([row(RIGHT, release="1.0"), row(WRONG, release="<b>1.1</b>")])
     report, summary = tmp_path / "report.html", tmp_path / "summary.json"
-    arguments = ["evaluate", table, "--metrics", "faithfulness", "--report", report, "--json", summary]
-    done = CliRunner().invoke(app, list(map(str, arguments)))
+    done = command("evaluate", table, "--metrics", "faithfulness", "--report", report, "--json", summary)
 
     assert done.exit_code == 0, done.output
     text = report.read_text(encoding="utf-8")

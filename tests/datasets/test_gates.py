@@ -4,20 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.datasets.gates import parse_minimums, require_minimums, shortfalls
-from ragspan.datasets.results import Evaluation, MetricSummary
+from ragspan.datasets.gates import require_minimums
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.testing import FakeJudge, assert_scores
-
-
-def test_minimums_are_read_from_text():
-    assert parse_minimums(["faithfulness=0.8", " completeness = .5"]) == {"faithfulness": 0.8, "completeness": 0.5}
-
-
-@pytest.mark.parametrize("text", ["faithfulness", "faithfulness=", "=0.8", "faithfulness=high", ""])
-def test_a_text_that_is_no_minimum_is_an_error(text):
-    with pytest.raises(ConfigurationError, match=r"such as faithfulness=0\.8"):
-        parse_minimums([text])
 
 
 @pytest.mark.parametrize(
@@ -30,28 +19,6 @@ def test_a_text_that_is_no_minimum_is_an_error(text):
 def test_a_minimum_that_no_mean_of_the_run_can_reach_is_an_error(minimums, message):
     with pytest.raises(ConfigurationError, match=message):
         require_minimums(minimums, ["faithfulness"])
-
-
-@pytest.mark.parametrize(
-    ("figures", "minimum", "told"),
-    [
-        ({"mean": 0.8, "scored": 4}, 0.8, {}),
-        (
-            {"mean": 0.79, "scored": 4},
-            0.8,
-            {"m": "m should have a mean of at least 0.8, but has 0.79 over 4 scored rows"},
-        ),
-        (
-            {"not_scored": {"no_contexts": 3, "timeout": 1}},
-            0.0,
-            {"m": "m should have a mean of at least 0, but nothing was scored: no_contexts 3, timeout 1"},
-        ),
-    ],
-)
-def test_a_mean_below_its_minimum_is_told_with_its_figures(figures, minimum, told):
-    evaluation = Evaluation(metrics=("m",), rows=4, summary={"m": MetricSummary(metric="m", **figures)})
-
-    assert shortfalls(evaluation, {"m": minimum}) == told
 
 
 def test_scores_that_are_high_enough_pass_in_silence(rows, judge, capsys):

@@ -56,15 +56,6 @@ def test_rows_come_back_as_they_were_added_and_a_line_that_was_not_finished_is_c
     journal.close()
 
 
-def test_a_first_line_that_was_not_finished_is_begun_again(path):
-    path.write_bytes(b'{"jour')
-    journal = Journal(path, ABOUT, resume=True)
-    journal.add(evaluated())
-    journal.close()
-
-    assert [result.metric for result in journal.results()] == ["m", "n"]
-
-
 @pytest.mark.parametrize(
     ("text", "changes", "resume", "message"),
     [

@@ -96,18 +96,6 @@ def test_a_run_that_was_killed_at_any_byte_can_be_resumed(run, whole, journal, t
         assert output.read_bytes() == whole
 
 
-def test_what_is_done_is_kept_and_gone_on_with(run, tmp_path):
-    rows = [{"question": "q", "contexts": "c", "answer": f"r{number}"} for number in range(300)]
-    output = tmp_path / "r.csv"
-    stopped = run(output, stop_at=100, rows=rows)
-
-    assert (stopped.rows, len(list(stopped.results())), stopped.is_complete) == (100, 100, False)
-    assert not output.exists()
-    finished = run(output, resume=True, rows=rows)
-    assert (finished.rows, finished.resumed, finished.is_complete) == (300, 100, True)
-    assert not journal_of(output).exists()
-
-
 def test_before_a_row_is_done_nothing_is_left_behind(run, tmp_path):
     stopped = run(tmp_path / "r.csv", on_begin=press_ctrl_c)
 

@@ -9,7 +9,7 @@ import statistics
 import pytest
 
 from ragspan.datasets.progress import ProgressDisplay, RunProgress, duration, progress_on_stderr
-from ragspan.datasets.results import WORST_KEPT, BadRow, EvaluatedRow, MetricSummary, MetricTally, ResultRow
+from ragspan.datasets.results import WORST_KEPT, BadRow, EvaluatedRow, MetricSummary, MetricTally
 from ragspan.outcomes import NotApplicable, Score, Usage
 from ragspan.records import RagRecord
 
@@ -19,9 +19,9 @@ RECORD = RagRecord(question="q", contexts=None, response="r")
 def summary_of(*values, reasons=(), label=None, threshold=None):
     tally = MetricTally()
     for value in values:
-        tally.add(ResultRow(row=1, record_id="r", metric="m", score=value, label=label), threshold)
+        tally.add(Score(value=value, label=label, threshold=threshold))
     for reason in reasons:
-        tally.add(ResultRow(row=1, record_id="r", metric="m", reason=reason))
+        tally.add(NotApplicable(reason=reason))
     return tally.summary("m")
 
 

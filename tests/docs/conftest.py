@@ -19,7 +19,7 @@ from doc_pages import ROOT
 from pyarrow import parquet
 
 HERE = Path(__file__).parent
-STOOD_IN_FOR = ("pip", "make", "docker", "hf", "nats-server", "ragspan", "uvicorn")
+STOOD_IN_FOR = ("pip", "make", "hf", "nats-server", "ragspan", "uvicorn")
 TOOLS = {"langfuse": "Langfuse", "langsmith": "LangSmith", "datadog": "Datadog"}
 NUMBERED = re.compile(r"exactly one verdict for each of these numbers: ([\d, ]+)\.")
 LONGEST = 300  # seconds that a block may take

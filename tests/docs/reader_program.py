@@ -1,12 +1,17 @@
-"""What a reader of the documentation has already: documents, a chain of LangChain, and a query engine of LlamaIndex."""
+"""What a reader of the documentation has already: documents, a chain of LangChain, a query engine of LlamaIndex, models."""
 
 from __future__ import annotations
 
+import re
 from itertools import repeat
 
 RESPONSE = "Card payments settle within two days."
 question = "When do card payments settle?"
-texts = ["Card payments settle within two days.", "Invoices are due after thirty days."]
+texts = documents = contexts = ["Card payments settle within two days.", "Invoices are due after thirty days."]
+
+
+def my_model(*_):
+    return RESPONSE
 
 
 def make_chain(*, model=None):
@@ -49,3 +54,23 @@ def make_index():
     Settings.llm = OneAnswer()
     Settings.embed_model = MockEmbedding(8)
     return VectorStoreIndex.from_documents([Document(text=text) for text in texts])
+
+
+def make_chat_model():
+    from langchain_core.language_models.fake_chat_models import FakeListChatModel
+
+    make_index()  # sets LlamaIndex's own model
+    return FakeListChatModel(responses=["fine"])
+
+
+MADE = {
+    "chain": make_chain,
+    "query_engine": lambda: make_index().as_query_engine(),
+    "chat_model": make_chat_model,
+}
+
+
+def names_for(text):
+    """What this program may name; only what it does name is made."""
+    made = {name: make() for name, make in MADE.items() if re.search(rf"\b{name}\b", text)}
+    return made | {name: globals()[name] for name in ("question", "texts", "documents", "contexts", "my_model")}

@@ -1,7 +1,7 @@
 """Runs the Python blocks of a page in order, in this process: python run_page.py PAGE PRELUDE.
 
-The prelude, `pages/<page>.py`, has what a reader has already: a chain, documents, a question. It may define `after_block()`,
-which is called after each block, and `at_end()`.
+A page begins with what `reader_program` has. Its prelude, `pages/<page>.py`, has what it needs besides. It may define
+`after_block()`, which is called after each block, and `at_end()`.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import sys
 from pathlib import Path
 
 from doc_pages import blocks_of
+from reader_program import names_for
 
 ADDRESSES = json.loads(os.environ["DOC_ADDRESSES"])
 
 
 def main(page, prelude):
-    names = {"__name__": "__main__", "__file__": str(page)}
+    blocks = [block for block in blocks_of(page) if block.language == "python" and not (block.not_run or block.file)]
+    names = {"__name__": "__main__", "__file__": str(page)} | names_for("".join(block.text for block in blocks))
     if prelude.exists():
         run(prelude.read_text(encoding="utf-8"), prelude, names)
-    for block in blocks_of(page):
-        if block.language != "python" or block.not_run or block.file:
-            continue
+    for block in blocks:
         text = block.text
         for address, listener in ADDRESSES.items():
             text = text.replace(address, listener)

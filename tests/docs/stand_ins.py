@@ -61,22 +61,6 @@ def make(arguments):
     subprocess.run([shutil.which("make", path="/usr/bin:/bin"), "-n", "-C", ROOT, *arguments], check=True)
 
 
-def docker(arguments):
-    """Syntax alone: ports, variables and one image with a tag."""
-    command, *rest = arguments
-    assert command == "run", command
-    options = list(rest)
-    while options and options[0].startswith("-"):
-        option = options.pop(0)
-        if option == "-p":
-            assert re.fullmatch(r"\d+:\d+", options.pop(0))
-        elif option == "-e":
-            assert re.fullmatch(r"\w+(=.*)?", options.pop(0))
-        else:
-            assert option in {"--rm", "-d", "-it"}, option
-    assert re.fullmatch(r"[a-z0-9./-]+:[\w.-]+", options[0]), f"an image and its tag, not {options[0]}"
-
-
 def hf(arguments):
     """The files and revisions are those that the classifier loads."""
     from ragspan_hhem import model

@@ -4,14 +4,14 @@ import threading
 
 from rich.console import Console
 
-from ragspan.doctor import CHECKS, Finding, as_json, shown, verdict
+from ragspan.doctor import TITLES, Finding, as_json, shown, verdict
 from ragspan.doctor.examination import within
 
 
 def test_the_checks_are_made_in_order(examined):
     checks = list(dict.fromkeys(finding.check for finding in examined()))
 
-    assert checks == [check for check in CHECKS if check not in {"sink", "helper"}]
+    assert checks == [check for check in TITLES if check not in {"sink", "helper"}]
 
 
 def test_no_secret_leaves(examined, otlp_listener):

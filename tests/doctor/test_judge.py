@@ -1,8 +1,6 @@
 import json
-import ssl
 
 import pytest
-import trustme
 
 KEY = "sk-test-0123456789"
 GROUNDED = json.dumps({"answer": {"grounding": {"reasoning": "It says so.", "verdict": "grounded"}}})
@@ -90,21 +88,3 @@ def test_each_failure_is_reported_with_what_to_do(asked, fake_openai, reply, err
     assert found in finding.found
     assert advice in finding.advice
     assert KEY not in finding.found
-
-
-def test_a_refused_connection_is_told_as_one(asked, refused_port):
-    finding = asked(f"http://127.0.0.1:{refused_port}/v1")
-
-    assert finding.state == "failed"
-    assert "connection refused" in finding.found
-    assert "check base_url" in finding.found
-
-
-def test_a_certificate_that_nobody_trusts_is_told_as_one(asked, make_otlp_listener):
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    trustme.CA().issue_cert("127.0.0.1").configure_cert(tls)
-
-    finding = asked(make_otlp_listener(tls=tls).url)
-
-    assert "its certificate is not trusted" in finding.found
-    assert "SSL_CERT_FILE" in finding.advice

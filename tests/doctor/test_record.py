@@ -53,6 +53,7 @@ def test_what_is_logged_on_the_way_is_a_warning_where_the_record_gets_through(pa
 
     assert findings.states() == ["ok", "warning", "ok"]
     assert "metrics" in findings[1].found
+    assert "OTEL_METRICS_EXPORTER=none" in findings[1].advice
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from ragspan.datasets.cells import is_missing
-from ragspan.datasets.columns import readers_for
+from ragspan.datasets.records import readers_for
 from ragspan.datasets.results import Evaluation, ResultRow
 from ragspan.datasets.tables import TableRow, table_of
 from ragspan.exceptions import TableError
@@ -198,7 +198,7 @@ def _plain(estimate: Estimate | None) -> Mapping[str, float] | None:
 
 def agreement_tables(found: Sequence[MetricAgreement]) -> Iterator[Any]:
     """What the command prints: texts, and tables of Rich."""
-    table = _table("", "metric", "labels\n(good)", "AUROC", "balanced\naccuracy", "labels\nmissing")
+    table = text_table("", "metric", "labels\n(good)", "AUROC", "balanced\naccuracy", "labels\nmissing")
     for one in found:
         missing = "-" if one.missing is None else f"{one.missing:,}"
         labels = f"{one.labels:,} ({one.good:,})"
@@ -206,7 +206,7 @@ def agreement_tables(found: Sequence[MetricAgreement]) -> Iterator[Any]:
     yield table
     yield f"In brackets are 95 % intervals; so many labels are missing until they end {CLOSE:.2f} from the figure.\n"
     for one in found:
-        table = _table(f"{one.metric}: how many responses are good, by score", "score", "responses", "good", "")
+        table = text_table(f"{one.metric}: how many responses are good, by score", "score", "responses", "good", "")
         for held in one.bins:
             low, high = held.interval
             share = f"{held.good:.0%} ({low:.0%} to {high:.0%})"
@@ -218,7 +218,7 @@ def agreement_tables(found: Sequence[MetricAgreement]) -> Iterator[Any]:
             yield rate_in_words(one.metric, one.rate) + "\n"
 
 
-def _table(title: str, *headings: str) -> Any:
+def text_table(title: str, *headings: str) -> Any:
     from rich import box
     from rich.table import Table
 

@@ -28,32 +28,6 @@ _TIMEOUT_MS = 30_000
 _OTEL = "otel"  # what `RAGSPAN_EMITTERS` calls OpenTelemetry
 
 
-class SpanCount:
-    """How many spans exporters say they have sent."""
-
-    def __init__(self) -> None:
-        self.sent = 0
-        self.failed = 0
-        """Those that they could not send, or are sending."""
-
-    def sent_by(self, exporter: Any) -> Any:
-        """The same exporter, counted."""
-        from opentelemetry.sdk.trace.export import SpanExportResult
-
-        export = exporter.export
-
-        def counted(spans: Sequence[Any]) -> Any:
-            self.failed += len(spans)
-            result = export(spans)
-            if result is SpanExportResult.SUCCESS:
-                self.failed -= len(spans)
-                self.sent += len(spans)
-            return result
-
-        exporter.export = counted
-        return exporter
-
-
 class OnlyTraced:
     """An emitter that gets only the records that belong to a span."""
 
@@ -87,7 +61,10 @@ class BackFill:
     """
 
     def __init__(self, settings: Settings, *, tool: str | None = None) -> None:
-        self.spans = SpanCount()
+        self.sent = 0
+        """Spans that an exporter says it has sent."""
+        self.failed = 0
+        """Those that it could not send, or is sending."""
         self.tool = tool
         names = [name for name in settings.emitters if name != _OTEL or exporter_is_configured()]
         names = [tool] if tool else names
@@ -108,13 +85,27 @@ class BackFill:
         """
         flushed = [emitter.is_flushed for emitter in self.emitters]
         if self._providers is not None:
-            flushed.append(self._providers.tracer_provider.force_flush(_TIMEOUT_MS))
-            self._providers.tracer_provider.shutdown()
-            self._providers.meter_provider.shutdown()
-            if self._providers.logger_provider is not None:
-                self._providers.logger_provider.shutdown()
-        return all(flushed) and not self.spans.failed
+            made = self._providers
+            flushed.append(made.tracer_provider.force_flush(_TIMEOUT_MS))
+            for provider in (made.tracer_provider, made.meter_provider, made.logger_provider):
+                if provider is not None:
+                    provider.shutdown()
+        return all(flushed) and not self.failed
 
     def _make(self, kind: Signal, entry: EntryPoint) -> Any:
+        from opentelemetry.sdk.trace.export import SpanExportResult
+
         exporter = make_exporter(kind, entry)
-        return self.spans.sent_by(exporter) if kind == "traces" else exporter
+        export = exporter.export
+
+        def counted(spans: Sequence[Any]) -> Any:
+            self.failed += len(spans)
+            result = export(spans)
+            if result is SpanExportResult.SUCCESS:
+                self.failed -= len(spans)
+                self.sent += len(spans)
+            return result
+
+        if kind == "traces":
+            exporter.export = counted
+        return exporter

@@ -28,11 +28,10 @@ from typing import Any, Literal, ParamSpec, TypeAlias
 
 from ragspan.arguments import WHOLE, choice
 from ragspan.config import Settings, is_enabled, settings_with
-from ragspan.datasets.columns import ColumnChoice, ColumnChoices, column_choices
 from ragspan.datasets.files import STANDARD_INPUT
 from ragspan.datasets.journal import Journal, described, journal_of
 from ragspan.datasets.progress import RunProgress, progress_on_stderr
-from ragspan.datasets.records import RecordReader
+from ragspan.datasets.records import ColumnChoice, ColumnChoices, RecordReader, column_choices
 from ragspan.datasets.result_file import ResultFile, format_of, replacing, write_results
 from ragspan.datasets.results import BadRow, EvaluatedRow, Evaluation, ResultRow
 from ragspan.datasets.tables import table_of

@@ -219,7 +219,8 @@ def csv_table(lines: Iterable[str], *, name: str, delimiter: str | None, **known
     blank, first = next(((number, line) for number, line in numbered if line.strip()), (0, ""))
     if not first:
         raise TableError(f"{name} is empty: a table begins with the names of its columns")
-    delimiter = delimiter or most_frequent_delimiter(first)
+    unquoted = "".join(first.split('"')[::2])
+    delimiter = delimiter or max(_DELIMITERS, key=unquoted.count)  # the comma where there is none
     rows = csv.reader(chain([first], (line for _, line in numbered)), delimiter=delimiter, strict=True)
     try:
         header = checked_names(next(rows), f"{name}: the header")
@@ -253,12 +254,6 @@ def _trouble(header: Sequence[str], cells: Sequence[str]) -> str | None:
     if len(cells) != len(header):
         return f"it has {len(cells)} cells, but the header has {len(header)}"
     return "it holds a NUL byte" if any("\0" in cell for cell in cells) else None
-
-
-def most_frequent_delimiter(header: str) -> str:
-    """Of a header, outside of quotes; the comma where there is none."""
-    unquoted = "".join(header.split('"')[::2])
-    return max(_DELIMITERS, key=unquoted.count)
 
 
 # JSON -----------------------------------------------------------------------------------------------------------------

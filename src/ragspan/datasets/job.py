@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from ragspan.datasets.agreement import agreement_tables, agreements, as_plain, labels_of, rate_in_words
+from ragspan.datasets.agreement import agreement_tables, agreements, as_plain, labels_of, rate_in_words, text_table
 from ragspan.datasets.back_fill import BackFill
 from ragspan.datasets.evaluation import evaluate, plan_from, run
 from ragspan.datasets.gates import parse_minimums, require_minimums, shortfalls
@@ -181,21 +181,17 @@ def _told_delivery(back_fill: BackFill, reader: RecordReader) -> bool:
         _tell([f"the scores of {reader.traced:,} answers go to {back_fill.tool}"])
         trouble = "the scores that are left are lost"
     else:
-        _tell([f"{reader.traced:,} rows name a span; {back_fill.spans.sent:,} evaluation spans were sent"])
-        trouble = f"{back_fill.spans.failed:,} spans failed"
+        _tell([f"{reader.traced:,} rows name a span; {back_fill.sent:,} evaluation spans were sent"])
+        trouble = f"{back_fill.failed:,} spans failed"
     if not back_fill.is_delivered:
         _tell([f"not everything was sent: {trouble}; the log above says why"])
     return back_fill.is_delivered
 
 
 def _print_summary(evaluation: Evaluation) -> None:
-    from rich import box
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for place, name in enumerate(SUMMARY_HEADER):
-        table.add_column(name, justify="right" if place else "left", no_wrap=True)
+    table = text_table("", *SUMMARY_HEADER)
     for summary in evaluation.summary.values():
         table.add_row(*summary.cells())
     console = Console(highlight=False)

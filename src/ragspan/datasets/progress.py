@@ -19,7 +19,6 @@ from ragspan.datasets.results import (
     Evaluation,
     MetricSummary,
     MetricTally,
-    ResultRow,
 )
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage
 from ragspan.telemetry.content import Dimensions
@@ -81,18 +80,15 @@ class RunProgress:
         self._skipped.update([reason for reason in map(_skipped, done.outcomes.values()) if reason][:1])
         groups = self._dimensions.bounded(done.record)
         for metric, outcome in done.outcomes.items():
-            result = ResultRow.from_outcome(outcome, row=done.row, record_id=done.record.record_id, metric=metric)
-            threshold = None
+            self.tallies[metric].add(outcome)
+            for name, value in groups.items():
+                self._groups[name.removeprefix(DIMENSION), value, metric].add(outcome)
             if isinstance(outcome, Score):
-                threshold = outcome.threshold
                 lowest = self._lowest[metric]
                 insort(lowest, (outcome.value, done.row, done))
                 del lowest[WORST_KEPT:]
                 if outcome.usage is not None:
                     self.usage += outcome.usage
-            self.tallies[metric].add(result, threshold)
-            for name, value in groups.items():
-                self._groups[name.removeprefix(DIMENSION), value, metric].add(result, threshold)
 
     def evaluation(self, **more: Any) -> Evaluation:
         """The result so far, with the fields that are not counted here."""

@@ -1,11 +1,17 @@
-"""Turns the rows of a table into records."""
+"""Turns the rows of a table into records.
+
+A part of a record is in a column, at a path into a column of dictionaries, or what a function makes of the row. Parts that
+nobody names are recognised by the names that evaluation tools give them.
+"""
 
 from __future__ import annotations
 
+import difflib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from ragspan.datasets.cells import (
     CellError,
@@ -18,21 +24,47 @@ from ragspan.datasets.cells import (
     span_of,
     text_of,
 )
-from ragspan.datasets.columns import CellReader, ColumnChoices, described, readers_for, recognized, told, tool_of
 from ragspan.datasets.results import BadRow, EvaluatedRow
 from ragspan.datasets.tables import MAX_CELL, Table, TableRow
-from ragspan.exceptions import RecordError
+from ragspan.exceptions import ConfigurationError, RecordError, TableError
 from ragspan.records import RagRecord, Retrieval, RetrievedContext, SpanAnchor
 from ragspan.redaction import RedactionError, redact_from, redacted
 
 _T = TypeVar("_T")
-_TROUBLES_KEPT = 100
-_WORDS = {
-    "answer": "response",
-    "retrieved": "retrieved documents",
-    "started": "column started",
-    "ended": "column ended",
+Row: TypeAlias = Mapping[str, Any]
+ColumnChoice: TypeAlias = "str | Callable[[Row], Any]"
+ColumnChoices: TypeAlias = Mapping[str, ColumnChoice]
+"""The columns that a user names, by part."""
+CellReader: TypeAlias = Callable[[Row], Any]
+
+PARTS = (
+    *("question", "contexts", "answer"),
+    *("id", "session_id", "user_id", "metadata", "retrieved", "trace_id", "span_id", "started", "ended", "label"),
+)
+"""Of a record. The first three are recognised by many names, an id by a few, the others by these."""
+_NEEDED = PARTS[:3]
+_QUESTIONS = ("question", "user_input", "query", "input", "prompt")
+_CONTEXTS = ("contexts", "retrieved_contexts", "retrieval_context", "context", "documents", "source_documents")
+_ANSWERS = ("answer", "response", "actual_output", "output")
+_NAMES: Mapping[str, tuple[str, ...]] = {  # the last ones are LangSmith's, which puts all of it into dictionaries
+    "question": (*_QUESTIONS, *(f"{prefix}.{name}" for name in _QUESTIONS for prefix in ("inputs", "input"))),
+    "contexts": (*_CONTEXTS, *(f"outputs.{name}" for name in _CONTEXTS)),
+    "answer": (*_ANSWERS, *(f"outputs.{name}" for name in _ANSWERS)),
 }
+_IDS = ("id", "record_id", "example_id")
+_TOOLS: Mapping[tuple[str, ...], str] = {
+    ("question", "contexts", "answer"): "ragspan",  # and of Ragas before 0.2
+    ("question", "contexts", "response"): "ragspan",
+    ("user_input", "retrieved_contexts", "response"): "Ragas",
+    ("input", "retrieval_context", "actual_output"): "DeepEval",
+    ("input", "contexts", "output"): "TruLens",
+    ("input", "context", "output"): "TruLens",
+}
+"""Whose columns have these names. A table that has all three of a tool is read as that tool's, whatever else it has."""
+_REFERENCES = re.compile(r"(reference|ground_?truths?|expected_(output|response))(\..*)?", re.IGNORECASE)
+_KNOWN_SHOWN, _NAMES_SHOWN, _LONGEST_SHOWN = 6, 40, 100
+_TROUBLES_KEPT = 100
+_WORDS = {"answer": "response", "retrieved": "retrieved documents", "started": "start", "ended": "end"}
 
 
 class RecordReader:
@@ -60,9 +92,8 @@ class RecordReader:
         self._tool: str | None = None
         self.told = ""
         """What is read as what, in a line."""
-        self.columns = described(choices)
-        """What each part is read from."""
-        self._may_be_records = not choices
+        self.columns = _described(choices)
+        """What each part is read from; to compare with those of an earlier run."""
         if table.sample and all(map(self._is_record, table.sample)):
             self.told = "reading records as RagRecord.to_json writes them"
         elif table.sample:
@@ -84,19 +115,23 @@ class RecordReader:
         self.traced += record.parent is not None
         return EvaluatedRow(row=entry.row, record=record)
 
-    def _find_columns(self, columns: Sequence[str], sample: Sequence[Mapping[str, Any]]) -> None:
+    def _find_columns(self, columns: Sequence[str], sample: Sequence[Row]) -> None:
         choices = recognized(self._choices, columns, sample)
         self._readers = readers_for(choices, columns, sample)
-        self._tool = tool_of(choices)
-        self.columns = described(choices)
-        self.told = told(choices, columns)
+        self.columns = _described(choices)
+        self._tool = _tool_of(self.columns)
+        parts = ", ".join(f"{_word(part)} from {self.columns[part]!r}" for part in _NEEDED if part in self.columns)
+        unread = [name for name in columns if _REFERENCES.fullmatch(name) and name not in self.columns.values()]
+        self.told = f"reading {parts}"
+        self.told += f" (the names of {self._tool})" if self._tool not in {None, "ragspan"} else ""
+        self.told += f"; not {', '.join(map(repr, unread))}: no metric needs a reference" if unread else ""
 
-    def _is_record(self, values: Mapping[str, Any]) -> bool:
+    def _is_record(self, values: Row) -> bool:
         """Whether `RagRecord.to_json` wrote the row: nothing else has these three, the last as a list."""
         has_fields = "record_id" in values and "status" in values and isinstance(values.get("retrievals"), list)
-        return has_fields and self._may_be_records
+        return has_fields and not self._choices
 
-    def _record(self, row: int, values: Mapping[str, Any]) -> RagRecord:
+    def _record(self, row: int, values: Row) -> RagRecord:
         if self._is_record(values):
             try:
                 return RagRecord.from_json(json.dumps(values))
@@ -122,36 +157,34 @@ class RecordReader:
             **times,
         )
 
-    def _cell(self, part: str, values: Mapping[str, Any]) -> Any:
+    def _cell(self, part: str, values: Row) -> Any:
         reader = (self._readers or {}).get(part)
-        if reader is None:
-            return None
         try:
-            return reader(values)
+            return reader(values) if reader else None
         except Exception as error:  # noqa: BLE001 - of a user's function; its message may quote the row
             raise CellError(f"the function for the {part} raised {type(error).__name__}") from None
 
-    def _parsed(self, part: str, values: Mapping[str, Any], parse: Callable[[Any], _T]) -> _T:
+    def _parsed(self, part: str, values: Row, parse: Callable[[Any], _T]) -> _T:
         cell = self._cell(part, values)
         try:
             return parse(cell)
         except CellError as error:
-            raise CellError(f"the {_WORDS.get(part, part)} {error}") from None
+            raise CellError(f"the {_word(part)} {error}") from None
 
-    def _text(self, part: str, values: Mapping[str, Any]) -> str | None:
+    def _text(self, part: str, values: Row) -> str | None:
         text = self._parsed(part, values, text_of)
         if self._tool == "TruLens" and text and text[0] == text[-1] == '"':  # it exports texts as JSON has them
             text = text_of(json_of(text)) or text
         _require_room(part, (text or "",))
         return text
 
-    def _contexts(self, part: str, values: Mapping[str, Any]) -> tuple[RetrievedContext, ...] | None:
+    def _contexts(self, part: str, values: Row) -> tuple[RetrievedContext, ...] | None:
         separator = "|" if self._tool == "DeepEval" else None  # in its CSV files
         contexts = self._parsed(part, values, partial(contexts_of, separator=separator))
         _require_room(part, (context.text for context in contexts or ()))
         return contexts
 
-    def _span(self, row: int, values: Mapping[str, Any]) -> SpanAnchor | None:
+    def _span(self, row: int, values: Row) -> SpanAnchor | None:
         try:
             return span_of(self._cell("trace_id", values), self._cell("span_id", values))
         except CellError as error:
@@ -160,7 +193,7 @@ class RecordReader:
                 self.span_troubles[row] = str(error)
             return None
 
-    def _times(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def _times(self, values: Row) -> dict[str, Any]:
         started, ended = (self._parsed(part, values, nanoseconds_of) for part in ("started", "ended"))
         times = {"started_ns": ended if started is None else started, "ended_ns": ended}
         return {name: moment for name, moment in times.items() if moment is not None}
@@ -170,3 +203,158 @@ def _require_room(part: str, texts: Iterable[str]) -> None:
     characters = sum(map(len, texts))
     if characters > MAX_CELL:
         raise CellError(f"the column {part} has {characters:,} characters, which are more than {MAX_CELL:,}")
+
+
+# Columns --------------------------------------------------------------------------------------------------------------
+
+
+def column_choices(options: Mapping[str, Any]) -> ColumnChoices:
+    """The columns that `answer_column` and the like name; the answer may also be called `ground_truth`.
+
+    Raises:
+        ConfigurationError: both names of the answer are given, and differ.
+    """
+    answer, ground_truth = options["answer_column"], options["ground_truth_column"]
+    if answer is not None and ground_truth is not None and ground_truth != answer:
+        raise ConfigurationError(
+            f"answer_column is {answer!r} and ground_truth_column is {ground_truth!r}, but the two are names for the same"
+            " thing, the answer that is scored: give one of them"
+        )
+    chosen = {part: options.get(f"{part}_column") for part in PARTS} | {"answer": answer or ground_truth}
+    return {part: choice for part, choice in chosen.items() if choice is not None}
+
+
+def recognized(choices: ColumnChoices, columns: Sequence[str], sample: Sequence[Row]) -> ColumnChoices:
+    """The choices, with a column for the question, the contexts and the answer wherever none is named.
+
+    Paths are looked for in the sample, which has some of the first rows.
+
+    Raises:
+        TableError: no column has a known name, or several do; the message says how to name one.
+    """
+    there = _with_paths(columns, sample)
+    wanted = [part for part in _NEEDED if part not in choices]
+    found = {part: dict(reversed([*_known(part, there)])) for part in wanted}  # of equal names the first
+    of_tools = {
+        tuple(found[part][name] for part, name in zip(_NEEDED, tool, strict=True) if part in wanted)
+        for tool in _TOOLS
+        if all(name in found[part] for part, name in zip(_NEEDED, tool, strict=True) if part in wanted)
+    }
+    chosen = of_tools.pop() if len(of_tools) == 1 else [_only(part, there) for part in wanted]
+    return {**choices, **dict(zip(wanted, chosen, strict=True))}
+
+
+def readers_for(choices: ColumnChoices, columns: Sequence[str], sample: Sequence[Row]) -> dict[str, CellReader]:
+    """How to read each part of a record that the table has.
+
+    Raises:
+        TableError: a column is missing; the message lists those there are and names the nearest.
+    """
+    readers = {}
+    for part in PARTS:
+        names = _IDS if part == "id" else (part,)
+        choice = choices.get(part, next((name for name in names if name in columns), None))
+        if choice is not None:
+            readers[part] = choice if callable(choice) else _reader(part, choice, columns, sample)
+    return readers
+
+
+def _described(choices: ColumnChoices) -> dict[str, str]:
+    """For a reader; functions are called by their name."""
+    return {
+        part: choice if isinstance(choice, str) else getattr(choice, "__qualname__", type(choice).__name__)
+        for part, choice in choices.items()
+    }
+
+
+def _tool_of(columns: Mapping[str, str]) -> str | None:
+    """The tool whose names the three columns have."""
+    names = [_plain(columns.get(part, "")) for part in _NEEDED]
+    if names[0].startswith(("inputs.", "input.")) and names[2].startswith("outputs."):
+        return "LangSmith"
+    return {tuple(map(_plain, known)): tool for known, tool in _TOOLS.items()}.get(tuple(names))
+
+
+def _known(part: str, there: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The known names that the table has for a part, and how the table writes them."""
+    names = {_plain(name): name for name in _NAMES[part]}
+    found = [(names[plain], column) for column in there if (plain := _plain(column)) in names]
+    found.sort(key=lambda pair: _NAMES[part].index(pair[0]))
+    for name, column in found:
+        if not any(other.startswith(f"{column}.") for _, other in found):  # a dictionary that has the part in it
+            yield name, column
+
+
+def _plain(name: str) -> str:
+    """`retrieval_context`, `retrievalContext` and `Retrieval Context` are one name."""
+    return re.sub(r"[\s_-]", "", name).lower()
+
+
+def _only(part: str, there: Sequence[str]) -> str:
+    found = [column for _, column in _known(part, there)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(map(repr, found))
+        raise TableError(f"several columns may be the {_word(part)}: {names}; {_hint(part)}")
+    known = ", ".join(_NAMES[part][:_KNOWN_SHOWN])
+    close = [name for known_name in _NAMES[part] for name in difflib.get_close_matches(known_name, there, 1, 0.8)]
+    guess = f"; is it {close[0]!r}?" if close else ""
+    raise TableError(
+        f"no column looks like the {_word(part)} (known names: {known}); there are: {_listed(there)}{guess}; {_hint(part)}"
+    )
+
+
+def _with_paths(columns: Sequence[str], sample: Sequence[Row]) -> list[str]:
+    """The columns, and for those of dictionaries the paths into them."""
+    return [
+        name
+        for column in columns
+        for name in (column, *(f"{column}.{key}" for key in _keys(row.get(column) for row in sample)))
+    ]
+
+
+def _keys(cells: Iterable[Any]) -> Iterable[str]:
+    objects = (json_of(cell) if isinstance(cell, str) and cell.lstrip()[:1] == "{" else cell for cell in cells)
+    return dict.fromkeys(str(key) for cell in objects if isinstance(cell, Mapping) for key in cell)
+
+
+def _reader(part: str, name: str, columns: Sequence[str], sample: Sequence[Row]) -> CellReader:
+    if name in columns:
+        return lambda row: row.get(name)
+    keys = name.split(".")
+    for place in range(len(keys) - 1, 0, -1):  # the longest name of a column comes first
+        root, path = ".".join(keys[:place]), keys[place:]
+        above = [_follow(row.get(root), path[:-1]) for row in sample]
+        if root in columns and (path[-1] in _keys(above) or all(map(is_missing, above))):
+            return lambda row: _follow(row.get(root), path)
+    there = _with_paths(columns, sample)
+    close = difflib.get_close_matches(name, there, 1, 0.5)
+    guess = f"did you mean {close[0]!r}?" if close else _hint(part)
+    raise TableError(
+        f"there is no column {name!r} to read the {_word(part)} from; there are: {_listed(there)}; {guess}"
+    )
+
+
+def _follow(cell: Any, path: Sequence[str]) -> Any:
+    """The value at the end of the path, or None."""
+    for key in path:
+        if isinstance(cell, str):
+            cell = json_of(cell)  # a CSV file has its dictionaries as text
+        if not isinstance(cell, Mapping):
+            return None
+        cell = cell.get(key)
+    return cell
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f", and {len(names) - _NAMES_SHOWN:,} more" if len(names) > _NAMES_SHOWN else ""
+    return ", ".join(repr(name[:_LONGEST_SHOWN]) for name in names[:_NAMES_SHOWN]) + more if names else "none"
+
+
+def _word(part: str) -> str:
+    return _WORDS.get(part, part)
+
+
+def _hint(part: str) -> str:
+    return f"name the right one with {part}_column= or --{part.replace('_', '-')}-column"

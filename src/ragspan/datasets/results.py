@@ -181,17 +181,19 @@ class MetricTally:
         self._causes: Counter[str] = Counter()
         self._failed = 0
 
-    def add(self, result: ResultRow, threshold: float | None = None) -> None:
-        if result.score is None:
-            self._not_scored[result.reason or "unknown"] += 1
-            self._failed += result.outcome == "failure"
-            return
-        self.scores.append(result.score)
-        self._total += result.score
-        self._passed += result.label == "pass"
-        self._causes.update([result.cause] if result.cause else ())
-        if self._threshold is None:
-            self._threshold = threshold
+    def add(self, outcome: Outcome) -> None:
+        if isinstance(outcome, MetricFailure):
+            self._not_scored[outcome.error_type] += 1
+            self._failed += 1
+        elif isinstance(outcome, NotApplicable):
+            self._not_scored[outcome.reason] += 1
+        else:
+            self.scores.append(outcome.value)
+            self._total += outcome.value
+            self._passed += outcome.label == "pass"
+            self._causes.update([outcome.cause] if outcome.cause else ())
+            if self._threshold is None:
+                self._threshold = outcome.threshold
 
     @property
     def mean(self) -> float | None:
@@ -205,8 +207,6 @@ class MetricTally:
             return MetricSummary(metric=metric, not_scored=not_scored, failed=self._failed)
         # Rounded sums of equal values can be a bit outside of them.
         mean = min(max(math.fsum(ordered) / count, ordered[0]), ordered[-1])
-        # `statistics.stdev` computes with fractions, which takes a second for 100,000 values.
-        squares = math.fsum((value - mean) ** 2 for value in ordered)
         return MetricSummary(
             metric=metric,
             scored=count,
@@ -217,7 +217,7 @@ class MetricTally:
             median=(ordered[(count - 1) // 2] + ordered[count // 2]) / 2,
             minimum=ordered[0],
             maximum=ordered[-1],
-            standard_deviation=math.sqrt(squares / (count - 1)) if count > 1 else None,
+            standard_deviation=deviation_of(ordered, mean) if count > 1 else None,
             threshold=self._threshold,
             causes=dict(self._causes.most_common()),
         )
@@ -304,6 +304,11 @@ class Evaluation:
         polars = importlib.import_module("polars")
         schema = column_types(polars.Int64, polars.Float64, polars.String)
         return polars.DataFrame(list(map(cells_of, self.results())), schema=schema, orient="row")
+
+
+def deviation_of(values: Sequence[float], mean: float) -> float:
+    """The standard deviation of a sample; `statistics.stdev` computes with fractions, a second for 100,000 values."""
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
 
 def named_judge(score: Score | ResultRow) -> str | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +15,7 @@ import msgspec
 from ragspan.datasets.cells import CellError, nanoseconds_of
 from ragspan.datasets.result_file import replacing
 from ragspan.exceptions import ConfigurationError, RagspanError, TableError
+from ragspan.installed import load_part, part_names
 from ragspan.labelled import BAD, GOOD
 from ragspan.records import RagRecord
 
@@ -77,7 +77,11 @@ def stored_answers(
     Raises:
         ConfigurationError: no project is named, the time is none, or the tool's package is not installed.
     """
-    source = _source_named(tool)
+    known = sorted({"mlflow", "phoenix", *part_names(_SOURCES)})
+    missing = f"nothing reads {tool!r}: traces can be read from {' and '.join(known)}"
+    if tool in known:
+        missing = f"nothing reads {tool} here: pip install ragspan-{tool} ragspan-otlp"
+    source: Source = load_part(_SOURCES, tool, missing)
     if not project:
         raise ConfigurationError(f"--project should say which project of {tool} to read")
     try:
@@ -85,16 +89,6 @@ def stored_answers(
     except CellError as error:
         raise ConfigurationError(f"--since {error}") from None
     return _checked(tool, source(project, since_ns=since_ns, annotation=annotation))
-
-
-def _source_named(tool: str) -> Source:
-    for entry in entry_points(group=_SOURCES, name=tool):
-        source: Source = entry.load()
-        return source
-    known = sorted({"mlflow", "phoenix"} | {entry.name for entry in entry_points(group=_SOURCES)})
-    if tool in known:
-        raise ConfigurationError(f"nothing reads {tool} here: pip install ragspan-{tool} ragspan-otlp")
-    raise ConfigurationError(f"nothing reads {tool!r}: traces can be read from {' and '.join(known)}")
 
 
 def _checked(tool: str, answers: Iterator[StoredAnswer]) -> Iterator[StoredAnswer]:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 PROMPT = "Answer the question from the handbook.\n\n{context}\n\nQuestion: {question}"
 
@@ -21,8 +20,7 @@ class Way(enum.Enum):
     CLOSED_EARLY = "stream, closed early"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class Asked(NamedTuple):
     """A question, its framework and the way of the call."""
 
     framework: str
@@ -42,62 +40,61 @@ class AnsweringFramework(Protocol):
         ...
 
 
-SCRIPT: tuple[Asked, ...] = (
+SCRIPT = (
     Asked(
-        framework="langchain",
-        title="LangChain chain: a good answer",
-        question="How do I return my bike?",
-        response="Push it into the dock at any station and wait for the green light.",
+        "langchain",
+        "LangChain chain: a good answer",
+        "How do I return my bike?",
+        "Push it into the dock at any station and wait for the green light.",
     ),
     Asked(
-        framework="langchain",
-        title="LangChain chain: an incomplete answer",
-        question="What does the day ticket include?",
-        response="It includes a helmet.",
+        "langchain",
+        "LangChain chain: an incomplete answer",
+        "What does the day ticket include?",
+        "It includes a helmet.",
     ),
     Asked(
-        framework="langchain",
-        title="LangChain chain: a wrong number",
-        question="How many days does it take until my deposit is released?",
-        response="The deposit is released within 7 days after the bike is back.",
+        "langchain",
+        "LangChain chain: a wrong number",
+        "How many days does it take until my deposit is released?",
+        "The deposit is released within 7 days after the bike is back.",
     ),
     Asked(
-        framework="langchain",
-        title="LangChain chain: an invention",
-        question="Can I take a bike abroad?",
-        response="Yes. Partner shops in Denmark repair it, and the ferry costs nothing.",
+        "langchain",
+        "LangChain chain: an invention",
+        "Can I take a bike abroad?",
+        "Yes. Partner shops in Denmark repair it, and the ferry costs nothing.",
     ),
     Asked(
-        framework="langchain",
-        title="LangChain chain: a refusal",
-        question="Do you rent tandems to children?",
-        response="Children ride in a cargo bike. There is no information about tandems.",
+        "langchain",
+        "LangChain chain: a refusal",
+        "Do you rent tandems to children?",
+        "Children ride in a cargo bike. There is no information about tandems.",
     ),
     Asked(
-        framework="langchain",
-        title="LangChain stream, closed by its reader",
-        question="How far does an e-bike go?",
-        response="An e-bike goes 60 kilometres on one charge.",
-        way=Way.CLOSED_EARLY,
+        "langchain",
+        "LangChain stream, closed by its reader",
+        "How far does an e-bike go?",
+        "An e-bike goes 60 kilometres on one charge.",
+        Way.CLOSED_EARLY,
     ),
     Asked(
-        framework="langchain",
-        title="LangGraph agent: a good answer",
-        question="What if my bike breaks down?",
-        response="Call the number on its frame, and we bring another bike within 45 minutes.",
-        way=Way.AGENT,
+        "langchain",
+        "LangGraph agent: a good answer",
+        "What if my bike breaks down?",
+        "Call the number on its frame, and we bring another bike within 45 minutes.",
+        Way.AGENT,
     ),
     Asked(
-        framework="llama-index",
-        title="LlamaIndex query engine: a good answer",
-        question="May a child ride an e-bike?",
-        response="No, children below 12 ride only in a cargo bike, with an adult.",
+        "llama-index",
+        "LlamaIndex query engine: a good answer",
+        "May a child ride an e-bike?",
+        "No, children below 12 ride only in a cargo bike, with an adult.",
     ),
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Page:
+class Page(NamedTuple):
     """A page of the handbook."""
 
     name: str
@@ -106,27 +103,27 @@ class Page:
 
 HANDBOOK = (
     Page(
-        name="tickets",
-        text="A day ticket costs 12 euros and is valid for 24 hours. It includes a lock, a helmet and breakdown help.",
+        "tickets",
+        "A day ticket costs 12 euros and is valid for 24 hours. It includes a lock, a helmet and breakdown help.",
     ),
     Page(
-        name="returns",
-        text="Return your bike at any of our 40 stations: push it into the dock and wait for the green light. "
-        "Without the green light the rental goes on.",
+        "returns",
+        "Return your bike at any of our 40 stations: push it into the dock and wait for the green light. Without the green"
+        " light the rental goes on.",
     ),
     Page(
-        name="deposit",
-        text="We hold a deposit of 50 euros on your card. The deposit is released within 3 days after the bike is back.",
+        "deposit",
+        "We hold a deposit of 50 euros on your card. The deposit is released within 3 days after the bike is back.",
     ),
     Page(
-        name="children",
-        text="Children below 12 ride only in a cargo bike, with an adult. Cargo bikes can be booked at the harbour.",
+        "children",
+        "Children below 12 ride only in a cargo bike, with an adult. Cargo bikes can be booked at the harbour.",
     ),
     Page(
-        name="breakdowns",
-        text="If a bike breaks down, call the number on its frame. We bring another bike within 45 minutes.",
+        "breakdowns",
+        "If a bike breaks down, call the number on its frame. We bring another bike within 45 minutes.",
     ),
-    Page(name="e-bikes", text="An e-bike goes 60 kilometres on one charge. Charge it at any dock with a blue lamp."),
+    Page("e-bikes", "An e-bike goes 60 kilometres on one charge. Charge it at any dock with a blue lamp."),
 )
 
 

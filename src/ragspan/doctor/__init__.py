@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 from rich.table import Table
 from rich.text import Text
@@ -19,9 +19,6 @@ from ragspan.telemetry.providers import own_version
 
 Check: TypeAlias = Literal["settings", "sink", "judge", "endpoint", "record", "helper"]
 State: TypeAlias = Literal["ok", "warning", "failed", "skipped"]
-
-CHECKS: tuple[Check, ...] = get_args(Check)
-"""In the order in which they are made; the sink and the helper only where there is one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,7 +58,7 @@ def exit_code(findings: Iterable[Finding]) -> int:
 # As lines and as JSON --------------------------------------------------------------------------------------------------
 
 _COLOURS: dict[State, str] = {"ok": "green", "warning": "yellow", "failed": "bold red", "skipped": "dim"}
-TITLES: dict[Check, str] = {
+TITLES: dict[Check, str] = {  # in the order of the checks; the sink and the helper only where there is one
     "settings": "Settings",
     "sink": "One record to the broker",
     "judge": "Judge: what it said about one record",

@@ -54,15 +54,13 @@ the sampler keeps
 # The endpoint's reply
 HTTP 3\d\d, a redirect
     set OTEL_EXPORTER_OTLP_ENDPOINT to the address that it points to, if that is the receiver's
-^endpoint \w+: (metrics|logs): .*HTTP 40[45]
-    if the tool takes no {signal}, set OTEL_{variable}_EXPORTER=none; else its path is another one
-(HTTP 40[45]|with a web page).* \(by OTEL_EXPORTER_OTLP_\w+_ENDPOINT\)$
-    OTEL_EXPORTER_OTLP_{variable}_ENDPOINT is used unchanged: it usually has to end in /v1/{signal}
+(HTTP 40[45]|with a web page).* \(by OTEL_EXPORTER_OTLP_TRACES_ENDPOINT\)$
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is used unchanged: it usually has to end in /v1/traces
 HTTP 40[45]|with a web page
-    /v1/{signal} is appended to OTEL_EXPORTER_OTLP_ENDPOINT, so it must not contain that path itself; if the receiver has
-    another path, set OTEL_EXPORTER_OTLP_{variable}_ENDPOINT, which is used unchanged
+    /v1/traces is appended to OTEL_EXPORTER_OTLP_ENDPOINT, so it must not contain that path itself; if the receiver has
+    another path, set OTEL_EXPORTER_OTLP_TRACES_ENDPOINT, which is used unchanged
 HTTP 40[13]|UNAUTHENTICATED|PERMISSION_DENIED
-    OTEL_EXPORTER_OTLP_HEADERS (OTEL_EXPORTER_OTLP_{variable}_HEADERS replaces it) has to contain the key as the tool's
+    OTEL_EXPORTER_OTLP_HEADERS (OTEL_EXPORTER_OTLP_TRACES_HEADERS replaces it) has to contain the key as the tool's
     documentation says, such as authorization=Bearer%20…
 HTTP 413
     a proxy or the receiver takes only small requests: set OTEL_BSP_MAX_EXPORT_BATCH_SIZE=64
@@ -115,6 +113,8 @@ the endpoint did not accept
     see the endpoint above
 ^record failed: \w+ at \S+ did not accept
     see docs/tracing-tools.md for its address and credentials; the span has to go there, too
+ragspan logged: .*export\w* (metrics|logs)
+    if the tool takes no metrics or logs, set OTEL_METRICS_EXPORTER=none or OTEL_LOGS_EXPORTER=none
 ragspan logged
     your application will log the same
 ^record ok: the span .* arrived

@@ -23,7 +23,6 @@ from ragspan.addresses import secrets_in_url, shown_url
 from ragspan.config import Settings, process_environment, unknown_names, variable
 from ragspan.defaults import engine_from, sink_from
 from ragspan.doctor import Check, Finding, finding, misuse
-from ragspan.doctor.observations import observations
 from ragspan.doctor.watching import captured_logs, new_record, score_in_time, watch_record
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import requirements_of_extra
@@ -88,7 +87,7 @@ def _watched(settings: Settings, timeout: float) -> Iterator[Finding]:
         yield from _skipped(_WATCHED[1:], "without a judge there is no engine to make")
         return
     seconds = timeout * _INNER
-    found = within(timeout, "record", lambda: observations(judge.name, watch_record(settings, seconds)))
+    found = within(timeout, "record", lambda: watch_record(judge.name, settings, seconds))
     yield from found
     if settings.export == "helper" and exporter_is_configured() and all(each.state != "failed" for each in found):
         yield from within(timeout, "helper", lambda: [pass_through_helper(settings, seconds)])

@@ -1,4 +1,4 @@
-"""Sends one record through everything that the application would use, and notes what happens on its way.
+"""Sends one record through everything that the application would use, and says what happens on its way.
 
 An exporter reports success also for a redirect, which it does not follow, for a web page, and for spans that the receiver
 rejects. So the endpoint's own reply is kept beside what the exporter says.
@@ -12,17 +12,21 @@ import dataclasses
 import io
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from importlib.metadata import EntryPoint
+from operator import add
 from typing import TYPE_CHECKING, Any
 
-from ragspan.config import Settings, process_environment
+from ragspan.addresses import cause_of, shown_url
+from ragspan.config import Settings, process_environment, variable
 from ragspan.defaults import emitter_from, engine_from
-from ragspan.delivery import DeliveryStats, ScoreWriter
+from ragspan.delivery import ScoreWriter
+from ragspan.doctor import Finding, State, finding
 from ragspan.engine import Dropped, ScoringEngine
 from ragspan.exceptions import ConfigurationError
-from ragspan.outcomes import ScoredRecord
+from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord, Usage
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry.environment import (
     EnvironmentProviders,
@@ -31,22 +35,26 @@ from ragspan.telemetry.environment import (
     exporter_is_configured,
     providers_from_environment,
 )
+from ragspan.telemetry.spans import answer_name
 
 if TYPE_CHECKING:
     import requests
-    from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+    from opentelemetry.sdk.trace import TracerProvider
 
 NAME = "ragspan doctor"
-TRACES = 1000  # of which a sampler is asked how many it keeps
+_TRACES = 1000  # of which a sampler is asked how many it keeps
 _SCORING, _FLUSHING, _SENDING, _SHUTTING_DOWN = 0.5, 0.35, 0.25, 0.05  # shares of the time
 _KEPT_LINES = 20  # of the log
+_REDIRECTS, _ERRORS = 300, 400  # HTTP
+_SHOWN = 160  # characters of what a server says
+_GROUNDEDNESS = ("context_adherence", "faithfulness")
+_OWN_ENDPOINT = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 
 
 @dataclass(kw_only=True, slots=True)
 class Exchange:
-    """What an OTLP exporter sent, and what came of it."""
+    """What an OTLP exporter of spans sent, and what came of it."""
 
-    signal: Signal
     url: str
     is_grpc: bool
     proxy: str | None = None
@@ -58,40 +66,17 @@ class Exchange:
     """What the exporter says of each batch."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WatchedRecord:
-    """What became of the record."""
-
-    record: RagRecord
-    root: SpanAnchor
-    share: float
-    """Of all traces, the part that the sampler keeps. This record's trace is kept in any case."""
-    result: ScoredRecord | Dropped | None
-    """None if it was not scored in time."""
-    seconds: float
-    """That scoring took."""
-    spans: Sequence[ReadableSpan]
-    exchanges: Sequence[Exchange]
-    """One for each signal that is exported by OTLP."""
-    written: Mapping[str, DeliveryStats]
-    """What became of the scores at backends with scores of their own, by the writer's name and address."""
-    complaints: Sequence[str]
-    """What was logged on the way."""
-
-
-def watch_record(settings: Settings, seconds: float) -> WatchedRecord:
+def watch_record(judge: str, settings: Settings, seconds: float) -> list[Finding]:
     """Have one record scored and its span exported, as with these settings, within `seconds`.
+
+    Returns:
+        What it shows of the judge of this name, of the endpoint, and of itself.
 
     Raises:
         ConfigurationError: the application would not start.
     """
-    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-
     exchanges: list[Exchange] = []
-    kept = InMemorySpanExporter()
     with captured_logs() as complaints, _providers(exchanges, seconds) as providers:
-        providers.tracer_provider.add_span_processor(SimpleSpanProcessor(kept))
         share, root = _root(providers.tracer_provider)
         record = new_record(root)
         usable = _without_limits(settings, seconds)
@@ -104,19 +89,20 @@ def watch_record(settings: Settings, seconds: float) -> WatchedRecord:
         result = score_in_time(engine, record, seconds * _SCORING * 1.1)
         scored_in = time.monotonic() - began
         engine.flush(seconds * _FLUSHING)
-        written = {f"{writer.name} at {writer.client.endpoint.url}": writer.stats() for writer in writers}
+        written = [_written(writer, complaints) for writer in writers]
         engine.shutdown(seconds * _SHUTTING_DOWN)
-    return WatchedRecord(
-        record=record,
-        root=root,
-        share=share,
-        result=result,
-        seconds=scored_in,
-        spans=kept.get_finished_spans(),
-        exchanges=exchanges,
-        written=written,
-        complaints=tuple(complaints),
-    )
+    no_endpoint = finding("endpoint", "skipped", "no OTLP exporter is configured, so there is no endpoint to reach")
+    endpoints = [_endpoint(exchange, complaints) for exchange in exchanges]
+    on_way = [_scored(result, complaints), *written, *_sampled(share), *_exported(endpoints)]
+    if all(each.state == "ok" for each in on_way):  # else it is said there
+        on_way += [finding("record", "warning", f"ragspan logged: {each}") for each in dict.fromkeys(complaints)]
+    has_arrived = exporter_is_configured() and all(each.state != "failed" for each in endpoints)
+    return [
+        _judged(judge, result, scored_in),
+        *(endpoints or [no_endpoint]),
+        *on_way,
+        _ids(record, root, result, "arrived" if has_arrived else "was made, and did not arrive"),
+    ]
 
 
 def score_in_time(engine: ScoringEngine, record: RagRecord, seconds: float) -> ScoredRecord | Dropped | None:
@@ -179,13 +165,15 @@ def _root(provider: TracerProvider) -> tuple[float, SpanAnchor]:
     """
     from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Decision
 
-    ids = (1 << 64 | (2 * place + 1) * 2**63 // TRACES for place in range(TRACES))  # spread evenly, as random ones are
+    ids = (
+        1 << 64 | (2 * place + 1) * 2**63 // _TRACES for place in range(_TRACES)
+    )  # spread evenly, as random ones are
     results = [provider.sampler.should_sample(None, trace_id, NAME) for trace_id in ids]
     provider.sampler = ALWAYS_ON
     span = provider.get_tracer("ragspan").start_span(NAME)
     span.end()
     context = span.get_span_context()
-    share = sum(result.decision is Decision.RECORD_AND_SAMPLE for result in results) / TRACES
+    share = sum(result.decision is Decision.RECORD_AND_SAMPLE for result in results) / _TRACES
     return share, SpanAnchor(trace_id=context.trace_id, span_id=context.span_id, trace_flags=int(context.trace_flags))
 
 
@@ -196,9 +184,10 @@ def _watched_exporter(signal: Signal, entry: EntryPoint, exchanges: list[Exchang
         return make(out=io.StringIO())  # not into the doctor's own output
     if entry.name not in {"otlp_proto_http", "otlp_proto_grpc"}:
         return make()
+    if signal != "traces":  # what fails there is logged
+        return make(timeout=seconds)
     is_grpc = entry.name == "otlp_proto_grpc"
-    default = f"http://localhost:{4317 if is_grpc else 4318}"
-    exchange = Exchange(signal=signal, url=endpoint(signal) or default, is_grpc=is_grpc)
+    exchange = Exchange(url=endpoint(signal) or f"http://localhost:{4317 if is_grpc else 4318}", is_grpc=is_grpc)
     exchanges.append(exchange)
     # A credential provider brings a session of its own: then no reply is seen.
     has_session = is_grpc or any(name.endswith("_CREDENTIAL_PROVIDER") for name in process_environment())
@@ -259,3 +248,150 @@ def captured_logs() -> Iterator[list[str]]:
         for logger, propagate in before.items():
             logger.removeHandler(collecting)
             logger.propagate = propagate
+
+
+# The judge -------------------------------------------------------------------------------------------------------------
+
+
+def _judged(judge: str, result: ScoredRecord | Dropped | None, seconds: float) -> Finding:
+    """One finding for all metrics: they have one judge."""
+    if not isinstance(result, ScoredRecord):
+        return finding("judge", "skipped", f"{judge} was not asked, or did not answer in time")
+    outcomes = result.outcomes
+    failures = [outcome for outcome in outcomes.values() if isinstance(outcome, MetricFailure)]
+    scores = [outcome for outcome in outcomes.values() if isinstance(outcome, Score)]
+    if failures and not scores:
+        failure = next((each for each in failures if each.error_type != "judge_unavailable"), failures[0])
+        found = f"{judge} gave no answer: {failure.error_type}: {failure.message}"
+        return finding("judge", "failed", found, judge=judge, error_type=failure.error_type)
+    usage = reduce(add, (score.usage for score in scores if score.usage), Usage())
+    found = f"{judge} answered in {seconds:.2f} s"
+    if usage.requests or usage.input_tokens:
+        price = "price unknown" if usage.usd is None else f"{usage.usd:.6f} USD"
+        found += f" ({usage.input_tokens} tokens in, {usage.output_tokens} out, {price})"
+    misjudged = [name for name in _GROUNDEDNESS if getattr(outcomes.get(name), "label", None) == "fail"]
+    if misjudged:
+        found += f", but failed an answer that its context states word for word ({', '.join(misjudged)})"
+    facts: dict[str, Any] = {"seconds": round(seconds, 3), **dataclasses.asdict(usage)}
+    return finding("judge", "warning" if misjudged else "ok", found, judge=judge, **facts)
+
+
+# The endpoint ----------------------------------------------------------------------------------------------------------
+
+
+def _endpoint(exchange: Exchange, complaints: Sequence[str]) -> Finding:
+    """What became of what was sent."""
+    url = shown_url(exchange.url) + (" (gRPC)" if exchange.is_grpc else "")
+    if exchange.proxy:
+        url += f" (through the proxy {shown_url(exchange.proxy)})"
+    if exchange.reply is not None:
+        is_taken, meaning = _meaning(exchange.reply)
+        words = f"{url} {'accepts them' if is_taken else 'does not accept them'}: {meaning}"
+        return finding("endpoint", "ok" if is_taken else "failed", words, status=exchange.reply.status_code)
+    if exchange.successes and all(exchange.successes):
+        return finding("endpoint", "ok", f"{url} accepts them, as the exporter says")
+    if exchange.error is not None and (cause := cause_of(exchange.error)):
+        found = f"{url} cannot be reached: {cause}"
+        return finding("endpoint", "failed", found, is_misuse="is no address" in cause)
+    if exchange.successes or exchange.error is not None:
+        reason = _last(complaints) or f": {exchange.error or 'the exporter does not say why'!r}"
+        return finding("endpoint", "failed", f"{url} does not accept them{reason}")
+    return finding("endpoint", "failed", f"the exporter did not finish with {url} in time")
+
+
+def _meaning(reply: requests.Response) -> tuple[bool, str]:
+    """Whether what was sent is accepted, whatever the exporter makes of the reply, and the reply in words."""
+    kind = reply.headers.get("content-type", "")
+    words = f"HTTP {reply.status_code}"
+    if _REDIRECTS <= reply.status_code < _ERRORS:
+        location = shown_url(reply.headers.get("location", "")) or "elsewhere"
+        lost = "the exporter does not follow it and reports success, but the data are lost"
+        return False, f"{words}, a redirect to {location}: {lost}"
+    if reply.status_code >= _ERRORS:
+        said = (
+            "" if "html" in kind or "protobuf" in kind else " ".join(reply.content.decode("utf-8", "replace").split())
+        )
+        by_own = f" (by {_OWN_ENDPOINT})" if variable(_OWN_ENDPOINT) else ""
+        return False, words + (f": {said[:_SHOWN]}" if said else "") + by_own
+    if "text/html" in kind:
+        return False, f"{words} with a web page: this is no OTLP receiver, though the exporter reports success"
+    rejection = _rejection(reply)
+    return rejection is None, words if rejection is None else f"{words}, but the receiver rejected the data{rejection}"
+
+
+def _rejection(reply: requests.Response) -> str | None:
+    """What a receiver says that accepts a request and rejects its data; None if it rejects nothing."""
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+    try:
+        partial = ExportTraceServiceResponse.FromString(reply.content).partial_success
+    except Exception:  # noqa: BLE001 - many receivers answer something else
+        return None
+    said = f": {partial.error_message[:_SHOWN]}" if partial.error_message else ""
+    return said if partial.rejected_spans else None
+
+
+# The record ------------------------------------------------------------------------------------------------------------
+
+
+def _scored(result: ScoredRecord | Dropped | None, complaints: Sequence[str]) -> Finding:
+    """What the metrics have come to."""
+    if result is None:
+        return finding("record", "failed", f"the record was not scored in time{_last(complaints)}")
+    if isinstance(result, Dropped):
+        return finding("record", "failed", f"the record was dropped: {result.reason}{_last(complaints)}")
+    scores = {metric: each.value for metric, each in result.outcomes.items() if isinstance(each, Score)}
+    unscored = {
+        metric: each.reason if isinstance(each, NotApplicable) else each.error_type
+        for metric, each in result.outcomes.items()
+        if not isinstance(each, Score)
+    }
+    words = ["scored: " + ", ".join(f"{metric} {score:.2f}" for metric, score in scores.items())] if scores else []
+    if unscored:
+        words.append("without a score: " + ", ".join(f"{metric} ({reason})" for metric, reason in unscored.items()))
+    state: State = "ok" if scores and not unscored else "failed"
+    return finding("record", state, "; ".join(words), scores=scores, unscored=unscored)
+
+
+def _written(writer: ScoreWriter, complaints: Sequence[str]) -> Finding:
+    """Whether a backend with scores of its own accepted them."""
+    name, stats = f"{writer.name} at {writer.client.endpoint.url}", writer.stats()
+    lost = {**stats.rejected, **stats.dropped}
+    if lost:
+        found = f"{name} did not accept {sum(lost.values())} scores: {', '.join(lost)}"
+        return finding("record", "failed", found)
+    if stats.waiting or not stats.delivered:
+        return finding("record", "failed", f"{name} did not accept the scores in time{_last(complaints)}")
+    return finding("record", "ok", f"{name} accepted {stats.delivered} scores")
+
+
+def _sampled(share: float) -> Iterator[Finding]:
+    if not share:
+        found = f"the sampler keeps none of {_TRACES} traces: answers are not scored, and only this one was sent"
+        yield finding("record", "failed", found)
+    elif share < 1:
+        yield finding("record", "ok", f"the sampler keeps {100 * share:.3g} % of all traces")
+
+
+def _exported(endpoints: Sequence[Finding]) -> Iterator[Finding]:
+    if not exporter_is_configured():
+        yield finding("record", "failed", "no exporter of traces is configured, so no score leaves the process")
+    elif any(each.state == "failed" for each in endpoints):
+        yield finding("record", "failed", "the endpoint did not accept the record's span")
+
+
+def _ids(record: RagRecord, root: SpanAnchor, result: ScoredRecord | Dropped | None, what: str) -> Finding:
+    """The ids by which a tool finds the record."""
+    span = result.span if isinstance(result, ScoredRecord) else None
+    ids: dict[str, Any] = {
+        "trace_id": f"{root.trace_id:032x}",
+        "span_id": f"{(span or root).span_id:016x}",
+        "record_id": record.record_id,
+    }
+    named = ", ".join(f"{key} {value}" for key, value in ids.items())
+    return finding("record", "ok", f"the span {(answer_name(record) if span else NAME)!r} {what}: {named}", **ids)
+
+
+def _last(complaints: Sequence[str]) -> str:
+    """The last line of the log."""
+    return f": {complaints[-1]}" if complaints else ""

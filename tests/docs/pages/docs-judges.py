@@ -1,10 +1,6 @@
-from langchain_core.language_models.fake_chat_models import FakeListChatModel
-from reader_program import make_index, question, texts
+from reader_program import question, texts
 
 import ragspan
-
-chat_model = FakeListChatModel(responses=["fine"])
-make_index()  # sets the framework's model
 
 
 def after_block():

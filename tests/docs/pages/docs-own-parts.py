@@ -2,9 +2,6 @@ import io
 import json
 import sys
 
-from reader_program import make_chain
-
-chain = make_chain()
 printed = sys.stdout = io.StringIO()
 expected = [["cites_its_contexts", "faithfulness"], [], ["context_adherence"], ["faithfulness"], [], [], ["pass"], []]
 

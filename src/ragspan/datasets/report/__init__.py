@@ -5,8 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from functools import cache
 from importlib import resources
@@ -37,7 +36,6 @@ __all__ = [
 
 _BAD_ROWS_SHOWN = 20
 _LEAST_SHARE = 0.01
-_LONGEST_NAME = 60
 
 
 class MetricView(NamedTuple):
@@ -99,11 +97,10 @@ def write_plots(evaluation: Evaluation, directory: str | os.PathLike[str]) -> li
     folder = Path(directory)
     folder.mkdir(parents=True, exist_ok=True)
     template = _environment().get_template("plot.svg")
-    drawn = [metric for metric in _views(evaluation) if metric.scores is not None]
-    files = [folder / f"{name}.svg" for name in _file_names(metric.name for metric in drawn)]
-    for metric, file in zip(drawn, files, strict=True):
+    drawn = {folder / f"{metric.name}.svg": metric for metric in _views(evaluation) if metric.scores is not None}
+    for file, metric in drawn.items():
         file.write_text(template.render(metric=metric), encoding="utf-8", newline="\n")
-    return files
+    return list(drawn)
 
 
 def render(
@@ -157,16 +154,6 @@ def _views(evaluation: Evaluation, comparison: Comparison | None = None) -> list
         )
         for number, summary in enumerate(summaries, start=1)
     ]
-
-
-def _file_names(metrics: Iterable[str]) -> list[str]:
-    """Names that any file system takes, all different."""
-    names: list[str] = []
-    for metric in metrics:
-        plain = re.sub(r"[^a-z0-9]+", "_", metric.lower()).strip("_")[:_LONGEST_NAME] or "metric"
-        same = sum(name == plain or name.startswith(f"{plain}_") for name in names)
-        names.append(f"{plain}_{same + 1}" if plain in names else plain)
-    return names
 
 
 @cache

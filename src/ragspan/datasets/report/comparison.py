@@ -7,23 +7,40 @@ and left out of the differences. The scores of both runs are held in memory, wit
 from __future__ import annotations
 
 import heapq
+import math
 import operator
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from ragspan.datasets.result_file import ResultFile
-from ragspan.datasets.results import Evaluation, named_judge
+from ragspan.datasets.results import Evaluation, deviation_of, named_judge
 from ragspan.outcomes import Label
 
 Verdict: TypeAlias = Literal["better", "worse", "no clear difference", "nothing to compare"]
 FALLS_SHOWN = 20
-RESAMPLES = 2_000
-_CONFIDENCE = 0.95
-_SEED = 20_260_101
-_GROUPS = 500
+_DEVIATIONS = 1.96  # of a normal distribution, between which 95 % of it lie
+
+
+class Regression(NamedTuple):
+    """A score that fell."""
+
+    row: int
+    record_id: str
+    before: float
+    after: float
+    label_before: Label | None
+    label_after: Label | None
+
+    @property
+    def fall(self) -> float:
+        return self.before - self.after
+
+    @property
+    def is_newly_failing(self) -> bool:
+        return (self.label_before, self.label_after) == ("pass", "fail")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,12 +53,14 @@ class MetricComparison:
     mean: float | None = None
     baseline_mean: float | None = None
     interval: tuple[float, float] | None = None
-    """95 % bootstrap interval of the difference; None for fewer than two pairs."""
+    """95 % interval of the difference; None for fewer than two pairs."""
     newly_passing: int = 0
     newly_failing: int = 0
     only_here: int = 0
     """Scores that have no counterpart in the baseline."""
     only_in_baseline: int = 0
+    falls: Sequence[Regression] = ()
+    """At most `FALLS_SHOWN`: those that passed before and fail now come first, then the largest."""
 
     @property
     def difference(self) -> float | None:
@@ -58,27 +77,6 @@ class MetricComparison:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Regression:
-    """A score that fell."""
-
-    metric: str
-    row: int
-    record_id: str
-    before: float
-    after: float
-    label_before: Label | None = None
-    label_after: Label | None = None
-
-    @property
-    def fall(self) -> float:
-        return self.before - self.after
-
-    @property
-    def is_newly_failing(self) -> bool:
-        return (self.label_before, self.label_after) == ("pass", "fail")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
     """A run and its baseline."""
 
@@ -90,8 +88,6 @@ class Comparison:
     only_in_baseline: int
     cautions: tuple[str, ...] = ()
     """Reasons why scores may differ though no answer does."""
-    falls: Mapping[str, Sequence[Regression]] = field(default_factory=dict)
-    """By metric, at most `FALLS_SHOWN`: those that passed before and fail now come first, then the largest."""
 
 
 class _Answer(NamedTuple):
@@ -121,7 +117,6 @@ def compare(run: Evaluation | ResultFile, baseline: Evaluation | ResultFile) -> 
             for metric, names in judges.items()
             if judges_before.get(metric, names) != names
         ),
-        falls={metric: _falls(metric, pairs) for metric in metrics},
     )
 
 
@@ -158,60 +153,33 @@ def _by_key(answers: Sequence[_Answer], *, by_id: bool) -> dict[tuple[str, int] 
 def _metric_comparison(
     metric: str, pairs: Sequence[tuple[_Answer, _Answer]], answers: Sequence[_Answer], before: Sequence[_Answer]
 ) -> MetricComparison:
-    both = [(one.scores[metric], other.scores[metric]) for one, other in pairs if _have(metric, one, other)]
-    changes = [(label_before, label) for (_, label), (_, label_before) in both]
+    both = [(one, other) for one, other in pairs if metric in one.scores and metric in other.scores]
+    changes = [
+        Regression(one.row, one.record_id, earlier, now, label_before, label)
+        for one, other in both
+        for (now, label), (earlier, label_before) in [(one.scores[metric], other.scores[metric])]
+    ]
+    labels = [(change.label_before, change.label_after) for change in changes]
+    falls = (change for change in changes if change.fall > 0)
     return MetricComparison(
         metric=metric,
         pairs=len(both),
-        mean=statistics.fmean(value for (value, _), _ in both) if both else None,
-        baseline_mean=statistics.fmean(value for _, (value, _) in both) if both else None,
-        interval=interval_of_mean([value - earlier for (value, _), (earlier, _) in both]),
-        newly_passing=changes.count(("fail", "pass")),
-        newly_failing=changes.count(("pass", "fail")),
+        mean=statistics.fmean(change.after for change in changes) if both else None,
+        baseline_mean=statistics.fmean(change.before for change in changes) if both else None,
+        interval=interval_of_mean([-change.fall for change in changes]),
+        newly_passing=labels.count(("fail", "pass")),
+        newly_failing=labels.count(("pass", "fail")),
         only_here=sum(metric in answer.scores for answer in answers) - len(both),
         only_in_baseline=sum(metric in answer.scores for answer in before) - len(both),
+        falls=heapq.nlargest(FALLS_SHOWN, falls, key=operator.attrgetter("is_newly_failing", "fall")),
     )
-
-
-def _have(metric: str, *answers: _Answer) -> bool:
-    return all(metric in answer.scores for answer in answers)
-
-
-def _falls(metric: str, pairs: Sequence[tuple[_Answer, _Answer]]) -> list[Regression]:
-    falls = (
-        Regression(
-            metric=metric,
-            row=one.row,
-            record_id=one.record_id,
-            before=other.scores[metric][0],
-            after=one.scores[metric][0],
-            label_before=other.scores[metric][1],
-            label_after=one.scores[metric][1],
-        )
-        for one, other in pairs
-        if _have(metric, one, other) and one.scores[metric][0] < other.scores[metric][0]
-    )
-    return heapq.nlargest(FALLS_SHOWN, falls, key=operator.attrgetter("is_newly_failing", "fall"))
 
 
 def interval_of_mean(differences: Sequence[float]) -> tuple[float, float] | None:
-    """The 95 % percentile interval of the mean over `RESAMPLES` resamples; None for fewer than two differences.
-
-    The same differences, in whatever order, always give the same interval: the seed is fixed. Up to 500 differences are
-    drawn one by one; of more, neighbours in size are drawn together, in 500 groups, and count as their mean. So the
-    time does not grow with their number.
-
-    Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), section 13.3.
-    """
-    import numpy as np
-
+    """The 95 % interval of the mean: 1.96 standard errors to each side; None for fewer than two differences."""
     count = len(differences)
     if count <= 1:
         return None
-    groups = np.array_split(np.sort(np.asarray(differences, dtype=float)), min(_GROUPS, count))
-    sizes = np.array([len(group) for group in groups])
-    centres = np.array([group.mean() for group in groups])
-    draws = np.random.default_rng(_SEED).multinomial(count, sizes / count, size=RESAMPLES)
-    tail = (1 - _CONFIDENCE) / 2
-    low, high = np.quantile(draws @ centres / count, [tail, 1 - tail])
-    return float(low), float(high)
+    mean = math.fsum(differences) / count
+    reach = _DEVIATIONS * deviation_of(differences, mean) / math.sqrt(count)
+    return mean - reach, mean + reach

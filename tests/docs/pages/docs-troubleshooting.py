@@ -1,3 +1,0 @@
-from reader_program import texts
-
-documents = texts

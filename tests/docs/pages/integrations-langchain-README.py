@@ -1,3 +1,0 @@
-from reader_program import make_chain, question
-
-chain = make_chain()
