@@ -111,24 +111,20 @@ def hang_up(_path):
 @pytest.mark.parametrize(
     ("url", "words", "advice"),
     [
-        (lambda listener, silent: f"http://127.0.0.1:{silent}", "it does not answer in time", "firewalls in between"),
-        (lambda listener, silent: listener.url, "it closes the connection", "the receiver's log"),
-        (
-            lambda listener, silent: listener.url.replace("http:", "https:"),
-            "no TLS connection can be made",
-            "http:// in place of https://",
-        ),
-        (lambda listener, silent: "localhost:4318", "it is no address", "http://localhost:4318"),
-        (lambda listener, silent: "tcp://localhost:4318", "it is no address", "http://localhost:4318"),
-        (lambda listener, silent: "http://localhost:port", "it is no address", "http://localhost:4318"),
+        ("http://127.0.0.1:{silent}", "it does not answer in time", "firewalls in between"),
+        ("http://127.0.0.1:{port}", "it closes the connection", "the receiver's log"),
+        ("https://127.0.0.1:{port}", "no TLS connection can be made", "http:// in place of https://"),
+        *[
+            (url, "it is no address", "http://localhost:4318")
+            for url in ("localhost:4318", "tcp://localhost:4318", "http://localhost:port")
+        ],
     ],
-    ids=["silent", "hangs up", "no TLS", "no scheme", "another scheme", "no port"],
 )
 def test_an_endpoint_that_cannot_be_reached_is_reported_with_its_cause(
     asked, otlp_listener, silent_port, url, words, advice
 ):
     otlp_listener.answer = hang_up
-    [finding] = asked(url(otlp_listener, silent_port), timeout=2.5)
+    [finding] = asked(url.format(silent=silent_port, port=otlp_listener.port), timeout=2.5)
 
     assert finding.state == "failed"
     assert f"cannot be reached: {words}" in finding.found

@@ -65,18 +65,8 @@ def test_what_is_logged_on_the_way_is_a_warning_where_the_record_gets_through(pa
             "the sampler keeps 1 % of all traces",
             "RAGSPAN_SCORE_UNSAMPLED=true",
         ),
-        (
-            {"OTEL_TRACES_SAMPLER": "always_off"},
-            ["ok", "failed", "ok"],
-            "the sampler keeps none of",
-            "parentbased_always_on",
-        ),
-        (
-            {"RAGSPAN_REDACT": "builtins:len"},
-            ["failed", "ok"],
-            "dropped: redaction_failed",
-            "RAGSPAN_REDACT has to accept a str",
-        ),
+        ({"OTEL_TRACES_SAMPLER": "always_off"}, ["ok", "failed", "ok"], "keeps none of", "parentbased_always_on"),
+        ({"RAGSPAN_REDACT": "builtins:len"}, ["failed", "ok"], "dropped: redaction_failed", "has to accept a str"),
         (
             {"RAGSPAN_JUDGE": "openai:any", "RAGSPAN_BUDGET_TOKENS_PER_MINUTE": "1"},
             ["failed", "ok"],
