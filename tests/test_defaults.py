@@ -7,8 +7,7 @@ from ragspan import Budget, ConfigurationError, RagRecord, Settings
 from ragspan.config import METRIC_NAMES
 from ragspan.defaults import budget_from, set_default_engine
 from ragspan.judges import OpenAIJudge, OverlapJudge, Price
-from ragspan.judges.named import judge_from
-from ragspan.metrics.named import metrics_from
+from ragspan.metrics.named import judge_from, metrics_from
 
 
 @pytest.fixture(autouse=True)

@@ -12,10 +12,9 @@ from ragspan.engine import Budget, ScoringEngine
 from ragspan.exceptions import ConfigurationError
 from ragspan.forks import watch_forks
 from ragspan.installed import load_part, part_names
-from ragspan.judges.named import hhem_from
 from ragspan.labelled import labelled_records
 from ragspan.metrics import Metric
-from ragspan.metrics.named import metrics_from, references_from
+from ragspan.metrics.named import hhem_from, metrics_from, references_from
 from ragspan.records import RecordSink
 from ragspan.telemetry import Emitter, OTelEmitter
 from ragspan.telemetry.base import installed_emitter

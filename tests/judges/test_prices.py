@@ -8,7 +8,6 @@ import pytest
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges import OpenAIJudge
 from ragspan.judges.prices import PRICES, Price, price_of
-from ragspan.judges.session import metered
 from ragspan.outcomes import Usage
 
 MINI = Price(0.15, 0.60, cached_input=0.075)
@@ -89,13 +88,3 @@ async def test_a_given_client_says_who_is_asked(fake_openai):
     for base_url, price in ((OPENAI, MINI), (fake_openai.base_url, None)):
         async with openai.AsyncOpenAI(base_url=base_url, api_key="sk-key") as client:
             assert OpenAIJudge("gpt-4o-mini", client=client).price == price
-
-
-async def test_what_a_request_costs_is_on_its_usage(fake_openai, openai_judge, super_bowl):
-    usage = {"prompt_tokens": 1000, "completion_tokens": 100, "prompt_tokens_details": {"cached_tokens": 800}}
-    fake_openai.answer = lambda _request: fake_openai.says('{"answer": {"claims": []}}', usage=usage)
-
-    with metered() as meter:
-        await openai_judge(price=Price(1.0, 10.0, cached_input=0.5)).extract_claims(super_bowl)
-
-    assert meter.total.usd == pytest.approx((200 * 1.0 + 800 * 0.5 + 100 * 10.0) / 1_000_000)

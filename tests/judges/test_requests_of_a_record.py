@@ -28,6 +28,10 @@ from ragspan.testing import FakeJudge
 
 CLAIMS = [f"Claim {number} states something that takes about a hundred characters to be stated." for number in range(8)]
 THE_FOUR = [ContextAdherence, Completeness, ContextUtilization, Faithfulness]
+ALL = [
+    *(*THE_FOUR, AnswerRelevance, ContextRelevance, ChunkAttribution, ChunkUtilization),
+    lambda judge: FaithfulnessWithHHEM(judge, FakeJudge()),
+]
 
 
 @pytest.fixture
@@ -90,66 +94,20 @@ def common_share(prompts):
     return common * len(prompts) / sum(map(len, prompts))
 
 
-async def test_the_four_metrics_take_five_requests_that_begin_with_the_same_four_fifths(
-    endpoint, openai_judge, five_contexts
+@pytest.mark.parametrize(("metrics", "requests"), [(THE_FOUR, 5), (ALL, 8)])
+async def test_metrics_take_few_requests_that_begin_with_the_same_four_fifths(
+    endpoint, openai_judge, five_contexts, metrics, requests
 ):
     """Characters stand for tokens: providers count about four of them as one, in all parts of a prompt alike."""
     judge = openai_judge()
 
-    scores = await all_at_once(five_contexts, [metric(judge) for metric in THE_FOUR])
+    scores = await all_at_once(five_contexts, [metric(judge) for metric in metrics])
 
     prompts = prompts_of(endpoint)
-    assert [score.label for score in scores] == ["pass"] * 4
-    assert len(prompts) == 5
+    assert [score.label for score in scores] == ["pass"] * len(metrics)
+    assert len(prompts) == requests
     assert common_share(prompts) >= 0.8
-    formats = {json.dumps(request["response_format"]) for request in endpoint.requests}
-    assert len(formats) == 1
-
-
-async def test_all_metrics_together_take_eight_requests_that_begin_with_the_same_four_fifths(
-    endpoint, openai_judge, five_contexts
-):
-    judge = openai_judge()
-    metrics = [
-        *(metric(judge) for metric in THE_FOUR),
-        FaithfulnessWithHHEM(judge, FakeJudge()),
-        AnswerRelevance(judge),
-        ContextRelevance(judge),
-        ChunkAttribution(judge),
-        ChunkUtilization(judge),
-    ]
-
-    scores = await all_at_once(five_contexts, metrics)
-
-    prompts = prompts_of(endpoint)
-    assert [score.label for score in scores] == ["pass"] * 9
-    assert len(prompts) == 8
-    assert common_share(prompts) >= 0.8
-
-
-async def test_the_claims_are_answered_before_the_others_are_asked_so_that_a_cache_can_serve_them(
-    endpoint, openai_judge, five_contexts
-):
-    judge = openai_judge()
-    course = []
-    another_came = threading.Event()
-    answer = endpoint.answer
-
-    def answer_at_leisure(request):
-        question = endpoint.question(request)
-        if course:
-            another_came.set()
-        course.append(f"{question} asked")
-        if question == "claims":
-            another_came.wait(timeout=0.3)  # time for the others to come, if they are on their way
-        course.append(f"{question} answered")
-        return answer(request)
-
-    endpoint.answer = answer_at_leisure
-    await all_at_once(five_contexts, [metric(judge) for metric in THE_FOUR])
-
-    assert course[:2] == ["claims asked", "claims answered"]
-    assert len(course) == 10
+    assert len({json.dumps(request["response_format"]) for request in endpoint.requests}) == 1
 
 
 async def test_requests_about_short_texts_are_sent_at_once(endpoint, openai_judge):
@@ -200,14 +158,6 @@ async def test_a_metric_that_fails_takes_one_request_more_that_begins_with_the_s
     assert len(prompts) == 5
     assert common_share(prompts) >= 0.75
     assert sum("What was dropped says it." in prompt for prompt in prompts) == 2
-
-
-async def test_switched_off_causes_take_no_request(endpoint, openai_judge, failing):
-    judge = openai_judge()
-
-    await all_at_once(failing, [ContextAdherence(judge, causes=False), Faithfulness(judge, causes=False)])
-
-    assert len(endpoint.requests) == 3
 
 
 async def test_where_the_budget_is_spent_a_failing_answer_has_its_score_and_no_cause(endpoint, openai_judge, failing):

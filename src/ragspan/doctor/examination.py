@@ -26,7 +26,7 @@ from ragspan.doctor import Check, Finding, finding, misuse
 from ragspan.doctor.watching import captured_logs, new_record, score_in_time, watch_record
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import requirements_of_extra
-from ragspan.judges.named import judge_from
+from ragspan.metrics.named import judge_from
 from ragspan.outcomes import ScoredRecord
 from ragspan.telemetry.environment import exporter_is_configured
 

@@ -9,10 +9,10 @@ from typing import Any, TypeGuard, cast
 from ragspan.engine._threads import call_guarded
 from ragspan.engine.budget import Budget
 from ragspan.judges.base import ClaimVerdict, Judge, Verifier
-from ragspan.judges.named import installed_verifier
 from ragspan.judges.overlap import OverlapJudge
 from ragspan.judges.session import Spender
 from ragspan.metrics.base import Metric
+from ragspan.metrics.named import installed_verifier
 from ragspan.records import RagRecord
 
 _JUDGE = "judge"

@@ -23,6 +23,11 @@ class Vote:
     probability: float | None = None
     """0..1; None if the judge has none. A deterministic judge has one, because its votes are all equal."""
 
+    @property
+    def value(self) -> float:
+        """What it counts: its probability; without one, 1 for "grounded" and 0 for others (ChainPoll)."""
+        return float(self.grounded) if self.probability is None else self.probability
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rating:

@@ -1,4 +1,7 @@
-"""Metrics by name: wherever metrics are taken, names are taken too."""
+"""Metrics and judges by the names that settings have for them: wherever metrics are taken, names are taken too.
+
+A verifier of another package is an entry point of the group `ragspan_verifier`.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,8 @@ from typing import Any
 
 from ragspan.config import METRIC_NAMES, Settings
 from ragspan.exceptions import ConfigurationError
-from ragspan.judges.base import Judge
-from ragspan.judges.named import hhem_from, judge_from
+from ragspan.installed import load_part
+from ragspan.judges.base import Judge, Verifier
 from ragspan.metrics.base import JudgedMetric, Metric
 from ragspan.metrics.contexts import ChunkAttribution, ChunkUtilization, ContextRelevance, ContextUtilization
 from ragspan.metrics.faithfulness import Faithfulness, FaithfulnessWithHHEM
@@ -67,6 +70,45 @@ def _metric(name: str, settings: Settings, judge: Judge | None) -> Metric:
         return _METRICS[name](judge)
     assert judge is not None  # noqa: S101  there is one wherever a name is
     return FaithfulnessWithHHEM(judge, hhem_from(settings))
+
+
+def judge_from(settings: Settings) -> Judge:
+    """The judge that these settings name."""
+    kind, _, model = settings.judge.partition(":")
+    if kind == "overlap":
+        from ragspan.judges.overlap import OverlapJudge
+
+        return OverlapJudge()
+    from ragspan.judges.openai import OpenAIJudge
+    from ragspan.judges.prices import Price
+
+    return OpenAIJudge(
+        model,
+        base_url=settings.judge_base_url,
+        api_key=settings.judge_api_key,
+        price=Price(*settings.judge_price) if settings.judge_price is not None else None,
+    )
+
+
+def hhem_from(settings: Settings) -> Verifier:
+    """The classifier that these settings describe.
+
+    Raises:
+        ConfigurationError: its package is not installed.
+    """
+    options = {} if settings.hhem_model is None else {"model": settings.hhem_model}
+    return installed_verifier("hhem")(device=settings.hhem_device, **options)
+
+
+def installed_verifier(name: str) -> Callable[..., Verifier]:
+    """The class of the verifier that an installed package registers with this name.
+
+    Raises:
+        ConfigurationError: there is none, or its package cannot be imported.
+    """
+    missing = f"no installed package has the verifier {name!r}: pip install 'ragspan[{name}]'"
+    verifier: Callable[..., Verifier] = load_part("ragspan_verifier", name, missing)
+    return verifier
 
 
 def require_known(name: str, names: Sequence[str] = METRIC_NAMES) -> None:

@@ -45,7 +45,7 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
 
     async def evaluate(self, record: RagRecord) -> Score:
         asked, valid = await self.poll(record)
-        values = self.values_of(valid)
+        values = [answer.value for answer in valid]
         return self.scored(
             record,
             value=mean(values),
@@ -55,15 +55,12 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
             details={self.answers: asked, f"valid_{self.answers}": len(valid), "spread": spread(values)},
         )
 
-    def values_of(self, answers: Sequence[_Answer]) -> list[float]:
-        """What the answers count, each 0..1 if it is valid."""
-        raise NotImplementedError
-
     def explanation_of(self, answers: Sequence[_Answer]) -> str | None:
-        return answers[closest_to_mean(self.values_of(answers))].explanation
+        """That of the answer closest to the mean."""
+        return answers[closest_to_mean([answer.value for answer in answers])].explanation
 
     def label_of(self, answers: Sequence[_Answer]) -> Label:
-        return "pass" if mean(self.values_of(answers)) >= self.threshold else "fail"
+        return "pass" if mean([answer.value for answer in answers]) >= self.threshold else "fail"
 
     async def poll(self, record: RagRecord) -> tuple[int, list[_Answer]]:
         """How many answers were asked for, and the valid ones.
@@ -91,7 +88,7 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
         """So many answers at most: one request, where an endpoint gives several choices."""
         (question,) = self.questions
         answers: list[_Answer] = await getattr(self.judge, question)(record, count)
-        return [answer for answer in answers if 0 <= self.values_of([answer])[0] <= 1][:count]
+        return [answer for answer in answers if 0 <= answer.value <= 1][:count]
 
     def _is_quorum(self, valid: Sequence[_Answer]) -> bool:
         return 2 * len(valid) > self.polls
@@ -133,10 +130,6 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
         score = await PolledMetric.evaluate(self, record)
         return await with_causes(score, self.judge, record, None) if self.causes else score
 
-    def values_of(self, answers: Sequence[Vote]) -> list[float]:
-        """The votes' probabilities; without one, 1 for "grounded" and 0 for others (ChainPoll)."""
-        return [float(vote.grounded) if vote.probability is None else vote.probability for vote in answers]
-
     def explanation_of(self, answers: Sequence[Vote]) -> str | None:
         majority = 2 * sum(vote.grounded for vote in answers) > len(answers)
         return next(vote.explanation for vote in answers if vote.grounded == majority)
@@ -146,19 +139,8 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
         return "fail" if is_tie else PolledMetric.label_of(self, answers)
 
 
-# Ratings --------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RatedMetric(PolledMetric[_Judge, Rating], Generic[_Judge]):
-    """A metric of ratings. The explanation is that of the rating closest to their mean."""
-
-    def values_of(self, answers: Sequence[Rating]) -> list[float]:
-        return [rating.value for rating in answers]
-
-
 @dataclass(frozen=True, slots=True)
-class Completeness(RatedMetric[Judge]):
+class Completeness(PolledMetric[Judge, Rating]):
     """The mean of a judge's ratings of how completely the response covers what the contexts hold, 0..1.
 
     It says nothing about truth: a response may cover everything and invent the rest. Ratings outside 0..1 are not
@@ -174,7 +156,7 @@ class Completeness(RatedMetric[Judge]):
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerRelevance(RatedMetric[AnswerRelevanceJudge]):
+class AnswerRelevance(PolledMetric[AnswerRelevanceJudge, Rating]):
     """The mean of a judge's ratings of how fully the response addresses the question, 0..1.
 
     It says nothing about truth: an invented answer may be perfectly relevant. A response that declines to answer has 0,

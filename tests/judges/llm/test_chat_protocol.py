@@ -56,6 +56,7 @@ def test_an_answer_without_choices_is_an_error(reply):
         read_completions(reply)
 
     assert raised.value.error_type == "InvalidResponse"
+    assert raised.value.outage
 
 
 # What an endpoint takes

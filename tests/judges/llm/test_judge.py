@@ -7,7 +7,7 @@ import pytest
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges import LLMJudge
-from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
+from ragspan.judges.base import ClaimVerdict, ContextRating, Rating, Vote
 from ragspan.judges.llm.fencing import overhead
 from ragspan.judges.session import JudgingSession, judging, metered
 from ragspan.metrics import (
@@ -196,18 +196,6 @@ async def test_each_claim_gets_its_verdict_by_its_number(scripted, claim_verdict
         ClaimVerdict(index=1, supported=False, claim="b", explanation="because"),
     ]
     assert "1. a\n2. b\n" in client.tasks[0]
-
-
-async def test_each_context_gets_its_verdict_by_its_number(scripted, context_verdicts, super_bowl):
-    judge, _ = scripted([context_verdicts((3, "useful"), (1, "not_useful"), (2, "useful"))])
-
-    verdicts = await judge.judge_usefulness(super_bowl)
-
-    assert verdicts == [
-        ContextVerdict(index=0, useful=False, explanation="because"),
-        ContextVerdict(index=1, useful=True, explanation="because"),
-        ContextVerdict(index=2, useful=True, explanation="because"),
-    ]
 
 
 @pytest.mark.parametrize(("verdict", "value"), [("full", 1.0), ("partial", 0.5), ("none", 0.0)])

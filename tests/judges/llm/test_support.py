@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from ragspan.judges.base import ClaimSupport
-from ragspan.metrics import ContextAdherence, Faithfulness
-from ragspan.records import Retrieval, as_contexts
 
 CLAIMS = ["The Bears won it.", "It rained.", "The stadium was full."]
 DOCUMENTS = ["The Bears won the final.", "It was sunny."]
@@ -60,33 +58,3 @@ async def test_where_documents_do_not_fit_nothing_is_called_unsupported(scripted
 
     assert found == [ClaimSupport(claim=CLAIMS[0], document=0)]
     assert len(client.tasks[0]) < 3000
-
-
-@pytest.mark.parametrize(("metric", "requests"), [(ContextAdherence, 2), (Faithfulness, 3)])
-async def test_a_failing_answer_costs_one_request_more_which_begins_like_the_others(
-    scripted, sources, reply, super_bowl, metric, requests
-):
-    found = as_contexts([*(context.text for context in super_bowl.contexts), "The Chicago Bears won it."])
-    object.__setattr__(
-        super_bowl, "retrievals", (Retrieval(name="search", query="", started_ns=0, ended_ns=1, contexts=found),)
-    )
-    votes = [reply(grounding={"reasoning": "r", "verdict": "not_grounded"})] * 3
-    claims = [reply(claims=["It was played in 1967.", "The Bears won it."])]
-    verdicts = [
-        reply(
-            claim_verdicts=[
-                {"number": 1, "reasoning": "r", "verdict": "supported"},
-                {"number": 2, "reasoning": "r", "verdict": "unsupported"},
-            ]
-        )
-    ]
-    asked = [votes] if metric is ContextAdherence else [claims, verdicts]
-    judge, client = scripted(*asked, [sources((1, "document", 1), (2, "contexts", 0))])
-
-    score = await metric(judge).score(super_bowl)
-
-    assert score.cause == "lost_before_prompt"
-    assert "Document 4 of search, which did not reach the prompt, supports" in score.explanation
-    beginnings = {prompt[: prompt.index("<<<end of response")] for prompt in client.prompts}
-    assert len(client.prompts) == requests
-    assert len(beginnings) == 1

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import pytest
-
 from ragspan.judges.overlap.analysis import Analysis
 from ragspan.judges.session import JudgingSession, judging
 
@@ -35,12 +33,3 @@ def test_grades_are_worked_out_once(record_of):
     analysis = Analysis(record_of("It opened in 1889."))
 
     assert analysis.grades is analysis.grade([claim.text for claim in analysis.claims])
-
-
-@pytest.mark.parametrize("contexts", [None, (), ("",)])
-def test_a_record_without_passages_has_an_analysis(record_of, contexts):
-    analysis = Analysis(record_of("It opened in 1889.", contexts=contexts, question=None))
-
-    assert 0 < analysis.grounding < 0.5
-    assert analysis.coverage().share == 0
-    assert analysis.shared() == [0.0] * len(contexts or ())

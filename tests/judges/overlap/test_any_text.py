@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from itertools import chain
 
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -89,45 +87,3 @@ async def test_a_passage_that_is_the_answer_supports_it_at_least_as_well_as_none
 @given(texts)
 def test_any_text_is_a_refusal_or_is_none(text):
     assert is_refusal(text) in {True, False}
-
-
-_HOSTILE = (
-    "a¦A¦ ¦\n¦.¦!¦1¦-¦*¦#¦\"¦'¦(¦[¦{¦\\¦:¦,¦’¦é¦字¦\ud800¦1,111,¦1:¦5 p¦a.¦U.S. ¦ha-¦a'¦\u0315\u0300¦e\u0301¦\u200b¦x\n¦is not, ¦"
-    '{"a":¦sorry ¦no such ¦I do not have ¦Here is ¦thanks, ¦the answer ¦not '
-)
-HOSTILE = _HOSTILE.split("¦")
-
-
-async def seconds(text):
-    record = RagRecord(question=text, contexts=[text, "tower"], response=text)
-    spent = []
-    for _ in range(3):
-        started = time.thread_time()
-        await ask_everything(record)
-        is_refusal(text)
-        spent.append(time.thread_time() - started)
-    return min(spent)
-
-
-@pytest.mark.alone
-@pytest.mark.parametrize("piece", HOSTILE, ids=ascii)
-async def test_time_grows_in_proportion_to_a_hostile_text(piece):
-    short, long = [await seconds(piece * (length // len(piece))) for length in (5_000, 40_000)]
-
-    assert long < 24 * short + 0.02  # 8 times the text: about 8 for linear, 64 for quadratic time
-
-
-async def test_a_huge_record_takes_little_more_time_than_the_largest_that_is_read():
-    def record(scale):
-        sentences = " ".join(
-            f"Item {number} costs {number * 7} euros in shop {number % 97}." for number in range(1_000)
-        )
-        return RagRecord(question="What is it?", contexts=[sentences * 10 * scale] * 2, response=sentences * scale)
-
-    started = time.thread_time()
-    await ask_everything(record(1))
-    largest = time.thread_time() - started
-    started = time.thread_time()
-    await ask_everything(record(10))
-
-    assert time.thread_time() - started < 3 * largest + 0.1

@@ -87,7 +87,15 @@ def count_words():
 
 
 ANSWER = prose(3000)
+_PIECES = (
+    "a¦A¦ ¦\n¦.¦!¦1¦-¦*¦#¦\"¦'¦(¦[¦{¦\\¦:¦,¦’¦é¦字¦\ud800¦1,111,¦1:¦5 p¦a.¦U.S. ¦ha-¦a'¦\u0315\u0300¦e\u0301¦\u200b¦x\n¦is not, ¦"
+    '{"a":¦sorry ¦no such ¦I do not have ¦Here is ¦thanks, ¦the answer ¦not '
+)
 HOSTILE = {
+    **{
+        ascii(piece): lambda piece=piece: ([piece * (100_000 // len(piece))], piece * 20_000)
+        for piece in _PIECES.split("¦")
+    },
     "10,000 contexts": lambda: ([prose(60)] * 10_000, ANSWER),
     "40,000 contexts": lambda: ([prose(60)] * 40_000, ANSWER),
     "40,000 contexts that share all": lambda: (["Beta settles payments."] * 40_000, "Beta settles payments. " * 400),

@@ -4,29 +4,16 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ragspan.judges.overlap.contexts import (
     MAX_CHARACTERS,
     ContextReader,
     within_bounds,
 )
-from ragspan.judges.overlap.languages.writing import fair_shares
 
 
 def sentences_of(context):
     return list(map(context.keys_of, range(len(context))))
-
-
-@given(st.lists(st.integers(min_value=0, max_value=100)), st.integers(min_value=0, max_value=300))
-def test_shares_use_the_whole_room_and_cut_only_the_longest(lengths, total):
-    shares = fair_shares(lengths, total)
-
-    assert all(share <= length for share, length in zip(shares, lengths, strict=True))
-    assert total - len(lengths) < sum(shares) <= total or shares == lengths
-    cut = [share for share, length in zip(shares, lengths, strict=True) if share < length]
-    assert not cut or max(shares) <= min(cut) + 1
 
 
 def test_short_contexts_are_read_whole_beside_a_huge_one():
@@ -42,16 +29,6 @@ def test_a_context_of_json_is_read_as_its_statements():
     assert context.structured
     assert sentences_of(context) == [["name", "blue", "door"], ["no", "open"]]
     assert [flag.holds for flag in context.flags] == [False]
-
-
-def test_a_sentence_has_its_text_its_words_and_their_keys():
-    (context,) = ContextReader().read(["- Eat apples.\n- The Tower opened in 1889!"])
-
-    sentence = context.sentence(1)
-
-    assert sentence.text == "The Tower opened in 1889!"
-    assert sentence.words == ("The", "Tower", "opened", "in", "1889")
-    assert sentence.keys == ("the", "tower", "open", "in", "1889")
 
 
 def test_what_is_found_out_about_a_sentence_is_found_out_once():

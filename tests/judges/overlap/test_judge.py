@@ -45,15 +45,6 @@ async def test_the_explanation_names_the_weakest_sentence_and_what_the_passages_
     assert "names not in the context: Pablo, Picasso" in vote.explanation
 
 
-async def test_all_votes_and_ratings_are_equal(judge, record_of):
-    record = record_of(f"{COPIED} {INVENTED}")
-
-    votes, ratings = await judge.vote_adherence(record, 3), await judge.rate_completeness(record, 3)
-
-    assert len(votes) == len(ratings) == 3
-    assert len(set(votes)) == len(set(ratings)) == 1
-
-
 async def test_an_unsupported_sentence_lowers_the_score_and_a_supported_one_less(adherence):
     alone = await adherence(COPIED)
     with_supported = await adherence(f"{COPIED} It is 330 metres tall.")

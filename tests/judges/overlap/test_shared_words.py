@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragspan.judges.overlap.contexts import Context, ContextReader, Place
-from ragspan.judges.overlap.sentences import END, Sentence, read_sentence
+from ragspan.judges.overlap.contexts import Context, Place
+from ragspan.judges.overlap.sentences import END, Sentence
 from ragspan.judges.overlap.shared_words import SharedWords
 
 words = st.sampled_from(["ant", "bee", "cat", "dog", "elk", "the", "of"])
@@ -54,29 +52,3 @@ def test_the_closest_sentences_have_most_words_of_a_claim(contexts, claim):
         for at, sentence in enumerate(text)
     ]
     assert found == [place for count, place in sorted(counts)[:3] if count]
-
-
-@given(texts, st.lists(sentences, min_size=1, max_size=4))
-def test_words_pairs_and_runs_of_three_are_held_where_a_context_has_them(contexts, claims):
-    alignment = aligned(claims, contexts)
-    flat = [[word for sentence in text for word in sentence] for text in contexts]
-
-    held = set().union(*flat)
-    assert all((word in alignment) == (word in held) for claim in claims for word in content(claim))
-    wanted = {pair for claim in claims for pair in pairwise(claim)}
-    assert alignment.held_pairs == [wanted & set(pairwise(text)) for text in flat]
-    runs = {run for text in flat for run in zip(text, text[1:], text[2:], strict=False)}
-    for claim in claims:
-        covered = {
-            at + offset
-            for at, run in enumerate(zip(claim, claim[1:], claim[2:], strict=False))
-            if run in runs
-            for offset in range(3)
-        }
-        assert alignment.covered(claim) == len(covered)
-
-
-def test_a_window_never_spans_two_contexts():
-    claims, contexts = [read_sentence("alpha beta")], ContextReader().read(["alpha", "beta"])
-
-    assert SharedWords(claims, contexts).best_window(["alpha", "beta"]) == (1, 0)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from ragspan.judges.llm.prompt_context import fair_limit
+from ragspan.judges.overlap.languages import fair_limit
 
 INSTRUCTION = "Determine if the hypothesis is true given the premise?\n\nPremise:"
 HYPOTHESIS = "Hypothesis:"

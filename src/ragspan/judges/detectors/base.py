@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import LANGUAGE, ClaimVerdict, Vote
+from ragspan.judges.endpoint import PATH, Endpoint
 from ragspan.judges.overlap.languages import languages_of
 from ragspan.records import RagRecord
 
@@ -96,6 +97,31 @@ class Detector(ABC):
             probabilities.append(math.nan if worst is None else _probability(worst))
         require_reference_values(probabilities, self.reference_pairs, name=self.name)
         self._is_checked = True
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ServedDetector(Detector):
+    """A detector behind an HTTP server. It pickles."""
+
+    name: str
+    """The judge's name in every score; give each model its own."""
+    languages: frozenset[str] | None = frozenset({"en"})
+    """ISO 639-1 codes that the served model was trained for; None is any."""
+    revision: str | None = None
+    """Of the served weights, for readers of the scores."""
+    reference_pairs: Sequence[ReferencePair] = ()
+    """Pairs for which the server has to give these probabilities before anything is scored."""
+    api_key: str | None = None
+    """Sent as a bearer token, for a server behind a gateway."""
+    timeout: float = 60.0
+    """Seconds for one attempt."""
+    max_retries: int = 2
+    """Further attempts after rate limits, timeouts, and errors of the server or the connection."""
+    _endpoint: Endpoint = field(init=False)
+
+    def _aim(self, base_url: str, path: str = PATH) -> None:
+        key = self.api_key or "no-key"
+        self._endpoint = Endpoint(base_url, path=path, api_key=key, timeout=self.timeout, max_retries=self.max_retries)
 
 
 def _worst(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict | None:

@@ -7,16 +7,16 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
 import msgspec
 
 from ragspan.arguments import choice, wrong
 from ragspan.judges.base import ClaimVerdict
-from ragspan.judges.detectors.base import Detector, ReferencePair
-from ragspan.judges.endpoint import Endpoint
+from ragspan.judges.detectors.base import ServedDetector
 from ragspan.judges.llm.chat_protocol import read_completions
-from ragspan.judges.llm.prompt_context import fair_limit
+from ragspan.judges.overlap.languages import fair_limit
 from ragspan.judges.session import report_usage
 from ragspan.records import RagRecord
 
@@ -26,7 +26,8 @@ _AT_ONCE = 8
 """Requests for one record."""
 
 
-class GuardDetector(Detector):
+@dataclass(kw_only=True, eq=False, repr=False)
+class GuardDetector(ServedDetector):
     """Asks a guard, one request a claim, at an endpoint that speaks OpenAI's chat protocol, such as vLLM.
 
     `form="granite-guardian"`: IBM's Granite Guardian 3.3 and later. The contexts are sent as `documents`, the criterion
@@ -36,60 +37,36 @@ class GuardDetector(Detector):
     `form="lynx"`: Patronus Lynx. The contexts, the question and the text are sent as DOCUMENT, QUESTION and ANSWER. The guard
     answers JSON with REASONING and a SCORE of PASS or FAIL. `template=` takes the prompt of the model's card word for word.
 
-    It pickles. Checked against scripted servers, not against the weights.
-
-    Args:
-        model: the model's name, as the endpoint knows it.
-        form: how the guard is asked.
-        base_url: the endpoint, such as `http://localhost:8000/v1`.
-        name: the judge's name in every score; by default the form and the model.
-        revision: of the served weights, for readers of the scores.
-        reference_pairs: pairs for which the server has to give these probabilities before anything is scored.
-        api_key: sent as a bearer token.
-        languages: ISO 639-1 codes that the guard was trained for; None is any.
-        template: Lynx only: a prompt with the fields `{question}`, `{document}` and `{answer}`.
-        max_context_chars: characters of all contexts that are sent; long ones are cut to their beginnings.
-        timeout: seconds for one attempt.
-        max_retries: further attempts after rate limits, timeouts, and errors of the server or the connection.
+    Checked against scripted servers, not against the weights.
 
     Raises:
         ConfigurationError: an argument is wrong.
     """
 
-    def __init__(
-        self,
-        model: str,
-        form: GuardForm,
-        *,
-        base_url: str,
-        name: str | None = None,
-        revision: str | None = None,
-        reference_pairs: Sequence[ReferencePair] = (),
-        api_key: str | None = None,
-        languages: frozenset[str] | None = frozenset({"en"}),
-        template: str | None = None,
-        max_context_chars: int = 60_000,
-        timeout: float = 60.0,
-        max_retries: int = 2,
-    ) -> None:
-        choice(*get_args(GuardForm)).check("form", form)
-        if template is not None and not all(f"{{{field}}}" in template for field in _FIELDS):
-            raise wrong(
-                "template", template, f"a text with the fields {', '.join(f'{{{field}}}' for field in _FIELDS)}"
-            )
-        self.name = name or f"{form}:{model}"
-        self.languages = languages
-        self.revision = revision
-        self.reference_pairs = tuple(reference_pairs)
-        self._model = model
-        self._form = form
-        self._template = template or _LYNX
-        self._max_context_chars = max_context_chars
-        self._endpoint = Endpoint(base_url, api_key=api_key or "no-key", timeout=timeout, max_retries=max_retries)
+    model: str = field(kw_only=False)
+    """The model's name, as the endpoint knows it."""
+    form: GuardForm = field(kw_only=False)
+    """How the guard is asked."""
+    base_url: str
+    """The endpoint, such as `http://localhost:8000/v1`."""
+    name: str = ""
+    """The judge's name in every score; by default the form and the model."""
+    template: str | None = None
+    """Lynx only: a prompt with the fields `{question}`, `{document}` and `{answer}`."""
+    max_context_chars: int = 60_000
+    """Characters of all contexts that are sent; long ones are cut to their beginnings."""
+
+    def __post_init__(self) -> None:
+        choice(*get_args(GuardForm)).check("form", self.form)
+        if self.template is not None and not all(f"{{{field}}}" in self.template for field in _FIELDS):
+            fields = ", ".join(f"{{{field}}}" for field in _FIELDS)
+            raise wrong("template", self.template, f"a text with the fields {fields}")
+        self.name = self.name or f"{self.form}:{self.model}"
+        self._aim(self.base_url)
 
     async def detect(self, record: RagRecord, texts: Sequence[str]) -> list[ClaimVerdict]:
         whole = [context.text for context in record.contexts or () if context.text.strip()]
-        limit = fair_limit([len(text) for text in whole], self._max_context_chars)
+        limit = fair_limit([len(text) for text in whole], self.max_context_chars)
         contexts = [text[:limit] for text in whole]
         free = asyncio.Semaphore(_AT_ONCE)
 
@@ -104,8 +81,8 @@ class GuardDetector(Detector):
         self, index: int, text: str, question: str, contexts: Sequence[str], *, is_cut: bool
     ) -> ClaimVerdict | None:
         """None if the guard does not answer in its form."""
-        build, read = _FORMS[self._form]
-        body = {"model": self._model, "temperature": 0.0, **build(self._template, question, contexts, text)}
+        build, read = _FORMS[self.form]
+        body = {"model": self.model, "temperature": 0.0, **build(self.template or _LYNX, question, contexts, text)}
         async with self._endpoint.asking([question, *contexts, text]) as post:
             reply = await post(body)
         completion = read_completions(reply)[0]

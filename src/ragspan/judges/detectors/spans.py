@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
 
 import msgspec
@@ -10,61 +11,39 @@ import msgspec
 from ragspan.arguments import TEXT
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import ClaimVerdict
-from ragspan.judges.detectors.base import Detector, ReferencePair
-from ragspan.judges.endpoint import Endpoint
+from ragspan.judges.detectors.base import ServedDetector
 from ragspan.records import RagRecord
 
 _PATH = "/v1/lettucedetect/spans"
 _BETWEEN = " "
 
 
-class SpanDetector(Detector):
+@dataclass(kw_only=True, eq=False, repr=False)
+class SpanDetector(ServedDetector):
     """Asks a span classifier behind LettuceDetect's own server (`POST /v1/lettucedetect/spans`).
 
     One request checks all claims of a record, which are sent as one text. Each claim that a marked span touches is
     unsupported; the probability that the contexts support it is one minus the span's score. A claim without a span is
     supported and has no probability, because the server gives none.
 
-    It pickles. The server cuts what is longer than its model's window (4,096 or 8,192 tokens) and does not say so.
+    The server cuts what is longer than its model's window (4,096 or 8,192 tokens) and does not say so.
 
     Checked against a scripted server that answers as LettuceDetect 0.1.8 documents it, not against its weights.
 
     Source: LettuceDetect (Kovács and Recski 2025, arXiv 2502.17125).
 
-    Args:
-        base_url: the server's, such as `http://localhost:8000`.
-        name: the judge's name in every score; give each model its own.
-        languages: ISO 639-1 codes that the served model was trained for; None is any.
-        revision: of the served weights, for readers of the scores.
-        reference_pairs: pairs for which the server has to give these probabilities before anything is scored.
-        api_key: sent as a bearer token, for a server behind a gateway.
-        timeout: seconds for one attempt.
-        max_retries: further attempts after rate limits, timeouts, and errors of the server or the connection.
-
     Raises:
         ConfigurationError: an argument is wrong.
     """
 
-    def __init__(
-        self,
-        base_url: str,
-        *,
-        name: str = "lettucedetect",
-        languages: frozenset[str] | None = frozenset({"en"}),
-        revision: str | None = None,
-        reference_pairs: Sequence[ReferencePair] = (),
-        api_key: str | None = None,
-        timeout: float = 30.0,
-        max_retries: int = 2,
-    ) -> None:
-        TEXT.check("name", name)
-        self.name = name
-        self.languages = languages
-        self.revision = revision
-        self.reference_pairs = tuple(reference_pairs)
-        self._endpoint = Endpoint(
-            base_url, path=_PATH, api_key=api_key or "no-key", timeout=timeout, max_retries=max_retries
-        )
+    base_url: str = field(kw_only=False)
+    """The server's, such as `http://localhost:8000`."""
+    name: str = "lettucedetect"
+    timeout: float = 30.0
+
+    def __post_init__(self) -> None:
+        TEXT.check_fields(self, "name")
+        self._aim(self.base_url, _PATH)
 
     async def detect(self, record: RagRecord, texts: Sequence[str]) -> list[ClaimVerdict]:
         contexts = [context.text for context in record.contexts or ()]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence, Sized
+import contextlib
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence, Sized
+from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
 from ragspan.arguments import WHOLE, between, instance
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import (
     ChatClient,
+    ChatMessage,
     ClaimSupport,
     ClaimVerdict,
+    Completion,
     ContextRating,
     ContextVerdict,
     Rating,
@@ -30,10 +34,10 @@ from ragspan.judges.llm.prompt_context import (
     split_context,
     used_share,
 )
-from ragspan.judges.llm.usage import charging
 from ragspan.judges.overlap.sentences import places_of
 from ragspan.judges.prices import Price
-from ragspan.judges.session import session_of
+from ragspan.judges.session import report_usage, reserve, session_of
+from ragspan.outcomes import Usage
 from ragspan.records import RagRecord
 
 _T = TypeVar("_T")
@@ -271,7 +275,7 @@ class LLMJudge:
         prompt = self._prompt(record)
         messages = prompt.messages(task)
         async with prompt.gate.turn(is_urgent=form is replies.CLAIMS):
-            with self._breaker.watching(), charging(messages, choices=n, price=self.price) as charge:
+            with self._breaker.watching(), _charging(messages, choices=n, price=self.price) as charge:
                 completions = await self._client.complete(
                     messages, schema=replies.REPLY_SCHEMA, n=n, temperature=temperature
                 )
@@ -311,3 +315,52 @@ _TEMPERATURE = between(0, 2)
 _CLAIMS_SOUGHT = 40
 """Claims whose support is looked for in further documents."""
 _RELEVANCE = {"full": 1.0, "partial": 0.5, "none": 0.0}
+
+
+# What a request is expected to take, and what it took ------------------------------------------------------------------
+
+_CHARACTERS_PER_TOKEN = 4
+"""In English text; other scripts have fewer. What a request took replaces the estimate as soon as it is answered."""
+_TOKENS_PER_REPLY = 250
+"""Some sentences of reasoning and a verdict."""
+
+
+@contextlib.contextmanager
+def _charging(
+    messages: Sequence[ChatMessage], *, choices: int, price: Price | None
+) -> Iterator[Callable[[Sequence[Completion]], None]]:
+    """Around one request: sets aside what it is expected to take. Call what it yields with the completions.
+
+    A request that fails counts as one request without tokens. What was set aside for a cancelled request stays so:
+    providers charge for its replies. If the price is None the cost is unknown, unless the client reports it.
+
+    Raises:
+        JudgeError: the allowance does not suffice.
+    """
+    characters = sum(len(message["content"]) for message in messages)
+    input_tokens = characters // _CHARACTERS_PER_TOKEN + 1
+    expected = Usage(requests=1, input_tokens=input_tokens, output_tokens=choices * _TOKENS_PER_REPLY)
+    expected = _priced(expected, price)
+    settle = reserve(expected)
+
+    def charge(completions: Sequence[Completion]) -> None:
+        used = sum((_priced(completion.usage, price) for completion in completions), Usage())
+        report_usage(used)
+        # Many compatible servers report no tokens. What was expected is nearer to the truth than none.
+        settle(replace(used if _has_tokens(used) else expected, requests=max(used.requests, 1)))
+
+    try:
+        yield charge
+    except Exception:
+        settle(Usage(requests=1, usd=0.0))
+        raise
+
+
+def _priced(usage: Usage, price: Price | None) -> Usage:
+    if price is None or usage.usd is not None or not _has_tokens(usage):
+        return usage
+    return replace(usage, usd=price.of(usage))
+
+
+def _has_tokens(usage: Usage) -> bool:
+    return usage.input_tokens > 0 or usage.output_tokens > 0

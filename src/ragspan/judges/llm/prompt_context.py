@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 from ragspan.judges.base import ChatMessage
 from ragspan.judges.llm.fencing import Fence, overhead
 from ragspan.judges.llm.prompts import RULES, introduction
+from ragspan.judges.overlap.languages import fair_limit
 from ragspan.judges.overlap.sentences import places_of
 from ragspan.records import RagRecord
 
@@ -160,20 +161,6 @@ def lay_out(record: RagRecord, *, max_context_chars: int, max_response_chars: in
         share_shown=seen / whole if whole else 1.0,
         gate=PromptCacheGate(_LONGEST_WAIT if len(material) >= _WORTH_CACHING else 0),
     )
-
-
-def fair_limit(lengths: Sequence[int], room: int) -> int:
-    """The length to cut texts to, so that all together take at most `room`.
-
-    Shorter texts stay whole; the result is `room` if all texts do.
-    """
-    left = room
-    for place, length in enumerate(sorted(lengths)):
-        share = left // (len(lengths) - place)
-        if length > share:
-            return share
-        left -= length
-    return room
 
 
 def fit(texts: Sequence[str], each: int, room: int) -> list[str]:

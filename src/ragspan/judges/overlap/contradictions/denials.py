@@ -49,10 +49,6 @@ def find_opposition(
     for clause in claim.clauses if turning else ():
         if len(clause.own) < fewest:
             continue
-        if not any(
-            _says_otherwise(match, enough) for one in turning for match in _matches(claim, clause, one, question)
-        ):
-            continue
         matches = [match for one in aligned for match in _matches(claim, clause, one, question)]
         best = max(matches, key=lambda match: (match.score, not match.agrees), default=None)
         if best is None or best.agrees or not best.clear or best.share < (enough if best.opposed else enough + _SURER):
@@ -73,10 +69,6 @@ def _turning(claim: SentenceFacts, aligned: Sequence[Aligned]) -> Sequence[Align
     return [one for one in aligned if may_turn(one.keys) or not opposites.isdisjoint(map(compared, one.keys))]
 
 
-def _says_otherwise(match: _Match, enough: float) -> bool:
-    return match.clear and not match.agrees and match.share >= enough
-
-
 def _is_elsewhere(match: _Match, aligned: Sequence[Aligned]) -> bool:
     """True where another sentence that fits nearly as well has the claim's own words."""
     words = {word for word, _ in match.opposed}
@@ -91,6 +83,7 @@ def _matches(claim: SentenceFacts, clause: Clause, one: Aligned, question: froze
     if "than" in claim.keys and "than" in facts.keys:
         return  # `roles.find_swap` looks at comparisons
     carried, turned = one.carried, _conditions_differ(claim, facts)
+    opposites = english().opposites
     for other in facts.clauses:
         inherited = other.inherited | carried
         if other.supposed != clause.supposed or not (other.own or other.negations):
@@ -99,8 +92,8 @@ def _matches(claim: SentenceFacts, clause: Clause, one: Aligned, question: froze
         for word in clause.own:
             if word in other.own:
                 shared += 1
-            elif (opposite := _opposite(word, other.own - claim.content)) and not _is_range(word, claim, facts):
-                opposed.append((word, opposite))
+            elif (said := opposites.get(word, _NONE) & other.own - claim.content) and not _is_range(word, claim, facts):
+                opposed.append((word, min(said)))
             elif word in inherited:
                 shared += _INHERITED
         rest = len(clause.own) - len(opposed)
@@ -159,11 +152,6 @@ def _heads(facts: SentenceFacts, clause: Clause, negation: int) -> list[str]:
     """The words that a negation denies, the next two; where none follow, the first of the clause."""
     following = [word for word in facts.keys[negation + 1 : clause.end] if word in clause.own]
     return following[:_HEADS] or [word for word in facts.keys[clause.start : clause.end] if word in clause.own][:1]
-
-
-def _opposite(word: str, others: frozenset[str]) -> str | None:
-    """The word among others that says the opposite."""
-    return min(english().opposites.get(word, _NONE) & others, default=None)
 
 
 def _contradiction(claim: SentenceFacts, clause: Clause, match: _Match) -> Contradiction:

@@ -46,24 +46,21 @@ class Topics:
     """Topics by their words: a sentence is compared only with topics of which it has a word."""
 
     def __init__(self, topics: Iterable[Topic]) -> None:
-        self._places: dict[Topic, int] = {topic: place for place, topic in enumerate(topics)}
+        self._topics = tuple(topics)
         self._by_word: dict[str, list[Topic]] = {}
-        self._by_compound: dict[str, list[Topic]] = {}
-        for topic in self._places:
-            self._by_word.setdefault(min(topic.words), []).append(topic)  # a clause that speaks of it has all of them
-            self._by_compound.setdefault(topic.compound, []).append(topic)
+        for topic in self._topics:
+            for word in (min(topic.words), topic.compound):  # a clause that speaks of it has one of both
+                self._by_word.setdefault(word, []).append(topic)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._topics)
 
     def __iter__(self) -> Iterator[Topic]:
-        return iter(self._places)
+        return iter(self._topics)
 
-    def among(self, words: Iterable[str], compounds: Iterable[str] = ()) -> list[Topic]:
-        """Those that a text with these keys and compounds may speak of, in order."""
-        found = {topic for word in words for topic in self._by_word.get(word, ())}
-        found.update(topic for compound in compounds for topic in self._by_compound.get(compound, ()))
-        return sorted(found, key=self._places.__getitem__)
+    def among(self, words: Iterable[str]) -> set[Topic]:
+        """Those that a text with these keys and compounds may speak of."""
+        return {topic for word in words for topic in self._by_word.get(word, ())}
 
 
 def read_topics(contexts: Sequence[Context]) -> Topics:
@@ -113,10 +110,10 @@ def find_conflicts(sentence: str, topics: Topics) -> tuple[str, ...]:
     denied = {
         topic
         for clause in map(_Clause, _clauses(sentence))
-        for topic in topics.among(clause.keys, clause.compounds)
+        for topic in topics.among([*clause.keys, *clause.compounds])
         if clause.says(topic) is (not topic.holds)
     }
-    return tuple(dict.fromkeys(topic.name for topic in topics if topic in denied)) if denied else ()
+    return tuple(topic.name for topic in topics if topic in denied)
 
 
 def _clauses(sentence: str) -> Iterator[list[str]]:

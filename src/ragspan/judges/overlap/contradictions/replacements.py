@@ -106,28 +106,20 @@ def _rival(quantity: Quantity, around: frozenset[str], parts: Sequence[_Part], *
     holding = [part for part in parts if any(_says(other, quantity) for other in part.quantities)]
     best: tuple[int, Quantity] | None = None
     for part in parts:
-        if (
-            not part.near
-            or part in holding
-            or not all(held.has_words and _is_better(part, held, around) for held in holding)
-        ):
+        if not part.near or not all(held.has_words and _is_better(part, held, around) for held in holding):
             continue
         rivals = [other for other in part.quantities if _rivals(quantity, other)]
         otherwise = any(other.raw == quantity.raw for other in rivals)  # the same number of another unit
-        if not rivals or (is_known and not holding and not otherwise and len(part.reached & around) < len(around)):
+        if not rivals or (is_known and not holding and not otherwise and not around <= part.reached):
             continue
-        rival = min(
-            rivals,
-            key=lambda other: (
-                other.raw != quantity.raw,
-                other.kind != quantity.kind,
-                not other.nouns & quantity.nouns,
-            ),
-        )
         own = len(part.own & around)
         if best is None or own > best[0]:
-            best = (own, rival)
+            best = own, min(rivals, key=lambda other: _distance(quantity, other))
     return best[1] if best else None
+
+
+def _distance(quantity: Quantity, other: Quantity) -> tuple[bool, bool, bool]:
+    return other.raw != quantity.raw, other.kind != quantity.kind, not other.nouns & quantity.nouns
 
 
 def _is_better(part: _Part, held: _Part, around: frozenset[str]) -> bool:
@@ -140,28 +132,21 @@ def _left(quantity: Quantity, claim: SentenceFacts, aligned: Sequence[Aligned]) 
     """Where the claim takes for the new value what the context moves away from: "raised from 3.5 to 4 percent"."""
     if not quantity.at or claim.keys[quantity.at - 1] == "from":
         return None
-    for one in aligned[:1]:
-        if one.share < _ENOUGH or english().changing.isdisjoint(one.facts.keys):
-            continue
-        for old, new in zip(one.facts.quantities, one.facts.quantities[1:], strict=False):
-            moves = same(old, quantity) and _moves(one.facts, old.at, old.end, new.at)
-            if moves and not any(same(new, other) for other in claim.quantities):
-                return new
+    facts = aligned[0].facts
+    if aligned[0].share < _ENOUGH or english().changing.isdisjoint(facts.keys):
+        return None
+    for old, new in pairwise(facts.quantities):
+        moves = old.at and facts.keys[old.at - 1] == "from" and facts.keys[old.end : new.at][:1] in (("to",), ("into",))
+        if moves and same(old, quantity) and not any(same(new, other) for other in claim.quantities):
+            return new
     return None
-
-
-def _moves(facts: SentenceFacts, start: int, end: int, following: int) -> bool:
-    """True for "from A to B"."""
-    return bool(start) and facts.keys[start - 1] == "from" and facts.keys[end:following][:1] in (("to",), ("into",))
 
 
 def _says(other: Quantity, quantity: Quantity) -> bool:
     """True where the context gives the claim's number for the same thing, or does not say for what."""
-    if same(quantity, other):
-        return bool(quantity.kind) or not (quantity.nouns and other.nouns) or bool(quantity.nouns & other.nouns)
-    if bool(quantity.kind) == bool(other.kind) or (quantity.per and other.per) or quantity.raw != other.raw:
+    if not same(quantity, other):
         return False
-    return not (other.nouns if quantity.kind else quantity.nouns)
+    return bool(quantity.kind) or not (quantity.nouns and other.nouns) or bool(quantity.nouns & other.nouns)
 
 
 def _rivals(quantity: Quantity, other: Quantity) -> bool:
@@ -197,11 +182,16 @@ def find_other_name(
 
 
 def _rival_name(name: Name, claim: SentenceFacts, around: frozenset[str], parts: Sequence[_Part]) -> Name | None:
-    if not around or name.keys & around:
+    if not around:
         return None
-    holding = [part for part in parts if not name.keys.isdisjoint(part.facts.keys) and _names_of(part, name)]
+    holding = [  # those with the name, or without one of their own in a sentence that has it
+        part
+        for part in parts
+        if not name.keys.isdisjoint(part.facts.keys)
+        and (not part.names or any(name.keys & other.keys for other in part.names))
+    ]
     for part in parts:
-        if not part.near or part in holding or not all(_is_better(part, held, around) for held in holding):
+        if not part.near or not all(_is_better(part, held, around) for held in holding):
             continue
         if not holding and not around <= part.reached:
             continue
@@ -227,13 +217,6 @@ def _is_name(name: Name, claim: SentenceFacts, aligned: Sequence[Aligned]) -> bo
     )
 
 
-def _names_of(part: _Part, name: Name) -> bool:
-    """True where the part has the name, or no name of its own and its sentence has it."""
-    if any(name.keys & other.keys for other in part.names):
-        return True
-    return not part.names
-
-
 def _same_place(name: Name, claim: SentenceFacts, rival: Name, part: _Part) -> bool:
     """Both stand after the same preposition, or both without one on the same side of a shared word."""
     befores = {name.before, rival.before}
@@ -254,18 +237,12 @@ def _moved(name: Name, claim: SentenceFacts, aligned: Sequence[Aligned]) -> Name
     if name.before == "from" or not name.before:
         return None
     left = [other.keys for other in claim.names if other.before == "from"]
-    for one in aligned[:1]:
-        for old, new in pairwise(one.facts.names):
-            if old.before != "from" or new.before not in {"to", "into"} or old.keys != name.keys:
-                continue
-            if new.keys in left:  # the other way round
-                return new
-            if (
-                one.share >= _ENOUGH
-                and new.keys.isdisjoint(claim.keys)
-                and not english().changing.isdisjoint(one.facts.keys)
-            ):
-                return new
+    facts = aligned[0].facts
+    changes = aligned[0].share >= _ENOUGH and not english().changing.isdisjoint(facts.keys)
+    for old, new in pairwise(facts.names):
+        moves = old.before == "from" and new.before in {"to", "into"} and old.keys == name.keys
+        if moves and (new.keys in left or (changes and new.keys.isdisjoint(claim.keys))):  # or the other way round
+            return new
     return None
 
 
@@ -276,14 +253,10 @@ def find_other_subject(
     subject, verb = (*claim.keys, "", "")[:2]
     if subject not in absent or subject not in claim.content or verb not in _BEING:
         return None
-    for one in aligned[:1]:
-        other, same_verb = (*one.facts.keys, "", "")[:2]
-        if (
-            same_verb == verb
-            and other in one.facts.content
-            and claim.content - {subject} <= frozenset(one.facts.keys) - {other}
-        ):
-            return Contradiction(kind="name", response=claim.words[0], context=one.facts.words[0])
+    facts = aligned[0].facts
+    other, same_verb = (*facts.keys, "", "")[:2]
+    if same_verb == verb and other in facts.content and claim.content - {subject} <= frozenset(facts.keys) - {other}:
+        return Contradiction(kind="name", response=claim.words[0], context=facts.words[0])
     return None
 
 

@@ -12,7 +12,7 @@ from itertools import takewhile
 from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.contradictions.alignment import Aligned, Aligner
 from ragspan.judges.overlap.contradictions.english import english
-from ragspan.judges.overlap.contradictions.facts import SentenceFacts, tells
+from ragspan.judges.overlap.contradictions.facts import SentenceFacts, is_past, tells
 from ragspan.judges.overlap.keys import is_number
 from ragspan.judges.overlap.vocabulary import word_set
 
@@ -121,17 +121,15 @@ def _could_be_each_other(
     claim: SentenceFacts, ours: Sequence[int], facts: SentenceFacts, theirs: Sequence[int]
 ) -> bool:
     """Both are names, or neither is: "the company" may be the one that the context calls by its name."""
-    return _is_named(claim, ours) == _is_named(facts, theirs) and not any(claim.keys[at] in _general() for at in ours)
+    return _is_named(claim, ours) == _is_named(facts, theirs) and not any(
+        claim.keys[at] in english().wide for at in ours
+    )
 
 
 def _is_named(facts: SentenceFacts, places: Sequence[int]) -> bool:
     return any(facts.words[at][0].isupper() and at for at in places) or (
         all(facts.words[at][0].isupper() for at in places)
     )
-
-
-def _general() -> frozenset[str]:
-    return english().wide
 
 
 def _has(claim: SentenceFacts, ours: _Frame, slot: str, facts: SentenceFacts, theirs: _Frame) -> bool:
@@ -159,7 +157,7 @@ def _frames(facts: SentenceFacts, verbs: frozenset[str]) -> Iterator[_Frame]:
 
 
 def _frame(facts: SentenceFacts, at: int) -> _Frame:
-    clause = next(clause for clause in facts.clauses if clause.start <= at < clause.end)
+    clause = facts.clause_at(at)
     frame = _Frame(at, denied=any(place < at for place in clause.negations))
     before, after = _subject(facts, clause.start, at), _following(facts, at, clause.end)
     passive = _is_passive(facts, at)
@@ -183,7 +181,7 @@ def _is_verb(facts: SentenceFacts, at: int) -> bool:
         return False
     if word in english().light:
         return True
-    past = written.endswith("ed") or written.lower() in english().past
+    past = is_past(written)
     if before in english().auxiliaries or before == "to":
         return past or facts.words[at - 1].lower() not in _BEING
     follows = after in (_OPENERS if at and written.endswith("s") else _DETERMINERS - {"of"})
@@ -193,8 +191,7 @@ def _is_verb(facts: SentenceFacts, at: int) -> bool:
 
 
 def _is_passive(facts: SentenceFacts, at: int) -> bool:
-    written = facts.words[at].lower()
-    if not (written.endswith("ed") or written in english().past):
+    if not is_past(facts.words[at].lower()):
         return False
     if facts.keys[at + 1 : at + 2] == ("by",):
         return True
@@ -309,7 +306,7 @@ def find_swap(claim: SentenceFacts, aligned: Sequence[Aligned]) -> Contradiction
 
 def _sides(facts: SentenceFacts, pivot: str) -> _Sides:
     at = facts.keys.index(pivot)
-    clause = next(clause for clause in facts.clauses if clause.start <= at < clause.end)
+    clause = facts.clause_at(at)
     # "It is longer but safer than": the subject may be in the clause before.
     start, end = 0 if pivot == "than" else clause.start, clause.end
     before, after = facts.keys[max(start, at - _REACH) : at], facts.keys[at + 1 : min(end, at + 1 + _REACH)]

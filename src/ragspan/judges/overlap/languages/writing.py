@@ -69,23 +69,32 @@ def characters_read(texts: Sequence[str], most: int) -> list[int]:
     lengths = [len(text) for text in texts]
     if _WEIGHT * sum(lengths) <= most:
         return lengths
-    shares = fair_shares(lengths, most)
+    shares = _shares(lengths, most)
     whole = weight = sum(shares)
     for text, share in zip(texts, shares, strict=True):
         if not text.isascii():
             weight += (_WEIGHT - 1) * sum(map(len, _SIGNS.findall(text, 0, share)))
             weight += sum(map(len, _LETTERS_IN_PAIRS.findall(text, 0, share)))
-    return fair_shares(lengths, most * whole // weight) if weight > most else shares
+    return _shares(lengths, most * whole // weight) if weight > most else shares
 
 
-def fair_shares(lengths: Sequence[int], total: int) -> list[int]:
-    """How much of each text may be read when all of it is more than `total`: short texts whole, long ones alike."""
-    shares = [0] * len(lengths)
-    left = total
-    for done, index in enumerate(sorted(range(len(lengths)), key=lengths.__getitem__)):
-        shares[index] = min(lengths[index], left // (len(lengths) - done))
-        left -= shares[index]
-    return shares
+def _shares(lengths: Sequence[int], most: int) -> list[int]:
+    limit = fair_limit(lengths, most)
+    return [min(length, limit) for length in lengths]
+
+
+def fair_limit(lengths: Sequence[int], room: int) -> int:
+    """The length to cut texts to, so that all together take at most `room`.
+
+    Shorter texts stay whole; the result is `room` if all texts do.
+    """
+    left = room
+    for place, length in enumerate(sorted(lengths)):
+        share = left // (len(lengths) - place)
+        if length > share:
+            return share
+        left -= length
+    return room
 
 
 _WEIGHT = 5
