@@ -126,6 +126,8 @@ def asked_with(*messages: Message) -> Callable[[WrittenLog], Any]:
 
 
 ASKED, FOUND = Message("human", QUESTION), Message("ai", f"I have found: {PUMP}")
+SEARCH_RESULT = {"type": "search_result", "title": "Page", "content": [{"type": "text", "text": PUMP}]}
+DOCUMENT = {"type": "document", "title": "Manual", "source": {"type": "text", "media_type": "text/plain", "data": PUMP}}
 HISTORY = (Message("human", "What do you know?"), Message("ai", f"This: {PUMP}"))
 
 PROGRAMS: dict[str, tuple[Callable[[WrittenLog], Any], list[str]]] = {
@@ -146,6 +148,13 @@ PROGRAMS: dict[str, tuple[Callable[[WrittenLog], Any], list[str]]] = {
         asked_with(Message("system", PUMP), Message("ai", "How can I help?"), ASKED),
         [PUMP],
     ),
+    **{
+        f"a {block['type']} as a content block": (
+            asked_with(Message("human", [block, {"type": "text", "text": QUESTION}])),
+            [PUMP],
+        )
+        for block in (SEARCH_RESULT, DOCUMENT)
+    },
     "an earlier answer that quotes a document": (asked_with(*HISTORY, Message("human", f"{HOSE}\n{QUESTION}")), [HOSE]),
     "a tool's message of the program's own": (asked_with(ASKED, calls({}), Message("tool", PUMP, call_id="0")), [PUMP]),
 }

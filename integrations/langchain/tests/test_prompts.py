@@ -73,35 +73,6 @@ def test_what_a_program_does_with_documents_on_the_way(captured, source, formatt
 # Where in the prompt
 
 
-BLOCKS = {
-    "search results": lambda text: {
-        "type": "search_result",
-        "source": "manual.pdf",
-        "title": "Page",
-        "content": [{"type": "text", "text": text}],
-    },
-    "documents": lambda text: {
-        "type": "document",
-        "title": "Manual",
-        "source": {"type": "text", "media_type": "text/plain", "data": text},
-        "citations": {"enabled": True},
-    },
-}
-
-
-@pytest.mark.parametrize("block", BLOCKS.values(), ids=BLOCKS)
-def test_documents_as_content_blocks(captured, block):
-    """Some providers take passages in this way, and cite them."""
-
-    def messages(question):
-        blocks = [block(document.page_content) for document in retriever().invoke(question)]
-        return [HumanMessage([*blocks, {"type": "text", "text": question}])]
-
-    (RunnableLambda(messages) | chat_model()).invoke(QUESTION, captured.config)
-
-    assert captured.answers() == [COMPLETE]
-
-
 def test_documents_in_the_question_itself_are_the_users_words(captured):
     """The user quotes a passage that is found, but left out of the context."""
     question = f"Is this true? {MOTOR}"
