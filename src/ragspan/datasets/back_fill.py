@@ -85,11 +85,8 @@ class BackFill:
         """
         flushed = [emitter.is_flushed for emitter in self.emitters]
         if self._providers is not None:
-            made = self._providers
-            flushed.append(made.tracer_provider.force_flush(_TIMEOUT_MS))
-            for provider in (made.tracer_provider, made.meter_provider, made.logger_provider):
-                if provider is not None:
-                    provider.shutdown()
+            flushed.append(self._providers.tracer_provider.force_flush(_TIMEOUT_MS))
+            self._providers.shutdown()
         return all(flushed) and not self.failed
 
     def _make(self, kind: Signal, entry: EntryPoint) -> Any:

@@ -153,9 +153,7 @@ def _providers(exchanges: list[Exchange], seconds: float) -> Iterator[Environmen
     try:
         yield providers
     finally:
-        for provider in (providers.tracer_provider, providers.meter_provider, providers.logger_provider):
-            if provider is not None:
-                provider.shutdown()  # sends what is left
+        providers.shutdown()
 
 
 def _root(provider: TracerProvider) -> tuple[float, SpanAnchor]:

@@ -41,6 +41,12 @@ class EnvironmentProviders:
     logger_provider: LoggerProvider | None
     """None if no exporter of logs is named."""
 
+    def shutdown(self) -> None:
+        """Send what is left, and close them."""
+        for provider in (self.tracer_provider, self.meter_provider, self.logger_provider):
+            if provider is not None:
+                provider.shutdown()
+
 
 def make_exporter(_signal: Signal, entry: EntryPoint) -> Any:
     """The exporter, which configures itself from the environment."""
