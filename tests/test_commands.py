@@ -1,15 +1,17 @@
-"""Commands that other packages bring."""
+"""Commands that other packages bring, and what the programs of workers have in common."""
 
 from __future__ import annotations
 
+import logging
 from importlib.metadata import EntryPoint, EntryPoints
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from ragspan import installed
+from ragspan import ConfigurationError, installed
 from ragspan.cli import app
+from ragspan.worker_command import listener_at, shown_address
 
 greeting = typer.Typer()
 
@@ -56,6 +58,13 @@ def test_an_unknown_command_is_an_error(register):
     register("ragspan_command")
 
     assert run("nonsense").exit_code == 2
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before():
+    level = logging.getLogger("ragspan").level
+    yield
+    logging.getLogger("ragspan").setLevel(level)
 
 
 WORKERS = {"nats": f"{__name__}:nats", "otlp": f"{__name__}:otlp"}
@@ -108,3 +117,18 @@ def test_the_help_of_a_worker_shows_all_that_are_installed(register):
     assert "--broker" in done.output
     assert "--otlp-grpc" in done.output
     assert done.exit_code == 0
+
+
+def test_a_worker_listens_at_an_address():
+    with listener_at("localhost:0") as listener:
+        host, port = listener.getsockname()[:2]
+        assert shown_address(host, port) == f"127.0.0.1:{port}"
+        with pytest.raises(ConfigurationError, match=f"nobody can listen at 127.0.0.1:{port}"):
+            listener_at(f"127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize("address", ["8080", "localhost", "localhost:http", "127.0.0.1:", "127.0.0.1:99999", ":-1", ""])
+def test_an_address_that_is_none_is_named(address):
+    with pytest.raises(ConfigurationError, match="should be like") as refusal:
+        listener_at(address)
+    assert repr(address) in str(refusal.value)

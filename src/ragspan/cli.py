@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import runpy
 import sys
@@ -145,12 +146,15 @@ def worker(context: typer.Context) -> None:
     wanted = ["otlp" if any(one.startswith("--otlp") for one in context.args) else "nats"]
     if context.args == ["--help"]:
         wanted = part_names(_WORKERS) or wanted
-    for name in wanted:
-        try:
-            loaded = load_part(_WORKERS, name, f"pip install ragspan-{name} brings it")
-        except ConfigurationError as error:
-            _refuse("worker", error)
-        command_of(loaded).main(context.args, prog_name="ragspan worker", standalone_mode=len(wanted) == 1)
+    # Not INFO for all loggers: the judges' HTTP client logs every single request.
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("ragspan").setLevel(logging.INFO)
+    try:
+        for name in wanted:
+            program = command_of(load_part(_WORKERS, name, f"pip install ragspan-{name} brings it"))
+            program.main(context.args, prog_name="ragspan worker", standalone_mode=len(wanted) == 1)
+    except ConfigurationError as error:
+        _refuse("worker", error)
 
 
 @app.command()

@@ -7,13 +7,12 @@ import re
 import runpy
 import signal
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from brokers import Broker, until
 from fleet_backend import FleetBackend
+from fleet_processes import FleetWorker
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
@@ -26,7 +25,6 @@ from ragspan_nats.message import json_in
 
 pytestmark = pytest.mark.slow
 
-PATIENCE = 60.0
 ROOT = Path(__file__).parents[2]
 DOCUMENT = "The workshop opens at nine on weekdays and at ten on Saturdays."
 QUESTION, RESPONSE = "When does the workshop open?", "The workshop opens at nine on weekdays."
@@ -40,46 +38,31 @@ def backend():
     backend.close()
 
 
-class Worker:
-    """A process with the command."""
-
-    def __init__(self, *arguments, stdout=None, **environment):
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "RAGSPAN_"))}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "ragspan.cli", "worker", *arguments],
-            env={**inherited, "NO_PROXY": "*", "OTEL_BSP_SCHEDULE_DELAY": "100", **environment},
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self.said = self.process.stderr.readline()
-
-    @property
-    def url(self):
-        return re.search(r"http://\S+/v1/traces", self.said)[0]
-
-    def stop(self, number=signal.SIGTERM):
-        self.process.send_signal(number)
-        self.said += self.process.stderr.read()
-        return self.process.wait(PATIENCE)
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
-        self.process.stderr.close()
-
-
 @pytest.fixture
-def worker(backend):
+def worker(backend, tmp_path):
+    """Starts processes with the command, which receive OTLP over HTTP at any port."""
     started = []
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "RAGSPAN_"))}
+    usual = {"NO_PROXY": "*", "OTEL_BSP_SCHEDULE_DELAY": "100", "OTEL_EXPORTER_OTLP_ENDPOINT": backend.url}
 
     def start(*arguments, **environment):
-        started.append(Worker(*arguments, **{"OTEL_EXPORTER_OTLP_ENDPOINT": backend.url, **environment}))
-        return started[-1]
+        made = FleetWorker(
+            "receiver",
+            arguments=["--otlp", "127.0.0.1:0", *arguments],
+            environment={**inherited, **usual, **environment},
+            log=tmp_path / "worker.log",
+        )
+        started.append(made)
+        made.until_it_says("answers are")
+        return made
 
     yield start
     for one in started:
-        one.close()
+        one.kill()
+
+
+def address_in(log, pattern=r"http://\S+/v1/traces"):
+    return re.search(pattern, log)[0]
 
 
 def ask(*exporters):
@@ -121,28 +104,28 @@ def assert_scored(backend, context):
 
 
 def test_an_answer_that_is_traced_gets_scores_in_its_trace(backend, worker):
-    running = worker("--otlp", "127.0.0.1:0", "--quiet", "0.2")
+    running = worker("--quiet", "0.2")
 
-    context = ask(OTLPSpanExporter(running.url))
+    context = ask(OTLPSpanExporter(address_in(running.log)))
 
     assert_scored(backend, context)
-    assert running.stop() == 0
-    assert "1 traces, 1 answers in them" in running.said
+    assert running.ends() == 0
+    assert "1 traces, 1 answers in them" in running.log
 
 
 def test_what_is_there_is_scored_before_it_stops(backend, worker):
-    running = worker("--otlp", "127.0.0.1:0", "--quiet", "600", "--deadline", "600")
+    running = worker("--quiet", "600", "--deadline", "600")
 
-    context = ask(OTLPSpanExporter(running.url))
+    context = ask(OTLPSpanExporter(address_in(running.log)))
 
-    assert running.stop(signal.SIGINT) == 0
+    assert running.ends(signal.SIGINT) == 0
     assert_scored(backend, context)
 
 
 def test_grpc_is_received_as_well(backend, worker):
     grpc = pytest.importorskip("grpc")
-    running = worker("--otlp", "127.0.0.1:0", "--otlp-grpc", "127.0.0.1:0", "--quiet", "0.2")
-    address = re.search(r"and (127.0.0.1:\d+);", running.said)[1]
+    running = worker("--otlp-grpc", "127.0.0.1:0", "--quiet", "0.2")
+    address = address_in(running.log, r"127.0.0.1:\d+(?=;)")
 
     class Exporter(OTLPSpanExporter):
         """Sends by gRPC what it has encoded."""
@@ -159,19 +142,19 @@ def test_grpc_is_received_as_well(backend, worker):
     context = ask(Exporter())
 
     assert_scored(backend, context)
-    assert running.stop() == 0
+    assert running.ends() == 0
 
 
 def test_native_writers_write_to_the_span_that_the_application_exported(backend, worker):
     phoenix = runpy.run_path(str(ROOT / "phoenix" / "tests" / "conftest.py"))["FakePhoenix"]()
     try:
         running = worker(
-            "--otlp", "127.0.0.1:0", "--quiet", "0.2",
+            "--quiet", "0.2",
             OTEL_EXPORTER_OTLP_ENDPOINT="", RAGSPAN_EMITTERS="otel,phoenix", PHOENIX_COLLECTOR_ENDPOINT=phoenix.url,
         )  # fmt: skip
-        context = ask(OTLPSpanExporter(f"{phoenix.url}/v1/traces"), OTLPSpanExporter(running.url))
+        context = ask(OTLPSpanExporter(f"{phoenix.url}/v1/traces"), OTLPSpanExporter(address_in(running.log)))
         until(lambda: len(phoenix.rows) >= 5, what="annotations")
-        assert running.stop() == 0
+        assert running.ends() == 0
     finally:
         phoenix.close()
 
@@ -184,11 +167,9 @@ def test_with_a_sink_the_fleet_gets_the_records(worker, tmp_path):
     broker = Broker(tmp_path)
     broker.start()
     try:
-        running = worker(
-            "--otlp", "127.0.0.1:0", "--quiet", "0.2", RAGSPAN_SINK=broker.url, OTEL_EXPORTER_OTLP_ENDPOINT=""
-        )  # fmt: skip
-        context = ask(OTLPSpanExporter(running.url))
-        assert running.stop() == 0
+        running = worker("--quiet", "0.2", RAGSPAN_SINK=broker.url, OTEL_EXPORTER_OTLP_ENDPOINT="")
+        context = ask(OTLPSpanExporter(address_in(running.log)))
+        assert running.ends() == 0
         (message,) = broker.messages("ragspan")
     finally:
         broker.kill()
@@ -209,7 +190,7 @@ def refused(*arguments, **environment):
 @pytest.mark.parametrize(
     ("option", "environment", "said"),
     [
-        ("--otlp 4318", {}, "'4318' should be like 127.0.0.1:4318"),
+        ("--otlp 4318", {}, "the address '4318' should be like"),
         ("--quiet 0", {}, "quiet is 0"),
         ("--deadline -1", {}, "deadline is -1"),
         ("--memory 0", {}, "max_bytes is 0"),
@@ -223,21 +204,14 @@ def test_an_option_or_a_setting_that_cannot_be_used_is_named(option, environment
     assert said in refused("--otlp", "127.0.0.1:0", *option.split(), **environment)
 
 
-def test_without_an_exporter_answers_are_printed():
-    worker = Worker("--otlp", "127.0.0.1:0", "--quiet", "0.2", stdout=subprocess.PIPE)
-    try:
-        ask(OTLPSpanExporter(worker.url))
-        printed = []
-        for line in worker.process.stdout:
-            printed.append(line)
-            if "faithfulness" in line:
-                break
-        assert any(RESPONSE in line or "context_adherence" in line for line in printed)
-        assert worker.stop() == 0
-        assert "answers are printed; OTEL_EXPORTER_OTLP_ENDPOINT sends their scores to a tool" in worker.said
-    finally:
-        worker.close()
-        worker.process.stdout.close()
+def test_without_an_exporter_answers_are_printed(worker):
+    running = worker("--quiet", "0.2", OTEL_EXPORTER_OTLP_ENDPOINT="")
+
+    ask(OTLPSpanExporter(address_in(running.log)))
+
+    assert running.ends() == 0
+    assert running.log.count("faithfulness") == 2  # at the start, and of the answer
+    assert "answers are printed; OTEL_EXPORTER_OTLP_ENDPOINT sends their scores to a tool" in running.log
 
 
 def test_it_does_not_send_to_itself():

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
-import signal
 import socket
 from dataclasses import replace
 from functools import partial
@@ -16,7 +14,7 @@ import typer
 from opentelemetry.metrics import set_meter_provider
 
 from ragspan.addresses import shown_url
-from ragspan.config import Settings, process_environment
+from ragspan.config import Settings
 from ragspan.defaults import check_worker, engine_from, sink_from
 from ragspan.engine._options import draw
 from ragspan.exceptions import ConfigurationError
@@ -28,16 +26,16 @@ from ragspan.telemetry.environment import (
     exporter_of,
     providers_from_environment,
 )
+from ragspan.worker_command import Judge, Metrics, call_at_signals, host_and_port, settings_with, shown_address
 from ragspan_otlp.buffer import BufferLimits
 from ragspan_otlp.receiver import Receiver
-from ragspan_otlp.servers import GRPCServer, HTTPServer, host_and_port
+from ragspan_otlp.servers import GRPCServer, HTTPServer
 
 _MIB = 1024 * 1024
 _CONSOLE = ("console",)
 _ENDPOINTS = {"otlp_proto_grpc": "http://localhost:4317"}
 _HTTP_ENDPOINT = "http://localhost:4318"
 _PORTS = {"http": 80, "https": 443}
-_LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 _EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104  compared, not listened at
 
 app = typer.Typer(add_completion=False)
@@ -67,12 +65,8 @@ def worker(
         int,
         typer.Option(metavar="MIB", help="For spans of traces that have not ended; above it, senders try again later."),
     ] = _DEFAULTS.max_bytes // _MIB,
-    metrics: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="With commas between them; RAGSPAN_METRICS by default.")
-    ] = None,
-    judge: Annotated[
-        str | None, typer.Option(metavar="JUDGE", help="overlap or openai:<model>; RAGSPAN_JUDGE by default.")
-    ] = None,
+    metrics: Metrics = None,
+    judge: Judge = None,
 ) -> None:
     """Score the answers in traces that other programs send by OTLP, and export the scores as spans of the same traces.
 
@@ -84,24 +78,16 @@ def worker(
 
     Exit codes: 0 stopped as asked; 2 a setting or an argument cannot be used.
     """
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("ragspan").setLevel(logging.INFO)
-    named = {"RAGSPAN_METRICS": metrics, "RAGSPAN_JUDGE": judge}
-    try:
-        chosen = {name: value for name, value in named.items() if value is not None}
-        settings = replace(
-            Settings.from_environment({**process_environment(), **chosen}),
-            spans="scores",  # the answers' spans are there already
-            export="application",
-            drain_on_sigterm=False,  # this command drains
-        )
-        if settings.sink is None and settings.emitters == ("otel",) and not exporter_is_configured():
-            settings = replace(settings, emitters=_CONSOLE)
-        limits = BufferLimits(quiet=quiet, deadline=deadline, max_bytes=memory * _MIB)
-        asyncio.run(_serve(settings, limits, otlp, otlp_grpc))
-    except ConfigurationError as error:
-        typer.echo(f"ragspan worker: {error}", err=True)
-        raise typer.Exit(2) from None
+    settings = replace(
+        settings_with(metrics=metrics, judge=judge),
+        spans="scores",  # the answers' spans are there already
+        export="application",
+        drain_on_sigterm=False,  # this command drains
+    )
+    if settings.sink is None and settings.emitters == ("otel",) and not exporter_is_configured():
+        settings = replace(settings, emitters=_CONSOLE)
+    limits = BufferLimits(quiet=quiet, deadline=deadline, max_bytes=memory * _MIB)
+    asyncio.run(_serve(settings, limits, otlp, otlp_grpc))
 
 
 async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grpc: str | None) -> None:
@@ -122,9 +108,7 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
         sink, retrieval_tools=settings.retrieval_tools, is_sampled=partial(_is_sampled, settings), limits=limits
     )
     receiver.count_with(providers.meter_provider)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        with contextlib.suppress(NotImplementedError):  # Windows, where Ctrl-C raises KeyboardInterrupt
-            asyncio.get_running_loop().add_signal_handler(number, receiver.stop)
+    call_at_signals(receiver.stop)
     async with contextlib.AsyncExitStack() as running:
         places = []
         for make, address in ((HTTPServer, http), (GRPCServer, grpc)):
@@ -138,9 +122,7 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
         await receiver.run()
     await receiver.finish()
     await asyncio.to_thread(sink.shutdown, settings.exit_timeout)
-    for provider in (providers.tracer_provider, providers.meter_provider, providers.logger_provider):
-        if provider is not None:
-            await asyncio.to_thread(provider.shutdown)
+    await asyncio.to_thread(providers.shutdown)
     counts = receiver.counts
     typer.echo(f"ragspan worker: {counts['traces.ended']} traces, {counts['records']} answers in them", err=True)
 
@@ -151,7 +133,7 @@ async def _start(server: HTTPServer | GRPCServer, address: str, running: context
     host, _ = host_and_port(address)
     check_destination(host, server.port)
     await server.start()
-    place = f"{f'[{host}]' if ':' in host else host}:{server.port}"
+    place = shown_address(host, server.port)
     return f"http://{place}/v1/traces" if isinstance(server, HTTPServer) else place
 
 
@@ -178,25 +160,17 @@ def check_destination(host: str, port: int) -> None:
 
 
 def _is_at(url: str, host: str, port: int) -> bool:
-    try:
+    """Whether the URL leads to the address that we listen at, or to any of this machine's if we listen at all of them."""
+    with contextlib.suppress(ValueError, OSError):  # the exporter will say what is wrong with it
         parts = urlsplit(url if "://" in url else f"http://{url}")
-        target, its_port = parts.hostname, parts.port or _PORTS.get(parts.scheme)
-    except ValueError:  # the exporter will say what is wrong with it
-        return False
-    if its_port != port or target is None:
-        return False
-    return target == host or (host in _LOCAL | _EVERYWHERE and target in _LOCAL) or _is_listened_at(target, host)
+        if port == (parts.port or _PORTS.get(parts.scheme)):
+            theirs = _addresses_of(parts.hostname)
+            return any(map(_is_own, theirs)) if host in _EVERYWHERE else not theirs.isdisjoint(_addresses_of(host))
+    return False
 
 
-def _is_listened_at(target: str, host: str) -> bool:
-    """Whether a name means the address that we listen at, or any of this machine's if we listen at all of them."""
-    try:
-        addresses = {info[4][0] for info in socket.getaddrinfo(target, 0, type=socket.SOCK_STREAM)}
-        if host not in _EVERYWHERE:
-            return not addresses.isdisjoint(info[4][0] for info in socket.getaddrinfo(host, 0))
-        return any(map(_is_own, map(str, addresses)))
-    except OSError:
-        return False
+def _addresses_of(name: str | None) -> set[str]:
+    return {str(info[4][0]) for info in socket.getaddrinfo(name, 0, type=socket.SOCK_STREAM)}
 
 
 def _is_own(address: str) -> bool:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -27,6 +26,7 @@ from google.rpc.status_pb2 import Status
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ragspan.exceptions import ConfigurationError
+from ragspan.worker_command import host_and_port, listener_at
 from ragspan_otlp.receiver import Receiver
 from ragspan_otlp.spans import RefusedError, from_json, unpacked
 
@@ -46,13 +46,8 @@ _MAX_MESSAGE = 16 * 1024 * 1024  # bytes; all calls may hold as much in memory a
 
 _PROTOBUF, _JSON = "application/x-protobuf", "application/json"
 _PACKED = {"gzip", "deflate"}
-_LAST_PORT = 65_535
 _Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 _Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
-
-class _DisconnectedError(Exception):
-    """The sender has gone."""
 
 
 class OTLPApplication:
@@ -81,8 +76,6 @@ class OTLPApplication:
             answer: Message = await self._export(kind == _JSON, encoding in _PACKED, receive)
         except RefusedError as refusal:
             status, answer = refusal.status, Status(message=str(refusal))
-        except _DisconnectedError:
-            return
         if kind == _JSON:
             await _reply(send, status, _JSON, MessageToJson(answer, indent=None).encode())
         else:
@@ -115,14 +108,13 @@ class OTLPApplication:
         """Read the body of a request, up to so many bytes.
 
         Raises:
-            RefusedError: it is too large, or those of all requests are.
-            _DisconnectedError: the sender has gone.
+            RefusedError: it is too large, those of all requests are, or the sender has gone.
         """
         is_whole = False
         while not is_whole:
             message = await receive()
             if message["type"] == "http.disconnect":
-                raise _DisconnectedError
+                raise RefusedError(HTTPStatus.BAD_REQUEST, "the sender has gone")
             chunk = message.get("body", b"")
             body += chunk
             self._held += len(chunk)
@@ -214,13 +206,7 @@ class HTTPServer(uvicorn.Server):
                 timeout_graceful_shutdown=_GRACE,
             )
         )
-        host, port = host_and_port(address)
-        try:
-            self._listener = socket.create_server(
-                (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
-            )
-        except (OSError, ValueError) as error:
-            raise ConfigurationError(f"OTLP cannot be received at {address}: {error}") from None
+        self._listener = listener_at(address)
         self.port: int = self._listener.getsockname()[1]
         self._serving: asyncio.Task[None] | None = None
 
@@ -268,7 +254,7 @@ class GRPCServer:
         try:
             self.port: int = self._server.add_insecure_port(address)
         except RuntimeError as error:
-            raise ConfigurationError(f"OTLP cannot be received at {address}: {error}") from None
+            raise ConfigurationError(f"nobody can listen at {address}: {error}") from None
 
     async def start(self) -> None:
         await self._server.start()
@@ -284,15 +270,3 @@ class GRPCServer:
             is_full = refusal.status is HTTPStatus.TOO_MANY_REQUESTS  # senders try again by themselves
             await context.abort(self._codes.UNAVAILABLE if is_full else self._codes.INVALID_ARGUMENT, str(refusal))
         raise AssertionError("abort raises")
-
-
-def host_and_port(address: str) -> tuple[str, int]:
-    """The parts of `host:port`.
-
-    Raises:
-        ConfigurationError: the address has another form.
-    """
-    host, colon, port = address.rpartition(":")
-    if not (colon and port.isdecimal() and int(port) <= _LAST_PORT):
-        raise ConfigurationError(f"the address {address!r} should be like 127.0.0.1:4318")
-    return host.strip("[]"), int(port)

@@ -1,0 +1,70 @@
+"""What the programs behind `ragspan worker` have in common: options, settings, addresses to listen at, and signals."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import Callable
+from typing import Annotated, TypeAlias
+
+import typer
+
+from ragspan.config import Settings, process_environment
+from ragspan.exceptions import ConfigurationError
+
+_LAST_PORT = 65_535
+
+Metrics: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="NAMES", help="With commas between them; RAGSPAN_METRICS by default.")
+]
+Judge: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="JUDGE", help="overlap or openai:<model>; RAGSPAN_JUDGE by default.")
+]
+
+
+def settings_with(**given: object) -> Settings:
+    """The settings of the environment, where those that are given replace the variables of their names.
+
+    Raises:
+        ConfigurationError: a value is not allowed; the message names the variable.
+    """
+    chosen = {f"RAGSPAN_{name.upper()}": str(value) for name, value in given.items() if value is not None}
+    return Settings.from_environment({**process_environment(), **chosen})
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """The parts of `host:port`, or of `[host]:port` with an IPv6 address.
+
+    Raises:
+        ConfigurationError: the address has another form.
+    """
+    host, colon, port = address.rpartition(":")
+    if not (colon and port.isdecimal() and int(port) <= _LAST_PORT):
+        raise ConfigurationError(f"the address {address!r} should be like 127.0.0.1:8080")
+    return host.strip("[]"), int(port)
+
+
+def listener_at(address: str) -> socket.socket:
+    """A socket that listens at `host:port`; port 0 takes a free one.
+
+    Raises:
+        ConfigurationError: the address is invalid or not available.
+    """
+    host, port = host_and_port(address)
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"nobody can listen at {address}: {error}") from None
+
+
+def shown_address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def call_at_signals(stop: Callable[[], None]) -> None:
+    """Call this in the running event loop at SIGTERM and Ctrl-C."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with contextlib.suppress(NotImplementedError):  # Windows, where Ctrl-C raises KeyboardInterrupt
+            asyncio.get_running_loop().add_signal_handler(number, stop)
