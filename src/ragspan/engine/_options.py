@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import pickle
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -129,8 +130,8 @@ class Options(ProcessorOptions):
 
     @property
     def score_wait(self) -> float | None:
-        """The longest, in seconds, that any of the emitters waits; None where that is longer than a metric may take."""
-        longest = max((emitter.score_wait for emitter in self.emitters), default=0.0)
+        """The longest, in seconds, that any of the emitters waits; None where that is longer than a metric may take, or there are none."""
+        longest = max((emitter.score_wait for emitter in self.emitters), default=math.inf)
         return longest if longest < self.metric_timeout else None
 
 

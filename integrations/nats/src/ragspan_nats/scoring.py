@@ -38,8 +38,8 @@ from ragspan.engine._threads import Deadline, call_guarded
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.redaction import RedactedRecord
-from ragspan.telemetry import AnswerHandle, OTelEmitter, semconv
-from ragspan.telemetry.base import EmitHandle, Emitter, ScoreEmitter
+from ragspan.telemetry import OTelEmitter, semconv
+from ragspan.telemetry.base import Emitter
 from ragspan.telemetry.environment import providers_from_environment
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.consumer import ACKNOWLEDGE, Delivery, Reason, Verdict
@@ -95,7 +95,13 @@ class FleetScoring:
 
     def __init__(self, settings: Settings, options: WorkerOptions, *, log: ThrottledLog) -> None:
         check_worker(settings)
-        settings = _for_a_worker(settings, options)
+        settings = replace(
+            settings,
+            export="application",
+            concurrency=options.concurrency,
+            max_records_per_second=None,  # the worker bounds what it takes
+            exit_timeout=_END,
+        )
         self._options = options
         self._log = log
         self._ids = RecordIds()
@@ -117,8 +123,7 @@ class FleetScoring:
         self._span_writer = SpanWriter(
             exporters, self._others, retry_window=options.export_retry_timeout, meter_provider=self.meter_provider
         )
-        self._started = _Started(settings.score_wait)
-        self._engine = engine_from(settings, self._providers, emitters=[self._started])
+        self._engine = engine_from(settings, self._providers, emitters=[])
 
     @property
     def meter_provider(self) -> MeterProvider:
@@ -128,11 +133,11 @@ class FleetScoring:
         """Start the answer's spans and score the record."""
         with self._ids.at(delivery, record):
             delivery.handle = handle = self._spans.start(record)
-        self._started.handles[id(record)] = EmitHandle(_nowhere, handle.span, handle.retrieval_spans)
-        try:
-            return await self._engine.score(RedactedRecord(record))
-        finally:
-            del self._started.handles[id(record)]
+        # The engine emits nothing here. The parent's trace is that by which it chooses what is scored.
+        scored = await self._engine.score(RedactedRecord(replace(record, parent=handle.span or record.parent)))
+        if not isinstance(scored, ScoredRecord):
+            return scored
+        return replace(scored, record=record, span=handle.span, retrieval_spans=handle.retrieval_spans)
 
     async def export(self, delivery: Delivery, scored: ScoredRecord) -> Verdict:
         """How the delivery ends. If it is acknowledged, its scores are written."""
@@ -168,10 +173,7 @@ class FleetScoring:
         await asyncio.to_thread(self._span_writer.shutdown)
         for emitter in (self._spans, *self._others, *self._writers):
             self._note(emitter, (await asyncio.to_thread(call_guarded, emitter.shutdown, _NOTHING_LEFT))[1])
-        providers = self._providers
-        for provider in (providers.tracer_provider, providers.meter_provider, providers.logger_provider):
-            if provider is not None:
-                await asyncio.to_thread(provider.shutdown)
+        await asyncio.to_thread(self._providers.shutdown)
 
     async def _are_written(self, statuses: Sequence[DeliveryStatus]) -> bool:
         """Wait until all of it is written or finally refused. False if something is given up, or takes too long.
@@ -199,22 +201,6 @@ class FleetScoring:
         return Verdict(ending="nacked", reason=reason, detail=detail, delay=self._options.back_off(delivery.number))
 
 
-def _for_a_worker(settings: Settings, options: WorkerOptions) -> Settings:
-    """The engine must not repeat the worker's own bounds and limits."""
-    return replace(
-        settings,
-        sink=None,
-        export="application",
-        concurrency=options.concurrency,
-        queue_size=max(settings.queue_size, options.room),
-        queue_bytes=2**40,
-        drop="newest",
-        max_records_per_second=None,
-        score_wait=settings.metric_timeout,  # a delivery is exported once, with all of its scores
-        exit_timeout=_END,
-    )
-
-
 def _for_what_is_in_flight(delivery: DeliveryOptions, options: WorkerOptions) -> DeliveryOptions:
     """A writer holds the scores of all records in flight, and those whose spans it still looks for, for as long."""
     return replace(
@@ -224,22 +210,6 @@ def _for_what_is_in_flight(delivery: DeliveryOptions, options: WorkerOptions) ->
         linger=min(delivery.linger, _LINGER),
         retry_window=max(delivery.retry_window, options.export_retry_timeout + _SLACK),
     )
-
-
-class _Started(ScoreEmitter):
-    """The engine's emitter: tells the engine which spans were started. It emits nothing, since the worker does."""
-
-    def __init__(self, score_wait: float) -> None:
-        self.score_wait = score_wait
-        self.handles: dict[int, EmitHandle] = {}
-        """By the id of the record object: two messages may hold records with the same record id."""
-
-    def start(self, record: RagRecord) -> AnswerHandle:
-        return self.handles.get(id(record), EmitHandle(_nowhere))
-
-
-def _nowhere(_: ScoredRecord) -> None:
-    """The worker emits the scores."""
 
 
 class RecordIds(IdGenerator, SpanProcessor, Sampler):
