@@ -8,13 +8,10 @@ silent for five seconds ends.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import logging
-import signal
-import socket
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import asdict
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -22,11 +19,10 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 from opentelemetry.metrics import set_meter_provider
 
-from ragspan.arguments import wrong
-from ragspan.config import Settings, process_environment
 from ragspan.exceptions import ConfigurationError
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.message import DeadLetter, dead_letters, return_dead_letter
+from ragspan.worker_command import Judge, Metrics, call_at_signals, listener_at, settings_with, shown_address
+from ragspan_nats.message import StoredMessage, dead_letters, deliver_again
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
 
 if TYPE_CHECKING:  # not loaded before they are needed
@@ -37,7 +33,6 @@ if TYPE_CHECKING:  # not loaded before they are needed
 _CONNECT = 5.0  # seconds
 _MAX_SHOWN = 300  # characters of a text
 _SILENCE = 5.0  # seconds that a connection may be silent
-_LAST_PORT = 65_535
 _DEFAULTS = WorkerOptions()
 
 Broker: TypeAlias = Annotated[
@@ -62,12 +57,8 @@ def worker(
     concurrency: Annotated[
         int | None, typer.Option(metavar="N", help="Records scored at a time; RAGSPAN_CONCURRENCY by default, else 16.")
     ] = None,
-    metrics: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="With commas between them; RAGSPAN_METRICS by default.")
-    ] = None,
-    judge: Annotated[
-        str | None, typer.Option(metavar="JUDGE", help="overlap or openai:<model>; RAGSPAN_JUDGE by default.")
-    ] = None,
+    metrics: Metrics = None,
+    judge: Judge = None,
     ack_wait: Annotated[
         float, typer.Option(metavar="SECONDS", help="After which other workers get the records of one that is silent.")
     ] = _DEFAULTS.ack_wait,
@@ -101,27 +92,18 @@ def worker(
     """
     from ragspan_nats.worker import Worker
 
-    # Not INFO for all loggers: the judges' HTTP client logs every single request.
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("ragspan").setLevel(logging.INFO)
-    given = {"RAGSPAN_METRICS": metrics, "RAGSPAN_JUDGE": judge, "RAGSPAN_CONCURRENCY": concurrency}
-    try:
-        chosen = {name: str(value) for name, value in given.items() if value is not None}
-        settings = Settings.from_environment({**process_environment(), **chosen})
-        options = WorkerOptions(
-            concurrency=settings.concurrency,
-            ack_wait=ack_wait,
-            max_deliveries=max_deliveries,
-            max_ack_pending=max_ack_pending,
-            drain_timeout=drain_timeout,
-            export_retry_timeout=export_retry_timeout,
-        )
-        access, records = _broker_and_stream(broker, stream)
-        made = Worker(access, settings, stream=records, options=options)
-        page = HealthPage(health, made.stats) if health is not None else None
-    except ConfigurationError as error:
-        typer.echo(f"ragspan worker: {error}", err=True)
-        raise typer.Exit(2) from None
+    settings = settings_with(metrics=metrics, judge=judge, concurrency=concurrency)
+    options = WorkerOptions(
+        concurrency=settings.concurrency,
+        ack_wait=ack_wait,
+        max_deliveries=max_deliveries,
+        max_ack_pending=max_ack_pending,
+        drain_timeout=drain_timeout,
+        export_retry_timeout=export_retry_timeout,
+    )
+    access, records = _broker_and_stream(broker, stream)
+    made = Worker(access, settings, stream=records, options=options)
+    page = HealthPage(health, made.stats) if health is not None else None
     set_meter_provider(made.meter_provider)
     about = f"{settings.concurrency} at a time, {', '.join(settings.metrics)} by {settings.judge}"
     where = f"; health at http://{page.address}/healthz" if page is not None else ""
@@ -142,10 +124,7 @@ def _broker_and_stream(broker: str | None, stream: str | None) -> tuple[BrokerAc
 
 
 async def _until_stopped(worker: Worker, page: HealthPage | None) -> None:
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        with contextlib.suppress(NotImplementedError):  # Windows, where Ctrl-C raises KeyboardInterrupt
-            loop.add_signal_handler(number, worker.stop)
+    call_at_signals(worker.stop)
     if page is not None:
         await page.start()
     try:
@@ -167,21 +146,10 @@ class HealthPage:
     """
 
     def __init__(self, address: str, look: Callable[[], WorkerStats]) -> None:
-        host, colon, port = address.rpartition(":")
-        if not (colon and port.isdecimal() and int(port) <= _LAST_PORT):
-            raise wrong("the address of the health page", address, "like 127.0.0.1:8080")
         self._look = look
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        try:
-            self._listener = socket.create_server((host.strip("[]"), int(port)), family=family)
-        except (OSError, ValueError) as error:
-            raise ConfigurationError(f"the health page cannot be served at {address}: {error}") from None
+        self._listener = listener_at(address)
+        self.address = shown_address(*self._listener.getsockname()[:2])
         self._server: asyncio.Server | None = None
-
-    @property
-    def address(self) -> str:
-        host, port = map(str, self._listener.getsockname()[:2])
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._answer, sock=self._listener)
@@ -225,7 +193,7 @@ def list_letters(
 
     Exit codes: 0 shown, even if there are none; 1 the broker cannot be used; 2 a setting or an argument is wrong.
     """
-    _with_broker("list", broker, stream, lambda client, names: _list(client, names, reason, limit, as_json=as_json))
+    asyncio.run(_list(broker, stream, reason, limit, as_json=as_json))
 
 
 @dead_letters_app.command()
@@ -245,54 +213,50 @@ def retry(
     if bool(numbers) == every:
         typer.echo("ragspan dead-letters retry: give the numbers that `list` shows, or --all", err=True)
         raise typer.Exit(2)
-    _with_broker("retry", broker, stream, lambda client, names: _retry(client, names, set(numbers or ()), reason))
+    asyncio.run(_retry(broker, stream, reason, set(numbers or ())))
 
 
-def _with_broker(
-    command: str, broker: str | None, name: str | None, do: Callable[[Client, Stream], Awaitable[None]]
-) -> None:
-    """Run a command with a connection to the broker; errors become messages and exit codes."""
+@asynccontextmanager
+async def _dead_letters(command: str, broker: str | None, name: str | None) -> AsyncIterator[tuple[Client, Stream]]:
+    """The broker's client, and the stream with the dead letters. Errors in the block become messages and exit codes."""
+    from nats.errors import Error
+    from nats.js.errors import APIError, NotFoundError
+
+    from ragspan_nats.connection import BrokerConnection
 
     def fail(why: str, status: int = 1) -> typer.Exit:
         typer.echo(f"ragspan dead-letters {command}: {why}", err=True)
         return typer.Exit(status)
 
-    async def run(access: BrokerAccess, stream: Stream) -> None:
-        from nats.errors import Error
-        from nats.js.errors import APIError, NotFoundError
-
-        from ragspan_nats.connection import BrokerConnection
-
-        connection = BrokerConnection(access, name="ragspan dead-letters", log=ThrottledLog())
-        try:
-            await do(await asyncio.wait_for(connection.client(), _CONNECT), stream)
-        except NotFoundError:
-            raise fail(f"there is no stream {stream.dead_stream} at {access.place}") from None
-        except APIError as error:  # for example, the stream of records is full
-            raise fail(f"the broker says: {_plain(error.description or '')}") from None
-        except BrokenPipeError:  # whoever reads our output has left: the command ends without a word
-            raise
-        except (Error, OSError, asyncio.TimeoutError) as error:
-            why = "it does not answer" if isinstance(error, asyncio.TimeoutError) else type(error).__name__
-            raise fail(f"the broker at {access.place} cannot be used: {why}") from None
-        finally:
-            await connection.close()
-
     try:
         access, stream = _broker_and_stream(broker, name)
     except ConfigurationError as error:
         raise fail(str(error), 2) from None
-    asyncio.run(run(access, stream))
+    connection = BrokerConnection(access, name="ragspan dead-letters", log=ThrottledLog())
+    try:
+        yield await asyncio.wait_for(connection.client(), _CONNECT), stream
+    except NotFoundError:
+        raise fail(f"there is no stream {stream.dead_stream} at {access.place}") from None
+    except APIError as error:  # for example, the stream of records is full
+        raise fail(f"the broker says: {_plain(error.description or '')}") from None
+    except BrokenPipeError:  # whoever reads our output has left: the command ends without a word
+        raise
+    except (Error, OSError, asyncio.TimeoutError) as error:
+        why = "it does not answer" if isinstance(error, asyncio.TimeoutError) else type(error).__name__
+        raise fail(f"the broker at {access.place} cannot be used: {why}") from None
+    finally:
+        await connection.close()
 
 
-async def _list(client: Client, stream: Stream, reason: str | None, limit: int, *, as_json: bool) -> None:
-    shown: list[DeadLetter] = []
+async def _list(broker: str | None, name: str | None, reason: str | None, limit: int, *, as_json: bool) -> None:
+    shown: list[StoredMessage] = []
     reasons: Counter[str] = Counter()
-    async for letter in dead_letters(client, stream):
-        if reason is None or letter.reason == reason:
-            reasons[_plain(letter.reason)] += 1
-            if len(shown) < limit:
-                shown.append(letter)
+    async with _dead_letters("list", broker, name) as (client, stream):
+        async for letter in dead_letters(client, stream):
+            if reason is None or letter.reason == reason:
+                reasons[_plain(letter.reason)] += 1
+                if len(shown) < limit:
+                    shown.append(letter)
     if as_json:
         for letter in shown:
             typer.echo(json.dumps(letter.facts()))
@@ -305,20 +269,21 @@ async def _list(client: Client, stream: Stream, reason: str | None, limit: int, 
     typer.echo(f"{total}: {by_reason}" if by_reason else total)
 
 
-async def _retry(client: Client, stream: Stream, wanted: set[int], reason: str | None) -> None:
+async def _retry(broker: str | None, name: str | None, reason: str | None, wanted: set[int]) -> None:
     returned = 0
     left = set(wanted)
-    try:
-        async for letter in dead_letters(client, stream):
-            if (wanted and letter.sequence not in wanted) or reason not in {None, letter.reason}:
-                continue
-            if await return_dead_letter(client, stream, letter):
-                returned += 1
-                left.discard(letter.sequence)
-            else:
+    async with _dead_letters("retry", broker, name) as (client, stream):
+        try:
+            async for letter in dead_letters(client, stream):
+                if (wanted and letter.sequence not in wanted) or reason not in {None, letter.reason}:
+                    continue
                 left.add(letter.sequence)
-    finally:
-        typer.echo(f"{returned} records returned to the stream {stream.name}")
+                earlier = letter.deliveries
+                if letter.is_whole and await deliver_again(client, letter, stream.records, earlier_deliveries=earlier):
+                    returned += 1
+                    left.discard(letter.sequence)
+        finally:
+            typer.echo(f"{returned} records returned to the stream {stream.name}")
     if left:
         typer.echo(
             "ragspan dead-letters retry: these numbers could not be returned, because there is no such dead letter, or not "

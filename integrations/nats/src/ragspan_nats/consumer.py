@@ -24,21 +24,12 @@ from ragspan.engine._threads import Deadline
 from ragspan.record_json import MAX_JSON
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.connection import BrokerConnection, ensure_consumer, ensure_streams
-from ragspan_nats.message import (
-    EARLIER_DELIVERIES,
-    Message,
-    copy_of,
-    dead_letter_of,
-    earlier_deliveries_in,
-    headers_in,
-)
+from ragspan_nats.message import deliver_again, earlier_deliveries_in, publish_dead_letter, stored_messages
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
-    from nats.js import JetStreamContext
-    from nats.js.api import RawStreamMsg
     from opentelemetry.sdk.trace import ReadableSpan
 
     from ragspan.telemetry import AnswerHandle
@@ -54,7 +45,6 @@ _USUAL_STATUS = frozenset({"404", "408"})  # no messages, or the request has exp
 _CONFIRMATION = 5.0  # seconds; a cluster that stores three copies takes some milliseconds
 _RETRY_TIMEOUT = 120.0  # seconds; a stream that was deleted confirms nothing
 _LATER = 30.0  # seconds until the next delivery of a message that could not become a dead letter
-_PUBLISH_TIMEOUT = 10.0  # seconds
 
 Ending: TypeAlias = Literal["acknowledged", "nacked", "dead_lettered"]
 """The results of deliveries in `ragspan.telemetry.semconv`."""
@@ -280,53 +270,18 @@ class Consumer:
             nats.errors.Error: the broker is away, or does not permit it.
         """
         from nats.js.api import RetentionPolicy
-        from nats.js.errors import NotFoundError
 
         client = await self._connection.client()
-        jetstream = client.jetstream()
-        consumer = await jetstream.consumer_info(self.stream.name, self.stream.consumer)
-        stream = await jetstream.stream_info(self.stream.name)
-        deletes_acknowledged = (
-            stream.config.retention == RetentionPolicy.WORK_QUEUE
-        )  # its owner may have chosen otherwise
-        if consumer.num_ack_pending or consumer.delivered is None or not deletes_acknowledged:
+        jetstream, name = client.jetstream(), self.stream.name
+        consumer = await jetstream.consumer_info(name, self.stream.consumer)
+        info = await jetstream.stream_info(name)
+        keeps_acknowledged = info.config.retention != RetentionPolicy.WORK_QUEUE  # its owner may have chosen so
+        if consumer.num_ack_pending or consumer.delivered is None or keeps_acknowledged:
             return
-        sequence, last = stream.state.first_seq, consumer.delivered.stream_seq
-        while stream.state.messages and sequence <= last:
-            try:
-                message = await jetstream.get_msg(self.stream.name, sequence, self.stream.records, next=True)
-            except NotFoundError:
-                return
-            sequence = message.seq or sequence
-            if sequence <= last:
-                self.log.trouble("orphans", "the broker had lost track of a record, which is delivered again")
-                await self._deliver_again(jetstream, sequence, message, max_size=client.max_payload)
-            sequence += 1
-
-    async def _deliver_again(
-        self, jetstream: JetStreamContext, sequence: int, message: RawStreamMsg, *, max_size: int
-    ) -> None:
-        headers = headers_in(message)
-        own = {EARLIER_DELIVERIES: str(earlier_deliveries_in(headers) + 1)}
-        copy = copy_of(message.data or b"", headers, place=f"{self.stream.name}-{sequence}", own=own)
-        if copy.size <= max_size:  # our sink publishes nothing larger
-            await jetstream.publish(self.stream.records, copy.payload, headers=dict(copy.headers))
-            await jetstream.delete_msg(self.stream.name, sequence)
-
-
-async def publish_dead_letter(client: Client, stream: Stream, delivery: Delivery, verdict: Verdict) -> None:
-    """Make a message a dead letter. If a worker dies and another does it again, the stream recognizes the duplicate.
-
-    Raises:
-        nats.errors.Error: the broker did not take it.
-    """
-    letter = dead_letter_of(
-        Message(payload=delivery.payload, headers=delivery.headers),
-        place=f"{stream.name}-{delivery.sequence}",
-        reason=verdict.reason or "",
-        detail=verdict.detail,
-        deliveries=delivery.count,
-        max_size=client.max_payload,
-    )
-    jetstream = client.jetstream(timeout=_PUBLISH_TIMEOUT)
-    await jetstream.publish(stream.dead_letters, letter.payload, headers=dict(letter.headers))
+        orphans = stored_messages(
+            jetstream, name, self.stream.records, first=info.state.first_seq, last=consumer.delivered.stream_seq
+        )
+        async for orphan in orphans:
+            self.log.trouble("orphans", "the broker had lost track of a record, which is delivered again")
+            earlier = earlier_deliveries_in(orphan.headers) + 1
+            await deliver_again(client, orphan, self.stream.records, earlier_deliveries=earlier)

@@ -21,9 +21,11 @@ from ragspan.record_json import MAX_JSON, check
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
+    from nats.js import JetStreamContext
     from nats.js.api import RawStreamMsg
 
     from ragspan.records import RagRecord
+    from ragspan_nats.consumer import Delivery, Verdict
     from ragspan_nats.settings import Stream
 
 MESSAGE_ID = "Nats-Msg-Id"
@@ -149,16 +151,18 @@ def header_text(text: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DeadLetter:
-    """A message that no worker could score."""
+class StoredMessage:
+    """A message as its stream keeps it. What only a dead letter says is empty for others."""
 
+    stream: str
     sequence: int
-    """Its number in the stream of dead letters."""
+    """Its number in the stream."""
     payload: bytes
     headers: Mapping[str, str]
 
     @property
     def reason(self) -> str:
+        """Why no worker could score it."""
         return self.headers.get(REASON, "")
 
     @property
@@ -192,74 +196,91 @@ class DeadLetter:
             return 0.0
 
 
-def dead_letter_of(
-    message: Message, *, place: str, reason: str, detail: str, deliveries: int, max_size: int
-) -> Message:
-    """The message as a dead letter, without its payload if both together have more than `max_size` bytes."""
-    own = {
-        RECORD: header_text(message.headers.get(MESSAGE_ID, "")),
-        REASON: reason,
-        DETAIL: header_text(detail),
-        DELIVERIES: str(deliveries),
-        DEAD_LETTERED_AT: f"{time.time():.3f}",
-    }
-    letter = copy_of(message.payload, message.headers, place=place, own=own)
-    if letter.size <= max_size:
-        return letter
-    return Message(payload=b"", headers={**letter.headers, LEFT_OUT: str(len(letter.payload))})
+async def stored_messages(
+    jetstream: JetStreamContext, stream: str, subject: str, *, first: int, last: int
+) -> AsyncIterator[StoredMessage]:
+    """The messages with these numbers, the oldest first. Those that expire or are moved in the meantime are left out.
+
+    Raises:
+        nats.errors.Error: the broker does not permit it, or fails.
+    """
+    from nats.js.errors import NotFoundError
+
+    while first <= last:
+        try:
+            message = await jetstream.get_msg(stream, first, subject, next=True)
+        except NotFoundError:
+            return
+        found = message.seq or first
+        if found <= last:
+            headers = headers_in(message)
+            yield StoredMessage(stream=stream, sequence=found, payload=message.data or b"", headers=headers)
+        first = found + 1
 
 
-async def dead_letters(client: Client, stream: Stream) -> AsyncIterator[DeadLetter]:
+async def dead_letters(client: Client, stream: Stream) -> AsyncIterator[StoredMessage]:
     """All dead letters that are there now, the oldest first.
 
     Raises:
         nats.js.errors.NotFoundError: there is no such stream.
         nats.errors.Error: the broker does not permit it, or fails.
     """
-    from nats.js.errors import NotFoundError
-
     jetstream = client.jetstream()
     state = (await jetstream.stream_info(stream.dead_stream)).state
-    sequence = state.first_seq
-    while sequence <= state.last_seq:
-        try:
-            message = await jetstream.get_msg(stream.dead_stream, sequence, stream.dead_letters, next=True)
-        except NotFoundError:  # the last ones were returned, or expired, in the meantime
-            return
-        found = message.seq or sequence
-        if found > state.last_seq:  # it was added in the meantime
-            return
-        yield DeadLetter(sequence=found, payload=message.data or b"", headers=headers_in(message))
-        sequence = found + 1
+    found = stored_messages(
+        jetstream, stream.dead_stream, stream.dead_letters, first=state.first_seq, last=state.last_seq
+    )
+    async for letter in found:
+        yield letter
 
 
-async def return_dead_letter(client: Client, stream: Stream, letter: DeadLetter) -> bool:
-    """Move a dead letter back to the stream of records.
+async def publish_dead_letter(client: Client, stream: Stream, delivery: Delivery, verdict: Verdict) -> None:
+    """Make a message a dead letter. If a worker dies and another does it again, the stream recognizes the duplicate.
 
-    It gets a new message id, since the stream would ignore the old one as a duplicate. After a crash in between it can be returned
+    Raises:
+        nats.errors.Error: the broker did not take it.
+    """
+    own = {
+        RECORD: header_text(delivery.headers.get(MESSAGE_ID, "")),
+        REASON: verdict.reason or "",
+        DETAIL: header_text(verdict.detail),
+        DELIVERIES: str(delivery.count),
+        DEAD_LETTERED_AT: f"{time.time():.3f}",
+    }
+    letter = copy_of(delivery.payload, delivery.headers, place=f"{stream.name}-{delivery.sequence}", own=own)
+    if letter.size > client.max_payload:
+        letter = Message(payload=b"", headers={**letter.headers, LEFT_OUT: str(len(letter.payload))})
+    jetstream = client.jetstream(timeout=_TIMEOUT)
+    await jetstream.publish(stream.dead_letters, letter.payload, headers=dict(letter.headers))
+
+
+async def deliver_again(client: Client, message: StoredMessage, subject: str, *, earlier_deliveries: int) -> bool:
+    """Move a message to the end of the stream that takes the subject.
+
+    It gets a new message id, since the stream would ignore the old one as a duplicate. After a crash in between it can be moved
     again: the stream recognizes the new id.
 
     Returns:
-        False if it is not whole, or larger than the broker allows. Then it stays a dead letter.
+        False if it would be larger than the broker allows. Then it stays where it is.
 
     Raises:
-        nats.errors.Error: the broker did not take it. It stays a dead letter.
+        nats.errors.Error: the broker did not take it. It stays where it is.
     """
     from nats.js.errors import APIError, NotFoundError
 
-    jetstream = client.jetstream(timeout=_TIMEOUT)
-    own = {EARLIER_DELIVERIES: str(letter.deliveries)}
-    message = copy_of(letter.payload, letter.headers, place=f"{stream.dead_stream}-{letter.sequence}", own=own)
+    own = {EARLIER_DELIVERIES: str(earlier_deliveries)}
+    copy = copy_of(message.payload, message.headers, place=f"{message.stream}-{message.sequence}", own=own)
     # The client does not count headers. It would send a message that is too large, and the broker would close the connection.
-    if not letter.is_whole or message.size > client.max_payload:
+    if copy.size > client.max_payload:
         return False
-    await jetstream.publish(stream.records, message.payload, headers=dict(message.headers))
+    jetstream = client.jetstream(timeout=_TIMEOUT)
+    await jetstream.publish(subject, copy.payload, headers=dict(copy.headers))
     try:
-        await jetstream.delete_msg(stream.dead_stream, letter.sequence)
+        await jetstream.delete_msg(message.stream, message.sequence)
     except APIError as error:
         try:
-            await jetstream.get_msg(stream.dead_stream, letter.sequence)
+            await jetstream.get_msg(message.stream, message.sequence)
         except NotFoundError:
-            return True  # somebody else returned it at the same time
+            return True  # somebody else moved it at the same time
         raise error from None
     return True
