@@ -11,9 +11,9 @@ import shutil
 import signal
 import socket
 import subprocess
-import threading
-from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import NamedTuple
 
 import pytest
 from nats.aio.client import Client
@@ -26,24 +26,13 @@ HOST = "127.0.0.1"
 _given_out = set()
 
 
-@dataclass(frozen=True, kw_only=True)
-class StreamState:
-    """What a stream holds."""
-
-    messages: int
-    bytes: int
-    first: int
-    last: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class StoredMessage:
+class StoredMessage(NamedTuple):
     """A message as the stream keeps it."""
 
     sequence: int
     subject: str
     payload: bytes
-    headers: dict = field(default_factory=dict)
+    headers: dict
 
 
 class BrokerView:
@@ -93,35 +82,18 @@ class BrokerView:
 
     def ask(self, question):
         """What `await question(client)` returns, with a client of its own: in any test, asynchronous ones included."""
-        answers = []
 
         async def ask():
-            async with self._client() as client:
-                return await question(client)
-
-        def run():
+            client = Client()
+            options = BrokerAccess(url=self.way_in, **self.view).options()
             try:
-                answers.append((asyncio.run(ask()), None))
-            except BaseException as error:
-                answers.append((None, error.with_traceback(None)))  # it would keep the client alive
+                await client.connect(**options, allow_reconnect=False, error_cb=_ignored)
+                return await question(client)
+            finally:
+                await client.close()  # also where it was refused: nats-py leaves its connection open then
 
-        thread = threading.Thread(target=run)
-        thread.start()
-        thread.join()
-        ((answer, error),) = answers
-        if error is not None:
-            raise error
-        return answer
-
-    @asynccontextmanager
-    async def _client(self):
-        client = Client()
-        options = BrokerAccess(url=self.way_in, **self.view).options()
-        try:
-            await client.connect(**options, allow_reconnect=False, error_cb=_ignored)
-            yield client
-        finally:
-            await client.close()  # also where it was refused: nats-py leaves its connection open then
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(lambda: asyncio.run(ask())).result()
 
 
 class Broker(BrokerView):
@@ -272,29 +244,21 @@ def unused_port():
 
 async def _state(client, name):
     try:
-        info = await client.jetstream().stream_info(name)
+        return (await client.jetstream().stream_info(name)).state
     except NotFoundError:
         return None
-    state = info.state
-    return StreamState(messages=state.messages, bytes=state.bytes, first=state.first_seq, last=state.last_seq)
 
 
 async def _messages(client, name):
     state = await _state(client, name)
     found = []
-    for sequence in range(max(1, state.first), state.last + 1) if state else ():
+    for sequence in range(max(1, state.first_seq), state.last_seq + 1) if state else ():
         try:
             message = await client.jetstream().get_msg(name, sequence)
         except NotFoundError:  # it was acknowledged
             continue
-        found.append(
-            StoredMessage(
-                sequence=message.seq,
-                subject=message.subject,
-                payload=message.data or b"",
-                headers=dict(message.headers or {}),
-            )
-        )
+        headers = dict(message.headers or {})
+        found.append(StoredMessage(message.seq, message.subject, message.data or b"", headers))
     return found
 
 

@@ -27,8 +27,6 @@ class LossyNetwork:
         self._loop = asyncio.new_event_loop()
         self._server = None
         self._conversations = set()
-        self._passes = asyncio.Event()
-        self._passes.set()
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
         self._call(self._listen())
@@ -40,13 +38,6 @@ class LossyNetwork:
     def swallow(self, *beginnings):
         """Lose what workers say of deliveries that begins so, such as `+ACK`; without any, lose nothing."""
         self._lost = tuple(beginning.encode() for beginning in beginnings)
-
-    def stand_still(self):
-        """Keep what comes, on either side, as a network does that is being cut: nobody is told."""
-        self._loop.call_soon_threadsafe(self._passes.clear)
-
-    def go_on(self):
-        self._loop.call_soon_threadsafe(self._passes.set)
 
     def close(self):
         self._call(self._end())
@@ -87,7 +78,6 @@ class LossyNetwork:
 
     async def _pass_on(self, reader, writer):
         while data := await reader.read(_CHUNK):
-            await self._passes.wait()
             writer.write(data)
             await writer.drain()
 
@@ -101,6 +91,5 @@ class LossyNetwork:
                 if words[1].startswith(_ACKNOWLEDGEMENT) and self._lost and body.startswith(self._lost):
                     self.swallowed += 1
                     continue
-            await self._passes.wait()
             writer.write(line + body)
             await writer.drain()

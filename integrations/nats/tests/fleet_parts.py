@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 
@@ -11,10 +10,9 @@ from fleet_judge import FleetJudge
 from fleet_law import records_that_ended
 from fleet_processes import PATIENCE, POLL, Application, FleetWorker
 from fleet_records import a_record
-from nats.js.errors import NotFoundError
-from worker_process import STREAM, in_work, publish
+from worker_process import HEALTH, STREAM, in_work, is_empty, publish
 
-_NOT_INHERITED = ("NATS_", "OPENAI_", "OTEL_", "PYTHONDONTWRITEBYTECODE", "RAGSPAN_")
+_NOT_INHERITED = ("NATS_", "OPENAI_", "OTEL_", "RAGSPAN_")
 
 
 class Fleet:
@@ -23,18 +21,16 @@ class Fleet:
     Args:
         broker: that workers are to use.
         folder: for the processes' logs.
-        bytecode: a folder for what Python compiles.
         backend_is_up: whether the tracing backend can be reached from the start.
     """
 
-    def __init__(self, broker, folder, *, bytecode, backend_is_up=True):
+    def __init__(self, broker, folder, *, backend_is_up=True):
         self.broker = broker
         self.judge = FleetJudge()
         self.backend = FleetBackend(listening=backend_is_up)
         self.workers = []
         self._applications = []
         self._folder = folder
-        self._bytecode = bytecode
         self._published = 0
 
     def worker(self, *arguments, url=None, ready=True, metrics="context_adherence", environment=None):
@@ -58,8 +54,8 @@ class Fleet:
         }
         worker = FleetWorker(
             name,
-            arguments=["--broker", url or self.broker.url, "--metrics", metrics, *map(str, arguments)],
-            environment={**self._inherited(), **given, **(environment or {})},
+            arguments=["--broker", url or self.broker.url, *HEALTH, "--metrics", metrics, *map(str, arguments)],
+            environment={**_inherited(), **given, **(environment or {})},
             log=self._folder / f"{name}.log",
         )
         self.workers.append(worker)
@@ -73,12 +69,12 @@ class Fleet:
         self.until(lambda: all(worker.is_ready for worker in started), what=f"{number} workers to be ready")
         return started
 
-    def application(self, count, pause=0.0, *arguments, environment=None):
+    def application(self, count, pause, *, environment=None):
         """Start an application that answers so many questions, with so many seconds between two; it and the records' ids."""
         first, self._published = self._published, self._published + count
         started = Application(
-            arguments=[str(argument) for argument in (first, count, pause, *arguments)],
-            environment={**self._inherited(), "RAGSPAN_SINK": self.broker.url, **(environment or {})},
+            arguments=[str(argument) for argument in (first, count, pause)],
+            environment={**_inherited(), "RAGSPAN_SINK": self.broker.url, **(environment or {})},
             log=self._folder / f"application-{first}.log",
         )
         self._applications.append(started)
@@ -91,35 +87,26 @@ class Fleet:
         publish(self.broker, *records)
         return [record.record_id for record in records]
 
-    def publish_again(self, record):
-        """Publish a record that was published before."""
-        number = int(record.removeprefix("record-"))
-        publish(self.broker, a_record(number))
-
     def put(self, payload, headers=None):
         """Put a message of any kind among the records; the stream has to be there."""
-        self.broker.ask(lambda client: _put(client, payload, headers))
+        self.broker.publish(STREAM.records, payload, headers)
 
-    def until(self, condition, *, what, patience=PATIENCE):
+    def until(self, condition, *, what):
         """Wait for the condition; where it takes too long, the logs of all workers are shown."""
-        limit = time.monotonic() + patience
+        limit = time.monotonic() + PATIENCE
         while not (found := condition()):
-            assert time.monotonic() < limit, f"waited {patience:g} s for {what}\n{self.logs}"
+            assert time.monotonic() < limit, f"waited {PATIENCE:g} s for {what}\n{self.logs}"
             time.sleep(POLL)
         return found
 
-    def until_empty(self, patience=PATIENCE):
+    def until_empty(self):
         """Wait until no record is left in the stream."""
-        self.until(lambda: self.broker.stream(STREAM.name).messages == 0, what="an empty stream", patience=patience)
+        self.until(lambda: is_empty(self.broker), what="an empty stream")
 
-    def until_asked(self, record, *, by=None, times=1):
-        """Wait until the judge was asked about a record; the worker that did it last."""
-
-        def asked():
-            askers = [asker for asker in self.judge.askers(record) if by is None or asker == by.name]
-            return askers if len(askers) >= times else None
-
-        name = self.until(asked, what=f"a question about {record}")[-1]
+    def until_asked(self, record, *, times):
+        """Wait until the judge was asked about a record so many times; the worker that did it last."""
+        self.until(lambda: len(self.judge.askers(record)) >= times, what=f"a question about {record}")
+        name = self.judge.askers(record)[-1]
         return next(worker for worker in self.workers if worker.name == name)
 
     def pause(self, seconds):
@@ -127,14 +114,12 @@ class Fleet:
         time.sleep(seconds)
 
     def in_work(self):
-        """Messages that workers have in flight, as the broker knows; None while there is no consumer."""
-        with contextlib.suppress(NotFoundError):
-            return in_work(self.broker)
-        return None
+        """Messages that workers have in flight, as the broker knows."""
+        return in_work(self.broker)
 
-    def all_scored(self, records, *, once=False, patience=PATIENCE, **allowed):
+    def all_scored(self, records, *, once=False, **allowed):
         """Wait until the stream is empty: all of these are scored, and exported only once if that is asked; how they have ended."""
-        self.until_empty(patience)
+        self.until_empty()
         ends = self.ends(records, **allowed)
         assert set(ends.scored) == set(records)
         assert not (once and ends.again)
@@ -154,11 +139,6 @@ class Fleet:
             **allowed,
         )
 
-    def _inherited(self):
-        """This process' environment without settings of what is tested."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_INHERITED)}
-        return {**kept, "PYTHONPYCACHEPREFIX": str(self._bytecode)}
-
     @property
     def logs(self):
         applications = [f"--- application\n{application.log}" for application in self._applications]
@@ -177,5 +157,6 @@ class Fleet:
             assert trace not in self.logs, self.logs
 
 
-async def _put(client, payload, headers):
-    await client.jetstream().publish(STREAM.records, payload, headers=headers)
+def _inherited():
+    """This process' environment without settings of what is tested."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(_NOT_INHERITED)}

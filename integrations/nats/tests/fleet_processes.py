@@ -12,7 +12,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from brokers import HOST, until
+from brokers import until
 
 PATIENCE = 120.0  # seconds; only a test that fails waits for so long
 POLL = 0.05  # seconds
@@ -34,7 +34,7 @@ class FleetWorker:
         self._log = log
         with log.open("wb") as file:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "ragspan.cli", "worker", "--health", f"{HOST}:0", *arguments],
+                [sys.executable, "-m", "ragspan.cli", "worker", *arguments],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=file,

@@ -12,17 +12,8 @@ class FakeCapture:
     """A capture that becomes what it is told to."""
 
     def __init__(self, make=lambda: None, *, size=100):
-        self._make = make
-        self._size = size
-
-    @property
-    def size_hint(self):
-        if isinstance(self._size, BaseException):
-            raise self._size
-        return self._size
-
-    def to_record(self):
-        return self._make()
+        self.to_record = make
+        self.size_hint = size
 
 
 def a_record(record_id="r-1", **changes):

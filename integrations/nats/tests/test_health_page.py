@@ -99,17 +99,10 @@ async def test_who_says_nothing_too_much_or_hangs_up_disturbs_nobody(make_page, 
     assert caplog.messages == []
 
 
-@pytest.mark.parametrize("address", ["8080", "localhost", "localhost:http", "127.0.0.1:", "127.0.0.1:99999", ":-1", ""])
-def test_an_invalid_address_is_named(address):
-    with pytest.raises(ConfigurationError, match="health page") as refusal:
-        HealthPage(address, well)
-    assert address in str(refusal.value)
-
-
 async def test_an_address_that_is_taken_is_named(make_page):
     page = await make_page()
 
-    with pytest.raises(ConfigurationError, match=f"cannot be served at {page.address}"):
+    with pytest.raises(ConfigurationError, match=f"nobody can listen at {page.address}"):
         HealthPage(page.address, well)
 
 

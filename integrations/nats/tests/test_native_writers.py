@@ -45,27 +45,14 @@ def phoenix():
     made.close()
 
 
-@pytest.fixture
-def start(make_worker, backend, phoenix):
-    """Starts a worker that writes to both."""
-
-    def start(*arguments, emitters="otel,phoenix", **environment):
-        return make_worker(
-            "--metrics=faithfulness",
-            *arguments,
-            OTEL_EXPORTER_OTLP_ENDPOINT=backend.url,
-            PHOENIX_COLLECTOR_ENDPOINT=phoenix.url,
-            RAGSPAN_EMITTERS=emitters,
-            **environment,
-        )
-
-    return start
-
-
-@pytest.mark.parametrize("emitters", ["otel,phoenix", "phoenix,otel"])
-def test_a_record_is_not_acknowledged_before_its_native_scores_are_written(broker, start, backend, phoenix, emitters):
+def test_a_record_is_not_acknowledged_before_its_native_scores_are_written(broker, make_worker, backend, phoenix):
     publish(broker, a_record())
-    worker = start(emitters=emitters)
+    worker = make_worker(
+        "--metrics=faithfulness",
+        OTEL_EXPORTER_OTLP_ENDPOINT=backend.url,
+        PHOENIX_COLLECTOR_ENDPOINT=phoenix.url,
+        RAGSPAN_EMITTERS="phoenix,otel",
+    )
     worker.until(lambda: phoenix.refusals, what="an annotation")
     worker.until(lambda: backend.records() == {"record-1"}, what="the span")
     assert in_work(broker) == 1

@@ -67,14 +67,6 @@ def worker_that_redacts(make_worker, backend):
 
 
 @pytest.mark.slow
-def test_a_worker_refuses_a_name_that_means_nothing(worker_that_redacts):
-    worker = worker_that_redacts("string:no_such_function")
-
-    assert worker.ended() == 2
-    assert "string has no no_such_function" in worker.log
-
-
-@pytest.mark.slow
 def test_a_worker_redacts_too(broker, backend, make_sink, worker_that_redacts):
     worker = worker_that_redacts("string:capwords")
     submit(make_sink(broker), a_record(question="who is it"))

@@ -73,28 +73,14 @@ def test_records_above_a_size_are_compressed(broker, make_sink):
     assert {record.record_id for record in stored_records(broker)} == {"small", "large"}
 
 
-@pytest.mark.parametrize("found", [ValueError("SECRET"), SystemExit("SECRET"), "SECRET", 7])
-def test_a_capture_that_fails_costs_itself_only(broker, make_sink, caplog, found):
+def test_a_capture_that_fails_and_a_record_that_is_no_text_cost_themselves_only(broker, make_sink, caplog):
     sink = make_sink(broker)
 
-    def make():
-        if isinstance(found, BaseException):
-            raise found
-        return found
+    submit(sink, FakeCapture(lambda: "SECRET"), a_record(retrievals=(5,)), a_record("fine"))
 
-    submit(sink, FakeCapture(make), a_record())
-
-    assert sink.stats().dropped == {"capture_error": 1}
-    assert stored_ids(broker) == ["r-1"]
-    assert type(found).__name__ in caplog.text
-    assert "SECRET" not in caplog.text
-
-
-def test_a_record_that_is_no_text_is_dropped(broker, make_sink):
-    sink = make_sink(broker)
-    submit(sink, a_record(retrievals=(5,)), a_record("fine"))
-    assert sink.stats().dropped == {"capture_error": 1}
+    assert sink.stats().dropped == {"capture_error": 2}
     assert stored_ids(broker) == ["fine"]
+    assert "SECRET" not in caplog.text
 
 
 def test_a_record_above_the_brokers_payload_is_too_large_at_once(make_broker, make_sink, caplog):
@@ -162,19 +148,15 @@ def test_a_sink_appears_in_the_metrics_about_ragspan(broker, make_sink):
     submit(sink, a_record(), FakeCapture(), FakeCapture(size=2000))
 
     (resource,) = reader.get_metrics_data().resource_metrics
-    points = {
-        metric.name: {
-            tuple(value for key, value in sorted(point.attributes.items()) if key != "ragspan.engine"): point.value
-            for point in metric.data.data_points
-            if point.attributes["ragspan.engine"] == "measured"
-        }
-        for scope in resource.scope_metrics
-        for metric in scope.metrics
+    (records,) = (
+        metric for scope in resource.scope_metrics for metric in scope.metrics if metric.name == "ragspan.records"
+    )
+    found = {
+        tuple(value for key, value in sorted(point.attributes.items()) if key != "ragspan.engine"): point.value
+        for point in records.data.data_points
+        if point.attributes["ragspan.engine"] == "measured"
     }
-    assert points["ragspan.records"] == {("published",): 1, ("nothing_to_score",): 1, ("queue_bytes", "dropped"): 1}
-    assert points["ragspan.queue.size"] == {(): 0}
-    assert points["ragspan.queue.capacity"] == {(): 10}
-    assert points["ragspan.queue.capacity.bytes"] == {(): 1000}
+    assert found == {("published",): 1, ("nothing_to_score",): 1, ("queue_bytes", "dropped"): 1}
     provider.shutdown()
 
 
@@ -196,16 +178,9 @@ def test_nothing_is_published_where_ragspan_is_turned_off(broker, make_sink, mon
     ("options", "message"),
     [
         ({"stream": "a.b"}, "stream is 'a.b'"),
-        ({"stream": ""}, "stream is ''"),
         ({"queue_size": 0}, "queue_size is 0, but should be a whole number, at least 1"),
-        ({"queue_bytes": 1.5}, r"queue_bytes is 1\.5"),
-        ({"queue_size": True}, "queue_size is True"),
-        ({"drop": "all"}, "drop is 'all', but should be 'oldest' or 'newest'"),
         ({"compress_above": -1}, "compress_above is -1"),
         ({"retry_timeout": -1}, "retry_timeout is -1, but should be a number of seconds, 0 or more"),
-        ({"exit_timeout": float("nan")}, "exit_timeout is nan"),
-        ({"exit_timeout": float("inf")}, "exit_timeout is inf"),
-        ({"name": ""}, "name is ''"),
         ({"stream": 5}, "stream is 5, but should be a name or a Stream"),
         ({"access": "nats://localhost"}, "access is 'nats://localhost'"),
     ],

@@ -31,20 +31,6 @@ def program(broker, text, *, exit_timeout=10.0):
 
 
 @needs_fork
-def test_the_child_of_a_fork_has_an_empty_sink_that_works(broker, make_sink):
-    sink = make_sink(broker)
-    submit(sink, a_record("parent"))
-
-    def use():
-        before = sink.stats().submitted
-        sink.submit(a_record("child"))
-        return [before, sink.flush(PATIENCE), sink.stats().published]
-
-    assert in_child(use) == [0, True, 1]
-    assert stored_ids(broker) == ["parent", "child"]
-
-
-@needs_fork
 def test_the_parents_connection_outlives_its_children(broker, make_sink):
     """Closing what the child inherited would take the parent's socket off the selector they share."""
     sink = make_sink(broker)
@@ -53,54 +39,21 @@ def test_the_parents_connection_outlives_its_children(broker, make_sink):
     def collect_everything():
         import gc
 
+        before = sink.stats().submitted
         sink.submit(a_record("child"))
         sink.shutdown(PATIENCE)
         gc.collect()
-        return sink.stats().published
+        return [before, sink.stats().published]
 
-    assert in_child(collect_everything) == 1
+    assert in_child(collect_everything) == [0, 1]
     submit(sink, a_record("after"))
     assert sink.stats().errors == {}
     assert stored_ids(broker) == ["before", "child", "after"]
 
 
 @pytest.mark.slow
-@needs_fork
-def test_workers_of_a_preforking_server_have_sinks_of_their_own(broker, run_script):
-    lines = run_script(
-        program(
-            broker,
-            """
-            import multiprocessing, warnings
-            warnings.simplefilter("ignore", DeprecationWarning)
-
-            def serve(worker):
-                for number in range(50):
-                    sink.submit(record(f"{worker}-{number}"))
-
-            sink.submit(record("parent"))
-            context = multiprocessing.get_context("fork")
-            workers = [context.Process(target=serve, args=(worker,)) for worker in range(3)]
-            for worker in workers:
-                worker.start()
-            for worker in workers:
-                worker.join()
-            print([worker.exitcode for worker in workers])
-            """,
-        )
-    )
-
-    assert lines == ["[0, 0, 0]"]
-    assert set(stored_ids(broker)) == {
-        "r-parent",
-        *(f"r-{worker}-{number}" for worker in range(3) for number in range(50)),
-    }
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("end", ["pass", "sys.exit(0)", "raise SystemExit"])
-def test_what_waits_at_the_end_of_a_process_is_published(broker, run_script, end):
-    run_script(program(broker, f"for number in range(500): sink.submit(record(number))\n{end}"))
+def test_what_waits_at_the_end_of_a_process_is_published(broker, run_script):
+    run_script(program(broker, "for number in range(500): sink.submit(record(number))"))
     assert set(stored_ids(broker)) == {f"r-{number}" for number in range(500)}
 
 
@@ -150,32 +103,6 @@ def test_the_end_waits_for_a_broker_that_is_away_no_longer_than_it_may(make_brok
 
 
 @pytest.mark.slow
-def test_the_end_publishes_to_a_broker_that_comes_back_in_time(make_broker, start_script):
-    broker = make_broker()
-    process = start_script(
-        program(broker, "for number in range(100): sink.submit(record(number))\nprint('end', flush=True)")
-    )
-    assert process.stdout.readline() == "end\n"
-    broker.start()
-    _, err = process.communicate(timeout=60)
-
-    assert (process.returncode, err) == (0, "")
-    assert broker.stream("ragspan").messages == 100
-
-
-@pytest.mark.slow
-def test_a_process_that_only_imports_the_package_loads_no_client(run_script):
-    lines = run_script(
-        """
-        import sys
-        import ragspan_nats
-        print([name for name in ("nats", "nkeys", "opentelemetry.sdk", "langchain_core") if name in sys.modules])
-        """
-    )
-    assert lines == ["[]"]
-
-
-@pytest.mark.slow
 def test_a_process_where_ragspan_is_turned_off_loads_no_client(run_script, monkeypatch):
     monkeypatch.setenv("RAGSPAN_ENABLED", "false")
     lines = run_script(
@@ -183,9 +110,10 @@ def test_a_process_where_ragspan_is_turned_off_loads_no_client(run_script, monke
         import sys
         from ragspan import RagRecord
         from ragspan_nats import NatsSink
+        print([name for name in ("nats", "nkeys", "opentelemetry.sdk", "langchain_core") if name in sys.modules])
         sink = NatsSink("nats://localhost")
         sink.submit(RagRecord(question="q", contexts=None, response="r"))
         print("nats" in sys.modules, dict(sink.stats().dropped))
         """
     )
-    assert lines == ["False {'not_running': 1}"]
+    assert lines == ["[]", "False {'not_running': 1}"]

@@ -89,9 +89,7 @@ def test_settings_of_the_queue_are_the_sinks():
     [
         ({"RAGSPAN_SINK": "nats://ann:12#SECRET@broker"}, "the broker's address"),
         ({"RAGSPAN_SINK": "nats://broker", "RAGSPAN_NATS_STREAM": "a.b"}, "stream is 'a.b'"),
-        ({"RAGSPAN_SINK": "nats://broker", "RAGSPAN_NATS_REPLICAS": "6"}, "RAGSPAN_NATS_REPLICAS: replicas is 6"),
         ({"RAGSPAN_SINK": "tls://SECRET@broker", "RAGSPAN_NATS_TOKEN": "SECRET"}, "one way to sign in is enough"),
-        ({"RAGSPAN_SINK": "nats://broker", "RAGSPAN_NATS_NKEY_FILE": "SECRET"}, "nkey_file should name a file"),
     ],
 )
 def test_a_wrong_variable_is_an_error_at_once_that_shows_no_secret(monkeypatch, caplog, variables, complaint):

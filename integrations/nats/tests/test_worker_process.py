@@ -6,7 +6,6 @@ import signal
 
 import pytest
 from fleet_judge import FleetJudge
-from nats.js.api import ConsumerConfig
 from worker_parts import SpanMaker, a_record, ids_of
 from worker_process import in_work, is_empty, publish, start_worker
 
@@ -44,10 +43,6 @@ def test_a_worker_says_what_it_does_and_what_it_has_done(broker, make_worker, ba
 
 
 def test_settings_come_from_the_environment_where_no_option_says_otherwise(broker, make_worker, backend):
-    async def has_the_consumer(client):
-        info = await client.jetstream().consumer_info("other", "other-workers")
-        return info.config
-
     worker = make_worker(
         "--ack-wait=7",
         "--max-ack-pending=77",
@@ -57,17 +52,10 @@ def test_settings_come_from_the_environment_where_no_option_says_otherwise(broke
         OTEL_TRACES_EXPORTER="otlp",
         OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=f"{backend.url}/v1/traces",
     )
-    worker.until(lambda: broker.stream("other"), what="its stream")
-    worker.until_it_says("records of stream other")
+    worker.until(lambda: worker.is_ready, what="its consumer")
+    assert "records of stream other at" in worker.log
     assert "5 at a time, faithfulness by overlap" in worker.log
-
-    def consumer():
-        try:
-            return broker.ask(has_the_consumer)
-        except Exception:
-            return None
-
-    config: ConsumerConfig = worker.until(consumer, what="its consumer")
+    config = broker.ask(lambda client: client.jetstream().consumer_info("other", "other-workers")).config
     assert (config.ack_wait, config.max_ack_pending) == (7.0, 77)
     assert worker.ends() == 0
 

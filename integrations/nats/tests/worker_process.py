@@ -11,6 +11,7 @@ from ragspan_nats.connection import ensure_streams
 from ragspan_nats.message import message_of
 from ragspan_nats.settings import Stream
 
+HEALTH = ("--health", "127.0.0.1:0")
 STREAM = Stream()
 _AT_ONCE = 200  # publishes that wait for their acknowledgements
 
@@ -20,7 +21,7 @@ def start_worker(broker, log, *arguments, **environment):
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "PHOENIX_"))}
     return FleetWorker(
         "worker",
-        arguments=["--broker", broker.url, *arguments],
+        arguments=["--broker", broker.url, *HEALTH, *arguments],
         environment={**inherited, "NO_PROXY": "*", **environment},
         log=log,
     )

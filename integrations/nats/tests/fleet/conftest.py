@@ -8,21 +8,15 @@ from fleet_network import LossyNetwork
 from fleet_parts import Fleet
 
 
-@pytest.fixture(scope="session")
-def bytecode(tmp_path_factory):
-    """Where processes keep what Python has compiled, so that only the first of them takes the time for that."""
-    return tmp_path_factory.mktemp("bytecode")
-
-
 @pytest.fixture
-def make_fleet(tmp_path, bytecode):
+def make_fleet(tmp_path):
     """Makes fleets for brokers."""
     made = []
 
     def make(broker, **options):
         folder = tmp_path / f"fleet-{len(made)}"
         folder.mkdir()
-        made.append(Fleet(broker, folder, bytecode=bytecode, **options))
+        made.append(Fleet(broker, folder, **options))
         return made[-1]
 
     yield make

@@ -54,27 +54,6 @@ def test_a_broker_that_hangs_for_longer_than_ack_wait_loses_nothing(fleet):
     fleet.all_scored(records)
 
 
-def test_a_worker_that_was_cut_off_from_the_broker_for_longer_than_ack_wait_spoils_nothing(fleet, network):
-    fleet.judge.hold_all()
-    cut_off = fleet.worker(*SHORT, url=network.url)
-    records = fleet.publish(5)
-    fleet.until(lambda: fleet.judge.asked_about(cut_off.name) == set(records), what="all records in its hand")
-    network.stand_still()
-    other = fleet.worker(*SHORT)
-    fleet.until(lambda: fleet.judge.asked_about(other.name) == set(records), what="the other worker to get them")
-    fleet.judge.release()
-    fleet.until_empty()
-    network.go_on()
-    fleet.until(lambda: cut_off.figures()["in_flight"] == 0, what="the first worker to be rid of them")
-
-    ends = fleet.ends(records)
-    assert set(ends.scored) == set(records)
-    assert ends.again == set(records)
-    more = fleet.publish(5)
-    fleet.until_empty()
-    assert set(fleet.ends(records + more).scored) == {*records, *more}
-
-
 @pytest.mark.parametrize("what", ["stream", "consumer", "dead letters"])
 def test_what_is_deleted_while_nothing_is_in_it_is_made_anew(fleet, what):
     fleet.worker()

@@ -56,18 +56,6 @@ def test_a_worker_that_dies_after_the_export_leaves_one_answer_that_came_twice(f
     assert (second.worker, second.delivery) == (other.name, 2)
 
 
-def test_a_worker_that_dies_before_its_acknowledgement_arrives_leaves_one_answer_that_came_twice(fleet, network):
-    network.swallow("+ACK")
-    killed = fleet.worker(*SHORT, url=network.url)
-    [record] = fleet.publish()
-    fleet.until(lambda: network.swallowed, what="an acknowledgement")
-    killed.kill()
-    fleet.worker(*SHORT)
-    fleet.until_empty()
-
-    assert [span.delivery for span in fleet.ends([record]).scored[record]] == [1, 2]
-
-
 def test_an_acknowledgement_that_gets_lost_is_sent_again(fleet, network):
     network.swallow("+ACK")
     fleet.worker(*SHORT, url=network.url)

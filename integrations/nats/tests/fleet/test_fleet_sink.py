@@ -26,32 +26,6 @@ def test_an_application_keeps_answering_while_its_broker_is_away(fleet):
     assert len(ends.scored) == stats["published"] >= 50 + 500  # those before, and those that the queue held
 
 
-def test_a_stream_at_its_limit_loses_what_the_sink_has_counted(fleet):
-    application, records = fleet.application(300, 0.0, "--max-records", 100, "--patience", 2)
-    application.says()
-    stats = application.says()
-    fleet.worker()
-    fleet.until_empty()
-
-    assert set(stats["dropped"]) == {"stream_full"}
-    assert stats["dropped"]["stream_full"] == 200
-    assert len(fleet.ends(records, dropped=200).scored) == stats["published"] == 100
-
-
-def test_a_stream_at_its_limit_holds_the_sink_up_until_workers_have_made_room(fleet):
-    """The consumer is slower than the producer; the sink waits for it with what the stream has no room for."""
-    fleet.judge.latency = 0.05
-    application, records = fleet.application(400, 0.0, "--max-records", 100)
-    application.says()
-    fleet.start(2)
-    stats = application.says()
-    fleet.until_empty()
-
-    assert stats["dropped"] == {}
-    assert stats["errors"]["publish"] > 0
-    assert set(fleet.ends(records).scored) == set(records)
-
-
 def test_two_applications_two_workers_and_a_broker_that_starts_anew(fleet):
     fleet.judge.latency = 0.02
     fleet.start(2, "--ack-wait", 2)

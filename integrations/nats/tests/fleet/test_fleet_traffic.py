@@ -16,20 +16,6 @@ def test_two_workers_share_two_thousand_records(fleet):
     assert min(shares) > 0
 
 
-def test_a_record_that_was_submitted_twice_is_scored_once(fleet):
-    fleet.judge.hold_all()
-    fleet.worker()
-    records = fleet.publish(3)
-    for record in records:
-        fleet.publish_again(record)
-    fleet.until(lambda: fleet.judge.asked_about() == set(records), what="all records in flight")
-    fleet.judge.release()
-    fleet.until_empty()
-
-    assert not fleet.ends(records).again
-    assert len(fleet.judge.asked) == 3
-
-
 def test_a_worker_takes_no_more_records_than_it_scores_at_a_time(fleet):
     fleet.judge.hold_all()
     worker = fleet.worker("--concurrency", 3)
