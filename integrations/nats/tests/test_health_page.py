@@ -8,9 +8,9 @@ import json
 import pytest
 
 from ragspan.config import Settings
-from ragspan.exceptions import ConfigurationError
+from ragspan.worker_command import listener_at
 from ragspan_nats import command
-from ragspan_nats.command import HealthPage
+from ragspan_nats.command import serve_health
 from ragspan_nats.settings import BrokerAccess, WorkerOptions
 from ragspan_nats.worker import Worker, WorkerStats
 
@@ -25,19 +25,17 @@ def well():
 async def make_page():
     made = []
 
-    async def make(look=well, address="127.0.0.1:0"):
-        made.append(HealthPage(address, look))
-        await made[-1].start()
+    async def make(look=well):
+        made.append(await serve_health(listener_at("127.0.0.1:0"), look))
         return made[-1]
 
     yield make
     for page in made:
-        page.stop()
+        page.close()
 
 
 async def connected(page):
-    host, _, port = page.address.rpartition(":")
-    return await asyncio.open_connection(host, int(port))
+    return await asyncio.open_connection(*page.sockets[0].getsockname())
 
 
 async def answer_to(page, request):
@@ -97,13 +95,6 @@ async def test_who_says_nothing_too_much_or_hangs_up_disturbs_nobody(make_page, 
     chatty.close()
     assert (await ask(page, "/healthz"))[0] == 200
     assert caplog.messages == []
-
-
-async def test_an_address_that_is_taken_is_named(make_page):
-    page = await make_page()
-
-    with pytest.raises(ConfigurationError, match=f"nobody can listen at {page.address}"):
-        HealthPage(page.address, well)
 
 
 async def test_a_worker_without_its_broker_is_well_but_not_ready(make_page, make_broker, monkeypatch):

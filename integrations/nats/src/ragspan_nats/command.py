@@ -26,6 +26,8 @@ from ragspan_nats.message import StoredMessage, dead_letters, deliver_again
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
 
 if TYPE_CHECKING:  # not loaded before they are needed
+    import socket
+
     from nats.aio.client import Client
 
     from ragspan_nats.worker import Worker, WorkerStats
@@ -103,13 +105,13 @@ def worker(
     )
     access, records = _broker_and_stream(broker, stream)
     made = Worker(access, settings, stream=records, options=options)
-    page = HealthPage(health, made.stats) if health is not None else None
+    listener = listener_at(health) if health is not None else None
     set_meter_provider(made.meter_provider)
     about = f"{settings.concurrency} at a time, {', '.join(settings.metrics)} by {settings.judge}"
-    where = f"; health at http://{page.address}/healthz" if page is not None else ""
+    where = f"; health at http://{shown_address(*listener.getsockname()[:2])}/healthz" if listener is not None else ""
     typer.echo(f"ragspan worker: records of stream {records.name} at {access.place}, {about}{where}", err=True)
     try:
-        asyncio.run(_until_stopped(made, page))
+        asyncio.run(_until_stopped(made, listener))
     finally:
         stats = made.stats()
         nacked, dead_lettered = sum(stats.nacked.values()), sum(stats.dead_lettered.values())
@@ -123,62 +125,43 @@ def _broker_and_stream(broker: str | None, stream: str | None) -> tuple[BrokerAc
     return access, Stream.from_environment(stream)
 
 
-async def _until_stopped(worker: Worker, page: HealthPage | None) -> None:
+async def _until_stopped(worker: Worker, listener: socket.socket | None) -> None:
     call_at_signals(worker.stop)
-    if page is not None:
-        await page.start()
+    page = await serve_health(listener, worker.stats) if listener is not None else None
     try:
         await worker.run()
     finally:
         if page is not None:
-            page.stop()
+            page.close()
 
 
-class HealthPage:
-    """Serves a worker's health by HTTP, in the worker's own event loop.
+async def serve_health(listener: socket.socket, look: Callable[[], WorkerStats]) -> asyncio.Server:
+    """Serve a worker's health by HTTP, in this event loop; `look` returns the worker's state."""
 
-    Args:
-        address: `host:port`; port 0 takes a free one.
-        look: returns the worker's state.
-
-    Raises:
-        ConfigurationError: the address is invalid or not available.
-    """
-
-    def __init__(self, address: str, look: Callable[[], WorkerStats]) -> None:
-        self._look = look
-        self._listener = listener_at(address)
-        self.address = shown_address(*self._listener.getsockname()[:2])
-        self._server: asyncio.Server | None = None
-
-    async def start(self) -> None:
-        self._server = await asyncio.start_server(self._answer, sock=self._listener)
-
-    def stop(self) -> None:
-        self._listener.close() if self._server is None else self._server.close()
-
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), _SILENCE)
-            writer.write(self._reply(*head.split(b" ", 2)))
+            writer.write(_health(look(), *head.split(b" ", 2)))
         except (asyncio.TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError):
             pass  # it hung up, said nothing, or too much
         finally:
             writer.close()
 
-    def _reply(self, method: bytes, path: bytes = b"", *_: bytes) -> bytes:
-        stats = self._look()
-        is_well = {b"/healthz": True, b"/readyz": stats.ready}.get(path.partition(b"?")[0])
-        status = HTTPStatus.OK if is_well else HTTPStatus.SERVICE_UNAVAILABLE
-        page = asdict(stats)
-        if is_well is None:
-            status, page = HTTPStatus.NOT_FOUND, {"error": "there are /healthz and /readyz"}
-        body = json.dumps(page).encode()
-        head = (
-            f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n"
-            f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-        )
-        return head.encode() + (b"" if method == b"HEAD" else body)
+    return await asyncio.start_server(answer, sock=listener)
+
+
+def _health(stats: WorkerStats, method: bytes, path: bytes = b"", *_: bytes) -> bytes:
+    is_well = {b"/healthz": True, b"/readyz": stats.ready}.get(path.partition(b"?")[0])
+    status = HTTPStatus.OK if is_well else HTTPStatus.SERVICE_UNAVAILABLE
+    page = asdict(stats)
+    if is_well is None:
+        status, page = HTTPStatus.NOT_FOUND, {"error": "there are /healthz and /readyz"}
+    body = json.dumps(page).encode()
+    head = (
+        f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+    return head.encode() + (b"" if method == b"HEAD" else body)
 
 
 @dead_letters_app.command("list")
