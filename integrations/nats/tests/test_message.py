@@ -87,11 +87,10 @@ def test_a_message_that_is_cut_off_is_refused(kept):
         record_of(Message(payload=message.payload[:kept], headers=message.headers))
 
 
-@pytest.mark.slow
 def test_a_bomb_is_refused_before_it_takes_the_memory():
-    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
     megabyte = bytes(1024 * 1024)
-    bomb = b"".join([*(packer.compress(megabyte) for _ in range(500)), packer.flush()])
+    bomb = b"".join([*(packer.compress(megabyte) for _ in range(100)), packer.flush()])
     tracemalloc.start()
     try:
         with pytest.raises(RecordError, match="unpacks to more than"):
