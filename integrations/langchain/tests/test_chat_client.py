@@ -22,7 +22,7 @@ from opentelemetry import trace
 from rag_programs import QUESTION, chat_model, rag_chain
 
 from ragspan import ConfigurationError, RagRecord, ScoringEngine
-from ragspan.judges import LLMJudge
+from ragspan.judges import JudgeError, LLMJudge
 from ragspan.judges.llm.blocking import at_temperature
 from ragspan.judges.llm.replies import REPLY_SCHEMA
 from ragspan.metrics import ContextAdherence
@@ -215,6 +215,15 @@ async def test_a_reply_that_was_cut_off_does_not_count():
     cut_off = AIMessage(GROUNDED, response_metadata={"stop_reason": "max_tokens"})
 
     assert await texts(LangChainChatClient(chat_model(cut_off))) == [""]
+
+
+async def test_an_error_that_quotes_the_key_does_not_show_it(fake_openai, open_ai):
+    fake_openai.answer = lambda _request: fake_openai.fails(401, f"Incorrect API key provided: {KEY}.")
+
+    with pytest.raises(JudgeError, match="Incorrect API key") as raised:
+        await complete(LangChainChatClient(open_ai()))
+
+    assert KEY not in str(raised.value)
 
 
 # Kept apart from the application
