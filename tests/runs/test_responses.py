@@ -146,6 +146,7 @@ RESPONSES: dict[str, tuple[list[str | Message], Any, Any]] = {
     },
     "what is too large says so": ([ANSWER], {"answer": [CUT, {"row": [5]}]}, ["…", {"row": [5]}]),
     # Not the model's words
+    "the program's own words in a field": ([], {"greeting": "Good day!", "seconds": 3}, "Good day!"),
     "a guard's words": ([ANSWER], GUARD, GUARD),
     "an answer that a judge let pass": ([ANSWER, "yes"], ANSWER, ANSWER),
     "what replaces an answer that it did not": ([ANSWER, "no"], "I cannot say.", "I cannot say."),

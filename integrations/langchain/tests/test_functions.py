@@ -90,16 +90,31 @@ def test_passages_of_a_class_of_the_programs_own_are_not_observable(captured):
 # Functions that stream
 
 
-def test_a_generator_step_that_rewrites_the_words_of_the_stream(captured):
+def shouting_chain():
     """What the reader gets counts, not what the model said."""
 
     def shout(texts):
         for text in texts:
             yield text.upper()
 
-    program = rag_chain() | shout
-    assert "".join(program.stream(QUESTION, captured.config)) == ANSWER.upper()
+    return rag_chain() | shout
+
+
+def test_a_generator_step_that_rewrites_the_words_of_the_stream(captured):
+    assert "".join(shouting_chain().stream(QUESTION, captured.config)) == ANSWER.upper()
     assert captured.answers() == [Answered(QUESTION, FOUND, ANSWER.upper())]
+
+
+def test_a_rewritten_stream_that_is_closed(captured):
+    """LangChain adds a piece to the output when the reader asks for the next one, so the last piece is missing."""
+    stream = shouting_chain().stream(QUESTION, captured.config)
+    read = "".join(next(stream) for _ in range(3))
+    stream.close()
+
+    answer = captured.answer()
+    assert (answer.contexts, answer.status) == (FOUND, "aborted")
+    assert answer.response
+    assert read.startswith(answer.response)
 
 
 # One request, one record
@@ -135,6 +150,9 @@ PARTS = {
     "json parser": lambda config: JsonOutputParser().invoke('{"a": "b"}', config),
     "streamed parser": lambda config: list(CommaSeparatedListOutputParser().stream("a, b", config)),
     "prompt": lambda config: ChatPromptTemplate.from_messages([("human", "{q}"), ("ai", "I ")]).invoke("q", config),
+    "chain that fills a prompt": lambda config: (
+        (lambda q: {"q": q}) | ChatPromptTemplate.from_template("{q}!")
+    ).invoke("q", config),
     "tool": lambda config: multiply.invoke({"a": 2, "b": 3}, config),
     "search tool": lambda config: search_tool().invoke("pump", config),
     "retriever": lambda config: retriever().invoke(QUESTION, config),
