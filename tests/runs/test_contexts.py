@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from written_logs import ANSWER, FILTER, HOSE, MOTOR, PUMP, QUESTION, WrittenLog, calls, documents
 
-from ragspan.runs.payloads import Message
+from ragspan.runs.payloads import MESSAGE, Message
 
 NOTES = {
     "sentences": ("Three years.", "Four hundred watts."),
@@ -125,7 +125,20 @@ def asked_with(*messages: Message) -> Callable[[WrittenLog], Any]:
     return write
 
 
+def kept(*messages: Message) -> Callable[[WrittenLog], Any]:
+    """The state of a conversation has kept a document of an earlier turn; one model is given these messages."""
+
+    def write(log: WrittenLog) -> str:
+        log.steps({"messages": [MESSAGE, MESSAGE], "found": documents(PUMP)}, {})
+        log.says(ANSWER, messages)
+        return ANSWER
+
+    return write
+
+
 ASKED, FOUND = Message("human", QUESTION), Message("ai", f"I have found: {PUMP}")
+TALK = (Message("human", "What do you know?"), Message("ai", "Nothing yet."))
+AUGMENTED = (Message("human", f"What do you know? Use: {PUMP}"), TALK[1])
 SEARCH_RESULT = {"type": "search_result", "title": "Page", "content": [{"type": "text", "text": PUMP}]}
 DOCUMENT = {"type": "document", "title": "Manual", "source": {"type": "text", "media_type": "text/plain", "data": PUMP}}
 HISTORY = (Message("human", "What do you know?"), Message("ai", f"This: {PUMP}"))
@@ -156,6 +169,12 @@ PROGRAMS: dict[str, tuple[Callable[[WrittenLog], Any], list[str]]] = {
         for block in (SEARCH_RESULT, DOCUMENT)
     },
     "an earlier answer that quotes a document": (asked_with(*HISTORY, Message("human", f"{HOSE}\n{QUESTION}")), [HOSE]),
+    "found, before the history": (asked_with(Message("human", PUMP), *TALK, ASKED), [PUMP]),
+    "kept, in a message of an earlier turn": (kept(*AUGMENTED, ASKED), []),
+    "kept, shown again by the system": (kept(Message("system", f"Use: {PUMP}"), *TALK, ASKED), [PUMP]),
+    "kept, shown again in the last message": (kept(*TALK, Message("human", f"{QUESTION}\nUse: {PUMP}")), [PUMP]),
+    "kept, shown again afterwards": (kept(*TALK, ASKED, Message("human", f"Use: {PUMP}")), [PUMP]),
+    "kept, shown again in a text": (kept(Message("human", f"{TALK}\n{QUESTION}\n{PUMP}")), [PUMP]),
     "a tool's message of the program's own": (asked_with(ASKED, calls({}), Message("tool", PUMP, call_id="0")), [PUMP]),
 }
 

@@ -83,6 +83,7 @@ RESPONSES: dict[str, tuple[list[str | Message], Any, Any]] = {
         ),
         REPORT,
     ),
+    "a conversation under another name": ([ANSWER], {"talk": [ASKED, Message("ai", ANSWER)]}, ANSWER),
     "a summary for the next turn": (
         [ANSWER, "The user asks about a pump."],
         talk(Message("ai", ANSWER), summary="The user asks about a pump."),

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypedDict
-
 import pytest
-from agent_programs import scripted_model, sequence, user_says
+from agent_programs import scripted_model, user_says
 from captures import Answered
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, AgentState, wrap_model_call
+from langchain.agents.middleware import AgentMiddleware, AgentState
 from langchain_core.chat_history import InMemoryChatMessageHistory
 from langchain_core.documents import Document
-from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 from langchain_core.runnables import RunnablePassthrough
 from langchain_core.runnables.history import RunnableWithMessageHistory
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import add_messages
 from rag_programs import (
     ANSWER,
     CHAT_PROMPT,
@@ -119,74 +115,3 @@ async def test_a_message_that_was_augmented_in_an_earlier_turn(captured, search,
         await called if call == "ainvoke" else list(called)
 
     assert captured.answers() == EACH_ITS_OWN
-
-
-# Documents of this turn, wherever they stand
-
-
-def test_documents_that_stand_before_the_history(captured):
-    @wrap_model_call
-    def add_documents(request, handler):
-        found = TopicRetriever().invoke(request.messages[-1].text)
-        return handler(request.override(messages=[HumanMessage(join_texts(found)), *request.messages]))
-
-    agent = create_agent(
-        scripted_model(ANSWER, "From Lyon."), [], middleware=[add_documents], checkpointer=InMemorySaver()
-    )
-    for question in TURNS:
-        agent.invoke(user_says(question), captured.thread())
-
-    assert captured.answers() == EACH_ITS_OWN
-
-
-class TalkState(TypedDict, total=False):
-    messages: Annotated[list[AnyMessage], add_messages]
-    found: list[Document]
-
-
-@pytest.mark.parametrize(
-    "prompt",
-    [
-        lambda state: [SystemMessage(f"Use: {join_texts(state['found'])}"), *state["messages"]],
-        lambda state: [*state["messages"][:-1], augmented(state["messages"][-1], state["found"])],
-        lambda state: [*state["messages"], HumanMessage(f"Use: {join_texts(state['found'])}")],
-        lambda state: f"{state['messages']}\n{join_texts(state['found'])}",
-    ],
-    ids=["system", "last message", "afterwards", "text"],
-)
-def test_documents_of_the_state_that_the_program_shows_again_count_again(captured, prompt):
-    """A document that the state kept is history in an earlier message only."""
-    model = chat_model(ANSWER, "Yes, I am.")
-
-    def find(state: TalkState):
-        return {"found": look_up(QUESTION)} if state["messages"][-1].text == QUESTION else {}
-
-    def answer(state: TalkState):
-        return {"messages": [model.invoke(prompt(state))]}
-
-    graph = sequence(TalkState, find, answer, checkpointer=InMemorySaver())
-    for question in (QUESTION, "Are you sure?"):
-        graph.invoke(user_says(question), captured.thread())
-
-    assert captured.answers() == [
-        Answered(QUESTION, [PUMP], ANSWER),
-        Answered("Are you sure?", [PUMP], "Yes, I am."),
-    ]
-
-
-def test_a_turn_without_a_search_has_no_documents(captured):
-    model = chat_model(ANSWER, "You are welcome.")
-
-    def find(state: TalkState):
-        last = state["messages"][-1]
-        found = look_up(last.text)
-        return {"found": found, "messages": [augmented(last, found)]} if found else {}
-
-    def answer(state: TalkState):
-        return {"messages": [model.invoke(state["messages"])]}
-
-    graph = sequence(TalkState, find, answer, checkpointer=InMemorySaver())
-    for question in (QUESTION, "Thank you!"):
-        graph.invoke(user_says(question), captured.thread())
-
-    assert captured.answers() == [Answered(QUESTION, [PUMP], ANSWER), Answered("Thank you!", [], "You are welcome.")]

@@ -10,10 +10,8 @@ import pytest
 from agent_programs import RagState, answer_node, rag_graph, retrieve_node, sequence
 from captures import Answered, until
 from langchain_core.documents import Document
-from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.func import entrypoint, task
-from langgraph.graph import END, START, StateGraph, add_messages
+from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 from rag_programs import (
     ANSWER,
@@ -32,56 +30,6 @@ from rag_programs import (
 )
 
 ON_THE_PUMP = Answered(QUESTION, [PUMP], ANSWER)
-
-
-def test_an_output_schema_that_hides_the_documents(captured):
-    class Output(TypedDict):
-        answer: str
-
-    graph = StateGraph(RagState, output_schema=Output)
-    graph.add_sequence([retrieve_node, answer_node])
-    graph.add_edge(START, "retrieve_node")
-    graph.compile().invoke({"question": QUESTION}, captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
-# Messages
-
-
-def test_messages_under_a_name_of_their_own(captured):
-    class Talk(TypedDict):
-        talk: Annotated[list[AnyMessage], add_messages]
-        found: list[Document]
-
-    def find(state: Talk):
-        return {"found": look_up(state["talk"][-1].text)}
-
-    def answer(state: Talk):
-        return {"talk": [chat_model().invoke([SystemMessage(join_texts(state["found"])), *state["talk"]])]}
-
-    sequence(Talk, find, answer).invoke({"talk": [HumanMessage(QUESTION)]}, captured.config)
-
-    assert captured.answers() == [ON_THE_PUMP]
-
-
-# Turns
-
-
-def test_an_answer_of_the_turn_before_is_not_this_turns(captured):
-    """The second turn fails to answer; the state still holds the first answer."""
-
-    def answer_pumps(state: RagState):
-        return answer_node(state) if "pump" in state["question"] else {}
-
-    graph = sequence(RagState, retrieve_node, answer_pumps, checkpointer=InMemorySaver())
-    graph.invoke({"question": QUESTION}, captured.thread())
-    graph.invoke({"question": "And the hose?"}, captured.thread())
-
-    first, second = captured.answers()
-    assert first == ON_THE_PUMP
-    assert second.question == "And the hose?"
-    assert second.status == "complete"
 
 
 # Branches, loops and fans

@@ -77,6 +77,7 @@ INPUTS = {
     "texts beside it": {"context": [PUMP], "question": QUESTION},
     "message list": TALK,
     "messages field": {"messages": TALK},
+    "messages under another name": {"talk": TALK},
     "one message": HumanMessage(QUESTION),
     "a message as question": {"question": HumanMessage(QUESTION), "chat_history": TALK[:2]},
     "role dictionaries": {
