@@ -1,8 +1,10 @@
-"""The names are those of the conventions' own packages."""
+"""The names are those of the conventions' own packages, and documented."""
 
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
+from typing import get_args
 
 import pytest
 from openinference.semconv.trace import (
@@ -15,6 +17,7 @@ from openinference.semconv.trace import (
     ToolCallAttributes,
 )
 
+from ragspan.engine import DropReason
 from ragspan.telemetry import semconv
 
 NAMES = {name: value for name, value in vars(semconv).items() if name.isupper() and isinstance(value, str)}
@@ -75,3 +78,19 @@ def test_the_scope_tells_its_schema(telemetry, make_record, answer):
     assert {span.instrumentation_scope.schema_url for span in telemetry.spans} == {
         "https://opentelemetry.io/schemas/gen-ai-dev/1.42.0-dev"
     }
+
+
+DOCUMENTATION = (Path(__file__).parents[2] / "docs" / "attributes.md").read_text(encoding="utf-8")
+CONSTANTS = sorted({value for name, value in vars(semconv).items() if name.isupper() and isinstance(value, str)})
+
+
+@pytest.mark.parametrize("name", [name for name in CONSTANTS if "." in name and "{}" not in name])
+def test_every_name_is_documented(name):
+    ends = ["<metric>`", "<metric>.<name>`", "<name>`"] if name.endswith(".") else ["`", ".<i>."]
+    assert any(f"`{name}{end}" in DOCUMENTATION for end in ends)
+
+
+def test_every_reason_for_a_drop_is_documented():
+    missing = [reason for reason in get_args(DropReason) if f"`{reason}`" not in DOCUMENTATION]
+
+    assert missing == []

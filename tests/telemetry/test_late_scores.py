@@ -6,31 +6,15 @@ import pytest
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, ParentBased
 from opentelemetry.trace import SpanKind
 
-from ragspan.outcomes import NotApplicable, Score, ScoredRecord
+from ragspan.outcomes import NotApplicable, Score
 
 STARTED = 1_700_000_000_000_000_000
 SECOND = 1_000_000_000
 LATE = Score(value=0.25, threshold=0.5, explanation="Two of eight.", judge="gpt")
 
 
-@pytest.fixture
-def add_late(make_record):
-    """Emit an answer without scores, and then an outcome of `faithfulness` that comes late."""
-
-    def run(emitter, outcome=LATE, **given):
-        record = make_record(**given)
-        handle = emitter.start(record)
-        span = handle.span
-        handle.finish(ScoredRecord(record=record, outcomes={}, span=span))
-        late = {"record": record, "span": span, "durations": {"faithfulness": 42.5}, "late": True}
-        handle.late(ScoredRecord(outcomes={"faithfulness": outcome}, **late))
-        return span
-
-    return run
-
-
-def test_a_late_score_gets_a_span_below_the_answers_with_a_link_to_it(telemetry, add_late):
-    add_late(telemetry.emitter())
+def test_a_late_score_gets_a_span_below_the_answers_with_a_link_to_it(telemetry, make_record, answer):
+    answer(telemetry.emitter(), make_record(), {"faithfulness": LATE}, late=True)
 
     rag, late = telemetry.span("invoke_workflow rivers"), telemetry.span("evaluation faithfulness")
     assert late.parent.span_id == rag.context.span_id
@@ -42,9 +26,10 @@ def test_a_late_score_gets_a_span_below_the_answers_with_a_link_to_it(telemetry,
 
 
 @pytest.mark.parametrize(("spans", "sampler"), [("answer", ParentBased(ALWAYS_ON)), ("scores", ALWAYS_ON)])
-def test_late_scores_of_an_unsampled_answer_make_no_span(make_telemetry, add_late, parent, spans, sampler):
+def test_late_scores_of_an_unsampled_answer_make_no_span(make_telemetry, make_record, answer, parent, spans, sampler):
     telemetry = make_telemetry(sampler=sampler)
-    add_late(telemetry.emitter(spans=spans), parent=replace(parent, trace_flags=0))
+    record = make_record(parent=replace(parent, trace_flags=0))
+    answer(telemetry.emitter(spans=spans), record, {"faithfulness": LATE}, late=True)
 
     assert telemetry.spans == ()
 

@@ -3,7 +3,7 @@
 Where each fault is tested, here unless another place is named:
 
 - The judge: `test_judge.py`; what its client makes of an endpoint's answers: `tests/judges/test_openai.py`.
-- The exporter: `test_exporter.py`; a provider that hangs or raises by itself: `tests/telemetry/test_flushing.py`.
+- The exporter: `test_exporter.py`; a provider that hangs or raises by itself: `tests/telemetry/test_otel_emitter.py`.
 - A full queue, by count and by bytes, oldest and newest, and bursts from many threads: `tests/engine/test_scoring_engine.py`; records
   of 10 MB, and memory while nothing is scored: `test_load.py`.
 - A fork: `tests/engine/test_lifecycle_fork.py`; with a judge, an exporter or multiprocessing in mid-work:
