@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import queue
-import re
-import signal
-import subprocess
-import sys
 import textwrap
 import threading
 from pathlib import Path
 
 import pytest
-
-PATIENCE = 60.0  # seconds
+from programs import Program
+from waiting import PATIENCE
 
 APPLICATION = """
 import atexit, os, signal, sys, threading, time, warnings
@@ -57,16 +51,15 @@ GROUNDED = '{"answer": {"grounding": {"reasoning": "stated", "verdict": "grounde
 class HeldJudge:
     """An endpoint that answers nobody until it is released, so that a test can act in mid-work."""
 
-    def __init__(self, endpoint, patience):
+    def __init__(self, endpoint):
         self._endpoint = endpoint
-        self._patience = patience
         self._asked = queue.SimpleQueue()
         self._released = threading.Event()
         endpoint.answer = self._answer
 
     def wait_until_asked(self, times):
         for _ in range(times):
-            self._asked.get(timeout=self._patience)
+            self._asked.get(timeout=PATIENCE)
 
     def release(self):
         self._released.set()
@@ -81,71 +74,9 @@ class HeldJudge:
         return self._endpoint.says(GROUNDED)
 
 
-class Program:
-    """A process of its own, whose lines can be waited for."""
-
-    def __init__(self, arguments, *, folder, environment, patience):
-        self._patience = patience
-        self.output = []
-        self._lines = queue.SimpleQueue()
-        self._process = subprocess.Popen(
-            [sys.executable, "-X", "faulthandler", *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            cwd=folder,
-            env=os.environ | environment,
-            start_new_session=True,
-        )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    @property
-    def pid(self):
-        return self._process.pid
-
-    def line_with(self, pattern):
-        """The match in the next line that has one."""
-        while True:
-            try:
-                match = re.search(pattern, self._lines.get(timeout=self._patience))
-            except queue.Empty:
-                raise AssertionError(f"no line with {pattern!r} in: {self.output}") from None
-            if match:
-                return match
-
-    def let_go_on(self):
-        """Ends the program's `wait_for_test()`."""
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
-
-    def send(self, number):
-        self._process.send_signal(number)
-
-    def wait(self):
-        """How it ended, as `subprocess` tells it."""
-        status = self._process.wait(self._patience)
-        self._reader.join(self._patience)
-        return status
-
-    def close(self):
-        """End it with all its children, unless it has ended."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self.wait()
-        self._process.stdin.close()
-        self._process.stdout.close()
-
-    def _read(self):
-        for line in self._process.stdout:
-            self.output.append(line.rstrip())
-            self._lines.put(line)
-
-
 @pytest.fixture
 def judge(fake_openai):
-    held = HeldJudge(fake_openai, PATIENCE)
+    held = HeldJudge(fake_openai)
     yield held
     held.release()
 
@@ -164,7 +95,7 @@ def start(fake_openai, otlp_listener, judge, tmp_path: Path):
             "OTEL_EXPORTER_OTLP_ENDPOINT": otlp_listener.url,
             "PYTHONUNBUFFERED": "1",
         }
-        process = Program(arguments or ["program.py"], folder=tmp_path, environment=environment, patience=PATIENCE)
+        process = Program(*(arguments or ["program.py"]), folder=tmp_path, environment=environment)
         started.append(process)
         return process
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import queue
 import select
 import signal
-import subprocess
-import sys
 import textwrap
-import threading
 from pathlib import Path
 
 import pytest
+from programs import Program
+from waiting import PATIENCE
 
 FOLDER = Path(__file__).parent / "elsewhere"
 
@@ -43,16 +41,15 @@ def make_engine(**options):
 class Blockade:
     """Judges that are asked to `block` here are at work until they are let go."""
 
-    def __init__(self, folder, patience):
+    def __init__(self, folder):
         self.folder = folder
         self.question = f"block {folder}"
-        self._patience = patience
         self._pipes = [self._pipe(folder / "started"), self._pipe(folder / "go")]
 
     def wait_until_started(self):
         """The id of the process that is at work."""
         started, _ = self._pipes
-        assert select.select([started], [], [], self._patience)[0], "nobody has begun"
+        assert select.select([started], [], [], PATIENCE)[0], "nobody has begun"
         return int(os.read(started, 100).split()[-1])
 
     def let_go(self):
@@ -71,66 +68,17 @@ class Blockade:
         return os.open(path, os.O_RDWR)
 
 
-class Application:
-    """A running program whose lines can be waited for."""
-
-    def __init__(self, arguments, *, folder, environment, patience):
-        self._patience = patience
-        self._lines = queue.SimpleQueue()
-        self.process = subprocess.Popen(
-            [sys.executable, *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            cwd=folder,
-            env=os.environ | environment,
-            start_new_session=True,
-        )
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
-
-    @property
-    def pid(self):
-        return self.process.pid
-
-    def line(self):
-        return self._lines.get(timeout=self._patience)
-
-    def rest(self):
-        """The lines until its end, which has to be a good one.
-
-        With `-X dev` asyncio has a line for a step that took a tenth of a second, on a busy machine say: it is left out.
-        """
-        assert self.process.wait(self._patience) == 0
-        self._reader.join(self._patience)
-        lines = []
-        while not self._lines.empty():
-            lines.append(self._lines.get())
-        return [line for line in lines if not line.startswith("Executing <")]
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
-        self._reader.join(self._patience)
-        self.process.stdout.close()
-
-    def _read(self):
-        for line in self.process.stdout:
-            self._lines.put(line.rstrip())
-
-
 class Watched:
     """A process whose end can be waited for, whoever its parent is."""
 
-    def __init__(self, pid, patience):
-        self._patience = patience
+    def __init__(self, pid):
         try:
             self._descriptor = os.pidfd_open(pid)
         except ProcessLookupError:
             self._descriptor = None  # it has ended already
 
     def ends(self):
-        return self._descriptor is None or bool(select.select([self._descriptor], [], [], self._patience)[0])
+        return self._descriptor is None or bool(select.select([self._descriptor], [], [], PATIENCE)[0])
 
     def lives(self):
         return self._descriptor is not None and not select.select([self._descriptor], [], [], 0)[0]
@@ -152,8 +100,8 @@ def obedient(monkeypatch):
 
 
 @pytest.fixture
-def blockade(tmp_path, fakes):
-    made = Blockade(tmp_path, fakes.PATIENCE)
+def blockade(tmp_path):
+    made = Blockade(tmp_path)
     yield made
     made.close()
 
@@ -197,17 +145,14 @@ def stopped():
 
 
 @pytest.fixture
-def start(fakes, tmp_path):
+def start(tmp_path):
     """Starts a program after `PRELUDE`."""
     started = []
 
     def start_program(program, *options, folder=None, **environment):
         path = tmp_path / "program.py"
         path.write_text(PRELUDE + textwrap.dedent(program))
-        arguments = [*options, str(path)]
-        started.append(
-            Application(arguments, folder=folder or tmp_path, environment=environment, patience=fakes.PATIENCE)
-        )
+        started.append(Program(*options, str(path), folder=folder or tmp_path, environment=environment))
         return started[-1]
 
     yield start_program
@@ -216,12 +161,12 @@ def start(fakes, tmp_path):
 
 
 @pytest.fixture
-def watch(fakes):
+def watch():
     """Watches processes by their ids, and ends those that still live at the end."""
     watched = []
 
     def watch_process(pid):
-        watched.append(Watched(int(pid), fakes.PATIENCE))
+        watched.append(Watched(int(pid)))
         return watched[-1]
 
     yield watch_process
