@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-pytest.register_assert_rewrite("lc_captures", "li_programs")
+pytest.register_assert_rewrite("li_programs")
 
 _PATHS = ("/chat/completions", "/embeddings", "/responses", "/lettucedetect/spans")
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from captures import Answered, Captures, CollectingSink
-from langchain_core.runnables import RunnableLambda
-from rag_programs import QUESTION
+from captures import Captures, CollectingSink
 
 from ragspan_langchain import RagspanCallbackHandler
 
@@ -31,24 +28,3 @@ class ChainCaptures(Captures):
     def thread(self, thread_id: str = "conversation") -> Any:
         """What to call a graph with that remembers a conversation."""
         return {"callbacks": [self.handler], "configurable": {"thread_id": thread_id}}
-
-
-def answers(expected: Answered) -> Callable[[Callable[[str], Any]], Callable[[ChainCaptures], None]]:
-    """Makes a test of a function of the question: it runs in a chain, and this answer is captured."""
-
-    def test_of(program: Callable[[str], Any]) -> Callable[[ChainCaptures], None]:
-        def test(captured: ChainCaptures) -> None:
-            RunnableLambda(program).invoke(QUESTION, captured.config)
-
-            assert captured.answers() == [expected]
-
-        return test
-
-    return test_of
-
-
-async def all_but(count: int, stream: Any) -> list[Any]:
-    """Read `count` chunks of an asynchronous stream, then close it and let late callbacks come."""
-    chunks = [await anext(stream) for _ in range(count)]
-    await stream.aclose()
-    return chunks

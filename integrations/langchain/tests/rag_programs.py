@@ -116,12 +116,6 @@ def first_chunks(count: int, text: str = ANSWER) -> str:
     return "".join(re.split(r"(\s)", text)[:count])
 
 
-def say(*lines: str) -> Callable[[Any], str]:
-    """A function that asks one model after another, which give these answers in turn."""
-    model = chat_model(*lines)
-    return lambda prompt: model.invoke(prompt).text
-
-
 class HangingModel(GenericFakeChatModel):
     """Never answers an asynchronous call; says so by calling `waiting`."""
 

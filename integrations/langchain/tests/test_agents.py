@@ -13,11 +13,11 @@ from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, interrupt
-from lc_captures import answers
 from rag_programs import (
     ANSWER,
     HOSE,
@@ -82,9 +82,11 @@ def find_pages(query: str) -> list[Document]:
     return look_up(query)
 
 
-@answers(Answered(QUESTION, [MOTOR, PUMP], ANSWER))
-def test_a_tool_whose_documents_a_function_uses(question):
-    return chat_model().invoke(f"{join_texts(find_pages.invoke({'query': 'motor pump'}))}\n\n{question}").text
+def test_a_tool_whose_documents_a_function_uses(captured):
+    found = RunnableLambda(lambda query: find_pages.invoke({"query": query}))
+    rag_chain((lambda question: "motor pump") | found).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [MOTOR, PUMP], ANSWER)]
 
 
 def test_a_tool_that_updates_the_state_by_a_command(captured):

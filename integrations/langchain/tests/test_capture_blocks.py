@@ -10,7 +10,6 @@ from captures import Answered
 from langchain.agents import create_agent
 from langchain_core.runnables import chain
 from langchain_core.tools import tool
-from lc_captures import answers
 from rag_programs import (
     ANSWER,
     FILTER,
@@ -106,10 +105,15 @@ def test_documents_that_a_function_searches_for_itself(captured):
     assert captured.answers() == [ON_THE_PUMP]
 
 
-@answers(Answered(QUESTION, [FILTER, PUMP], ANSWER))
-def test_documents_beside_those_of_a_retriever(question):
-    found = [*retriever(FILTER).invoke(question), *search_by_hand(question)]
-    return answer_chain().invoke({"context": join_texts(found), "question": question})
+def test_documents_beside_those_of_a_retriever(captured):
+    @chain
+    def program(question):
+        found = [*retriever(FILTER).invoke(question), *search_by_hand(question)]
+        return answer_chain().invoke({"context": join_texts(found), "question": question})
+
+    program.invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [Answered(QUESTION, [FILTER, PUMP], ANSWER)]
 
 
 def test_documents_that_a_tool_searches_for_itself(captured):
