@@ -178,9 +178,11 @@ class Worker:
         item = self._tasks.pop(task, None)
         if item is None:
             return
-        error = asyncio.CancelledError() if task.cancelled() else task.exception()  # by a metric, say
-        self._queue.end(item, Dropped(reason="worker_error") if error is not None else task.result())
-        if error is not None and not task.cancelled():
+        is_cancelled = task.cancelled()  # by a metric, say
+        error = None if is_cancelled else task.exception()
+        failed = is_cancelled or error is not None
+        self._queue.end(item, Dropped(reason="worker_error") if failed else task.result())
+        if error is not None:
             self._note_error(error)
         self._read_queue()
 
