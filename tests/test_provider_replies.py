@@ -11,27 +11,17 @@ from ragspan.provider_replies import ReplyFacts, facts_of
 FACTS = ReplyFacts(
     response_model="m-1", finish_reason="stop", input_tokens=7, output_tokens=2, cached_tokens=None, response_id=None
 )
+USAGE = {"prompt_tokens": 7, "completion_tokens": 2}
+CHOICE = {"finish_reason": "stop"}
 
 
 @pytest.mark.parametrize(
     "parts",
     [
-        [
-            {
-                "model": "m-1",
-                "choices": [{"finish_reason": "stop"}],
-                "usage": {"prompt_tokens": 7, "completion_tokens": 2},
-            }
-        ],
+        [{"model": "m-1", "choices": [CHOICE], "usage": USAGE}],
         [{"model": "m-1", "stop_reason": "stop", "usage": {"input_tokens": 7, "output_tokens": 2}}],
-        [{"model_name": "m-1", "finish_reason": "stop"}, {"token_usage": {"prompt_tokens": 7, "completion_tokens": 2}}],
-        [
-            SimpleNamespace(
-                model="m-1",
-                choices=[SimpleNamespace(finish_reason="stop")],
-                usage=SimpleNamespace(prompt_tokens=7, completion_tokens=2),
-            )
-        ],
+        [{"model_name": "m-1", **CHOICE}, {"token_usage": USAGE}],
+        [SimpleNamespace(model="m-1", choices=[SimpleNamespace(**CHOICE)], usage=SimpleNamespace(**USAGE))],
         [{"model": "m-1", "done_reason": "stop", "prompt_eval_count": 7, "eval_count": 2}, None],
     ],
     ids=["OpenAI", "Anthropic", "LangChain", "objects", "Ollama"],
@@ -41,11 +31,4 @@ def test_the_facts_of_a_reply(parts):
 
 
 def test_a_reply_that_tells_nothing():
-    assert facts_of([None, "text", {}]) == ReplyFacts(
-        response_model=None,
-        finish_reason=None,
-        input_tokens=None,
-        output_tokens=None,
-        cached_tokens=None,
-        response_id=None,
-    )
+    assert facts_of([None, "text", {}]) == (None,) * 6

@@ -48,12 +48,3 @@ def test_a_column_of_retrieved_documents_gives_causes_as_well():
     assert worst.outcomes["faithfulness"].losses == (
         "Document 2 of search, which did not reach the prompt, supports a claim that the contexts do not."
     )
-
-
-def test_without_searches_the_report_has_no_column_for_causes(tmp_path):
-    evaluation = evaluate(
-        [{"question": "?", "contexts": [SETTLED], "answer": FEE}], metrics=[Faithfulness(OverlapJudge())]
-    )
-    write_report(evaluation, tmp_path / "report.html")
-
-    assert "why failing" not in (tmp_path / "report.html").read_text(encoding="utf-8")

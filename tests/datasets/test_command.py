@@ -211,14 +211,6 @@ def test_a_report_is_written_and_compared_with_an_earlier_run(run, table, tmp_pa
     assert list((tmp_path / "plots").glob("*.svg"))
 
 
-def test_the_journal_of_an_earlier_run_is_not_written_over(run, table, tmp_path):
-    (tmp_path / "r.csv.partial").write_text('{"journal": 1}\n', encoding="utf-8")
-    done = run(table, "--output", tmp_path / "r.csv")
-
-    assert done.exit_code == 2
-    assert "--resume" in done.stderr
-
-
 def test_the_help_of_the_command_needs_no_engine(monkeypatch, run):
     for module in [name for name in sys.modules if name.startswith("ragspan.engine")]:
         monkeypatch.delitem(sys.modules, module)

@@ -7,7 +7,6 @@ import json
 import pytest
 
 from ragspan.datasets import evaluate
-from ragspan.datasets.report import write_report
 
 CONTEXTS = ["The tower is 330 metres high."]
 RIGHT, WRONG = "The tower is 330 metres high.", "Llamas graze on the moon every Tuesday."
@@ -61,12 +60,3 @@ def test_the_summary_and_the_report_have_them(command, write_jsonl, tmp_path):
         "1.0": 1,
         "<b>1.1</b>": 0,
     }
-
-
-def test_without_dimensions_the_report_has_no_such_part(tmp_path, monkeypatch):
-    monkeypatch.delenv("RAGSPAN_DIMENSIONS")
-    evaluation = evaluate([row(RIGHT, release="1.0")], "faithfulness")
-    write_report(evaluation, tmp_path / "report.html")
-
-    assert evaluation.by_dimension == {}
-    assert "<h2>By " not in (tmp_path / "report.html").read_text(encoding="utf-8")

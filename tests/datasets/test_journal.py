@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import gc
 import math
-import os
-import stat
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from ragspan.datasets.journal import Journal
-from ragspan.datasets.results import BadRow, EvaluatedRow
+from ragspan.datasets.results import EvaluatedRow
 from ragspan.exceptions import TableError
 from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
 from ragspan.metrics import JudgedContext
@@ -20,7 +18,6 @@ from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score, Usage
 from ragspan.records import RagRecord
 
 ABOUT = {"metrics": [{"name": "m"}], "limit": None}
-BAD = BadRow(row=2, reason="bad", line=3)
 
 
 def evaluated(row=1, outcome=None):
@@ -42,18 +39,6 @@ def written(path):
     assert path.read_bytes().count(b"\n") == 3  # before it is closed
     journal.close()
     return path
-
-
-@pytest.mark.parametrize("more", [b"", b'{"row":4,"id":"b","outc'])
-def test_rows_come_back_as_they_were_added_and_a_line_that_was_not_finished_is_cut_off(written, more):
-    written.write_bytes(written.read_bytes() + more)
-    journal = Journal(written, ABOUT, resume=True)
-    journal.add(evaluated(4))
-    rows = iter([evaluated(1), BAD, evaluated(3), evaluated(4), evaluated(5)])
-
-    assert list(journal.resume(rows)) == [evaluated(1), BAD, evaluated(3), evaluated(4)]
-    assert next(rows).row == 5
-    journal.close()
 
 
 @pytest.mark.parametrize(
@@ -96,20 +81,6 @@ def test_a_temporary_journal_is_gone_with_its_last_user():
 
     del journal
     gc.collect()
-    assert not path.exists()
-
-
-def test_a_journal_without_rows_leaves_nothing_behind_and_is_its_owners(path, written):
-    assert not Journal(written, ABOUT, resume=True).remove(if_empty=True)
-
-    path.unlink()
-    before = os.umask(0)
-    try:
-        journal = Journal(path, ABOUT)
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert journal.remove(if_empty=True)
     assert not path.exists()
 
 

@@ -104,16 +104,17 @@ def test_before_a_row_is_done_nothing_is_left_behind(run, tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
-def test_only_the_owner_may_read_the_results(run, tmp_path, ending):
+def test_only_the_owner_may_read_the_journal_and_the_results(run, tmp_path, ending):
     output = tmp_path / f"r.{ending}"
+    modes = []
     before = os.umask(0)
     try:
         output.touch()  # an earlier one that anybody may read
-        run(output)
+        run(output, on_begin=lambda _: modes.append(journal_of(output).stat().st_mode))
     finally:
         os.umask(before)
 
-    assert stat.S_IMODE(output.stat().st_mode) == 0o600
+    assert [stat.S_IMODE(mode) for mode in (*modes, output.stat().st_mode)] == [0o600, 0o600]
 
 
 # Whole programs -------------------------------------------------------------------------------------------------------

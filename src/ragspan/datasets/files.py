@@ -55,13 +55,7 @@ def open_file(
     delimiter: str | None = None,
     encoding: str = "utf-8",
 ) -> Table:
-    """The table in a file.
-
-    Args:
-        path: of the file; `-` is standard input. With the ending `.gz` it is decompressed.
-        file_format: `csv`, `jsonl` or `parquet`; None takes it from the file's ending.
-        delimiter: of CSV cells, one character; None finds it out.
-        encoding: of text.
+    """The table in a file; `-` is standard input. With the ending `.gz` it is decompressed.
 
     Raises:
         TableError: there is no such file, or it holds no such table.
@@ -132,11 +126,6 @@ def _copied(stream: BinaryIO) -> BinaryIO:
 
 class TextReader:
     """Text of a stream. A byte order mark is left out; lines end at line feeds only.
-
-    Args:
-        stream: of bytes.
-        encoding: of the text.
-        name: of the file, for messages.
 
     Raises:
         TableError: there is no such encoding. While text is read: bytes that are no text in this encoding, a line of more

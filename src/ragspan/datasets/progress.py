@@ -127,13 +127,7 @@ def _skipped(outcome: Outcome) -> str | None:
 def progress_on_stderr(
     *, quiet: bool = False, file: TextIO | None = None, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Callable[[RunProgress], None]]:
-    """A function to call with each row that is done: it draws a bar on a terminal, else it prints a line every so often.
-
-    Args:
-        quiet: print lines, even on a terminal.
-        file: in place of stderr.
-        clock: seconds that do not go backwards.
-    """
+    """A function to call with each row that is done: it draws a bar on a terminal unless it is `quiet`, else prints lines."""
     target = sys.stderr if file is None else file
     if quiet or not target.isatty():
         yield ProgressDisplay(lambda text, _: print(text, file=target, flush=True), pause=_LINE_PAUSE, clock=clock)
@@ -152,13 +146,7 @@ def progress_on_stderr(
 
 
 class ProgressDisplay:
-    """Shows how far a run is, but not more often than every few seconds.
-
-    Args:
-        show: is given the words, and the share that is done.
-        pause: seconds from one call of `show` to the next, and to the first.
-        clock: seconds that do not go backwards.
-    """
+    """Shows how far a run is, the words and the share that is done, with a pause in seconds between two times."""
 
     def __init__(
         self, show: Callable[[str, float | None], object], *, pause: float, clock: Callable[[], float] = time.monotonic

@@ -13,17 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
-from ragspan.datasets.cells import (
-    CellError,
-    contexts_of,
-    identifier_of,
-    is_missing,
-    json_of,
-    metadata_of,
-    nanoseconds_of,
-    span_of,
-    text_of,
-)
+from ragspan.datasets import cells
+from ragspan.datasets.cells import CellError, identifier_of, is_missing, json_of, text_of
 from ragspan.datasets.results import BadRow, EvaluatedRow
 from ragspan.datasets.tables import MAX_CELL, Table, TableRow
 from ragspan.exceptions import ConfigurationError, RecordError, TableError
@@ -152,7 +143,7 @@ class RecordReader:
             parent=self._span(row, values) if self._with_spans else None,
             session_id=identifier_of(self._cell("session_id", values)),
             user_id=identifier_of(self._cell("user_id", values)),
-            metadata=dimensions | metadata_of(self._cell("metadata", values)),
+            metadata=dimensions | cells.metadata_of(self._cell("metadata", values)),
             retrievals=(search,) if found else (),
             **times,
         )
@@ -180,13 +171,13 @@ class RecordReader:
 
     def _contexts(self, part: str, values: Row) -> tuple[RetrievedContext, ...] | None:
         separator = "|" if self._tool == "DeepEval" else None  # in its CSV files
-        contexts = self._parsed(part, values, partial(contexts_of, separator=separator))
+        contexts = self._parsed(part, values, partial(cells.contexts_of, separator=separator))
         _require_room(part, (context.text for context in contexts or ()))
         return contexts
 
     def _span(self, row: int, values: Row) -> SpanAnchor | None:
         try:
-            return span_of(self._cell("trace_id", values), self._cell("span_id", values))
+            return cells.span_of(self._cell("trace_id", values), self._cell("span_id", values))
         except CellError as error:
             self.span_trouble_count += 1
             if len(self.span_troubles) < _TROUBLES_KEPT:
@@ -194,7 +185,7 @@ class RecordReader:
             return None
 
     def _times(self, values: Row) -> dict[str, Any]:
-        started, ended = (self._parsed(part, values, nanoseconds_of) for part in ("started", "ended"))
+        started, ended = (self._parsed(part, values, cells.nanoseconds_of) for part in ("started", "ended"))
         times = {"started_ns": ended if started is None else started, "ended_ns": ended}
         return {name: moment for name, moment in times.items() if moment is not None}
 
@@ -314,8 +305,8 @@ def _with_paths(columns: Sequence[str], sample: Sequence[Row]) -> list[str]:
     ]
 
 
-def _keys(cells: Iterable[Any]) -> Iterable[str]:
-    objects = (json_of(cell) if isinstance(cell, str) and cell.lstrip()[:1] == "{" else cell for cell in cells)
+def _keys(values: Iterable[Any]) -> Iterable[str]:
+    objects = (json_of(cell) if isinstance(cell, str) and cell.lstrip()[:1] == "{" else cell for cell in values)
     return dict.fromkeys(str(key) for cell in objects if isinstance(cell, Mapping) for key in cell)
 
 
