@@ -124,7 +124,7 @@ def test_an_endpoint_that_cannot_be_reached_is_reported_with_its_cause(
     asked, otlp_listener, silent_port, url, words, advice
 ):
     otlp_listener.answer = hang_up
-    [finding] = asked(url.format(silent=silent_port, port=otlp_listener.port), timeout=2.5)
+    [finding] = asked(url.format(silent=silent_port, port=otlp_listener.port), timeout=5.0)
 
     assert finding.state == "failed"
     assert f"cannot be reached: {words}" in finding.found
