@@ -71,7 +71,7 @@ def test_a_missing_key_is_a_misuse(examined):
         (401, "AuthenticationError", "check the key", "if the message does not say what to do"),
         (500, "InternalServerError", "HTTP 500", "see the endpoint's log"),
         ("Certainly!", "InvalidVerdict", "take a larger model", "if the message does not say what to do"),
-        ("hangs", "timeout", "no outcome within 0.8", "larger --timeout"),
+        ("hangs", "timeout", "no outcome within 1.6", "larger --timeout"),
     ],
 )
 def test_each_failure_is_reported_with_what_to_do(asked, fake_openai, reply, error_type, found, advice):
@@ -82,7 +82,7 @@ def test_each_failure_is_reported_with_what_to_do(asked, fake_openai, reply, err
 
     fake_openai.answer = answer
 
-    finding = asked(fake_openai.base_url, timeout=2.0 if reply == "hangs" else 20.0)
+    finding = asked(fake_openai.base_url, timeout=4.0 if reply == "hangs" else 20.0)
 
     assert (finding.state, finding.facts["error_type"]) == ("failed", error_type)
     assert found in finding.found

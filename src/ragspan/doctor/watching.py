@@ -86,7 +86,7 @@ def watch_record(judge: str, settings: Settings, seconds: float) -> list[Finding
             emitters, writers = [emitter for emitter in emitters if emitter not in writers], []
         engine = engine_from(usable, providers, emitters=emitters)
         began = time.monotonic()
-        result = score_in_time(engine, record, seconds * _SCORING * 1.1)
+        result = score_in_time(engine, record, seconds * _SCORING * 1.2)
         scored_in = time.monotonic() - began
         engine.flush(seconds * _FLUSHING)
         written = [_written(writer, complaints) for writer in writers]
