@@ -113,25 +113,23 @@ class StubbornMetric(HangingMetric):
                 self.was_cancelled.set()
 
 
-class BlockingMetric:
+class BlockingMetric(HangingMetric):
     """Blocks its thread until it is let go."""
 
     def __init__(self, name: str = "blocking") -> None:
-        self.name = name
-        self.started = queue.SimpleQueue[str]()
-        self._released = threading.Event()
+        super().__init__(name)
 
-    def score(self, record: RagRecord) -> Outcome:
-        self.started.put(threading.current_thread().name)
+    def score(self, record: RagRecord) -> Outcome:  # type: ignore[override]
+        self.started.put(record)
         self._released.wait()
         return Score(value=1.0)
 
-    def wait_until_started(self, times: int = 1) -> None:
-        for _ in range(times):
-            self.started.get(timeout=PATIENCE)
 
-    def release(self) -> None:
-        self._released.set()
+class BlockingTheLoop(BlockingMetric):
+    """Blocks the whole worker until it is let go."""
+
+    async def score(self, record: RagRecord) -> Outcome:
+        return super().score(record)
 
 
 class ListEmitter(ScoreEmitter):

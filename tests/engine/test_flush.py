@@ -1,25 +1,9 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
 
 import pytest
-
-
-class BlockingTheLoop:
-    """A metric that blocks the whole worker until it is let go."""
-
-    name = "blocking_the_loop"
-
-    def __init__(self) -> None:
-        self.started, self.gate = threading.Event(), threading.Event()
-        self.wait_until_started = lambda: self.started.wait(60)
-        self.release = self.gate.set
-
-    async def score(self, record):
-        self.started.set()
-        self.gate.wait()
 
 
 @pytest.fixture
@@ -27,7 +11,7 @@ def busy(fakes, make_engine):
     """Makes an engine that has a record in work with this metric, and an emitter that keeps what it is told."""
 
     def make(kind: str):
-        metric = BlockingTheLoop() if kind == "BlockingTheLoop" else getattr(fakes, kind)()
+        metric = getattr(fakes, kind)()
         emitter = fakes.ListEmitter()
         engine = make_engine(metric, emitters=[emitter])
         engine.submit(fakes.a_record())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from score_server import ScoreServer
@@ -173,12 +174,6 @@ def annotations(given, **options):
 @pytest.fixture
 def make():
     """The builders above, for tests that cannot import them."""
-
-    class Make:
-        trace = staticmethod(trace)
-        scored = staticmethod(scored)
-        feedback = staticmethod(feedback)
-        annotations = staticmethod(annotations)
-        assessment = staticmethod(assessment_of)
-
-    return Make
+    return SimpleNamespace(
+        trace=trace, scored=scored, feedback=feedback, annotations=annotations, assessment=assessment_of
+    )
