@@ -9,7 +9,6 @@ from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
-from langchain_core.language_models import LangSmithParams
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.output_parsers import StrOutputParser
@@ -37,11 +36,10 @@ class Handbook(BaseRetriever):
 class ScriptedChatModel(GenericFakeChatModel):
     """Says what the script says; tools are called as the script calls them."""
 
+    metadata: dict[str, Any] | None = {"ls_model_name": "scripted"}  # noqa: RUF012  a field of pydantic
+
     def bind_tools(self, tools: Any, **_: Any) -> Runnable[Any, Any]:  # noqa: ARG002  the framework's signature
         return self
-
-    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> LangSmithParams:
-        return LangSmithParams(**super()._get_ls_params(stop, **kwargs) | {"ls_model_name": "scripted"})
 
 
 class LangChainDemo:
