@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ragspan.exceptions import TableError
 from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Judge, Rating, Vote
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import Capture, RagRecord
@@ -188,9 +189,21 @@ def assert_scores(records: Any, judge: Judge | str | None = None, **minimums: fl
         ConfigurationError: there is no such metric.
         TableError: one of the records cannot be read.
     """
-    from ragspan.datasets.gates import require_scores
+    from ragspan.datasets.evaluation import evaluate
+    from ragspan.datasets.gates import lowest, require_minimums, shortfalls
 
-    require_scores(records, minimums, judge)
+    if not minimums:
+        raise TypeError("assert_scores needs a metric and the mean it should have, such as faithfulness=0.8")
+    require_minimums(minimums)
+    evaluation = evaluate(records, list(minimums), judge=judge)
+    bad = evaluation.bad_rows
+    if bad:
+        raise TableError(f"{evaluation.bad_row_count} records cannot be evaluated; the first is {bad[0]}")
+    below = shortfalls(evaluation, minimums)
+    if below:
+        raise AssertionError(
+            "\n".join(line for metric in below for line in (below[metric], *lowest(evaluation, metric)))
+        )
 
 
 def _repeated(values: Sequence[_T], count: int) -> list[_T]:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from ragspan.arguments import SHARE, wrong
 from ragspan.config import METRIC_NAMES
-from ragspan.datasets.evaluation import evaluate
 from ragspan.datasets.results import Evaluation
-from ragspan.exceptions import TableError
-from ragspan.judges.base import Judge
 from ragspan.metrics.named import require_known
 from ragspan.outcomes import Score
 
@@ -60,24 +56,8 @@ def shortfalls(evaluation: Evaluation, minimums: Mapping[str, float], *, allow_s
     return found
 
 
-def require_scores(records: Any, minimums: Mapping[str, float], judge: Judge | str | None) -> None:
-    """Raise unless the mean of each metric reaches its minimum. See `ragspan.testing.assert_scores`."""
-    if not minimums:
-        raise TypeError("assert_scores needs a metric and the mean it should have, such as faithfulness=0.8")
-    require_minimums(minimums)
-    evaluation = evaluate(records, list(minimums), judge=judge)
-    if evaluation.bad_row_count:
-        raise TableError(
-            f"{evaluation.bad_row_count} records cannot be evaluated; the first is {evaluation.bad_rows[0]}"
-        )
-    below = shortfalls(evaluation, minimums)
-    if below:
-        raise AssertionError(
-            "\n".join(line for metric in below for line in (below[metric], *_lowest(evaluation, metric)))
-        )
-
-
-def _lowest(evaluation: Evaluation, metric: str) -> Iterator[str]:
+def lowest(evaluation: Evaluation, metric: str) -> Iterator[str]:
+    """The rows with the lowest scores of a metric, with their texts."""
     for evaluated in evaluation.worst_by(metric)[:_ROWS_SHOWN]:
         score, record = evaluated.outcomes[metric], evaluated.record
         if isinstance(score, Score):

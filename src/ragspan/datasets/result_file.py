@@ -145,9 +145,8 @@ def _write_parquet(path: Path, rows: Iterable[Sequence[Any]]) -> None:
     rows = iter(rows)
     with parquet.ParquetWriter(path, schema) as writer:
         while batch := list(islice(rows, _BATCH)):
-            columns = zip(*batch, strict=True)
-            arrays = [arrow.array(column, type=kind) for column, kind in zip(columns, schema.types, strict=True)]
-            writer.write_table(arrow.Table.from_arrays(arrays, schema=schema))
+            columns = dict(zip(schema.names, zip(*batch, strict=True), strict=True))
+            writer.write_table(arrow.Table.from_pydict(columns, schema=schema))
 
 
 def _from_csv(name: str, cell: str) -> Any:

@@ -190,9 +190,8 @@ def excerpt(text: str, room: int) -> Excerpt:
 
 def _score(metric: str, outcome: Outcome) -> ShownScore:
     if isinstance(outcome, Score):
-        state: State = outcome.label or "scored"
-        words: str | None = outcome.explanation
-        return ShownScore(metric=metric, state=state, score=outcome, explanation=_explanation(words))
+        state, why = outcome.label or "scored", _explanation(outcome.explanation)
+        return ShownScore(metric=metric, state=state, score=outcome, explanation=why)
     if isinstance(outcome, NotApplicable):
         reason, words = outcome.reason, "; ".join(filter(None, [REASONS.get(outcome.reason), outcome.detail]))
     else:
