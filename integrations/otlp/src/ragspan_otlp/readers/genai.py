@@ -78,7 +78,7 @@ def read(span: TracedSpan, payloads: Payloads) -> Step | None:
         output=payloads.read(_gave(gave)),
         session_id=text(attributes, "gen_ai.conversation.id", "session.id"),
         user_id=text(attributes, "user.id", "enduser.id"),
-        metadata=_metadata(attributes, given),
+        metadata={key.removeprefix(_PROPERTIES): one for key, one in attributes.items() if key.startswith(_PROPERTIES)},
     )
     _DETAILS.get(kind, _read_chain)(step, payloads, gave)
     return step
@@ -117,12 +117,6 @@ def _gave(data: Any) -> Any:
     if isinstance(data, dict):
         return next((data[key] for key in ("outputs", "output") if key in data), data)
     return data
-
-
-def _metadata(attributes: Mapping[str, Any], given: Any) -> dict[str, Any]:
-    own = given.get("metadata") if isinstance(given, dict) else None
-    told = {key.removeprefix(_PROPERTIES): value for key, value in attributes.items() if key.startswith(_PROPERTIES)}
-    return told | (own if isinstance(own, dict) else {})
 
 
 # The kinds
