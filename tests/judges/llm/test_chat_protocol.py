@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from types import SimpleNamespace as Thing
-
 import pytest
 
 from ragspan.exceptions import JudgeError
@@ -12,11 +10,11 @@ ASKED = {"schema": {"type": "object"}, "n": 3, "temperature": 0.7}
 
 
 def chat(*texts, usage=None):
-    return Thing(choices=[Thing(message=Thing(content=text), finish_reason="stop") for text in texts], usage=usage)
+    return {"choices": [{"message": {"content": text}, "finish_reason": "stop"} for text in texts], "usage": usage}
 
 
 def test_a_choice_holds_the_models_text_and_the_first_one_the_usage():
-    completions = read_completions(chat("a", "b", usage=Thing(prompt_tokens=3, completion_tokens=2)))
+    completions = read_completions(chat("a", "b", usage={"prompt_tokens": 3, "completion_tokens": 2}))
 
     assert [(one.text, one.usage) for one in completions] == [
         ("a", Usage(requests=1, input_tokens=3, output_tokens=2)),
@@ -29,8 +27,8 @@ def test_a_choice_holds_the_models_text_and_the_first_one_the_usage():
     [
         None,
         "cheap",
-        Thing(prompt_tokens="many"),
-        Thing(prompt_tokens=1.5, completion_tokens=None),
+        {"prompt_tokens": "many"},
+        {"prompt_tokens": 1.5, "completion_tokens": None},
         {"prompt_tokens": []},
     ],
 )
@@ -40,17 +38,15 @@ def test_usage_that_cannot_be_read_still_counts_as_a_request(usage):
     assert completion.usage == Usage(requests=1)
 
 
-@pytest.mark.parametrize("choice", [None, "text", Thing(), Thing(message=None), Thing(message=Thing(content=["a"]))])
+@pytest.mark.parametrize("choice", [None, "text", {}, {"message": None}, {"message": {"content": ["a"]}}])
 def test_a_choice_of_another_shape_is_kept_with_an_empty_text(choice):
     reply = chat("a")
-    reply.choices.append(choice)
+    reply["choices"].append(choice)
 
     assert [completion.text for completion in read_completions(reply)] == ["a", ""]
 
 
-@pytest.mark.parametrize(
-    "reply", [None, "text", [], Thing(), Thing(choices=None), Thing(choices=[]), Thing(choices="a")]
-)
+@pytest.mark.parametrize("reply", [None, "text", [], {}, {"choices": None}, {"choices": []}, {"choices": "a"}])
 def test_an_answer_without_choices_is_an_error(reply):
     with pytest.raises(JudgeError) as raised:
         read_completions(reply)

@@ -93,7 +93,7 @@ _PIECES = (
 )
 HOSTILE = {
     **{
-        ascii(piece): lambda piece=piece: ([piece * (100_000 // len(piece))], piece * 20_000)
+        ascii(piece): lambda piece=piece: ([piece * (100_000 // len(piece)), "tower"], "tower " + piece * 20_000)
         for piece in _PIECES.split("¦")
     },
     "10,000 contexts": lambda: ([prose(60)] * 10_000, ANSWER),

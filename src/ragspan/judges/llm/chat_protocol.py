@@ -88,7 +88,7 @@ def read_completions(reply: object) -> list[Completion]:
     Raises:
         JudgeError: there is no choice at all.
     """
-    choices = _part(reply, "choices")
+    choices = reply.get("choices") if isinstance(reply, Mapping) else None
     if not isinstance(choices, list) or not choices:
         message = (
             "the endpoint's answer is no chat completion, because it has no choices: check base_url, which has to be that of "
@@ -99,14 +99,9 @@ def read_completions(reply: object) -> list[Completion]:
     return [_completion(choice, Usage() if place else usage) for place, choice in enumerate(choices)]
 
 
-def _part(reply: object, name: str) -> object:
-    """A part of the reply, which is plain JSON or a client's object."""
-    return reply.get(name) if isinstance(reply, Mapping) else getattr(reply, name, None)
-
-
 def _completion(choice: object, usage: Usage) -> Completion:
     try:
-        read = msgspec.convert(choice, _Choice, from_attributes=True)
+        read = msgspec.convert(choice, _Choice)
     except msgspec.ValidationError:
         return Completion(text="", usage=usage)
     content = read.message.content

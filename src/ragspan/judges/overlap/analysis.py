@@ -24,6 +24,7 @@ from ragspan.judges.overlap.grounding import (
     probability,
 )
 from ragspan.judges.overlap.languages import Languages, characters_read, guess, languages_of
+from ragspan.judges.overlap.lazy import Lazy
 from ragspan.judges.overlap.responses import MAX_CHARACTERS as MAX_RESPONSE
 from ragspan.judges.overlap.responses import read_claims
 from ragspan.judges.overlap.sentences import Sentence, read_sentence
@@ -38,10 +39,7 @@ _LONG = 20_000
 
 
 class Analysis:
-    """One record's claims and contexts, and the grades of its claims once they are asked for.
-
-    No `functools.cached_property`: up to Python 3.11 it takes a lock, and a fork could leave it locked for ever.
-    """
+    """One record's claims and contexts, and the grades of its claims once they are asked for."""
 
     def __init__(self, record: RagRecord, reader: ContextReader | None = None) -> None:
         self.record = record
@@ -58,9 +56,6 @@ class Analysis:
             self._claims = comparable_claims(self._claims, self.languages)
         self._question = frozenset(self.language.keys(question))
         self.contexts = (ContextReader() if reader is None else reader).read(texts, self.languages.contexts)
-        self._found: SharedWords | None = None
-        self._grades: list[Grade] | None = None
-        self._grounding: float | None = None
 
     @property
     def claims(self) -> tuple[Sentence, ...]:
@@ -73,20 +68,15 @@ class Analysis:
             raise JudgeError(LANGUAGE, f"{self.languages.apart}, and it has no numbers or names to compare")
         return self._claims
 
-    @property
+    @Lazy
     def grades(self) -> list[Grade]:
         """One for each of the response's own claims."""
-        if self._grades is None:
-            self._grades = self._graded(self.claims, self._shared)
-        return self._grades
+        return self._graded(self.claims, self._shared)
 
-    @property
+    @Lazy
     def grounding(self) -> float:
         """The probability that all of the response is supported, 0..1; 0 when it claims nothing."""
-        if self._grounding is None:
-            grades = self.grades
-            self._grounding = probability(answer_score(grades, self.language), self.language) if grades else 0.0
-        return self._grounding
+        return probability(answer_score(self.grades, self.language), self.language) if self.grades else 0.0
 
     def grade(self, claims: Sequence[str]) -> list[Grade]:
         """One grade for each of any claims."""
@@ -132,11 +122,9 @@ class Analysis:
             return self.languages
         return languages_of(question, [context.text for context in self.record.contexts or ()])
 
-    @property
+    @Lazy
     def _shared(self) -> SharedWords:
-        if self._found is None:
-            self._found = SharedWords(self._claims, self.contexts)
-        return self._found
+        return SharedWords(self._claims, self.contexts)
 
     def _each_context(self) -> Sequence[Context]:
         require_few_contexts(len(self.record.contexts or ()), MAX_CONTEXTS)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ragspan.judges.overlap.keys import readable
 from ragspan.judges.overlap.languages import ENGLISH, Language, characters_read
+from ragspan.judges.overlap.lazy import Lazy
 from ragspan.judges.overlap.sentences import END, Sentence, read_sentence, reader, stripped
 from ragspan.judges.overlap.structured import Flag, read_structure
 
@@ -41,19 +42,6 @@ class Place(NamedTuple):
 class Context:
     """One context as it is compared: the keys of its sentences. What few sentences need is read when it is asked for."""
 
-    __slots__ = (
-        "_ends",
-        "_facts",
-        "_language",
-        "_referring",
-        "_sentences",
-        "_text",
-        "flags",
-        "keys",
-        "places",
-        "structured",
-    )
-
     def __init__(
         self,
         keys: Sequence[str],
@@ -77,7 +65,6 @@ class Context:
         """True for JSON: its sentences are statements made of paths and values."""
         self.flags = tuple(flags)
         self._facts: dict[tuple[Callable[..., Any], int], Any] = {}
-        self._referring: int | None = None
         bit, places, held, read = 1, self.places, self.places.get, self.keys.append
         for key in (*keys, END):
             if key != END:
@@ -103,13 +90,11 @@ class Context:
         """The keys that it has; takes as many steps as the smaller set has keys."""
         return self.places.keys() & keys if len(keys) < len(self.places) else keys.intersection(self.places)
 
-    @property
+    @Lazy
     def referring(self) -> int:
         """The sentences that begin with a pronoun, as bits."""
-        if self._referring is None:
-            having = reduce(or_, [self.places[word] for word in self.held(_PRONOUNS)], 0)
-            self._referring = sum([1 << at for at in numbers_of(having) if self.keys[self._ends[at]] in _PRONOUNS])
-        return self._referring
+        having = reduce(or_, [self.places[word] for word in self.held(_PRONOUNS)], 0)
+        return sum([1 << at for at in numbers_of(having) if self.keys[self._ends[at]] in _PRONOUNS])
 
     def all_words(self) -> Iterator[str]:
         """The words of all sentences, as they are written."""

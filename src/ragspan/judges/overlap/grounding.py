@@ -21,6 +21,7 @@ from ragspan.judges.overlap.contradictions.english import english
 from ragspan.judges.overlap.contradictions.flags import find_conflicts, read_topics
 from ragspan.judges.overlap.keys import is_content, is_number
 from ragspan.judges.overlap.languages import ENGLISH, Language, Languages
+from ragspan.judges.overlap.lazy import Lazy
 from ragspan.judges.overlap.responses import refuses
 from ragspan.judges.overlap.sentences import Sentence
 from ragspan.judges.overlap.shared_words import SharedWords
@@ -155,7 +156,6 @@ class _Grader:
         self._asked = frozenset(filter(is_content, question))
         self._topics = read_topics(contexts)
         self._comparison = Comparison(contexts, shared, question, language, lone=lone)
-        self._known_roots: frozenset[str] | None = None
 
     def grade(self, claim: Sentence) -> Grade:
         words, sought = claim.words, claim.keys
@@ -207,17 +207,13 @@ class _Grader:
             return 0.5 if word[:_ROOT] in self._roots else 0.0
         return 0.5 if word in self._question else 1.0
 
-    @property
+    @Lazy
     def _roots(self) -> frozenset[str]:
         """How the contexts' words begin; none for English, whose stemmer undoes most inflection."""
-        if self._known_roots is None:
-            words = chain.from_iterable(context.places for context in self._contexts)
-            self._known_roots = frozenset(
-                [word[:_ROOT] for word in words if len(word) >= _ROOT and word[0].isalpha()]
-                if self._language.code != "en"
-                else ()
-            )
-        return self._known_roots
+        if self._language.code == "en":
+            return frozenset()
+        words = chain.from_iterable(context.places for context in self._contexts)
+        return frozenset([word[:_ROOT] for word in words if len(word) >= _ROOT and word[0].isalpha()])
 
 
 def _longest_run(places: Sequence[int], absent: frozenset[int]) -> int:

@@ -92,7 +92,7 @@ class Comparison:
             found += [
                 find_other_quantity(facts, aligned, self._question, self._aligner, enough=_ENOUGH),
                 find_opposition(facts, aligned, self._question, enough=_ENOUGH, fewest=1),
-                find_swap(facts, aligned),
+                find_swap(facts, near),
                 find_other_quantifier(facts, near),
             ]
         return found

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import compress, pairwise
+from itertools import accumulate, compress, pairwise
 
 from ragspan.judges.overlap.contradictions.english import english
 from ragspan.judges.overlap.contradictions.quantities import WORDED, read_quantities
 from ragspan.judges.overlap.keys import is_content, is_number, key, tokens
 from ragspan.judges.overlap.languages import ENGLISH, Language
+from ragspan.judges.overlap.lazy import Lazy
 from ragspan.judges.overlap.vocabulary import FUNCTION_WORDS, word_set
 
 _MOST_CHARACTERS = 1200
@@ -63,8 +64,6 @@ class Name:
 class SentenceFacts:
     """What the comparison needs of one sentence. What few sentences need is found when it is first asked for."""
 
-    __slots__ = ("_clauses", "_measured", "_names", "_parts", "content", "keys", "pauses", "quantities", "words")
-
     def __init__(self, text: str, language: Language = ENGLISH) -> None:
         self.words, self.pauses = _words(text[:_MOST_CHARACTERS])
         self.keys = _with_phrases(_with_letters(tuple(map(compared, map(language.key, self.words))), self.words))
@@ -75,36 +74,25 @@ class SentenceFacts:
         told = map(self._tells, range(len(self.keys))) if self._measured else map(_tells_as_content, self.keys)
         self.content = frozenset(compress(self.keys, told))
         """Keys of its content words, without numbers."""
-        self._parts: tuple[int, ...] | None = None
-        self._clauses: tuple[Clause, ...] | None = None
-        self._names: tuple[Name, ...] | None = None
 
-    @property
+    @Lazy
     def parts(self) -> tuple[int, ...]:
         """For each word the number of its part: parts end at commas, "and", "but"."""
-        if self._parts is None:
-            number, parts = 0, []
-            for at, word in enumerate(self.keys):
-                number += at in self.pauses or (word in english().breaks and not self._joins_numbers(at))
-                parts.append(number)
-            self._parts = tuple(parts)
-        return self._parts
+        ends = (
+            at in self.pauses or (word in english().breaks and not self._joins_numbers(at))
+            for at, word in enumerate(self.keys)
+        )
+        return tuple(accumulate(ends))
 
-    @property
+    @Lazy
     def clauses(self) -> tuple[Clause, ...]:
         """At least one, unless the sentence is empty."""
-        if self._clauses is None:
-            self._clauses = tuple(self._read_clauses())
-        return self._clauses
+        return tuple(self._read_clauses())
 
-    @property
+    @Lazy
     def names(self) -> tuple[Name, ...]:
         """The first word may be one, because it always has a capital."""
-        if self._names is None:
-            self._names = tuple(
-                one for one in self._read_names() if self._measured.isdisjoint(range(one.start, one.end))
-            )
-        return self._names
+        return tuple(one for one in self._read_names() if self._measured.isdisjoint(range(one.start, one.end)))
 
     def clause_at(self, place: int) -> Clause:
         """The clause with the word at this place."""

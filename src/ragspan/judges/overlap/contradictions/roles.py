@@ -264,7 +264,8 @@ def _chunks(facts: SentenceFacts, start: int, end: int) -> Iterator[tuple[str, l
         yield preposition, places
 
 
-_ALIKE, _MORE_ALIKE = 0.6, 0.8
+_ALIKE = 0.8
+"""The share that a sentence needs where the two do not compare by "than"."""
 _REACH = 8
 _OTHERS = {"before": ("before", "after", "then"), "after": ("after", "before", "then"), "than": ("than",)}
 _OTHERS["then"] = ("then", "before", "after")
@@ -289,12 +290,10 @@ class _Sides:
 def find_swap(claim: SentenceFacts, aligned: Sequence[Aligned]) -> Contradiction | None:
     """Two words on either side of "before", "after", "then" or "than" that stand the other way round."""
     pivots = [word for word in _OTHERS if word in claim.keys]
-    for one in aligned if pivots else ():
-        if one.share < _ALIKE:
-            continue
+    for one in aligned:
         for pivot in pivots:
             other = next((word for word in _OTHERS[pivot] if word in one.facts.keys), None)
-            if other is None or (pivot != "than" and one.share < _MORE_ALIKE):
+            if other is None or (pivot != "than" and one.share < _ALIKE):
                 continue
             said, held = _sides(claim, pivot), _sides(one.facts, other)
             turned = pivot == "than" and _is_turned(claim, one.facts)

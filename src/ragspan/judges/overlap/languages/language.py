@@ -24,6 +24,7 @@ from ragspan.judges.overlap.languages.writing import (
     segments,
     without_repetition,
 )
+from ragspan.judges.overlap.lazy import Lazy
 from ragspan.judges.overlap.vocabulary import ENGLISH_WORDS, FUNCTION_WORDS, few_stems, pairs_of, stemmer_of, words_of
 
 _CODES = """
@@ -90,22 +91,20 @@ class Language:
         self.key: Callable[[str], str] = self._key_function()
         """Makes a token's key: what it is compared by."""
         self._neutral_words = words.get("neutral_words", "").split()
-        self._neutral_keys: frozenset[str] | None = None
 
     def __reduce__(self) -> tuple[Callable[[str], Language], tuple[str]]:
         return language, (self.code,)
 
-    @property
+    @Lazy
     def neutral_keys(self) -> frozenset[str]:
         """The keys of words that a response may use though no context does."""
-        if self._neutral_keys is None:
-            self._neutral_keys = frozenset(map(self.key, self._neutral_words))
-        return self._neutral_keys
+        return frozenset(map(self.key, self._neutral_words))
 
     def with_few_stems(self) -> Language:
         """The same for one record of many words: only the first ones are stemmed."""
         few = object.__new__(type(self))
-        vars(few).update(vars(self), is_shared=False, reader=None, _stem=few_stems(self._stem), _neutral_keys=None)
+        vars(few).update(vars(self), is_shared=False, reader=None, _stem=few_stems(self._stem))
+        vars(few).pop("neutral_keys", None)
         few.key = few._key_function()
         return few
 

@@ -1,0 +1,20 @@
+"""Attributes that are computed when they are first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+_T = TypeVar("_T")
+
+
+class Lazy(Generic[_T]):
+    """`functools.cached_property` without its lock: up to Python 3.11, a fork could leave it locked for ever."""
+
+    def __init__(self, compute: Callable[[Any], _T]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __get__(self, owner: Any, kind: type) -> _T:
+        value = vars(owner)[self._compute.__name__] = self._compute(owner)
+        return value
