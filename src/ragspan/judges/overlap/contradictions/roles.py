@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
+from itertools import islice, takewhile
 
 from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.contradictions.alignment import Aligned, Aligner
@@ -35,6 +35,8 @@ _TYING = frozenset({"and", "or", "of"})
 _QUOTED = 5
 _LONGEST = 10
 """Content words of a claim that is looked at."""
+_MOST, _OF_ONE_VERB = 16, 4
+"""Verbs of a claim that are looked at, and places of a verb in a context sentence: a text may repeat one word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +53,14 @@ def find_other_argument(claim: SentenceFacts, aligned: Sequence[Aligned], aligne
     if len(claim.content) > _LONGEST:
         return None
     own = _frames(claim, frozenset().union(*(one.facts.keys for one in aligned)))
-    for ours in own:
+    for ours in islice(own, _MOST):
         if not _is_verb(claim, ours.at):
             continue
         verb = claim.keys[ours.at]
         held = [
             (one, theirs)
             for one in aligned
-            for theirs in _frames(one.facts, frozenset({verb}))
+            for theirs in islice(_frames(one.facts, frozenset({verb})), _OF_ONE_VERB)
             if _is_verb(one.facts, theirs.at)
         ]
         for one, theirs in held:
