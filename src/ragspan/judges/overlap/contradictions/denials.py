@@ -49,6 +49,9 @@ def find_opposition(
     for clause in claim.clauses if turning else ():
         if len(clause.own) < fewest:
             continue
+        likely = (match for one in turning for match in _matches(claim, clause, one, question))
+        if not any(match.clear and not match.agrees and match.share >= enough for match in likely):
+            continue  # before the others are taken apart
         matches = [match for one in aligned for match in _matches(claim, clause, one, question)]
         best = max(matches, key=lambda match: (match.score, not match.agrees), default=None)
         if best is None or best.agrees or not best.clear or best.share < (enough if best.opposed else enough + _SURER):
