@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import csv
 import json
-import random
 import resource
 import subprocess
 import sys
@@ -24,12 +23,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from judging.embedded import records_of_different_texts
+
 from ragspan.outcomes import Score
 from ragspan.records import RagRecord
 
-_WORDS = 4000
-_PASSAGES = 5
-_SENTENCES = 8
 _UNIT = 1024 if sys.platform != "darwin" else 1  # of the peak that the system tells, in bytes
 
 
@@ -45,22 +43,11 @@ class Measured:
     helper_peak_mb: float
 
 
-def made_up_rows(seed: int = 7) -> Iterator[dict[str, object]]:
-    """Answers to questions that nobody asked, each with five passages; some sentences of the answer are in them."""
-    draw = random.Random(seed)
-    words = ["".join(draw.choices("abcdefghilmnoprstu", k=draw.randint(3, 9))) for _ in range(_WORDS)]
-
-    def sentence() -> str:
-        return " ".join(draw.choices(words, k=14)).capitalize() + f" in {draw.randint(1800, 2020)}."
-
-    while True:
-        passages = [" ".join(sentence() for _ in range(_SENTENCES)) for _ in range(_PASSAGES)]
-        taken = [draw.choice(passage.split(". ")) for passage in draw.sample(passages, 2)]
-        yield {
-            "question": f"What about {draw.choice(words)} and {draw.choice(words)}?",
-            "contexts": passages,
-            "answer": ". ".join([*taken, sentence()]),
-        }
+def made_up_rows() -> Iterator[dict[str, object]]:
+    """Answers that keep to their ten contexts in half of their sentences, in words as frequent as in English."""
+    for record in records_of_different_texts():
+        contexts = [context.text for context in record.contexts or ()]
+        yield {"question": record.question, "contexts": contexts, "answer": record.response}
 
 
 def write_table(path: Path, megabytes: int) -> None:
