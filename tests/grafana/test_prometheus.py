@@ -186,7 +186,10 @@ def test_the_cases_of_the_rules_are_made_of_series_that_there_are(scraping):
 
 
 def _with_any_names(series):
-    """A selector for series that have these labels, with these values where ragspan gives them."""
+    """A query for series that have these labels, with these values where ragspan gives them.
+
+    The last minute counts: a scrape that takes too long on a busy machine ends all series for a moment.
+    """
     name, labels = re.fullmatch(r"(\w+)\{(.*)\}", series).groups()
     pairs = re.findall(r'(\w+)="([^"]*)"', labels)
     pairs = [(label, value) for label, value in pairs if label != "ragspan_drift_source"]  # only with anchors
@@ -194,4 +197,4 @@ def _with_any_names(series):
     matchers = [f'{label}!=""' if label in free else f'{label}="{value}"' for label, value in pairs]
     if "ragspan_result" in dict(pairs) and "ragspan_reason" not in dict(pairs):
         matchers.append('ragspan_reason=""')
-    return f"{name}{{{', '.join(matchers)}}}"
+    return f"last_over_time({name}{{{', '.join(matchers)}}}[1m])"
