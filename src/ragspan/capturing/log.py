@@ -167,7 +167,8 @@ Place = TypeVar("Place")
 class EndedRuns:
     """Remembers the runs of requests that ended lately: what they still do in the background is no new request.
 
-    It knows the last `_RUNS` runs at least, and twice as many at most, by their hashes. Every change is a single operation.
+    By their hashes it knows the last `_RUNS` runs, but for those that another thread adds while the sets change, and of earlier
+    ones about as many again at most.
     """
 
     _RUNS = 1 << 14
@@ -177,9 +178,10 @@ class EndedRuns:
         self._old: set[int] = set()
 
     def add_all(self, keys: Iterable[RunKey]) -> None:
-        if len(self._young) > self._RUNS:
-            self._old, self._young = self._young, set()
-        self._young.update(map(hash, keys))
+        young = self._young
+        young.update(map(hash, keys))
+        if len(young) > self._RUNS:
+            self._old, self._young = young, set()
 
     def inherit(self, key: RunKey, parent: RunKey) -> bool:
         """Whether the run around this one is known here; then this one is, too."""

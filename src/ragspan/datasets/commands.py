@@ -12,24 +12,24 @@ import typer
 
 from ragspan.exceptions import RagspanError
 
-Text: TypeAlias = str | None
-File: TypeAlias = Path | None
 Question: TypeAlias = Annotated[
-    Text,
+    str | None,
     typer.Option(help="A column's name, or a path such as prediction.contexts; by default known names are recognised."),
 ]
-Contexts: TypeAlias = Annotated[Text, typer.Option(help="As above; a cell is a list, the JSON text of one, or a text.")]
-Answer: TypeAlias = Annotated[Text, typer.Option(help="As above: the response that is scored.")]
-Metrics: TypeAlias = Annotated[Text, typer.Option(help="Names, separated by commas; by default RAGSPAN_METRICS.")]
-Judge: TypeAlias = Annotated[Text, typer.Option(help="overlap or openai:<model>; by default RAGSPAN_JUDGE.")]
+Contexts: TypeAlias = Annotated[
+    str | None, typer.Option(help="As above; a cell is a list, the JSON text of one, or a text.")
+]
+Answer: TypeAlias = Annotated[str | None, typer.Option(help="As above: the response that is scored.")]
+Metrics: TypeAlias = Annotated[str | None, typer.Option(help="Names, separated by commas; by default RAGSPAN_METRICS.")]
+Judge: TypeAlias = Annotated[str | None, typer.Option(help="overlap or openai:<model>; by default RAGSPAN_JUDGE.")]
 Limit: TypeAlias = Annotated[int | None, typer.Option(metavar="N", help="Only the first rows.", min=1)]
 Concurrency: TypeAlias = Annotated[
     int | None, typer.Option(metavar="N", help="Rows scored at the same time; else RAGSPAN_CONCURRENCY.", min=1)
 ]
 Since: TypeAlias = Annotated[
-    Text, typer.Option(metavar="TIME", help="Only traces that began then or later: 2026-11-23T08:00:00Z.")
+    str | None, typer.Option(metavar="TIME", help="Only traces that began then or later: 2026-11-23T08:00:00Z.")
 ]
-Project: TypeAlias = Annotated[Text, typer.Option(help="Of the tool; MLflow's experiment. A name or an id.")]
+Project: TypeAlias = Annotated[str | None, typer.Option(help="Of the tool; MLflow's experiment. A name or an id.")]
 
 
 @contextlib.contextmanager
@@ -43,30 +43,35 @@ def _told_errors(command: str) -> Iterator[None]:
 
 def evaluate(
     data: Annotated[
-        Text, typer.Argument(metavar="FILE", help="CSV, JSONL or Parquet, also with .gz; - is standard input.")
+        str | None, typer.Argument(metavar="FILE", help="CSV, JSONL or Parquet, also with .gz; - is standard input.")
     ] = None,
     *,
     source: Annotated[
-        Text, typer.Option("--from", metavar="TOOL", help="Score the traces that phoenix or mlflow has, no FILE.")
+        str | None,
+        typer.Option("--from", metavar="TOOL", help="Score the traces that phoenix or mlflow has, no FILE."),
     ] = None,
     project: Project = None,
     since: Since = None,
     question_column: Question = None,
     contexts_column: Contexts = None,
     answer_column: Answer = None,
-    ground_truth_column: Annotated[Text, typer.Option(help="Another name for --answer-column.")] = None,
-    label_column: Annotated[Text, typer.Option(help="What people say of some responses: see ragspan agree.")] = None,
-    id_column: Annotated[Text, typer.Option(help="What to call a row by; by default its id or number.")] = None,
+    ground_truth_column: Annotated[str | None, typer.Option(help="Another name for --answer-column.")] = None,
+    label_column: Annotated[
+        str | None, typer.Option(help="What people say of some responses: see ragspan agree.")
+    ] = None,
+    id_column: Annotated[str | None, typer.Option(help="What to call a row by; by default its id or number.")] = None,
     metrics: Metrics = None,
     judge: Judge = None,
     output: Annotated[
-        File, typer.Option("--output", "-o", metavar="FILE", help="Results, as .csv, .jsonl or .parquet.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Results, as .csv, .jsonl or .parquet.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an earlier run that did not end.")] = False,
-    report: Annotated[File, typer.Option(metavar="FILE.html", help="A report to look at.")] = None,
-    compare: Annotated[File, typer.Option(metavar="BASELINE", help="Results to compare with, in the report.")] = None,
-    plots: Annotated[File, typer.Option(metavar="DIR", help="The report's plots, as SVG files.")] = None,
-    json: Annotated[File, typer.Option(metavar="FILE", help="The summary for a program.")] = None,
+    report: Annotated[Path | None, typer.Option(metavar="FILE.html", help="A report to look at.")] = None,
+    compare: Annotated[
+        Path | None, typer.Option(metavar="BASELINE", help="Results to compare with, in the report.")
+    ] = None,
+    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="The report's plots, as SVG files.")] = None,
+    json: Annotated[Path | None, typer.Option(metavar="FILE", help="The summary for a program.")] = None,
     fail_under: Annotated[
         list[str] | None,
         typer.Option(metavar="METRIC=MEAN", help="Exit with 1 if the mean is lower; may be given more than once."),
@@ -78,17 +83,22 @@ def evaluate(
     concurrency: Concurrency = None,
     on_error: Annotated[str, typer.Option(metavar="skip|stop", help="What a row that cannot be read does.")] = "skip",
     file_format: Annotated[
-        Text, typer.Option("--format", metavar="csv|jsonl|parquet", help="Of FILE; by default that of its ending.")
+        str | None,
+        typer.Option("--format", metavar="csv|jsonl|parquet", help="Of FILE; by default that of its ending."),
     ] = None,
-    delimiter: Annotated[Text, typer.Option(help="Of CSV cells; by default the most frequent in the header.")] = None,
+    delimiter: Annotated[
+        str | None, typer.Option(help="Of CSV cells; by default the most frequent in the header.")
+    ] = None,
     encoding: Annotated[str, typer.Option(help="Of text.")] = "utf-8",
     to_trace: Annotated[
         bool, typer.Option("--to-trace", help="Send scores to the spans that rows name, by OTEL_*, or to the tool.")
     ] = False,
-    trace_id_column: Annotated[Text, typer.Option(help="By default trace_id.")] = None,
-    span_id_column: Annotated[Text, typer.Option(help="By default span_id.")] = None,
-    started_column: Annotated[Text, typer.Option(help="By default started; ISO 8601 or Unix nanoseconds.")] = None,
-    ended_column: Annotated[Text, typer.Option(help="By default ended; as above.")] = None,
+    trace_id_column: Annotated[str | None, typer.Option(help="By default trace_id.")] = None,
+    span_id_column: Annotated[str | None, typer.Option(help="By default span_id.")] = None,
+    started_column: Annotated[
+        str | None, typer.Option(help="By default started; ISO 8601 or Unix nanoseconds.")
+    ] = None,
+    ended_column: Annotated[str | None, typer.Option(help="By default ended; as above.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar; a line every ten seconds.")] = False,
 ) -> None:
     """Score the responses in a table: one row per question, with the contexts and the response that was given.
@@ -110,7 +120,7 @@ def agree(
     data: Annotated[str, typer.Argument(metavar="FILE", help="CSV, JSONL or Parquet, also with .gz.")],
     *,
     label_column: Annotated[
-        Text, typer.Option(help="What people say: yes or no, pass or fail, 1 or 0; empty where nobody did.")
+        str | None, typer.Option(help="What people say: yes or no, pass or fail, 1 or 0; empty where nobody did.")
     ] = None,
     question_column: Question = None,
     contexts_column: Contexts = None,
@@ -119,7 +129,7 @@ def agree(
     judge: Judge = None,
     limit: Limit = None,
     concurrency: Concurrency = None,
-    json: Annotated[File, typer.Option(metavar="FILE", help="The figures for a program.")] = None,
+    json: Annotated[Path | None, typer.Option(metavar="FILE", help="The figures for a program.")] = None,
 ) -> None:
     """Say how well the judge agrees with your labels: score a table whose rows have one, or some of whose rows have.
 

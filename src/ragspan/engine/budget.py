@@ -109,6 +109,11 @@ class TokenBucket:
         self._credited_until = now
         return self._level
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether it allows not even one request or token."""
+        return self.level < 1
+
     def take(self, amount: float = 1.0) -> bool:
         """Take all of the amount, 0 or more, or nothing."""
         if amount > self.level:
@@ -145,6 +150,11 @@ class DailySum:
         """What can be taken now; negative where more was used than taken."""
         self._end_window_in_time()
         return self._limit - self._spent
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing is left."""
+        return self.level <= 0
 
     def take(self, amount: float) -> bool:
         """Take all of the amount, or nothing."""
@@ -200,7 +210,7 @@ class BudgetTracker(ReentrantCriticalSection):
     def spent_limit(self) -> str | None:
         """The limit that allows no request at all now, if one does not."""
         for name, (limit, _) in self._limits.items():
-            if limit.level <= 0 or (limit.level < 1 and isinstance(limit, TokenBucket)):
+            if limit.is_spent:
                 return name
         return None
 

@@ -12,7 +12,7 @@ from ragspan.judges.llm.prompt_context import (
     split_context,
     used_share,
 )
-from ragspan.judges.overlap.languages import fair_limit
+from ragspan.judges.text_limits import fair_limit
 from ragspan.records import RagRecord
 
 

@@ -13,7 +13,7 @@ from ragspan.datasets.report.signs import REASONS
 from ragspan.datasets.results import EvaluatedRow
 from ragspan.judges.base import ClaimVerdict, ContextVerdict, Rating, Vote
 from ragspan.judges.claim_places import Place, locate
-from ragspan.judges.overlap.languages import fair_limit
+from ragspan.judges.text_limits import fair_limit
 from ragspan.metrics import ChunkAttribution, ChunkUtilization, ContextRelevance, JudgedContext
 from ragspan.outcomes import NotApplicable, Outcome, Score
 from ragspan.records import RagRecord, RetrievedContext

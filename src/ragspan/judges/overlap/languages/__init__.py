@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ragspan.judges.overlap.languages.guessing import Languages, are_apart, guess, languages_of
 from ragspan.judges.overlap.languages.language import ENGLISH, UNKNOWN, Language, language
-from ragspan.judges.overlap.languages.writing import characters_read, fair_limit
+from ragspan.judges.overlap.languages.writing import characters_read
 
 __all__ = [
     "ENGLISH",
@@ -17,7 +17,6 @@ __all__ = [
     "Languages",
     "are_apart",
     "characters_read",
-    "fair_limit",
     "guess",
     "language",
     "languages_of",

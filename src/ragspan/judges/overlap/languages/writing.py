@@ -10,6 +10,8 @@ from itertools import chain, islice
 from operator import add
 from typing import Final
 
+from ragspan.judges.text_limits import fair_limit
+
 _LETTERS: Final = {
     "latin": "A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff\ufb00-\ufb06\uff21-\uff3a\uff41-\uff5a",
     "cyrillic": "\u0400-\u052f",
@@ -81,20 +83,6 @@ def characters_read(texts: Sequence[str], most: int) -> list[int]:
 def _shares(lengths: Sequence[int], most: int) -> list[int]:
     limit = fair_limit(lengths, most)
     return [min(length, limit) for length in lengths]
-
-
-def fair_limit(lengths: Sequence[int], room: int) -> int:
-    """The length to cut texts to, so that all together take at most `room`.
-
-    Shorter texts stay whole; the result is `room` if all texts do.
-    """
-    left = room
-    for place, length in enumerate(sorted(lengths)):
-        share = left // (len(lengths) - place)
-        if length > share:
-            return share
-        left -= length
-    return room
 
 
 _WEIGHT = 5
