@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from ragspan import ConfigurationError, installed
 from ragspan.cli import app
-from ragspan.worker_command import listener_at, shown_address
+from ragspan.command_line import listener_at, shown_address
 
 greeting = typer.Typer()
 

@@ -10,6 +10,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from ragspan.command_line import Judge, Metrics
 from ragspan.exceptions import RagspanError
 
 Question: TypeAlias = Annotated[
@@ -20,8 +21,6 @@ Contexts: TypeAlias = Annotated[
     str | None, typer.Option(help="As above; a cell is a list, the JSON text of one, or a text.")
 ]
 Answer: TypeAlias = Annotated[str | None, typer.Option(help="As above: the response that is scored.")]
-Metrics: TypeAlias = Annotated[str | None, typer.Option(help="Names, separated by commas; by default RAGSPAN_METRICS.")]
-Judge: TypeAlias = Annotated[str | None, typer.Option(help="overlap or openai:<model>; by default RAGSPAN_JUDGE.")]
 Limit: TypeAlias = Annotated[int | None, typer.Option(metavar="N", help="Only the first rows.", min=1)]
 Concurrency: TypeAlias = Annotated[
     int | None, typer.Option(metavar="N", help="Rows scored at the same time; else RAGSPAN_CONCURRENCY.", min=1)

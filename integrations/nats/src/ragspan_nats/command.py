@@ -21,7 +21,7 @@ from opentelemetry.metrics import set_meter_provider
 
 from ragspan.exceptions import ConfigurationError
 from ragspan.throttled_log import ThrottledLog
-from ragspan.worker_command import Judge, Metrics, call_at_signals, listener_at, settings_with, shown_address
+from ragspan.command_line import Judge, Metrics, call_at_signals, listener_at, settings_with, shown_address
 from ragspan_nats.message import StoredMessage, dead_letters, deliver_again
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
 

@@ -26,7 +26,7 @@ from ragspan.telemetry.environment import (
     exporter_of,
     providers_from_environment,
 )
-from ragspan.worker_command import Judge, Metrics, call_at_signals, host_and_port, settings_with, shown_address
+from ragspan.command_line import Judge, Metrics, call_at_signals, host_and_port, settings_with, shown_address
 from ragspan_otlp.buffer import BufferLimits
 from ragspan_otlp.receiver import Receiver
 from ragspan_otlp.servers import GRPCServer, HTTPServer

@@ -26,7 +26,7 @@ from google.rpc.status_pb2 import Status
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ragspan.exceptions import ConfigurationError
-from ragspan.worker_command import host_and_port, listener_at
+from ragspan.command_line import host_and_port, listener_at
 from ragspan_otlp.receiver import Receiver
 from ragspan_otlp.spans import RefusedError, from_json, unpacked
 

@@ -1,8 +1,7 @@
-"""What the programs behind `ragspan worker` have in common: options, settings, addresses to listen at, and signals."""
+"""What ragspan's commands have in common: options, settings, addresses to listen at, and signals."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import signal
 import socket
@@ -65,6 +64,8 @@ def shown_address(host: str, port: int) -> str:
 
 def call_at_signals(stop: Callable[[], None]) -> None:
     """Call this in the running event loop at SIGTERM and Ctrl-C."""
+    import asyncio  # not for commands without a loop
+
     for number in (signal.SIGTERM, signal.SIGINT):
         with contextlib.suppress(NotImplementedError):  # Windows, where Ctrl-C raises KeyboardInterrupt
             asyncio.get_running_loop().add_signal_handler(number, stop)
