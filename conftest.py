@@ -179,3 +179,28 @@ class ManualClock:
 @pytest.fixture
 def clock():
     return ManualClock()
+
+
+@pytest.fixture
+def telemetry():
+    from ragspan.testing import InMemoryTelemetry
+
+    return InMemoryTelemetry()
+
+
+@pytest.fixture
+def tracer(telemetry):
+    """The application's own."""
+    return telemetry.tracer_provider.get_tracer("application")
+
+
+@pytest.fixture
+def no_engine_yet():
+    """The test starts as a process does, without a default engine; one that it makes is shut down."""
+    from ragspan.defaults import set_default_engine
+
+    before = set_default_engine(None)
+    yield
+    made = set_default_engine(before)
+    if made is not None:
+        made.shutdown(timeout=5)

@@ -10,20 +10,12 @@ import pytest
 import ragspan
 from ragspan import Budget, ConfigurationError, RagRecord, Settings, defaults, installed
 from ragspan.config import METRIC_NAMES
-from ragspan.defaults import budget_from, set_default_engine
+from ragspan.defaults import budget_from
 from ragspan.judges import OpenAIJudge, OverlapJudge, Price
 from ragspan.metrics.named import judge_from, metrics_from
 from ragspan.testing import RecordingSink
 
-
-@pytest.fixture(autouse=True)
-def no_engine_yet():
-    """Every test starts as a process does; engines that it makes are shut down."""
-    before = set_default_engine(None)
-    yield
-    made = set_default_engine(before)
-    if made is not None:
-        made.shutdown(timeout=5)
+pytestmark = pytest.mark.usefixtures("no_engine_yet")
 
 
 def test_the_default_engine_is_made_once_and_scores_with_the_embedded_judge():

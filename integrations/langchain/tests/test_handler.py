@@ -16,7 +16,6 @@ from rag_programs import ANSWER, FOUND, PUMP, QUESTION, FixedRetriever, document
 
 import ragspan
 from ragspan import ConfigurationError
-from ragspan.defaults import set_default_engine
 from ragspan.testing import RecordingSink
 from ragspan_langchain import RagspanCallbackHandler, RagspanLangChainInstrumentor
 
@@ -128,16 +127,6 @@ def test_the_same_document_object_in_every_answer(captured):
 
 
 # Between ragspan and the program
-
-
-@pytest.fixture
-def no_engine_yet():
-    """Lets a test make the engine that handlers use when they are given none."""
-    before = set_default_engine(None)
-    yield
-    made = set_default_engine(before)
-    if made is not None:
-        made.shutdown(timeout=5)
 
 
 @pytest.mark.usefixtures("no_engine_yet")

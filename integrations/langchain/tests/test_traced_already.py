@@ -22,20 +22,9 @@ from ragspan import Settings
 from ragspan.defaults import engine_from
 from ragspan.telemetry.environment import EnvironmentProviders
 from ragspan.telemetry.otel_context import suppressed
-from ragspan.testing import InMemoryTelemetry
 from ragspan_langchain import RagspanCallbackHandler, RagspanLangChainInstrumentor
 
 pytestmark = pytest.mark.filterwarnings("ignore:Calling .text")  # OpenInference does, for the attributes of its spans
-
-
-@pytest.fixture
-def telemetry():
-    return InMemoryTelemetry()
-
-
-@pytest.fixture
-def tracer(telemetry):
-    return telemetry.tracer_provider.get_tracer("application")
 
 
 @pytest.fixture

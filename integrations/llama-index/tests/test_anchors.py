@@ -21,18 +21,6 @@ from li_programs import (
 from openinference.instrumentation.llama_index import LlamaIndexInstrumentor
 from traced_alike import Anchored, anchored, current
 
-from ragspan.testing import InMemoryTelemetry
-
-
-@pytest.fixture
-def telemetry():
-    return InMemoryTelemetry()
-
-
-@pytest.fixture
-def tracer(telemetry):
-    return telemetry.tracer_provider.get_tracer("application")
-
 
 @pytest.fixture
 def asked(captured):

@@ -16,20 +16,10 @@ from llama_index.core.query_engine import CustomQueryEngine
 from ragspan import ScoringEngine
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
 from ragspan.telemetry import OTelEmitter
-from ragspan.testing import FakeJudge, InMemoryTelemetry, RecordingEmitter
+from ragspan.testing import FakeJudge, RecordingEmitter
 from ragspan_llama_index import RagspanCallbackHandler
 
 METRICS = ["completeness", "context_adherence", "context_utilization", "faithfulness"]
-
-
-@pytest.fixture
-def telemetry():
-    return InMemoryTelemetry()
-
-
-@pytest.fixture
-def tracer(telemetry):
-    return telemetry.tracer_provider.get_tracer("application")
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from ragspan.config import Settings
 from ragspan.command_line import listener_at
+from ragspan.config import Settings
 from ragspan_nats import command
 from ragspan_nats.command import serve_health
 from ragspan_nats.settings import BrokerAccess, WorkerOptions

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 from opentelemetry.metrics import set_meter_provider
 
+from ragspan.command_line import Judge, Metrics, call_at_signals, listener_at, settings_with, shown_address
 from ragspan.exceptions import ConfigurationError
 from ragspan.throttled_log import ThrottledLog
-from ragspan.command_line import Judge, Metrics, call_at_signals, listener_at, settings_with, shown_address
 from ragspan_nats.message import StoredMessage, dead_letters, deliver_again
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
 

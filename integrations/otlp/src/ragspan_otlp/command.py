@@ -14,6 +14,7 @@ import typer
 from opentelemetry.metrics import set_meter_provider
 
 from ragspan.addresses import shown_url
+from ragspan.command_line import Judge, Metrics, call_at_signals, host_and_port, settings_with, shown_address
 from ragspan.config import Settings
 from ragspan.defaults import check_worker, engine_from, sink_from
 from ragspan.engine._options import draw
@@ -26,7 +27,6 @@ from ragspan.telemetry.environment import (
     exporter_of,
     providers_from_environment,
 )
-from ragspan.command_line import Judge, Metrics, call_at_signals, host_and_port, settings_with, shown_address
 from ragspan_otlp.buffer import BufferLimits
 from ragspan_otlp.receiver import Receiver
 from ragspan_otlp.servers import GRPCServer, HTTPServer

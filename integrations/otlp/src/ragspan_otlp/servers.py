@@ -25,8 +25,8 @@ from google.protobuf.message import Message
 from google.rpc.status_pb2 import Status
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ragspan.exceptions import ConfigurationError
 from ragspan.command_line import host_and_port, listener_at
+from ragspan.exceptions import ConfigurationError
 from ragspan_otlp.receiver import Receiver
 from ragspan_otlp.spans import RefusedError, from_json, unpacked
 
