@@ -17,6 +17,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 from rag_programs import ANSWER, FOUND, QUESTION, StreamingModel, chat_model, rag_chain, retriever
 
+from ragspan import ScoringEngine
+from ragspan.judges import OverlapJudge
+from ragspan.metrics import Completeness, Faithfulness
 from ragspan.runs.record import record_of
 from ragspan_langchain import RagspanCallbackHandler
 
@@ -180,6 +183,35 @@ def test_a_thousand_requests_leave_nothing_open_and_no_object_behind():
     assert handler.open_runs == 0
     assert sink.statuses == {"complete": 500, "aborted": 250, "error": 250}
     assert objects[1] - objects[0] < 100
+
+
+def test_answers_that_are_scored_leave_no_cycles_to_the_garbage_collector():
+    """Garbage in cycles makes the collector go through the whole heap of the application, which stops all of its requests."""
+    engine = ScoringEngine(metrics=[Faithfulness(OverlapJudge()), Completeness(OverlapJudge())], judging="thread")
+    config = {"callbacks": [RagspanCallbackHandler(sink=engine)]}
+
+    def answer() -> None:
+        rag_chain(model=chat_model()).invoke(QUESTION, config)
+        search_agent(calls(search("pump")), ANSWER).invoke(user_says(QUESTION), config)
+        assert engine.flush(10)
+
+    try:
+        answer()  # whatever is made once
+        gc.collect()
+        gc.disable()
+        try:
+            answer()
+            gc.set_debug(gc.DEBUG_SAVEALL)
+            gc.collect()
+            left = Counter(f"{type(item).__module__}.{type(item).__qualname__}" for item in gc.garbage)
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+            gc.enable()
+    finally:
+        engine.shutdown(10)
+
+    assert [name for name in left if name.startswith(("ragspan", "_asyncio.Task"))] == []
 
 
 # Records of long requests, and of documents that are made to be expensive

@@ -89,7 +89,8 @@ class MetricRunner:
             session: of the record, which its metrics share.
             is_anchor: whether it is there to watch the judge; then no fallback judge takes over.
         """
-        run = MetricTask(runner=self, is_anchor=is_anchor, budget=self.scorer.budget)
+        budget = self.scorer.budget
+        run = MetricTask(runner=self, is_anchor=is_anchor, allowance=None if budget is None else _Allowance(budget))
         if len(self.lost) >= self._max_lost:
             message = (
                 f"{len(self.lost)} earlier runs have not ended since their timeout; until one does, none is started"
@@ -99,7 +100,7 @@ class MetricRunner:
         loop = asyncio.get_running_loop()
         # The task gets a copy of this context. If the task opened it, a task that is destroyed before its end would close it
         # in another context, which OpenTelemetry logs as an error.
-        with suppressed(), judging(replace(session, meter=run.meter, allowance=run)):
+        with suppressed(), judging(replace(session, meter=run.meter, allowance=run.allowance)):
             run.task = loop.create_task(self._work(run, record))
         run.timer = loop.call_later(self._timeout, run.cancel, self._timed_out)
         return run
@@ -114,8 +115,8 @@ class MetricRunner:
         limit = budget.spent_limit() if budget is not None and self._is_paid_for else None
         if limit is None:
             outcome = await outcome_of(self._own, run, record)
-            if isinstance(outcome, MetricFailure) and run.outcome is None:
-                limit = run.denied_by
+            if isinstance(outcome, MetricFailure) and run.outcome is None and run.allowance is not None:
+                limit = run.allowance.denied_by
         if limit is not None:
             outcome = await self._fall_back(run, record, limit)
         run.end(await self.scorer.redaction.outcome(outcome))
@@ -176,6 +177,26 @@ class _Call:
             self._threads.shutdown(cancel_futures=True)
 
 
+class _Allowance:
+    """What the budget allows one run; see `ragspan.judges.session.Allowance`.
+
+    The task's context holds it. It does not know the run: garbage in a cycle would wait for the collector, which stops all
+    requests of the application when it goes through the whole heap.
+    """
+
+    def __init__(self, budget: BudgetTracker) -> None:
+        self._budget = budget
+        self.denied_by: str | None = None
+        """The limit of the budget that denied a request."""
+
+    def reserve(self, expected: Usage) -> Settle:
+        try:
+            return self._budget.reserve(expected)
+        except BudgetExhausted as denial:
+            self.denied_by = denial.limit
+            raise
+
+
 @dataclass(kw_only=True, slots=True, eq=False)
 class MetricTask:
     """One metric at work on one record."""
@@ -188,9 +209,8 @@ class MetricTask:
     """How long it took."""
     usage: Usage | None = None
     """What it has spent, if anything; None as long as it runs."""
-    budget: BudgetTracker | None = None
-    denied_by: str | None = None
-    """The limit of the budget that denied it a request."""
+    allowance: _Allowance | None = None
+    """None where no budget limits it."""
     meter: UsageMeter = field(default_factory=UsageMeter)
     ended: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     """Done when there is an outcome."""
@@ -198,16 +218,6 @@ class MetricTask:
     timer: asyncio.TimerHandle | None = None
     thread_call: Future[Any] | None = None
     began: float = field(default_factory=time.perf_counter)
-
-    def reserve(self, expected: Usage) -> Settle:
-        """Set aside what a request is expected to take, as far as the budget allows it; see `Allowance`."""
-        if self.budget is None:
-            return lambda _: None
-        try:
-            return self.budget.reserve(expected)
-        except BudgetExhausted as denial:
-            self.denied_by = denial.limit
-            raise
 
     def end(self, outcome: Outcome) -> None:
         """Take the outcome, unless there is one already."""

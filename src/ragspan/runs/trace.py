@@ -36,7 +36,6 @@ class SeenDocument:
     """A document that a run showed."""
 
     document: Document
-    first_seen_in: Run
     rank: int | None
     score: float | None
     carried: bool = False
@@ -164,6 +163,8 @@ class Trace:
         self.carried_documents = False
         """A prompt's history held documents of earlier turns."""
         self.documents: dict[int, SeenDocument] = {} if before is None else dict(before.documents)
+        self._first_seen_in: dict[SeenDocument, Run] = {}
+        """Of this request. Documents do not know their runs, which hold them: cycles would wait for the garbage collector."""
         self.queries: list[str] = [] if before is None else list(before.queries)
         self.models_before: Sequence[ModelRun] = () if before is None else (*before.models_before, *before.models)
         self.asked_before: Snapshot = OPAQUE if before is None else before.asked
@@ -353,8 +354,8 @@ class Trace:
         for rank, (document, score) in enumerate(found):
             entry = self.documents.get(id(document))
             if entry is None:
-                entry = SeenDocument(document, run, rank if ranked else None, score, carried)
-                self.documents[id(document)] = entry
+                entry = SeenDocument(document, rank if ranked else None, score, carried)
+                self.documents[id(document)], self._first_seen_in[entry] = entry, run
             elif ranked:
                 entry.carried = False
                 entry.rank = rank if entry.rank is None else entry.rank
@@ -363,8 +364,13 @@ class Trace:
 
     def _is_first_seen_in(self, run: Run, found: Found) -> bool:
         """Whether a run found these documents: no other run had shown them before, except for steps inside it."""
-        seen = [self.documents.get(id(document)) for document, _ in found]
-        return all(entry is None or entry.first_seen_in.is_within(run) for entry in seen)
+        for document, _ in found:
+            entry = self.documents.get(id(document))
+            if entry is not None and (
+                (seen_in := self._first_seen_in.get(entry)) is None or not seen_in.is_within(run)
+            ):
+                return False
+        return True
 
     def _searched_with(self, run: Run) -> list[str]:
         """What a step that found new documents may have searched with: its input, or what a model wrote into that."""
