@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import gc
 import importlib
 import logging
 import os
@@ -37,6 +38,7 @@ _STDOUT, _STDERR = 1, 2
 _IO_THREADS = 32
 _STOP_TIMEOUT = 5.0  # seconds to send what is left when the application is gone
 _READ_TIMEOUT = 0.5  # seconds to read the last messages, if a child of the application keeps the socket open
+_GC_THRESHOLD = 10_000  # objects
 _LOOK_AGAIN = 1.0  # seconds between looks for the application
 
 _logger = logging.getLogger("ragspan")
@@ -146,6 +148,8 @@ class _Server:
     def _begin(self, service: str, *arguments: Any) -> str:
         logging.getLogger().addHandler(_ToApplication(self.link))
         self.service = getattr(importlib.import_module(_SERVICES), service)(self.link, *arguments)
+        gc.freeze()  # what is there now stays, and a record leaves no cycles: the collector finds next to nothing
+        gc.set_threshold(_GC_THRESHOLD)
         return serialization.FORMAT
 
 
