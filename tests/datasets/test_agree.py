@@ -10,7 +10,8 @@ from functools import partial
 import pytest
 
 from ragspan.datasets import evaluate
-from ragspan.datasets.agreement import agreements, labels_of
+from ragspan.datasets.agreement import agreements
+from ragspan.records import RagRecord
 
 CONTEXT = "The tower is 330 metres high. It was built in 1889."
 RIGHT = ["The tower is 330 metres high.", "It was built in 1889."]
@@ -73,7 +74,7 @@ def test_rows_without_a_label_count_for_the_share_of_failures(table):
     draw = random.Random(1)
     chosen = set(draw.sample(range(60), 30))
     path = table(lambda number, is_right: people(number, is_right=is_right) if number in chosen else "")
-    (found,) = agreements(evaluate(path, "context_adherence"), labels_of(path, None))
+    (found,) = agreements(evaluate(path, "context_adherence", label_column="label"))
 
     assert found.labels == 30
     assert found.rate is not None
@@ -83,8 +84,7 @@ def test_rows_without_a_label_count_for_the_share_of_failures(table):
 
 
 def test_the_scores_of_good_responses_are_shown_by_fifths_of_the_scale(table):
-    path = table(people)
-    (found,) = agreements(evaluate(path, "faithfulness"), labels_of(path, None))
+    (found,) = agreements(evaluate(table(people), "faithfulness", label_column="label"))
 
     assert [(one.low, one.responses, one.good) for one in found.bins] == [(0.0, 30, 0.0), (0.8, 30, 1.0)]
     assert found.bins[1].interval[0] == pytest.approx(0.886, abs=0.001)
@@ -97,13 +97,13 @@ def test_the_scores_of_good_responses_are_shown_by_fifths_of_the_scale(table):
 def test_labels_are_written_in_many_ways(table, cell, expected):
     path = table(lambda number, is_right: cell if number == 3 else " ")
 
-    assert labels_of(path, None) == {4: expected}
+    assert evaluate(path, "completeness", label_column="label", limit=5).labels == {4: expected}
 
 
 @pytest.mark.parametrize(
     ("cell", "options", "messages"),
     [
-        ("perhaps", [], ["row 1 has the label 'perhaps'"]),
+        ("perhaps", [], ["row 1 (line 2): it has the label 'perhaps'", "no row of", "has a label"]),
         ("", [], ["no row of", "has a label"]),
         (
             "yes",
@@ -123,7 +123,7 @@ def test_a_table_without_labels_that_can_be_read_is_an_error(run, table, cell, o
 def test_labels_in_memory_are_values(number):
     rows = [{"question": "q", "contexts": ["c"], "answer": "a", "human": number}]
 
-    assert labels_of(rows, "human") == {1: bool(number)}
+    assert evaluate(rows, "completeness", label_column="human").labels == {1: bool(number)}
 
 
 def test_evaluate_tells_how_many_fail_by_the_labels_standard(command, table, tmp_path):
@@ -135,3 +135,12 @@ def test_evaluate_tells_how_many_fail_by_the_labels_standard(command, table, tmp
     assert "context_adherence fails 50.0% of the responses; by the standard of 60 labels 50.0% fail" in done.stdout
     (agreement,) = json.loads(summary.read_text())["agreement"]
     assert agreement["failures"]["estimate"] == 0.5
+
+
+def test_rows_that_ragspan_wrote_may_have_a_label_beside_the_record():
+    record = RagRecord(question="q", contexts=["c"], response="a")
+    rows = [json.loads(record.to_json()) | {"label": label} for label in ("yes", "maybe", None)]
+    evaluation = evaluate(rows, "completeness", label_column="label")
+
+    assert evaluation.labels == {1: True}
+    assert (evaluation.rows, [bad.row for bad in evaluation.bad_rows]) == (2, [2]), "maybe is no label"

@@ -7,12 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from ragspan.datasets.cells import is_missing
-from ragspan.datasets.records import readers_for
 from ragspan.datasets.results import Evaluation, ResultRow
-from ragspan.datasets.tables import TableRow, table_of
-from ragspan.exceptions import TableError
-from ragspan.labelled import label_of
 from ragspan.metrics.agreement import Bootstrap, Estimate, auroc, balanced_accuracy
 from ragspan.metrics.rates import LabelCounts, RateEstimate, estimate_rate, wilson_interval
 
@@ -55,51 +50,20 @@ class MetricAgreement:
     """About how many more labels make the balanced accuracy, else the AUROC, known to within `CLOSE`; None if it is undefined."""
 
 
-def labels_of(data: Any, column: str | None, **of_file: Any) -> Mapping[int, bool]:
-    """The labels by the number of their row, True for good ones; rows whose cell is empty are left out.
-
-    Args:
-        data: as `ragspan.evaluate` takes it, but nothing that can be read only once.
-        column: with the labels; None is a column of the name `label`.
-        of_file: how to read a file.
-
-    Raises:
-        TableError: there is no such column, or a cell holds something else.
-    """
-    if data == "-":
-        raise TableError("the table is read twice for its labels, which standard input cannot be: give a file")
-    table = table_of(data, **of_file)
-    try:
-        read = readers_for({"label": column} if column else {}, table.columns, table.sample).get("label")
-        if read is None:
-            raise TableError("no column is called 'label': name the one with the labels by --label-column")
-        cells = {
-            entry.row: read(entry.data)
-            for entry in table.entries
-            if isinstance(entry, TableRow) and isinstance(entry.data, Mapping)
-        }
-    finally:
-        table.close()
-    labels = {}
-    for row, cell in cells.items():
-        if not is_missing(cell) and str(cell).strip():
-            try:
-                labels[row] = label_of(cell)
-            except ValueError as error:
-                raise TableError(f"row {row} {error}, or nothing") from None
-    return labels
-
-
-def agreements(evaluation: Evaluation, labels: Mapping[int, bool]) -> list[MetricAgreement]:
-    """How well each metric of the evaluation agrees with the labels; metrics without a labelled score are left out.
+def agreements(evaluation: Evaluation) -> list[MetricAgreement]:
+    """How well each metric of the evaluation agrees with its labels; metrics without a labelled score are left out.
 
     Each row counts as a source of its own: responses to one question should not be labelled many times over.
     """
+    if not evaluation.labels:
+        return []
     rows: dict[str, list[ResultRow]] = {metric: [] for metric in evaluation.metrics}
     for result in evaluation.results():
         if result.score is not None:
             rows[result.metric].append(result)
-    found = (_agreement(metric, rows[metric], labels, evaluation.summary[metric].threshold) for metric in rows)
+    found = (
+        _agreement(metric, rows[metric], evaluation.labels, evaluation.summary[metric].threshold) for metric in rows
+    )
     return [one for one in found if one.labels]
 
 

@@ -68,6 +68,7 @@ def evaluate(
     contexts_column: ColumnChoice | None = None,
     answer_column: ColumnChoice | None = None,
     ground_truth_column: ColumnChoice | None = None,
+    label_column: ColumnChoice | None = None,
     id_column: ColumnChoice | None = None,
     output: str | os.PathLike[str] | None = None,
     resume: bool = False,
@@ -94,6 +95,7 @@ def evaluate(
         contexts_column: as above; a list, the JSON text of a list, or a single text.
         answer_column: as above.
         ground_truth_column: another name for `answer_column`: the response that is scored.
+        label_column: what people say of some responses, such as `yes` or `no`; `Evaluation.labels` has it.
         id_column: by default `id`, `record_id` or `example_id`; else rows are named by their number.
         output: the file to write results to, as CSV, JSONL or Parquet by its ending. Until all rows are done, the finished
             ones are in a journal beside it.

@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from ragspan.datasets.agreement import agreement_tables, agreements, as_plain, labels_of, rate_in_words, text_table
+from ragspan.datasets.agreement import agreement_tables, agreements, as_plain, rate_in_words, text_table
 from ragspan.datasets.back_fill import BackFill
 from ragspan.datasets.evaluation import evaluate, plan_from, run
 from ragspan.datasets.gates import parse_minimums, require_minimums, shortfalls
@@ -43,7 +43,6 @@ def _evaluate_table(options: Namespace) -> int:
     plan = plan_from({**vars(options), "data": _data(options)}, with_spans=options.to_trace, ends_on_ctrl_c=True)
     require_minimums(minimums, [metric.name for metric in plan.metrics])
     _require_writable(options)
-    labels = _labels(options)
     back_fill = BackFill(plan.settings, tool=options.source) if options.to_trace else None
     readers: list[RecordReader] = []
 
@@ -63,7 +62,7 @@ def _evaluate_table(options: Namespace) -> int:
     below = shortfalls(evaluation, minimums, allow_skipped=options.allow_skipped) if evaluation.is_complete else {}
     if evaluation.is_complete or evaluation.rows:
         _print_summary(evaluation)
-    found = agreements(evaluation, labels) if labels else []
+    found = agreements(evaluation)
     for one in found:
         if one.rate is not None:
             print(rate_in_words(one.metric, one.rate))  # noqa: T201 - a command's own words
@@ -81,14 +80,14 @@ def agree_with_labels(data: str, label_column: str | None, json: Path | None, **
     """Evaluate the file, and print how well the metrics agree with its labels; `options` are those of `evaluate`."""
     from rich.console import Console
 
-    labels = labels_of(data, label_column)
-    if not labels:
+    evaluation = evaluate(data, progress=True, label_column=label_column or "label", **options)
+    _tell(f"skipped {bad}" for bad in evaluation.bad_rows[:_TROUBLES_SHOWN])
+    if not evaluation.labels:
         raise TableError(f"no row of {data} has a label")
-    evaluation = evaluate(data, progress=True, **options)
-    found = agreements(evaluation, labels)
-    rows = evaluation.rows + evaluation.bad_row_count
+    found = agreements(evaluation)
     console = Console(highlight=False)
-    console.print(f"{sum(row <= rows for row in labels):,} of {rows:,} rows have a label")
+    rows = evaluation.rows + evaluation.bad_row_count
+    console.print(f"{len(evaluation.labels):,} of {rows:,} rows have a label")
     if found:
         console.print(*agreement_tables(found), sep="\n")
     else:
@@ -105,22 +104,14 @@ def _data(options: Namespace) -> Any:
     if (options.data is None) is (options.source is None):
         raise ConfigurationError("give a FILE, or a tool after --from, and not both")
     if options.source is not None:
+        if options.label_column is not None:
+            raise ConfigurationError(
+                "--label-column is about a FILE: `ragspan labels pull` makes one of a tool's annotations"
+            )
         return (stored.record for stored in stored_answers(options.source, options.project, options.since))
     if options.project or options.since:
         raise ConfigurationError("--project and --since are about a tool: name it after --from")
     return options.data
-
-
-def _labels(options: Namespace) -> Mapping[int, bool]:
-    """What people say of the rows; a wrong column should be known before anything is scored."""
-    if options.label_column is None:
-        return {}
-    if options.data is None:
-        raise ConfigurationError(
-            "--label-column is about a FILE: `ragspan labels pull` makes one of a tool's annotations"
-        )
-    of_file = {name: getattr(options, name) for name in ("file_format", "delimiter", "encoding")}
-    return labels_of(options.data, options.label_column, **of_file)
 
 
 def _baseline(options: Namespace) -> ResultFile | None:

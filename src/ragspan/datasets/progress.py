@@ -51,6 +51,7 @@ class RunProgress:
         self.bad_row_count = 0
         self.usage = Usage()
         self.tallies = {metric: MetricTally() for metric in metrics}
+        self._labels: dict[int, bool] = {}
         self._bad_rows: list[BadRow] = []
         self._skipped: Counter[str] = Counter()
         self._began = time.monotonic()
@@ -77,6 +78,8 @@ class RunProgress:
                 self._bad_rows.append(done)
             return
         self.rows += 1
+        if done.label is not None:
+            self._labels[done.row] = done.label
         self._skipped.update([reason for reason in map(_skipped, done.outcomes.values()) if reason][:1])
         groups = self._dimensions.bounded(done.record)
         for metric, outcome in done.outcomes.items():
@@ -109,6 +112,7 @@ class RunProgress:
             seconds=time.monotonic() - self._began,
             scores={metric: tally.scores for metric, tally in self.tallies.items()},
             by_dimension=by_dimension,
+            labels=self._labels,
             **more,
         )
 

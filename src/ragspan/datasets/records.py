@@ -18,6 +18,7 @@ from ragspan.datasets.cells import CellError, identifier_of, is_missing, json_of
 from ragspan.datasets.results import BadRow, EvaluatedRow
 from ragspan.datasets.tables import MAX_CELL, Table, TableRow
 from ragspan.exceptions import ConfigurationError, RecordError, TableError
+from ragspan.labelled import label_of
 from ragspan.records import RagRecord, Retrieval, RetrievedContext, SpanAnchor
 from ragspan.redaction import RedactionError, redact_from, redacted
 
@@ -30,7 +31,7 @@ CellReader: TypeAlias = Callable[[Row], Any]
 
 PARTS = (
     *("question", "contexts", "answer"),
-    *("id", "session_id", "user_id", "metadata", "retrieved", "trace_id", "span_id", "started", "ended", "label"),
+    *("id", "session_id", "user_id", "metadata", "retrieved", "trace_id", "span_id", "started", "ended"),
 )
 """Of a record. The first three are recognised by many names, an id by a few, the others by these."""
 _NEEDED = PARTS[:3]
@@ -42,6 +43,8 @@ _NAMES: Mapping[str, tuple[str, ...]] = {  # the last ones are LangSmith's, whic
     "contexts": (*_CONTEXTS, *(f"outputs.{name}" for name in _CONTEXTS)),
     "answer": (*_ANSWERS, *(f"outputs.{name}" for name in _ANSWERS)),
 }
+_LABEL = "label"
+"""What people say; read from a column that is named, and only there."""
 _IDS = ("id", "record_id", "example_id")
 _TOOLS: Mapping[tuple[str, ...], str] = {
     ("question", "contexts", "answer"): "ragspan",  # and of Ragas before 0.2
@@ -75,7 +78,8 @@ class RecordReader:
     def __init__(
         self, choices: ColumnChoices, table: Table, *, with_spans: bool = False, dimensions: Sequence[str] = ()
     ) -> None:
-        self._choices = choices
+        self._choices = {part: choice for part, choice in choices.items() if part != _LABEL}
+        self._label = _reader(_LABEL, choices[_LABEL], table.columns, table.sample) if _LABEL in choices else None
         self._with_spans = with_spans
         self._dimensions = dimensions
         self._readers: dict[str, CellReader] | None = None
@@ -83,7 +87,7 @@ class RecordReader:
         self._tool: str | None = None
         self.told = ""
         """What is read as what, in a line."""
-        self.columns = _described(choices)
+        self.columns = _described(self._choices)
         """What each part is read from; to compare with those of an earlier run."""
         if table.sample and all(map(self._is_record, table.sample)):
             self.told = "reading records as RagRecord.to_json writes them"
@@ -101,10 +105,20 @@ class RecordReader:
             record = entry.data if isinstance(entry.data, RagRecord) else self._record(entry.row, entry.data)
             if self._redact is not None:
                 record = redacted(record, self._redact)
+            label = self._label_of(entry.data)
         except (CellError, RedactionError) as error:
             return BadRow(row=entry.row, line=entry.line, reason=str(error))
         self.traced += record.parent is not None
-        return EvaluatedRow(row=entry.row, record=record)
+        return EvaluatedRow(row=entry.row, record=record, label=label)
+
+    def _label_of(self, data: Row | RagRecord) -> bool | None:
+        cell = None if isinstance(data, RagRecord) else self._cell(_LABEL, data)
+        if is_missing(cell) or not str(cell).strip():
+            return None
+        try:
+            return label_of(cell)
+        except ValueError as error:
+            raise CellError(f"it {error}") from None
 
     def _find_columns(self, columns: Sequence[str], sample: Sequence[Row]) -> None:
         choices = recognized(self._choices, columns, sample)
@@ -149,7 +163,7 @@ class RecordReader:
         )
 
     def _cell(self, part: str, values: Row) -> Any:
-        reader = (self._readers or {}).get(part)
+        reader = self._label if part == _LABEL else (self._readers or {}).get(part)
         try:
             return reader(values) if reader else None
         except Exception as error:  # noqa: BLE001 - of a user's function; its message may quote the row
@@ -211,7 +225,7 @@ def column_choices(options: Mapping[str, Any]) -> ColumnChoices:
             f"answer_column is {answer!r} and ground_truth_column is {ground_truth!r}, but the two are names for the same"
             " thing, the answer that is scored: give one of them"
         )
-    chosen = {part: options.get(f"{part}_column") for part in PARTS} | {"answer": answer or ground_truth}
+    chosen = {part: options.get(f"{part}_column") for part in (*PARTS, _LABEL)} | {"answer": answer or ground_truth}
     return {part: choice for part, choice in chosen.items() if choice is not None}
 
 
@@ -246,7 +260,7 @@ def readers_for(choices: ColumnChoices, columns: Sequence[str], sample: Sequence
         names = _IDS if part == "id" else (part,)
         choice = choices.get(part, next((name for name in names if name in columns), None))
         if choice is not None:
-            readers[part] = choice if callable(choice) else _reader(part, choice, columns, sample)
+            readers[part] = _reader(part, choice, columns, sample)
     return readers
 
 
@@ -310,7 +324,9 @@ def _keys(values: Iterable[Any]) -> Iterable[str]:
     return dict.fromkeys(str(key) for cell in objects if isinstance(cell, Mapping) for key in cell)
 
 
-def _reader(part: str, name: str, columns: Sequence[str], sample: Sequence[Row]) -> CellReader:
+def _reader(part: str, name: ColumnChoice, columns: Sequence[str], sample: Sequence[Row]) -> CellReader:
+    if callable(name):
+        return name
     if name in columns:
         return lambda row: row.get(name)
     keys = name.split(".")

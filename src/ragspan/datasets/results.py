@@ -36,6 +36,8 @@ class EvaluatedRow:
     record: RagRecord
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     """By metric, in the order of the metrics."""
+    label: bool | None = None
+    """Whether people say that the response is good; None where they do not say."""
 
     def _repr_html_(self) -> str:
         """For notebooks."""
@@ -246,6 +248,8 @@ class Evaluation:
     """By dimension (`RAGSPAN_DIMENSIONS`), value and metric; at most 50 values of a dimension, then `_OTHER`."""
     source: str | None = None
     """The file's name; None for data in memory."""
+    labels: Mapping[int, bool] = field(default_factory=dict, repr=False)
+    """Whether people say that a response is good, by its row; of the rows that have a label."""
     columns: str = ""
     """What was read as what, in a line."""
     usage: Usage = field(default_factory=Usage)
