@@ -10,8 +10,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from ragspan import ConfigurationError
 from ragspan.testing import RecordingSink
-from ragspan_otlp.buffer import BufferLimits
-from ragspan_otlp.receiver import Receiver
+from ragspan_otlp.receiver import BufferLimits, Receiver
 
 grpc = pytest.importorskip("grpc")
 

@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
 from ragspan_otlp import servers
-from ragspan_otlp.buffer import BufferLimits
+from ragspan_otlp.receiver import BufferLimits
 
 TRACE = bytes(range(1, 17))
 QUICK = BufferLimits(quiet=0.05, deadline=0.1)

@@ -27,8 +27,7 @@ from ragspan.telemetry.environment import (
     exporter_of,
     providers_from_environment,
 )
-from ragspan_otlp.buffer import BufferLimits
-from ragspan_otlp.receiver import Receiver
+from ragspan_otlp.receiver import BufferLimits, Receiver
 from ragspan_otlp.servers import GRPCServer, HTTPServer
 
 _MIB = 1024 * 1024

@@ -1,17 +1,25 @@
 """Takes spans from the servers, waits until their traces end, and submits the answers in them.
 
 Guarantees:
-- `take` waits for nothing. If the buffer is full it takes nothing, and says so.
-- Traces are read in a thread of their own, a few at a time. Their memory is counted until they are read.
+- `take` waits for nothing. If there is no room it takes nothing, and says so.
+- A trace ends once: `quiet` seconds after its last span if it has a root, else `deadline` seconds after it, and `LONGEST`
+  seconds after its first one in any case. Only our own clock counts; the times in spans are not trusted.
+- Traces, spans and bytes of a trace, and bytes of all are bounded. A trace that is too large is dropped as a whole, since a part
+  of it would be scored for what the rest says.
+- Spans of a trace that has ended are dropped, as long as the trace is remembered.
 - What is over a bound or late is counted, and named in the log once a minute at most.
+- Traces are read in a thread of their own, a few at a time. Their memory is counted until they are read. All else runs in one
+  event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from typing import Any, NoReturn
@@ -19,14 +27,17 @@ from typing import Any, NoReturn
 from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
+from ragspan.arguments import SOME_SECONDS, WHOLE
 from ragspan.records import RecordSink
 from ragspan.telemetry import semconv
 from ragspan.telemetry.providers import meter_of
 from ragspan.throttled_log import ThrottledLog
-from ragspan_otlp.buffer import BufferLimits, Trace, TraceBuffer
 from ragspan_otlp.readers import records_of
-from ragspan_otlp.spans import RefusedError, batch_of, decoded
+from ragspan_otlp.spans import RawSpan, RefusedError, batch_of, decoded
 
+LONGEST = 600.0  # seconds
+_SPAN_OVERHEAD = 300  # bytes of memory beside its content, about
+_TRACE_OVERHEAD = 700
 _TICK = 0.1  # seconds between two looks for traces that have ended
 _AT_ONCE = 64  # traces that are read before their memory is given back
 _TROUBLE = {
@@ -37,6 +48,45 @@ _TROUBLE = {
 }
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BufferLimits:
+    """How long traces wait, and how much memory they take.
+
+    Raises:
+        ConfigurationError: a figure has a value that is not allowed.
+    """
+
+    quiet: float = 2.0
+    """Seconds without a new span after which a trace with a root has ended."""
+    deadline: float = 30.0
+    """Likewise of a trace without one."""
+    max_bytes: int = 256 * 1024 * 1024
+    """Of all traces, those that have ended and are not read yet included."""
+    max_traces: int = 100_000
+    max_trace_spans: int = 10_000
+    max_trace_bytes: int = 16 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        SOME_SECONDS.check_fields(self, "quiet", "deadline")
+        WHOLE.check_fields(self, "max_bytes", "max_traces", "max_trace_spans", "max_trace_bytes")
+
+
+@dataclass(slots=True)
+class Trace:
+    """The spans of a trace so far."""
+
+    id: bytes
+    latest_end: float
+    """When it has ended in any case."""
+    ends: float = 0.0
+    """When it has ended if no other span comes."""
+    spans: dict[bytes, RawSpan] = field(default_factory=dict)
+    """By their ids: an exporter may send a span again."""
+    size: int = _TRACE_OVERHEAD
+    is_marked: bool = False
+    has_root: bool = False
+
+
 class Receiver:
     """Submits the answers in traces.
 
@@ -45,6 +95,7 @@ class Receiver:
         retrieval_tools: names of tools whose results are documents.
         is_sampled: whether any metric scores the answers of the trace with this id; the others are dropped at once.
         limits: of what waits until its trace has ended.
+        clock: seconds that only grow.
     """
 
     def __init__(
@@ -54,24 +105,31 @@ class Receiver:
         retrieval_tools: Collection[str] = (),
         is_sampled: Callable[[bytes], bool] = lambda _: True,
         limits: BufferLimits | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._sink = sink
         self._retrieval_tools = retrieval_tools
         self._is_sampled = is_sampled
-        self._buffer = TraceBuffer(limits or BufferLimits())
+        self._limits = limits or BufferLimits()
+        self._clock = clock
+        self._open: dict[bytes, Trace] = {}
+        self._ended: dict[bytes, None] = {}
+        """The ids of traces that have ended, the oldest first."""
+        self.size = 0
+        """Bytes of traces that are open, or have ended and were not released yet."""
+        self.counts: Counter[str] = Counter()
         self._log = ThrottledLog()
         self._stopped = asyncio.Event()
-        self.counts = self._buffer.counts
         self._told: Counter[str] = Counter()
 
     @property
     def is_ready(self) -> bool:
         """There is room."""
-        return not self._buffer.is_full
+        return self.size < self._limits.max_bytes and len(self._open) < self._limits.max_traces
 
     def check_room(self) -> None:
         """Raise a `RefusedError` if there is no room for another request."""
-        if self._buffer.is_full:
+        if not self.is_ready:
             self.refuse()
 
     def refuse(self) -> NoReturn:
@@ -89,7 +147,7 @@ class Receiver:
         rejected = batch.rejected
         for trace_id, spans in batch.traces.items():
             if self._is_sampled(trace_id):
-                rejected += self._buffer.add(trace_id, spans)
+                rejected += self.add(trace_id, spans)
             else:
                 self.counts["spans.not_sampled"] += len(spans)
         self.counts["requests.accepted"] += 1
@@ -102,10 +160,60 @@ class Receiver:
             response.partial_success.error_message = told
         return response
 
+    def add(self, trace_id: bytes, spans: Sequence[RawSpan]) -> int:
+        """Take spans of one trace; returns how many of them were over its bounds."""
+        if trace_id in self._ended:
+            self.counts["spans.late"] += len(spans)
+            return 0
+        now = self._clock()
+        trace = self._open.get(trace_id)
+        if trace is None:
+            trace = self._open[trace_id] = Trace(trace_id, now + LONGEST)
+            self.size += trace.size
+        before = trace.size
+        for span in spans:
+            if span.id not in trace.spans:
+                trace.size += len(span.encoded) + _SPAN_OVERHEAD
+                trace.spans[span.id] = span
+                trace.is_marked = trace.is_marked or span.is_marked
+                trace.has_root = trace.has_root or span.is_root
+        self.size += trace.size - before
+        if len(trace.spans) > self._limits.max_trace_spans or trace.size > self._limits.max_trace_bytes:
+            self._end(trace)
+            self.release(trace)
+            self.counts["traces.too_large"] += 1
+            return len(spans)
+        self.counts["spans.accepted"] += len(spans)
+        pause = self._limits.quiet if trace.has_root else self._limits.deadline
+        trace.ends = min(now + pause, trace.latest_end)
+        return 0
+
+    def ended(self, *, all_of_them: bool = False) -> list[Trace]:
+        """The traces that have ended by now, or all as if they had. The caller releases them; those without anything to read are not among them."""
+        now = self._clock()
+        ended = [trace for trace in self._open.values() if all_of_them or trace.ends <= now]
+        for trace in ended:
+            self._end(trace)
+            if not trace.is_marked:
+                self.release(trace)
+        return [trace for trace in ended if trace.is_marked]
+
+    def release(self, trace: Trace) -> None:
+        """Its spans are no longer kept."""
+        self.size -= trace.size
+
+    def _end(self, trace: Trace) -> None:
+        del self._open[trace.id]
+        self.counts["traces.ended"] += 1
+        self.counts["traces.of_interest"] += trace.is_marked
+        self._ended[trace.id] = None
+        if len(self._ended) > self._limits.max_traces:
+            del self._ended[next(iter(self._ended))]
+
     async def run(self) -> None:
         """Read traces as they end, until `stop` is called."""
         while not self._stopped.is_set():
-            await self._read(self._buffer.ended())
+            await self._read(self.ended())
             for name, words in _TROUBLE.items():
                 if self.counts[name] > self._told[name]:
                     self._log.trouble(name, words, self.counts[name])
@@ -119,11 +227,11 @@ class Receiver:
 
     async def finish(self) -> None:
         """Read all traces, as if they had ended."""
-        await self._read(self._buffer.ended(all_of_them=True))
+        await self._read(self.ended(all_of_them=True))
 
     def figures(self) -> dict[str, Any]:
         """What it has done so far, and what it holds."""
-        return {"open_traces": len(self._buffer), "bytes": self._buffer.size, **dict(sorted(self.counts.items()))}
+        return {"open_traces": len(self._open), "bytes": self.size, **dict(sorted(self.counts.items()))}
 
     def count_with(self, provider: MeterProvider) -> None:
         """Show the counts as metrics."""
@@ -147,7 +255,7 @@ class Receiver:
             few = traces[first : first + _AT_ONCE]
             self.counts["records"] += await asyncio.to_thread(self._submit, few)
             for trace in few:
-                self._buffer.release(trace)
+                self.release(trace)
 
     def _submit(self, traces: Sequence[Trace]) -> int:
         """Submit the records of some traces; returns how many."""
