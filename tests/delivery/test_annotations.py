@@ -131,7 +131,7 @@ def test_ids_that_a_caller_made_up_are_bounded_and_well_formed(annotations, reco
 
 
 def test_a_meter_provider_does_not_travel():
-    with pytest.raises(TypeError, match="belongs to this process"):
+    with pytest.raises(TypeError, match="its providers belong to this process"):
         pickle.dumps(Notebook(meter_provider=NoOpMeterProvider()))
 
 

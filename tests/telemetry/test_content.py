@@ -173,7 +173,7 @@ def test_the_policy_goes_with_the_emitter_to_another_process(monkeypatch):
 
     copied = pickle.loads(pickle.dumps(emitter))
 
-    assert copied.options == emitter.options
+    assert copied.content == emitter.content
 
 
 @pytest.mark.parametrize("value", [None, "true", "false"])
@@ -185,7 +185,7 @@ def test_all_emitters_of_the_environment_have_one_policy(monkeypatch, value):
     engine = engine_from(Settings.from_environment())
     otel, phoenix, mlflow = engine._options.emitters
 
-    policies = {otel.options.content, phoenix._content, mlflow._content}
+    policies = {otel.content, phoenix.content, mlflow.content}
     assert policies == {ContentPolicy()}
     engine.shutdown(1)
 

@@ -13,13 +13,12 @@ from __future__ import annotations
 import hashlib
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from functools import partial
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ragspan.arguments import FLAG
-from ragspan.config import CaptureContent, variable
+from ragspan.config import variable
 from ragspan.delivery._retry_queue import DeliveryStatus
 from ragspan.delivery.batch_sender import BatchSender
 from ragspan.delivery.http import Endpoint, HttpClient
@@ -29,14 +28,13 @@ from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import SpanAnchor
 from ragspan.telemetry import semconv
 from ragspan.telemetry.base import ScoreEmitter
-from ragspan.telemetry.content import ContentPolicy
+from ragspan.telemetry.content import ContentOptions
 from ragspan.telemetry.otel_context import is_valid
 from ragspan.telemetry.score_attributes import annotator_kind
 from ragspan.telemetry.values import error_type, named
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
-    from typing_extensions import Self
 
 _LATEST_NS = 2**63 - 1  # in the year 2262; a record that came as JSON may say anything
 _BYTES = 1500  # of an annotation without its explanation
@@ -94,7 +92,7 @@ class Annotation:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ScoreWriter(ScoreEmitter, ABC):
+class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
     """Writes the scores of answers to a backend, in the background.
 
     A derived class is a dataclass, too. It says where the server is (`server`) and how a batch is written there (`write`).
@@ -103,15 +101,6 @@ class ScoreWriter(ScoreEmitter, ABC):
         ConfigurationError: an argument or the environment has a value that is not allowed.
     """
 
-    capture_content: CaptureContent | None = None
-    """True says that users' texts may be sent there, so that explanations may quote them. None asks the environment, as
-    `OTelEmitter` does."""
-    explanations: bool | None = None
-    """True writes the judges' explanations as they are, which quote users' texts, and False writes none. None asks
-    `RAGSPAN_EXPLANATIONS`, and else writes quotes only where the environment captures content, and elsewhere counts and
-    places."""
-    max_explanation_chars: int = 1000
-    """Where explanations are cut, 1 to 8192."""
     failures: bool = False
     """Also write metrics that failed: the type of the error, never a message."""
     delivery: DeliveryOptions = field(default_factory=DeliveryOptions)
@@ -133,24 +122,9 @@ class ScoreWriter(ScoreEmitter, ABC):
 
     def __post_init__(self) -> None:
         self.client = HttpClient(self.server(), size=self.parallel)
-        self._content = ContentPolicy(
-            capture_content=self.capture_content,
-            explanations=self.explanations,
-            max_explanation_chars=self.max_explanation_chars,
-        )
+        super().__post_init__()
         FLAG.check_fields(self, "failures")  # `"false"` is true to Python
         self.deliver_with(self.delivery)
-
-    def __reduce__(self) -> tuple[Callable[[], Self], tuple[()]]:
-        """An emitter for another process: the same arguments, with nothing to deliver.
-
-        Raises:
-            TypeError: it was given a meter provider, which belongs to this process.
-        """
-        if self.meter_provider is not None:
-            raise TypeError("its meter provider belongs to this process; leave it out to use the global one")
-        given = {one.name: getattr(self, one.name) for one in fields(self) if one.init}
-        return partial(type(self), **given), ()
 
     def setting(self, argument: str, *variables: str) -> str:
         """What the argument says, or else the first of these variables that is set.
@@ -200,7 +174,7 @@ class ScoreWriter(ScoreEmitter, ABC):
                 facts: dict[str, Any] = {
                     "value": float(outcome.value),
                     "label": outcome.label,
-                    "explanation": self._content.explanation(outcome),
+                    "explanation": self.content.explanation(outcome),
                     "metadata": _metadata(scored, outcome),
                 }
                 items.append(Annotation.of(scored, span, metric, outcome, **facts))

@@ -6,16 +6,16 @@ import contextlib
 import io
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import TextIO
 
 from rich.console import Console
 from rich.text import Text
 
-from ragspan.config import CaptureContent
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.telemetry.base import ScoreEmitter
-from ragspan.telemetry.content import ContentPolicy
+from ragspan.telemetry.content import ContentOptions
 from ragspan.telemetry.spans import answer_name
 from ragspan.telemetry.values import bounded, legible
 
@@ -25,32 +25,21 @@ _HINT = "  Texts are left out here: configure(capture_content=True) shows questi
 _PIPE_WIDTH = 160  # a pipe has no width, and lines that are cut at 80 are hard to search
 
 
-class ConsoleEmitter(ScoreEmitter):
+@dataclass(kw_only=True, eq=False, repr=False)
+class ConsoleEmitter(ContentOptions, ScoreEmitter):
     """Prints scored answers, in colours on a terminal and as plain lines elsewhere.
-
-    Args:
-        capture_content: print questions and responses as well. None reads the environment, as in `OTelEmitter`.
-        explanations: print why an answer failed, as in `OTelEmitter`.
-        file: prints there; None means the `sys.stdout` of the moment.
 
     Raises:
         ConfigurationError: an argument or the environment has a value that is not allowed.
     """
 
-    def __init__(
-        self,
-        *,
-        capture_content: CaptureContent | None = None,
-        explanations: bool | None = None,
-        file: TextIO | None = None,
-    ) -> None:
-        self._content = ContentPolicy(capture_content=capture_content, explanations=explanations)
-        self._file = file
-        self._has_hinted = False
+    file: TextIO | None = None
+    """Prints there; None means the `sys.stdout` of the moment."""
+    _has_hinted: bool = field(init=False, default=False)
 
     def emit(self, scored: ScoredRecord) -> None:
         """Print the answer with its outcomes, in one write. If the file is closed, it is not printed."""
-        file = self._file or sys.stdout
+        file = self.file or sys.stdout
         with contextlib.suppress(OSError, ValueError):
             console = Console(file=file, highlight=False, width=None if file.isatty() else _PIPE_WIDTH)
             rendered = io.StringIO()  # Rich ends the program when it writes to a closed pipe
@@ -62,12 +51,12 @@ class ConsoleEmitter(ScoreEmitter):
 
     def _lines(self, scored: ScoredRecord) -> Iterator[Text]:
         yield _title(scored)
-        if self._content.allows("spans") and not scored.late:
+        if self.content.allows("spans") and not scored.late:
             for name, text in (("question", scored.record.question), ("response", scored.record.response)):
                 if text:
                     yield Text(f"  {name:<20} ").append(shortened(text), style="italic")
         for metric, outcome in scored.outcomes.items():
-            explanation = self._content.explanation(outcome) if isinstance(outcome, Score) else None
+            explanation = self.content.explanation(outcome) if isinstance(outcome, Score) else None
             yield Text("  ").append_text(outcome_line(metric, outcome, explanation))
         if self._should_hint(scored):
             self._has_hinted = True
@@ -75,7 +64,7 @@ class ConsoleEmitter(ScoreEmitter):
 
     def _should_hint(self, scored: ScoredRecord) -> bool:
         """True for the first failing answer whose reasons are not shown in full."""
-        if self._has_hinted or self._content.explanations is not None or self._content.allows("spans"):
+        if self._has_hinted or self.content.explanations is not None or self.content.allows("spans"):
             return False
         return any(isinstance(outcome, Score) and outcome.label == "fail" for outcome in scored.outcomes.values())
 

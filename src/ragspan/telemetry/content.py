@@ -6,9 +6,10 @@ score's evidence, for all metrics and judges. `Score.explanation` itself stays a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, get_args
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import TYPE_CHECKING, Any, get_args
 
 from ragspan.arguments import FLAG, SECONDS, Rule, choice, whole
 from ragspan.config import (
@@ -26,6 +27,9 @@ from ragspan.records import RagRecord
 from ragspan.telemetry import semconv
 from ragspan.telemetry.values import MAX_TEXT_CHARS, named
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 MAX_DIMENSION_VALUES = 50
 """Values of one dimension in each process's metrics. Each value is a time series of its own."""
 _SHOWN_PLACES = 20
@@ -41,19 +45,15 @@ _CHARS = Rule(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ContentPolicy:
-    """The policy of one emitter, from its arguments and from the environment.
+    """The policy of one emitter, from its arguments (see `ContentOptions`) and from the environment.
 
     Raises:
         ConfigurationError: an argument or the environment has a value that is not allowed.
     """
 
     capture_content: CaptureContent | None = None
-    """Where users' texts may go: True for everywhere, or only `"spans"` or `"events"`. None reads the environment."""
     explanations: bool | None = None
-    """True writes explanations unchanged, with quotes; False writes none. None reads `RAGSPAN_EXPLANATIONS`; without it,
-    explanations have quotes where content may go, and counts and places elsewhere."""
     max_explanation_chars: int = 1000
-    """The longest explanation, 1 to 8192. Longer ones are cut."""
     hidden: frozenset[HiddenContent] = field(default_factory=hidden_content)
     """What OpenInference's variables hide, even with `capture_content`."""
 
@@ -121,24 +121,70 @@ class Dimensions:
         return attributes
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EmitterOptions:
-    """The options of `OTelEmitter`, which documents them.
+@dataclass(kw_only=True, eq=False, repr=False)
+class ContentOptions:
+    """A base for emitters: what of the users' texts they may send. An emitter is a dataclass, and pickles as its arguments.
 
     Raises:
-        ConfigurationError: an option has a value that is not allowed.
+        ConfigurationError: an argument or the environment has a value that is not allowed.
     """
 
-    score_wait: float
-    spans: SpanStyle
-    content: ContentPolicy
-    dimensions: Dimensions
-    openinference: bool
+    capture_content: CaptureContent | None = None
+    """Send questions, contexts, responses, prompts, errors' messages and users' ids; `"spans"` or `"events"` only there. None reads
+    `RAGSPAN_CAPTURE_CONTENT`, or `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`; without both, nothing is sent. What
+    `OPENINFERENCE_HIDE_*` names stays hidden."""
+    explanations: bool | None = None
+    """True sends the judges' explanations unchanged, with quotes of users' texts; False sends none. None reads
+    `RAGSPAN_EXPLANATIONS`; without it, explanations have quotes where content goes, and counts and places elsewhere."""
+    max_explanation_chars: int = 1000
+    """The longest explanation, 1 to 8192. Longer ones are cut."""
+    content: ContentPolicy = field(init=False)
+    """What these allow."""
 
     def __post_init__(self) -> None:
+        self.content = ContentPolicy(
+            capture_content=self.capture_content,
+            explanations=self.explanations,
+            max_explanation_chars=self.max_explanation_chars,
+        )
+        self.capture_content, self.explanations = self.content.capture_content, self.content.explanations
+
+    def __reduce__(self) -> tuple[Callable[[], Self], tuple[()]]:
+        """An emitter for another process: the same arguments, and nothing of what it has done.
+
+        Raises:
+            TypeError: it was given providers, which belong to this process.
+        """
+        given = {one.name: getattr(self, one.name) for one in fields(self) if one.init}
+        if any(value is not None and name.endswith("_provider") for name, value in given.items()):
+            raise TypeError("its providers belong to this process; leave them out to use the global ones")
+        return partial(type(self), **given), ()
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class EmitterOptions(ContentOptions):
+    """The options of `OTelEmitter`."""
+
+    score_wait: float = 10.0
+    """Seconds that an answer's span waits for its scores at most. Scores that come later get evaluation spans of their own."""
+    spans: SpanStyle = "answer"
+    """`"answer"` makes a span for each answer, with children for its tools, searches and model calls. `"scores"` only adds
+    evaluation spans below the span that the answer ran under, for applications that are already traced. An answer that ran under
+    no span gets one, as with `"answer"`. If another instrumentation traces the answers as well, `"answer"` logs one warning."""
+    dimensions: Sequence[str] = ()
+    """Keys of the records' metadata, at most five, whose values go on spans, events and the histogram: a release, a prompt's
+    version, a tenant. The histogram has 50 values of each in each process; the others are `_OTHER`."""
+    openinference: bool = True
+    """Write each score on a span a second time, as an OpenInference evaluation."""
+    dimension_values: Dimensions = field(init=False)
+    """Those of a record."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         FLAG.check_fields(self, "openinference")  # `"false"` is true to Python
         choice(*get_args(SpanStyle)).check_fields(self, "spans")
         SECONDS.check_fields(self, "score_wait")
+        self.dimension_values = Dimensions(self.dimensions)
 
 
 def without_quotes(score: Score) -> str | None:

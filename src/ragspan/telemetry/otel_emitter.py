@@ -10,20 +10,18 @@ Guarantees:
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from opentelemetry._logs import LoggerProvider
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import Span, TracerProvider
 
-from ragspan.config import CaptureContent, SpanStyle
 from ragspan.forks import watch_forks
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
 from ragspan.records import RagRecord, Retrieval, SpanAnchor
 from ragspan.telemetry import semconv
 from ragspan.telemetry.base import AnswerHandle
-from ragspan.telemetry.content import ContentPolicy, Dimensions, EmitterOptions
+from ragspan.telemetry.content import EmitterOptions
 from ragspan.telemetry.otel_context import anchor_of, context_with, is_valid
 from ragspan.telemetry.providers import Providers
 from ragspan.telemetry.score_attributes import event_attributes
@@ -48,76 +46,24 @@ _TRACED_TWICE = (
 )
 
 
-class OTelEmitter:
+@dataclass(kw_only=True, eq=False, repr=False)
+class OTelEmitter(EmitterOptions):
     """Sends scores to OpenTelemetry: span attributes, log events and a histogram.
-
-    Args:
-        score_wait: seconds that an answer's span waits for its scores at most. Scores that come later get evaluation
-            spans of their own.
-        spans: `"answer"` makes a span for each answer, with children for its tools, searches and model calls. `"scores"` only
-            adds evaluation spans below the span that the answer ran under, for applications that are already traced. An
-            answer that ran under no span gets one, as with `"answer"`. If another instrumentation traces the answers as
-            well, `"answer"` logs one warning.
-        capture_content: send questions, contexts, responses, prompts, errors' messages and users' ids; `"spans"` or
-            `"events"` only there. None reads `RAGSPAN_CAPTURE_CONTENT`, or
-            `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT`; without both, nothing is sent. What `OPENINFERENCE_HIDE_*`
-            names stays hidden.
-        explanations: True sends the judges' explanations unchanged, with quotes of users' texts; False sends none. None reads
-            `RAGSPAN_EXPLANATIONS`; without it, explanations have quotes where content goes, and counts and places elsewhere.
-        max_explanation_chars: the longest explanation, 1 to 8192. Longer ones are cut.
-        dimensions: keys of the records' metadata, at most five, whose values go on spans, events and the histogram: a release,
-            a prompt's version, a tenant. The histogram has 50 values of each in each process; the others are `_OTHER`.
-        openinference: write each score on a span a second time, as an OpenInference evaluation.
-        tracer_provider: takes the spans. None, as for the other two, means the global provider, also if it is set later.
-        meter_provider: takes the histogram.
-        logger_provider: takes the events.
 
     Raises:
         ConfigurationError: an argument or the environment has a value that is not allowed.
     """
 
-    def __init__(
-        self,
-        *,
-        score_wait: float = 10.0,
-        spans: SpanStyle = "answer",
-        capture_content: CaptureContent | None = None,
-        explanations: bool | None = None,
-        max_explanation_chars: int = 1000,
-        dimensions: Sequence[str] = (),
-        openinference: bool = True,
-        tracer_provider: TracerProvider | None = None,
-        meter_provider: MeterProvider | None = None,
-        logger_provider: LoggerProvider | None = None,
-    ) -> None:
-        options = EmitterOptions(
-            score_wait=score_wait,
-            spans=spans,
-            content=ContentPolicy(
-                capture_content=capture_content,
-                explanations=explanations,
-                max_explanation_chars=max_explanation_chars,
-            ),
-            dimensions=Dimensions(dimensions),
-            openinference=openinference,
-        )
-        self._set_up(options, Providers(tracer_provider, meter_provider, logger_provider))
+    tracer_provider: TracerProvider | None = None
+    """Takes the spans. None, as for the other two, means the global provider, also if it is set later."""
+    meter_provider: MeterProvider | None = None
+    """Takes the histogram."""
+    logger_provider: LoggerProvider | None = None
+    """Takes the events."""
 
-    def __getstate__(self) -> EmitterOptions:
-        """The options, for another process with global providers of its own.
-
-        Raises:
-            TypeError: this emitter was given providers, which belong to this process.
-        """
-        if self.providers.are_given:
-            raise TypeError("its providers belong to this process; leave them out to use the global ones")
-        return self.options
-
-    def __setstate__(self, options: EmitterOptions) -> None:
-        self._set_up(options, Providers(None, None, None))
-
-    def _set_up(self, options: EmitterOptions, providers: Providers) -> None:
-        self.options, self.providers = options, providers
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.providers = Providers(self.tracer_provider, self.meter_provider, self.logger_provider)
         self._log = ThrottledLog()
         self._has_warned = False
         self.is_closed = False
@@ -128,11 +74,6 @@ class OTelEmitter:
         self.unfinished: dict[_Answer, AnswerSpans] = {}
         """The spans that have not ended. All uses are single operations of the dictionary, which need no lock."""
 
-    @property
-    def score_wait(self) -> float:
-        """Seconds that an answer's span waits for its scores at most."""
-        return self.options.score_wait
-
     def start(self, record: RagRecord) -> AnswerHandle:
         """Start the answer's span; the handle has none if there is no tracer provider.
 
@@ -141,12 +82,12 @@ class OTelEmitter:
         searches = tuple(retrieval.span for retrieval in record.retrievals)
         if self.is_closed:
             return _Answer(self, record, None, ())
-        if self.options.spans == "scores" and is_valid(record.parent):
+        if self.spans == "scores" and is_valid(record.parent):
             return _Answer(self, record, record.parent, searches)
         if not self._has_warned and any(searches):
             self._has_warned = True
             self._log.trouble("traced_twice", _TRACED_TWICE)
-        span = start_answer(self.providers.tracer, record, self.options.content)
+        span = start_answer(self.providers.tracer, record, self.content)
         span_context = span.get_span_context()
         # Without an SDK, and if it is switched off, the API returns the parent in place of a new span.
         if not span_context.is_valid or (record.parent is not None and span_context.span_id == record.parent.span_id):
@@ -200,8 +141,8 @@ class _Answer:
             return
         spans = self.emitter.unfinished.pop(self, None)
         if spans is not None:
-            finish_answer(spans, scored, self.emitter.options)
-        elif self.emitter.options.spans == "scores":
+            finish_answer(spans, scored, self.emitter)
+        elif self.emitter.spans == "scores":
             self._add_evaluations(scored)
         self._signal(scored, None if spans is None else spans.answer)
 
@@ -218,7 +159,7 @@ class _Answer:
             end_answer(spans, self.record)
 
     def _add_evaluations(self, scored: ScoredRecord) -> None:
-        target, options = self.span or self.record.parent, self.emitter.options
+        target, options = self.span or self.record.parent, self.emitter
         if target is None or not target.sampled or not is_valid(target):
             return
         for metric, outcome in scored.outcomes.items():
@@ -231,7 +172,7 @@ class _Answer:
 
         If the answer is not sampled, no backend has its span, so they point at its parent.
         """
-        providers, dimensions = self.emitter.providers, self.emitter.options.dimensions.bounded(scored.record)
+        providers, dimensions = self.emitter.providers, self.emitter.dimension_values.bounded(scored.record)
         is_sampled = self.span is not None and self.span.sampled
         context = context_with((own or self.span) if is_sampled else self.record.parent)
         for metric, outcome in scored.outcomes.items():
@@ -240,7 +181,7 @@ class _Answer:
                     timestamp=time.time_ns(),
                     context=context,
                     event_name=semconv.EVENT_GEN_AI_EVALUATION_RESULT,
-                    attributes=encodable(event_attributes(scored, metric, self.emitter.options)),
+                    attributes=encodable(event_attributes(scored, metric, self.emitter)),
                 )
             if isinstance(outcome, Score):
                 attributes = {

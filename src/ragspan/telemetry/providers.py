@@ -68,11 +68,6 @@ class Providers:
             explicit_bucket_boundaries_advisory=SCORE_BUCKETS,
         )
 
-    @property
-    def are_given(self) -> bool:
-        """False when all of them are the global ones."""
-        return any(given is not None for given in self._given.values())
-
     def flush(self, timeout: float) -> bool:
         """Flush the providers one after the other, then what `flush_as_well` has got; True if all succeeded."""
         ends_at = time.monotonic() + timeout

@@ -41,7 +41,7 @@ def answer_groups(scored: ScoredRecord, options: EmitterOptions) -> Iterator[Att
         semconv.CONTEXTS_COUNT: None if record.contexts is None else len(record.contexts),
         semconv.ANSWER_SWALLOWED_ERRORS: record.swallowed_errors or None,
         semconv.TAG_TAGS: record.tags or None,
-        **options.dimensions.of(record),
+        **options.dimension_values.of(record),
         semconv.AGENT_NAME: named(record.name) if record.is_agent and options.openinference else None,
         semconv.JUDGE: _joined(score.judge for score in scores.values()),
         semconv.PROMPT_VERSION: _joined(score.prompt_version for score in scores.values()),
@@ -122,7 +122,7 @@ def event_attributes(scored: ScoredRecord, metric: str, options: EmitterOptions)
         **evaluation_result(metric, outcome, options, "events"),
         semconv.RECORD_ID: record.record_id,
         semconv.GEN_AI_RESPONSE_ID: response_id(record),
-        **options.dimensions.of(record),
+        **options.dimension_values.of(record),
         # The same each time this judge scores this record, because a worker of a fleet may score a record twice.
         semconv.LOG_RECORD_UID: "/".join(filter(None, [record.record_id, metric, judge])),
     }

@@ -154,7 +154,7 @@ class PhoenixAnnotations(ScoreWriter):
                 value, label = float(verdict.useful), "useful" if verdict.useful else "not useful"
             else:
                 value, label = verdict.value, None
-            explanation = self._content.explanation_of_verdict(verdict.explanation)
+            explanation = self.content.explanation_of_verdict(verdict.explanation)
             facts = {"value": value, "label": label, "explanation": explanation, "metadata": metadata}
             for search, position in places[verdict.index] if 0 <= verdict.index < len(places) else ():
                 span = scored.retrieval_spans[search]
