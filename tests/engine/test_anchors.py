@@ -75,8 +75,7 @@ class Anchored:
         self.set_clock()
 
     def set_clock(self) -> None:
-        work = self.engine._work
-        work._anchors._clock = work._score_watch._clock = self.clock
+        self.engine._work._score_watch._clock = self.clock
 
     def answer(self, number: int = 0) -> None:
         """Let an answer be scored; the anchors' round, if one is due, begins after it."""

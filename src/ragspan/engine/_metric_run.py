@@ -81,16 +81,16 @@ class MetricRunner:
         run.end(self._unscored(record, reason))
         return run
 
-    def start(self, record: RagRecord, session: JudgingSession, *, is_anchor: bool = False) -> MetricTask:
+    def start(self, record: RagRecord, session: JudgingSession, *, falls_back: bool = True) -> MetricTask:
         """Begin to score the record.
 
         Args:
             record: what is scored.
             session: of the record, which its metrics share.
-            is_anchor: whether it is there to watch the judge; then no fallback judge takes over.
+            falls_back: whether a fallback judge takes over where the budget is spent.
         """
         budget = self.scorer.budget
-        run = MetricTask(runner=self, is_anchor=is_anchor, allowance=None if budget is None else _Allowance(budget))
+        run = MetricTask(runner=self, falls_back=falls_back, allowance=None if budget is None else _Allowance(budget))
         if len(self.lost) >= self._max_lost:
             message = (
                 f"{len(self.lost)} earlier runs have not ended since their timeout; until one does, none is started"
@@ -123,7 +123,7 @@ class MetricRunner:
 
     async def _fall_back(self, run: MetricTask, record: RagRecord, limit: str) -> Outcome:
         """The outcome without the metric's own judge, because of this limit of the budget."""
-        if self._fallback is None or run.is_anchor:
+        if self._fallback is None or not run.falls_back:
             return self._unscored(record, BUDGET_EXHAUSTED, detail=limit)
         lift_limits()  # the fallback's judge is the user's choice for when there is no budget
         outcome = await outcome_of(self._fallback, run, record)
@@ -202,7 +202,7 @@ class MetricTask:
     """One metric at work on one record."""
 
     runner: MetricRunner
-    is_anchor: bool = False
+    falls_back: bool = True
     outcome: Outcome | None = None
     """None as long as it runs."""
     seconds: float = 0.0

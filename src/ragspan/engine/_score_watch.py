@@ -92,15 +92,28 @@ class _Watched:
 
 
 class ScoreWatch:
-    """Watches the scores of one engine.
+    """Watches the scores of one engine, and has its metrics score the anchors.
 
     Args:
         meter: for the gauge and the counter.
+        runners: of the metrics.
+        anchors: records whose label is known.
         clock: Unix seconds.
     """
 
-    def __init__(self, meter: Meter, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        meter: Meter,
+        runners: Sequence[MetricRunner] = (),
+        anchors: Sequence[Anchor] = (),
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._runners = [runner for runner in runners if not runner.name.endswith(REFERENCE)]
+        self._anchors = anchors
         self._clock = clock
+        self._due: float | None = None
+        self._round: asyncio.Task[None] | None = None
         self._watched: dict[tuple[str, str, str | None], _Watched] = {}
         self._recent: deque[int] = deque(maxlen=_RECENT)
         self._evidence = meter.create_gauge(
@@ -141,6 +154,27 @@ class ScoreWatch:
             if evidence >= 1:
                 watched.warn(name, score.judge, now)
 
+    def begin_round_if_due(self) -> None:
+        """Score the anchors in the running event loop, if an hour is over since the last time, or since the first answer.
+
+        So programs that end soon pay for none.
+        """
+        now = self._clock()
+        if not (self._anchors and self._runners) or (self._due is not None and now < self._due):
+            return
+        is_first, self._due = self._due is None, now + _HOUR
+        if not is_first and (self._round is None or self._round.done()):
+            self._round = asyncio.get_running_loop().create_task(self._score_anchors())
+
+    async def _score_anchors(self) -> None:
+        # In another order each time: a repeated series of bad ones would look like a change.
+        for record, is_good in random.sample(self._anchors, len(self._anchors)):
+            session = JudgingSession(record=record)
+            runs = [runner.start(record, session, falls_back=False) for runner in self._runners]
+            await asyncio.wait([run.ended for run in runs])
+            outcomes = {run.runner.name: outcome for run in runs if (outcome := run.outcome) is not None}
+            self.take(ScoredRecord(record=record, outcomes=outcomes), is_good=is_good)
+
     def _compare(self, name: str, score: Score, reference: Score) -> None:
         if score.label and reference.label and reference.fallback is None:
             labels = {semconv.GEN_AI_EVALUATION_SCORE_LABEL: score.label, semconv.REFERENCE_LABEL: reference.label}
@@ -154,55 +188,6 @@ class ScoreWatch:
         attributes = encodable({**about, semconv.DRIFT_SOURCE: source})
         made = self._watched[source, name, judge] = _Watched(warning=_WARNINGS[source], attributes=attributes)
         return made
-
-
-class AnchorRounds:
-    """Has the metrics score the anchors of one engine.
-
-    Args:
-        watch: told of each anchor that was scored.
-        clock: seconds.
-    """
-
-    def __init__(
-        self,
-        anchors: Sequence[Anchor],
-        runners: Sequence[MetricRunner],
-        watch: ScoreWatch,
-        *,
-        clock: Callable[[], float],
-    ) -> None:
-        self._anchors = anchors
-        self._runners = [runner for runner in runners if not runner.name.endswith(REFERENCE)]
-        self._watch = watch
-        self._clock = clock
-        self._due: float | None = None
-        self._round: asyncio.Task[None] | None = None
-
-    def begin_if_due(self) -> None:
-        """Begin a round in the running event loop, if an hour is over since the last one, or since the first answer.
-
-        So programs that end soon pay for none.
-        """
-        now = self._clock()
-        if self._due is not None and now < self._due:
-            return
-        is_first, self._due = self._due is None, now + _HOUR
-        if is_first or not self._runners or (self._round is not None and not self._round.done()):
-            return
-        self._round = asyncio.get_running_loop().create_task(self._score_all())
-
-    async def _score_all(self) -> None:
-        # In another order each time: a repeated series of bad ones would look like a change.
-        for record, is_good in random.sample(self._anchors, len(self._anchors)):
-            self._watch.take(await self._scored(record), is_good=is_good)
-
-    async def _scored(self, record: RagRecord) -> ScoredRecord:
-        session = JudgingSession(record=record)
-        runs = [runner.start(record, session, is_anchor=True) for runner in self._runners]
-        await asyncio.wait([run.ended for run in runs])
-        outcomes = {run.runner.name: outcome for run in runs if (outcome := run.outcome) is not None}
-        return ScoredRecord(record=record, outcomes=outcomes)
 
 
 def _clock_time(seconds: float) -> str:

@@ -18,7 +18,7 @@ from ragspan.engine._metric_run import BUDGET_EXHAUSTED, MetricRunner, MetricTas
 from ragspan.engine._options import Options
 from ragspan.engine._record_queue import Item
 from ragspan.engine._redaction import Redaction
-from ragspan.engine._score_watch import AnchorRounds, ScoreWatch
+from ragspan.engine._score_watch import ScoreWatch
 from ragspan.engine._threads import DaemonThreads, Deadline, call_guarded
 from ragspan.engine.budget import BudgetTracker
 from ragspan.engine.helper.scoring import HelperScoring
@@ -78,10 +78,7 @@ class RecordScorer:
             MetricRunner(metric, self, concurrency=options.concurrency, timeout=options.metric_timeout)
             for metric in options.metrics
         ]
-        self._score_watch = ScoreWatch(self_metrics.meter, clock=clock)
-        self._anchors = (
-            AnchorRounds(options.anchors, self._runners, self._score_watch, clock=clock) if options.anchors else None
-        )
+        self._score_watch = ScoreWatch(self_metrics.meter, self._runners, options.anchors, clock=clock)
 
     async def score(self, item: Item) -> ScoredRecord | Dropped | None:
         """What becomes of one item; None if it is out already."""
@@ -101,28 +98,28 @@ class RecordScorer:
             if work.result is None:  # it is dropped, by that or by a shutdown
                 work.handle.tell(lambda handle: handle.abandon())
         if work.result is not None:
-            _, error = call_guarded(self._score_watch.take, work.result)
+            _, error = call_guarded(self._report, work.result)
             if error is not None:
                 self.log.failed("self_metrics", error)
-        if self._anchors is not None:
-            self._anchors.begin_if_due()
         return work.result
 
+    def _report(self, scored: ScoredRecord) -> None:
+        """Count what came of a record, once that is all there is."""
+        for name, outcome in scored.outcomes.items():
+            self._self_metrics.ended(name, outcome)
+            if BUDGET_EXHAUSTED in (getattr(outcome, "reason", None), getattr(outcome, "fallback", None)):
+                self.log.trouble("budget", "the budget is spent: metric %s is not scored by its own judge", name)
+        self._score_watch.take(scored)
+        self._score_watch.begin_round_if_due()
+
     def run_ended(self, run: MetricTask, outcome: Outcome) -> None:
-        """Count and log what came of a metric."""
+        """Log that a metric failed, and count what it took."""
         if self._is_closed:
             return  # it was cancelled: that is no failure of the metric
         name = run.runner.name
         if isinstance(outcome, MetricFailure) and outcome is not _WORKER_ERROR:
             self.log.count("metric")
             self.log.trouble(f"metric {name}", "metric %s failed with %.100s", name, outcome.error_type)
-        if not run.is_anchor and BUDGET_EXHAUSTED in (
-            getattr(outcome, "reason", None),
-            getattr(outcome, "fallback", None),
-        ):
-            self.log.trouble("budget", "the budget is spent: metric %s is not scored by its own judge", name)
-        if not run.is_anchor:
-            self._self_metrics.ended(name, outcome)
         if not isinstance(outcome, NotApplicable) or run.usage is not None:
             judge = outcome.judge if isinstance(outcome, Score) and not (outcome.fallback and run.usage) else None
             self._self_metrics.judged(name, judge, run.seconds, run.usage)
