@@ -161,3 +161,37 @@ def test_of_a_step_long_texts_and_dull_lists_are_left_out(take):
     assert snapshot["text"] is LONG_TEXT
     assert snapshot["numbers"] == [0, 1, 2, 3]
     assert len(snapshot["pages"]) == 1
+
+
+def refuse(*_):
+    raise RuntimeError("a method of the program's")
+
+
+REFUSING = dict.fromkeys(
+    ("__bool__", "__contains__", "__eq__", "__getitem__", "__hash__", "__int__", "__iter__", "__len__", "__str__"),
+    refuse,
+)
+OF_CLASSES_OF_THE_PROGRAMS = [(str, "a"), (int, 3), (list, ["a"]), (tuple, ["a"]), (deque, ["a"]), (dict, {"a": 1})]
+
+
+@pytest.mark.parametrize(
+    ("kind", "snapshot"), OF_CLASSES_OF_THE_PROGRAMS, ids=lambda value: getattr(value, "__name__", "")
+)
+def test_of_a_subclass_no_method_is_called_and_plain_data_are_kept(take, kind, snapshot):
+    taken = take([type("Own", (kind,), REFUSING)(snapshot)])
+
+    assert taken == [snapshot]
+    assert type(taken[0]) is type(snapshot)
+
+
+def test_a_value_that_cannot_be_read_costs_the_rest_nothing(take):
+    class Unreadable(Page):
+        text = property(refuse)
+
+        def __init__(self):
+            """Without a text."""
+
+    taken = take({"pages": [Unreadable(), Page("a")], "answer": "yes"})
+
+    assert isinstance(taken["pages"][0], Opaque)
+    assert (taken["pages"][1], taken["answer"]) == (("page", "a"), "yes")

@@ -161,3 +161,39 @@ def test_only_documents_that_were_handed_over_count(captured):
     (retriever() | RunnableLambda(lambda found: in_the_call(found[1:]).text)).invoke(QUESTION, captured.config)
 
     assert captured.answers() == [Answered(QUESTION, FOUND[1:], ANSWER)]
+
+
+# Documents of classes of the program's own
+
+
+class Refusing(dict):
+    """Metadata that are read from somewhere at need, which fails."""
+
+    def __iter__(self):
+        raise RuntimeError("no connection")
+
+    keys = __getitem__ = get = __len__ = __iter__
+
+
+class OwnText(str):
+    """A text that knows where it is from, as of an HTML parser."""
+
+    __slots__ = ("parent",)
+
+    def __len__(self):
+        raise RuntimeError("no parent")
+
+    casefold = find = __hash__ = __len__
+
+
+@pytest.mark.parametrize(
+    "form", [lambda page: page, lambda page: Refusing(page.__dict__)], ids=["document", "dictionary"]
+)
+def test_no_method_of_a_documents_text_or_metadata_is_called(captured, form):
+    pages = documents(*FOUND)
+    for page in pages:
+        page.metadata, page.page_content = Refusing(page=3), OwnText(page.page_content)
+    source = RunnableLambda(lambda _: [form(page) for page in pages])
+    rag_chain(source, formatter=lambda _: "\n".join(FOUND)).invoke(QUESTION, captured.config)
+
+    assert captured.answers() == [COMPLETE]

@@ -108,8 +108,13 @@ class _ReadersByType(dict[type, Reader]):
         other = _read_dataclass if dataclasses.is_dataclass(kind) else _read_other
         if kind.__name__ in self._hidden:
             other = _read_hidden
-        reader = self[kind] = next((own for base, own in self._by_base if issubclass(kind, base)), other)
-        return reader
+        base, reader = next((pair for pair in self._by_base if issubclass(kind, pair[0])), (kind, other))
+        as_plain = _PLAIN.get(base)
+        if as_plain is not None and kind is not base:
+            self[kind] = lambda copying, value, depth: reader(copying, as_plain(value), depth)
+        else:
+            self[kind] = reader
+        return self[kind]
 
 
 class Copying:
@@ -132,7 +137,10 @@ class Copying:
                 return LONG_TEXT
             self.texts[id(value)] = value
             return value
-        return self._readers[kind](self, value, depth)
+        try:
+            return self._readers[kind](self, value, depth)
+        except Exception:  # noqa: BLE001  whatever a program's object raises; the rest of the payload stays readable
+            return Opaque(id(value))
 
     def aside(self, value: Any, depth: int) -> Snapshot:
         """The snapshot of a value in which little but the documents matters."""
@@ -188,7 +196,9 @@ class Copying:
 
     def _is_document(self, item: Any) -> bool:
         """Whether an item that was read is a document, alone or with a score."""
-        return id(item) in self.kept or (isinstance(item, (tuple, list)) and len(item) > 0 and id(item[0]) in self.kept)
+        if issubclass(type(item), (tuple, list)):
+            item = next(iter((tuple if issubclass(type(item), tuple) else list).__iter__(item)), None)
+        return id(item) in self.kept
 
 
 _DULL = frozenset({str, int, float, bool, type(None), Opaque})
@@ -208,7 +218,8 @@ def _read_other(_: Copying, value: Any, __: int) -> Snapshot:
 
 _COMMON: Mapping[type, Reader] = {
     enum.Enum: lambda copying, value, depth: copying.copy(value.value, depth + 1),
-    str: lambda _, value, __: value,  # of a class of the program's own
+    str: lambda _, value, __: value,
+    bool: lambda _, value, __: value,
     int: lambda _, value, __: value,
     type(None): lambda _, value, __: value,
     dict: Copying.fields,
@@ -223,3 +234,15 @@ _COMMON: Mapping[type, Reader] = {
     uuid.UUID: lambda _, value, __: str(value),
     decimal.Decimal: lambda _, value, __: str(value),
 }
+
+
+def _rebuilt(kind: type) -> Callable[[Any], Any]:
+    return lambda value: kind(kind.__iter__(value))  # type: ignore[attr-defined]  # it is a collection
+
+
+_PLAIN: Mapping[type, Callable[[Any], Any]] = {
+    str: str.__str__,
+    int: int.__int__,
+    **{kind: _rebuilt(kind) for kind in (list, tuple, set, frozenset, deque)},
+}
+"""Makes a value plain whose class is the program's own: its items, without the methods of that class."""

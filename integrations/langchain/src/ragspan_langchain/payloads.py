@@ -46,9 +46,12 @@ def rewritten_documents(log: RequestLog) -> list[tuple[Document, str]]:
     """The documents that were rewritten in place since they passed by, with their texts as they are now."""
     changed = []
     for document, snapshot in list(log.kept.values()):
-        text = document.get("page_content") if isinstance(document, dict) else document.page_content
+        try:
+            text = dict.get(document, "page_content") if isinstance(document, dict) else document.page_content
+        except Exception:  # noqa: BLE001  a class of the program's own: what was read at first counts
+            text = snapshot.text
         if text is not snapshot.text and isinstance(text, str):
-            changed.append((snapshot, log.count(text)))
+            changed.append((snapshot, log.count(str.__str__(text))))
     return changed
 
 
@@ -58,9 +61,12 @@ def _read_document(copying: Copying, value: Any, _: int, fields: Mapping[str, An
         return known[1]
     fields = value.__dict__ if fields is None else fields
     text, own_id, metadata = fields.get("page_content"), fields.get("id"), fields.get("metadata")
-    if not isinstance(text, str):
-        return Opaque()
-    about = dict(metadata) if isinstance(metadata, dict) else {}  # the values are shared
+    if type(text) is not str:
+        if not isinstance(text, str):
+            return Opaque()
+        text = str.__str__(text)
+    entries = metadata if type(metadata) is dict else dict.items(metadata) if isinstance(metadata, dict) else ()
+    about = dict(entries)  # the values are shared
     document = Document(text, own_id if isinstance(own_id, str) else None, about)
     copying.texts[id(text)] = text
     copying.kept[id(value)] = value, document
@@ -108,9 +114,10 @@ def _read_prompt(copying: Copying, value: Any, depth: int) -> Snapshot:
     return copying.items(value.to_messages(), depth + 1) if copying.whole else MESSAGE
 
 
-def _read_fields(copying: Copying, value: dict[Any, Any], depth: int) -> Snapshot:
+def _read_fields(copying: Copying, given: dict[Any, Any], depth: int) -> Snapshot:
+    value = given if type(given) is dict else dict(dict.items(given))  # a lazy one of the program's is not filled
     if isinstance(value.get("page_content"), str):  # what a document becomes when a checkpoint is read back
-        return _read_document(copying, value, depth, value)
+        return _read_document(copying, given, depth, value)
     if copying.whole:
         kind = value.get("type")
         if kind == "tool_call" and "args" in value:
