@@ -8,6 +8,9 @@ PROJECTS := pyproject.toml constraints.txt $(wildcard integrations/*/pyproject.t
 # LlamaIndex brings what it needs, and looks elsewhere where these are set.
 unexport TIKTOKEN_CACHE_DIR NLTK_DATA
 
+# Where Python may keep no bytecode, each process of the tests compiles whatever it imports: half of their time.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Two that hand streamed answers over in other ways than the newest: token by token, and as one piece.
 LLAMA_INDEX_RELEASES := 0.14.21 0.14.24
 LLAMA_INDEX_TOOLS := pytest pytest-asyncio llama-index-retrievers-bm25 openinference-instrumentation-llama-index starlette uvicorn

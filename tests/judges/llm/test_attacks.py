@@ -78,26 +78,38 @@ async def ask_everything(judge, record):
 
 
 @pytest.fixture
-def obliging(fake_openai):
-    """An endpoint that answers each question about a record with one context; the claims can be chosen."""
+def obliging(scripted, reply):
+    """Makes a judge that answers each question about a record with one context, and its client; the claims can be chosen."""
 
-    def answer_with(*claims):
-        def finding(**verdict):
-            return [{"number": 1, "reasoning": "r", **verdict}]
+    def finding(**verdict):
+        return [{"number": 1, "reasoning": "r", **verdict}]
 
-        fake_openai.script(
-            grounding=[GROUNDED] * 3,
-            completeness=[{"reasoning": "r", "value": 1}] * 3,
-            answer_relevance=[{"reasoning": "r", "value": 1}] * 3,
-            context_verdicts=[finding(verdict="useful")],
-            context_relevance=[finding(verdict="full")],
-            used_sentences=[finding(sentences=[])],
-            claims=[list(claims)],
-            claim_verdicts=[finding(verdict="supported")],
+    def make(*claims):
+        return scripted(
+            [reply(grounding=GROUNDED)] * 3,
+            [reply(completeness={"reasoning": "r", "value": 1})] * 3,
+            [reply(answer_relevance={"reasoning": "r", "value": 1})] * 3,
+            [reply(context_verdicts=finding(verdict="useful"))],
+            [reply(context_relevance=finding(verdict="full"))],
+            [reply(used_sentences=finding(sentences=[]))],
+            [reply(claims=claims)],
+            [reply(claim_verdicts=finding(verdict="supported"))],
         )
-        return fake_openai
 
-    return answer_with
+    return make
+
+
+@pytest.fixture
+async def outside_of_harmless(obliging):
+    """What stands outside of the quotations in each of the requests about a harmless record."""
+    judge, client = obliging("A claim.")
+    await ask_everything(judge, RagRecord(**HARMLESS))
+    return [outside_the_fence(user) for _, user in sent(client)]
+
+
+def sent(client):
+    """The system's and the user's message of each request."""
+    return [[message["content"] for message in request["messages"]] for request in client.requests]
 
 
 # What leaves the quotation
@@ -106,48 +118,39 @@ def obliging(fake_openai):
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
 @pytest.mark.parametrize("place", PLACES)
 async def test_no_request_says_anything_outside_its_quotations_that_another_record_would_not(
-    obliging, openai_judge, place, attack
+    obliging, outside_of_harmless, place, attack
 ):
-    endpoint = obliging("A claim.")
-    await ask_everything(openai_judge(), RagRecord(**HARMLESS))
-    expected = [outside_the_fence(request["messages"][1]["content"]) for request in endpoint.requests]
-    endpoint.requests.clear()
-    obliging("A claim.")
+    judge, client = obliging("A claim.")
 
-    await ask_everything(openai_judge(), attacked_record(place, attack))
+    await ask_everything(judge, attacked_record(place, attack))
 
-    left = [outside_the_fence(request["messages"][1]["content"]) for request in endpoint.requests]
     cut = re.compile(r" \(first [\d,]+ of [\d,]+ characters\)")
-    assert [cut.sub("", text) for text in left] == expected
-    assert len(left) == 8
-    assert {request["messages"][0]["content"] for request in endpoint.requests} == {RULES}
+    assert [cut.sub("", outside_the_fence(user)) for _, user in sent(client)] == outside_of_harmless
+    assert [system for system, _ in sent(client)] == [RULES] * 8
 
 
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
-async def test_every_request_can_be_sent_as_json_and_holds_no_character_that_hides_text(obliging, openai_judge, attack):
-    endpoint = obliging(attack if attack in SAYABLE.values() else "A claim.")
+async def test_every_request_can_be_sent_as_json_and_holds_no_character_that_hides_text(obliging, attack):
+    judge, client = obliging(attack if attack in SAYABLE.values() else "A claim.")
 
-    await ask_everything(openai_judge(), RagRecord(question=attack, contexts=[attack], response=attack))
+    await ask_everything(judge, RagRecord(question=attack, contexts=[attack], response=attack))
 
     hidden = re.compile(
         r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufff9-\ufffb\U000e0000-\U000e007f]"
     )
-    assert len(endpoint.requests) == 8
-    for request in endpoint.requests:
-        assert json.dumps(request, ensure_ascii=False).encode()  # raises for a lone surrogate
-        assert not hidden.search(request["messages"][1]["content"])
+    assert len(client.requests) == 8
+    for _, user in sent(client):
+        assert json.dumps(user, ensure_ascii=False).encode()  # raises for a lone surrogate
+        assert not hidden.search(user)
 
 
 @pytest.mark.parametrize("attack", SAYABLE.values(), ids=SAYABLE)
-async def test_a_claim_is_quoted_too(obliging, openai_judge, attack):
-    endpoint = obliging("A claim.")
-    await ask_everything(openai_judge(), RagRecord(**HARMLESS))
-    expected = outside_the_fence(endpoint.requests[-1]["messages"][1]["content"])
-    obliging(attack)
+async def test_a_claim_is_quoted_too(obliging, outside_of_harmless, attack):
+    judge, client = obliging(attack)
 
-    await ask_everything(openai_judge(), RagRecord(**HARMLESS))
+    await ask_everything(judge, RagRecord(**HARMLESS))
 
-    assert outside_the_fence(endpoint.requests[-1]["messages"][1]["content"]) == expected
+    assert outside_the_fence(sent(client)[-1][1]) == outside_of_harmless[-1]
 
 
 async def test_a_claim_that_repeats_the_code_stays_inside_the_fence(scripted, reply, super_bowl):
@@ -174,12 +177,12 @@ async def test_a_claim_cannot_become_two(scripted, reply, super_bowl):
 
 
 @pytest.mark.parametrize("place", PLACES)
-async def test_one_code_serves_all_requests_of_a_record(obliging, openai_judge, place):
-    endpoint = obliging("A claim.")
+async def test_one_code_serves_all_requests_of_a_record(obliging, place):
+    judge, client = obliging("A claim.")
 
-    await ask_everything(openai_judge(), attacked_record(place, ATTACKS["a closed fence"]))
+    await ask_everything(judge, attacked_record(place, ATTACKS["a closed fence"]))
 
-    codes = {code_of(request["messages"][1]["content"]) for request in endpoint.requests}
+    codes = {code_of(user) for _, user in sent(client)}
     assert len(codes) == 1
     assert codes != {"0123456789abcdef0123"}
 
