@@ -136,9 +136,20 @@ def kept(*messages: Message) -> Callable[[WrittenLog], Any]:
     return write
 
 
+def found_again(*messages: Message) -> Callable[[WrittenLog], Any]:
+    """A search finds the document again that the state of the conversation has kept."""
+
+    def write(log: WrittenLog) -> str:
+        log.steps({"messages": [MESSAGE, MESSAGE], "found": documents(PUMP)}, {})
+        return str(asked_with(*messages)(log))
+
+    return write
+
+
 ASKED, FOUND = Message("human", QUESTION), Message("ai", f"I have found: {PUMP}")
 TALK = (Message("human", "What do you know?"), Message("ai", "Nothing yet."))
 AUGMENTED = (Message("human", f"What do you know? Use: {PUMP}"), TALK[1])
+HOSE_AND_PUMP = Message("human", f"{HOSE}\n{PUMP}\n{QUESTION}")
 SEARCH_RESULT = {"type": "search_result", "title": "Page", "content": [{"type": "text", "text": PUMP}]}
 DOCUMENT = {"type": "document", "title": "Manual", "source": {"type": "text", "media_type": "text/plain", "data": PUMP}}
 HISTORY = (Message("human", "What do you know?"), Message("ai", f"This: {PUMP}"))
@@ -170,6 +181,8 @@ PROGRAMS: dict[str, tuple[Callable[[WrittenLog], Any], list[str]]] = {
     },
     "an earlier answer that quotes a document": (asked_with(*HISTORY, Message("human", f"{HOSE}\n{QUESTION}")), [HOSE]),
     "found, before the history": (asked_with(Message("human", PUMP), *TALK, ASKED), [PUMP]),
+    "found, in a message of an earlier turn as well": (asked_with(*AUGMENTED, HOSE_AND_PUMP), [HOSE, PUMP]),
+    "found and kept, in a message of an earlier turn as well": (found_again(*AUGMENTED, HOSE_AND_PUMP), [HOSE, PUMP]),
     "kept, in a message of an earlier turn": (kept(*AUGMENTED, ASKED), []),
     "kept, shown again by the system": (kept(Message("system", f"Use: {PUMP}"), *TALK, ASKED), [PUMP]),
     "kept, shown again in the last message": (kept(*TALK, Message("human", f"{QUESTION}\nUse: {PUMP}")), [PUMP]),

@@ -54,7 +54,8 @@ def documents_behind(trace: Trace, question: str | None, response: str | None) -
 
 def _documents_of(run: ModelRun, trace: Trace, question: str, provenance: _Provenance) -> tuple[list[Found], bool]:
     """The documents in one prompt."""
-    given = (part.text for part in run.prompt if not provenance.is_silent(part))
+    turns = (_Turn.THIS, _Turn.EARLIER)  # a document that stands in both has its place in this one
+    given = (part.text for turn in turns for part in run.prompt if provenance.turn_of(part) is turn)
     documents = [(entry, run.seen.get(entry, entry.text)) for entry in trace.documents.values()]
     prompt = PromptText("\n".join(given), apart=question)
     matches = zip(documents, prompt.find([text for _, text in documents]), strict=True)
@@ -78,7 +79,7 @@ def _documents_of_several(
                 by_part.setdefault(match.part, []).append((match.start, (entry, text, match.whole)))
     found: list[Found] = []
     for run in provenance.behind(answering, prompts):
-        for part in provenance.parts_of(run):
+        for part in sorted(provenance.parts_of(run), key=provenance.earlier.__contains__):
             found += [document for _, document in sorted(by_part.pop(part, ()), key=lambda item: item[0])]
     return found, prompts.is_complete
 
@@ -164,9 +165,9 @@ class _Provenance:
         """The numbers of the parts that are of earlier turns."""
         return frozenset(number for number, turn in self._turns.items() if turn is _Turn.EARLIER)
 
-    def is_silent(self, part: Message) -> bool:
-        """Whether a part is a model's own words."""
-        return self._turns[self._numbers[part.role == "ai", part.text]] is _Turn.SPOKEN
+    def turn_of(self, part: Message) -> _Turn:
+        """The turn that a part of one of the prompts belongs to."""
+        return self._turns[self._numbers[part.role == "ai", part.text]]
 
     def parts_of(self, run: ModelRun) -> Iterable[int]:
         """The numbers of a prompt's parts, in order."""
