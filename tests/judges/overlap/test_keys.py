@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from snowballstemmer.english_stemmer import EnglishStemmer
 
 from ragspan.judges.overlap.keys import is_content, is_number, key, keys, readable, tokens
+from ragspan.judges.overlap.vocabulary import rows_of, stemmer_of
 
 
 @pytest.mark.parametrize(
@@ -58,6 +60,14 @@ def test_two_spellings_of_one_thing_have_the_same_key(one, other):
 )
 def test_different_things_have_different_keys(one, other):
     assert keys(one) != keys(other)
+
+
+def test_words_that_are_not_stemmed_because_of_their_endings_are_their_own_stems():
+    words = {word for name in ("antonyms", "synonyms", "irregular_verbs") for row in rows_of(f"en/{name}") for word in row}
+    words |= {word + ending for word in words for ending in ("ist", "ologist", "dom", "ship", "hood", "est", "en", "or")}
+    stem = stemmer_of("english")
+
+    assert {word for word in words if stem(word) != EnglishStemmer().stemWord(word)} == set()
 
 
 def test_tokens_are_words_numbers_times_percent_and_currency_signs():

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
+from sys import intern
 
 from ragspan.judges.overlap.vocabulary import CALENDAR, FUNCTION_WORDS, NEGATIONS, NUMBER_WORDS, rows_of, stemmer_of
 
@@ -79,7 +80,7 @@ def key_by(stem: Callable[[str], str]) -> Callable[[str], str]:
     """
 
     @lru_cache(maxsize=1 << 15)
-    def key(token: str) -> str:
+    def lower_key(token: str) -> str:
         word = _INSIDE_MARKS.sub("", unicodedata.normalize("NFKC", token)).lower()
         if word[:1].isdigit():
             return _number_key(word)
@@ -89,14 +90,16 @@ def key_by(stem: Callable[[str], str]) -> Callable[[str], str]:
         if apostrophe and tail in _CLITICS:
             word = head
         word = word.replace(".", "")
-        if word == "us" and token[:2].isupper():
-            return "usa"  # the country, not the pronoun
         if "".join(word.split()) == "percent":
             return "%"
         if word in FUNCTION_WORDS:
             return word
         found = NUMBER_WORDS.get(word) or stem(CALENDAR.get(word, word))
-        return _synonyms().get(found, found)
+        return intern(_synonyms().get(found, found))
+
+    def key(token: str) -> str:
+        found = lower_key(token.lower())
+        return "usa" if found == "us" and token[:2].isupper() else found  # the country, not the pronoun
 
     return key
 
