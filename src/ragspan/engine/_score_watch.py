@@ -133,6 +133,8 @@ class ScoreWatch:
         scores = {name: outcome for name, outcome in scored.outcomes.items() if isinstance(outcome, Score)}
         source = semconv.SOURCE_ANCHORS
         if is_good is None:
+            if self._anchors:
+                self._begin_round_if_due()
             source = semconv.SOURCE_ANSWERS
             for name in [name for name in scores if name + REFERENCE in scores]:
                 self._compare(name, scores[name], scores[name + REFERENCE])
@@ -154,13 +156,13 @@ class ScoreWatch:
             if evidence >= 1:
                 watched.warn(name, score.judge, now)
 
-    def begin_round_if_due(self) -> None:
+    def _begin_round_if_due(self) -> None:
         """Score the anchors in the running event loop, if an hour is over since the last time, or since the first answer.
 
         So programs that end soon pay for none.
         """
         now = self._clock()
-        if not (self._anchors and self._runners) or (self._due is not None and now < self._due):
+        if not self._runners or (self._due is not None and now < self._due):
             return
         is_first, self._due = self._due is None, now + _HOUR
         if not is_first and (self._round is None or self._round.done()):

@@ -110,7 +110,6 @@ class RecordScorer:
             if BUDGET_EXHAUSTED in (getattr(outcome, "reason", None), getattr(outcome, "fallback", None)):
                 self.log.trouble("budget", "the budget is spent: metric %s is not scored by its own judge", name)
         self._score_watch.take(scored)
-        self._score_watch.begin_round_if_due()
 
     def run_ended(self, run: MetricTask, outcome: Outcome) -> None:
         """Log that a metric failed, and count what it took."""
