@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import index
 from types import TracebackType
@@ -26,13 +27,15 @@ from ragspan.engine._record_queue import Item, RecordQueue
 from ragspan.engine._threads import Deadline, call_guarded, is_owned
 from ragspan.engine._worker import Work, Worker
 from ragspan.engine.budget import TokenBucket
-from ragspan.engine.stats import EngineStats, ShutdownReport
+from ragspan.engine.stats import ShutdownReport
 from ragspan.forks import keep_inherited, watch_forks
 from ragspan.records import Capture
 from ragspan.throttled_log import ThrottledLog
 
 if TYPE_CHECKING:  # what this loads is needed where an engine is made, not where ragspan is imported
     from opentelemetry.metrics import MeterProvider
+
+    from ragspan.telemetry.self_metrics import Figure
 
 _GRACE = 0.04  # seconds for the worker to end, even if no time is left
 
@@ -86,13 +89,7 @@ class BackgroundProcessor(ABC):
         self._assemble()
         watch_forks(self, BackgroundProcessor._start_afresh)
         if is_enabled:
-            self._self_metrics.watch(
-                self._observe,
-                options.name,
-                max_records=options.queue_size,
-                max_bytes=options.queue_bytes,
-                finished_as=self._finished_as,
-            )
+            self._self_metrics.watch(self._figures, options.name)
 
     @abstractmethod
     def _make_work(self, log: ThrottledLog) -> Work:
@@ -214,5 +211,16 @@ class BackgroundProcessor(ABC):
         finished = queue.stats.finished - finished_before
         return ShutdownReport(finished=finished, abandoned=abandoned, seconds=deadline.elapsed)
 
-    def _observe(self) -> tuple[EngineStats, int]:
-        return self._queue.stats, self._queue.bytes
+    def _figures(self) -> Iterator[Figure]:
+        """Of the queue, for the metrics about ragspan itself."""
+        from ragspan.telemetry import semconv
+
+        options, stats = self._processor_options, self._queue.stats
+        yield semconv.METRIC_QUEUE_SIZE, stats.queued, {}
+        yield semconv.METRIC_QUEUE_BYTES, self._queue.bytes, {}
+        yield semconv.METRIC_QUEUE_CAPACITY, options.queue_size, {}
+        yield semconv.METRIC_QUEUE_CAPACITY_BYTES, options.queue_bytes, {}
+        yield semconv.METRIC_RECORDS, stats.scored, {semconv.RESULT: self._finished_as}
+        yield semconv.METRIC_RECORDS, stats.nothing_to_score, {semconv.RESULT: semconv.RESULT_NOTHING_TO_SCORE}
+        for reason, number in stats.dropped.items():
+            yield semconv.METRIC_RECORDS, number, {semconv.RESULT: semconv.RESULT_DROPPED, semconv.REASON: reason}

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import count
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation
@@ -26,17 +25,8 @@ _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 2
 """The buckets that the GenAI conventions recommend for calls of models."""
 
 
-class EngineCounts(Protocol):
-    """The part of the engine's statistics that the metrics show."""
-
-    @property
-    def queued(self) -> int: ...
-    @property
-    def scored(self) -> int: ...
-    @property
-    def nothing_to_score(self) -> int: ...
-    @property
-    def dropped(self) -> Mapping[str, int]: ...
+Figure: TypeAlias = tuple[str, int, Mapping[str, str]]
+"""A metric of `_OF_QUEUES`, its value, and its attributes beside the engine's name."""
 
 
 class SelfMetrics:
@@ -47,7 +37,7 @@ class SelfMetrics:
     """
 
     def __init__(self, meter_provider: MeterProvider | None = None) -> None:
-        self._provider: Callable[[], MeterProvider | None] = (
+        self._provider: _Provider = (
             metrics.get_meter_provider if meter_provider is None else weakref.ref(meter_provider)
         )
         meter = self.meter = meter_of(meter_provider or metrics.get_meter_provider())
@@ -77,34 +67,17 @@ class SelfMetrics:
         )
         _observe(meter, self._provider)
 
-    def watch(
-        self,
-        observe: Callable[[], tuple[EngineCounts, int]],
-        name: str,
-        *,
-        max_records: int,
-        max_bytes: int,
-        finished_as: str = semconv.RESULT_SCORED,
-    ) -> None:
-        """Show an engine's counts for as long as the engine lives.
+    def watch(self, figures: Callable[[], Iterable[Figure]], name: str) -> None:
+        """Show an engine's figures for as long as the engine lives.
 
         Args:
-            observe: a bound method, whose object is held weakly; gives the counts, and the bytes of text that wait.
+            figures: a bound method, whose object is held weakly.
             name: the engine's, for the attribute `ragspan.engine`; a number is added if another engine has this name.
-            max_records: the size of the queue.
-            max_bytes: its size in bytes of text.
-            finished_as: the attribute `ragspan.result` of the records that the engine counts as scored.
         """
-        engine = _Engine(
-            weakref.WeakMethod(observe, lambda _: _engines.pop(engine.name, None)),
-            self._provider,
-            max_records,
-            max_bytes,
-            finished_as,
-        )
+        reference = weakref.WeakMethod(figures, lambda _: _engines.pop(own_name, None))
         for number in count(1):
-            engine.name = named(name) if number == 1 else f"{named(name)}-{number}"
-            if _engines.setdefault(engine.name, engine) is engine:
+            own_name = named(name) if number == 1 else f"{named(name)}-{number}"
+            if _engines.setdefault(own_name, (reference, self._provider))[0] is reference:
                 return
 
     def ended(self, metric: str, outcome: Outcome) -> None:
@@ -143,61 +116,37 @@ class SelfMetrics:
             self._cost.add(usage.usd, attributes)
 
 
-@dataclass(eq=False, slots=True)
-class _Engine:
-    observe: weakref.WeakMethod[Callable[[], tuple[EngineCounts, int]]]
-    provider: Callable[[], MeterProvider | None]
-    max_records: int
-    max_bytes: int
-    finished_as: str
-    name: str = ""
-
-    def records(self, counts: EngineCounts, _: int) -> Iterator[Observation]:
-        engine = {semconv.ENGINE: self.name}
-        finished = {self.finished_as: counts.scored, semconv.RESULT_NOTHING_TO_SCORE: counts.nothing_to_score}
-        for result, number in finished.items():
-            yield Observation(number, engine | {semconv.RESULT: result})
-        for reason, number in counts.dropped.items():
-            yield Observation(number, engine | {semconv.RESULT: semconv.RESULT_DROPPED, semconv.REASON: reason})
-
-
-_engines: dict[str, _Engine] = {}
-
-_Read: TypeAlias = Callable[[_Engine, EngineCounts, int], int]
-_GAUGES: tuple[tuple[str, str, str, _Read], ...] = (
-    (semconv.METRIC_QUEUE_SIZE, "{record}", "Records that wait to be scored.", lambda _, counts, __: counts.queued),
-    (semconv.METRIC_QUEUE_BYTES, "By", "Text of the records that wait to be scored.", lambda _, __, size: size),
-    (semconv.METRIC_QUEUE_CAPACITY, "{record}", "Records that may wait.", lambda engine, *_: engine.max_records),
-    (semconv.METRIC_QUEUE_CAPACITY_BYTES, "By", "Text that may wait.", lambda engine, *_: engine.max_bytes),
+_Provider: TypeAlias = Callable[[], MeterProvider | None]
+_engines: dict[str, tuple[weakref.WeakMethod[Callable[[], Iterable[Figure]]], _Provider]] = {}
+_OF_QUEUES: tuple[tuple[str, str, str], ...] = (
+    (semconv.METRIC_QUEUE_SIZE, "{record}", "Records that wait to be scored."),
+    (semconv.METRIC_QUEUE_BYTES, "By", "Text of the records that wait to be scored."),
+    (semconv.METRIC_QUEUE_CAPACITY, "{record}", "Records that may wait."),
+    (semconv.METRIC_QUEUE_CAPACITY_BYTES, "By", "Text that may wait."),
+    (semconv.METRIC_RECORDS, "{record}", "Records that are done with: scored, without anything to score, or dropped."),
 )
 
 
-def _observe(meter: Meter, provider: Callable[[], MeterProvider | None]) -> None:
+def _observe(meter: Meter, provider: _Provider) -> None:
     """Show all engines of the provider in its meter.
 
     All of them, because a provider calls only the callbacks with which an instrument was first created.
     """
 
-    def of_all(
-        read: Callable[[_Engine, EngineCounts, int], Iterable[Observation]],
-    ) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    def observed(metric: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
         def observe(_: CallbackOptions) -> Iterator[Observation]:
             own = provider()
-            for engine in list(_engines.values()):
-                counts = engine.observe()  # None if it was just collected
-                if own is not None and engine.provider() is own and counts is not None:
-                    yield from read(engine, *counts())
+            for name, (reference, provider_of) in list(_engines.items()):
+                figures = reference()  # None if it was just collected
+                if own is None or provider_of() is not own or figures is None:
+                    continue
+                for shown, number, attributes in figures():
+                    if shown == metric:
+                        yield Observation(number, {semconv.ENGINE: name, **attributes})
 
         return observe
 
-    def gauge(read: _Read) -> Callable[[_Engine, EngineCounts, int], Iterable[Observation]]:
-        return lambda engine, counts, size: [Observation(read(engine, counts, size), {semconv.ENGINE: engine.name})]
-
-    for name, unit, description, read in _GAUGES:
-        meter.create_observable_up_down_counter(name, [of_all(gauge(read))], unit=unit, description=description)
-    meter.create_observable_counter(
-        semconv.METRIC_RECORDS,
-        [of_all(_Engine.records)],
-        unit="{record}",
-        description="Records that are done with: scored, without anything to score, or dropped.",
-    )
+    for metric, unit, description in _OF_QUEUES:
+        is_sum = metric == semconv.METRIC_RECORDS
+        create = meter.create_observable_counter if is_sum else meter.create_observable_up_down_counter
+        create(metric, [observed(metric)], unit=unit, description=description)
