@@ -6,10 +6,9 @@ import hashlib
 import os
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from local_http import LocalHttp
 
 from ragspan.exceptions import JudgeError
 from ragspan_hhem import model as files
@@ -26,46 +25,21 @@ except JudgeError as error:
 """
 
 
-class Hub:
+class Hub(LocalHttp):
     """Serves every file of every repository: its text is its own path."""
 
     def __init__(self):
         self.asked = []
-        hub = self
+        super().__init__(self._serve)
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_HEAD(self):
-                self._answer()
-
-            def do_GET(self):
-                if "/resolve/" in self.path:  # the client has interests of its own, too
-                    hub.asked.append(self.path)
-                    self.wfile.write(self._answer())
-                else:
-                    self.send_error(404)
-
-            def _answer(self):
-                body = self.path.encode()
-                self.send_response(200)
-                self.send_header("ETag", f'"{hashlib.sha1(body, usedforsecurity=False).hexdigest()}"')
-                self.send_header("X-Repo-Commit", self.path.split("/")[4])
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                return body
-
-            def log_message(self, *args):
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-        self._thread.start()
-
-    def close(self):
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+    def _serve(self, request):
+        if "/resolve/" not in request.path:  # the client has interests of its own, too
+            return 404, {}, b""
+        if request.method == "GET":
+            self.asked.append(request.path)
+        body = request.path.encode()
+        tag, commit = hashlib.sha1(body, usedforsecurity=False).hexdigest(), request.path.split("/")[4]
+        return 200, {"ETag": f'"{tag}"', "X-Repo-Commit": commit}, body
 
 
 @pytest.fixture

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 
-from fleet_http import LocalHttp
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from local_http import LocalHttp, ReceivedSpan, spans_in
 
 RECORD_ID = "ragspan.record_id"
 DELIVERY_COUNT = "ragspan.delivery.count"
@@ -14,17 +12,11 @@ _SCORE = "ragspan.score."
 _LONGEST_HOLD = 120.0  # seconds
 
 
-@dataclass(frozen=True, kw_only=True)
-class TakenSpan:
-    """A span as it came over the wire."""
-
-    name: str
-    trace_id: str
-    span_id: str
-    parent_id: str
-    attributes: dict
-    worker: str
-    """Which worker sent it, by `service.instance.id`."""
+class TakenSpan(ReceivedSpan):
+    @property
+    def worker(self):
+        """Which worker sent it."""
+        return str(self.resource.get("service.instance.id", ""))
 
     @property
     def record(self):
@@ -88,10 +80,10 @@ class FleetBackend:
         self.release()
         self._http.close()
 
-    def _reply(self, path, headers, body):
-        if path != "/v1/traces":
+    def _reply(self, request):
+        if request.path != "/v1/traces":
             return 404, {}, b""
-        spans = list(_spans(body))
+        spans = spans_in(request.body, TakenSpan)
         self.offered += 1
         status = self.status
         if self.refused is not None and any(span.record == self.refused for span in spans):
@@ -100,22 +92,3 @@ class FleetBackend:
             self.spans += spans
         self._answers.wait(_LONGEST_HOLD)
         return status, {"Content-Type": "application/x-protobuf"}, b""
-
-
-def _spans(body):
-    for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
-        about = {pair.key: _plain(pair.value) for pair in resource.resource.attributes}
-        for scope in resource.scope_spans:
-            for span in scope.spans:
-                yield TakenSpan(
-                    name=span.name,
-                    trace_id=span.trace_id.hex(),
-                    span_id=span.span_id.hex(),
-                    parent_id=span.parent_span_id.hex(),
-                    attributes={pair.key: _plain(pair.value) for pair in span.attributes},
-                    worker=str(about.get("service.instance.id", "")),
-                )
-
-
-def _plain(value):
-    return getattr(value, value.WhichOneof("value") or "string_value")

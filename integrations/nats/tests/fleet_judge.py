@@ -8,7 +8,7 @@ import threading
 import time
 from dataclasses import dataclass
 
-from fleet_http import LocalHttp
+from local_http import LocalHttp
 
 _FORM = re.compile(r'\{"answer": \{"(\w+)"')
 _NUMBERED = re.compile(r"exactly one verdict for each of these numbers: ([\d, ]+)\.")
@@ -73,11 +73,10 @@ class FleetJudge:
         self.release()
         self._http.close()
 
-    def _reply(self, path, headers, body):
-        request = json.loads(body)
-        record = _RECORD.search(body.decode())
+    def _reply(self, request):
+        record = _RECORD.search(request.body.decode())
         asked = Asked(
-            worker=headers["Authorization"].removeprefix("Bearer "),
+            worker=request.headers["authorization"].removeprefix("Bearer "),
             record=record[0] if record else "",
             at=time.monotonic(),
         )
@@ -86,7 +85,9 @@ class FleetJudge:
         with self._changed:
             self._changed.wait_for(lambda: not (self._holds_all or asked.record in self._held), _LONGEST_HOLD)
         status = self.status
-        content = _completion(request) if status == 200 else {"error": {"message": "out of order", "type": "error"}}
+        content = (
+            _completion(request.content) if status == 200 else {"error": {"message": "out of order", "type": "error"}}
+        )
         # The client tries again after a millisecond, not after its usual second.
         return status, {"Content-Type": "application/json", "Retry-After-Ms": "1"}, json.dumps(content).encode()
 

@@ -6,7 +6,7 @@ import json
 import threading
 
 import pytest
-from fleet_http import LocalHttp
+from local_http import LocalHttp
 from worker_parts import a_record
 from worker_process import in_work, is_empty, publish
 
@@ -27,8 +27,8 @@ class Phoenix:
     def close(self):
         self._http.close()
 
-    def _reply(self, path, headers, body):
-        rows = json.loads(body)["data"]
+    def _reply(self, request):
+        rows = request.content["data"]
         with self._lock:
             if self.is_busy:
                 self.refusals += 1

@@ -1,0 +1,159 @@
+"""HTTP on this machine, for what tests pretend to be: backends of scores, endpoints of OTLP, judges."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import threading
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import NamedTuple
+from urllib.parse import parse_qs
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+HOST = "127.0.0.1"
+
+
+class Request(NamedTuple):
+    method: str
+    path: str
+    query: dict
+    headers: dict
+    """By lower-case names."""
+    body: bytes
+    """Unpacked."""
+
+    @property
+    def content(self):
+        return json.loads(self.body) if self.body else None
+
+
+class LocalHttp:
+    """Answers each request, in a thread of its connection, with what `reply(request)` returns: a status, headers and a body.
+
+    Args:
+        tls: speaks HTTPS with the certificate of this `ssl.SSLContext`.
+        listening: whether it can be reached from the start, or refuses connections until `listen()`.
+    """
+
+    keeps_connections = True
+
+    def __init__(self, reply, *, tls=None, listening=True):
+        self._reply = reply
+        self._tls = tls
+        self._released = threading.Event()
+        self.connections = set()
+        self.port = 0
+        self._bind()
+        self.url = f"{'http' if tls is None else 'https'}://{HOST}:{self.port}"
+        if listening:
+            self.listen()
+
+    def listen(self):
+        self._server.server_activate()
+        self._thread.start()
+
+    def start(self):
+        """Listen again, at the same address."""
+        self._bind()
+        self.listen()
+
+    def stop(self):
+        """Refuse connections."""
+        if self._thread.ident is not None:
+            self._server.shutdown()
+            self._thread.join()
+        self._server.server_close()
+
+    def close(self):
+        self._released.set()
+        self.stop()
+
+    def hold(self, *_):
+        """Do not answer before the test is over."""
+        self._released.wait(timeout=60)
+        return 503, {}, b""
+
+    def _bind(self):
+        self._server = _Server((HOST, self.port), self._handler(), bind_and_activate=False)
+        self._server.server_bind()
+        if self._tls is not None:
+            self._server.socket = self._tls.wrap_socket(self._server.socket, server_side=True)
+        self.port = self._server.server_address[1]
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+
+    def _handler(self):
+        local = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def handle(self):
+                with contextlib.suppress(ConnectionError):  # a client that was killed, or had no more patience
+                    super().handle()
+
+            def handle_any(self):
+                local.connections.add(self.client_address)
+                path, _, query = self.path.partition("?")
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                headers = {name.lower(): text for name, text in self.headers.items()}
+                if headers.get("content-encoding") == "gzip":
+                    body = gzip.decompress(body)
+                status, more, content = local._reply(Request(self.command, path, parse_qs(query), headers, body))
+                self.send_response(status)
+                closing = {} if local.keeps_connections else {"Connection": "close"}
+                for name, text in {**more, "Content-Length": len(content), **closing}.items():
+                    self.send_header(name, str(text))
+                self.end_headers()
+                self.wfile.write(b"" if self.command == "HEAD" else content)
+
+            do_GET = do_HEAD = do_POST = do_PATCH = handle_any
+
+            def log_message(self, *args):
+                pass
+
+        return Handler
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256  # connections of all workers of a fleet at once
+
+
+@dataclass(frozen=True)
+class ReceivedSpan:
+    """A span as it came over the wire."""
+
+    name: str
+    trace_id: str
+    span_id: str
+    parent_id: str
+    attributes: dict[str, object]
+    trace_state: str
+    resource: dict[str, object]
+    """The attributes of what sent it."""
+
+
+def spans_in(body, kind=ReceivedSpan):
+    """The spans of a request of OTLP."""
+    return [
+        kind(
+            name=span.name,
+            trace_id=span.trace_id.hex(),
+            span_id=span.span_id.hex(),
+            parent_id=span.parent_span_id.hex(),
+            attributes=_plain(span.attributes),
+            trace_state=span.trace_state,
+            resource=_plain(resource.resource.attributes),
+        )
+        for resource in ExportTraceServiceRequest.FromString(body).resource_spans
+        for scope in resource.scope_spans
+        for span in scope.spans
+    ]
+
+
+def _plain(pairs):
+    return {pair.key: getattr(pair.value, pair.value.WhichOneof("value") or "string_value") for pair in pairs}
