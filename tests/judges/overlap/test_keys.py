@@ -63,8 +63,12 @@ def test_different_things_have_different_keys(one, other):
 
 
 def test_words_that_are_not_stemmed_because_of_their_endings_are_their_own_stems():
-    words = {word for name in ("antonyms", "synonyms", "irregular_verbs") for row in rows_of(f"en/{name}") for word in row}
-    words |= {word + ending for word in words for ending in ("ist", "ologist", "dom", "ship", "hood", "est", "en", "or")}
+    words = {
+        word for name in ("antonyms", "synonyms", "irregular_verbs") for row in rows_of(f"en/{name}") for word in row
+    }
+    words |= {
+        word + ending for word in words for ending in ("ist", "ologist", "dom", "ship", "hood", "est", "en", "or")
+    }
     stem = stemmer_of("english")
 
     assert {word for word in words if stem(word) != EnglishStemmer().stemWord(word)} == set()
