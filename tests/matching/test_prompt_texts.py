@@ -60,6 +60,22 @@ def test_what_a_text_that_was_found_holds_is_not_held_as_speech():
     assert (held.in_found, held.free) == ({0}, {1})
 
 
+@pytest.mark.parametrize(
+    ("said", "held"),
+    [
+        (f"{BETA[:50]}.", ({0}, set())),
+        ("Beta settles card payments after midnight.", (set(), {0})),
+        ("card payments", (set(), {0})),
+    ],
+)
+def test_an_excerpt_that_is_just_what_a_model_said_is_its_own_words(said, held):
+    prompts = PromptTexts([f"Notes:\n{BETA[:50]}."])
+    assert parts_with(prompts, BETA) == [{0: False}]
+
+    found = held_by(prompts, said)
+    assert (found.free, found.in_found) == held
+
+
 @pytest.mark.parametrize("part", ["Three\nFour", "1. Three\n2. Four", "- Three.", '{"note": "Three", "next": "Four"}'])
 def test_one_word_is_held_if_it_is_a_line_or_field_of_its_own(part):
     assert held_by(PromptTexts(["There are three of them.", part]), "three").as_line == {1}

@@ -18,6 +18,7 @@ NOTES = {
         '{"note": "three years of warranty"}',
         "It draws four hundred watts. That is a lot.",
     ),
+    "the beginning of a document": ("The pump carries a warranty of three years.", "Four hundred watts."),
 }
 
 

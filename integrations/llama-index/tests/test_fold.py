@@ -57,7 +57,7 @@ def test_the_texts_that_a_synthesizer_wrote_are_the_contexts(log):
 
 
 def test_what_stands_in_the_prompt_of_a_model_is_the_contexts(log):
-    log.note("model", "model", "query", {"prompt": ((None, PROMPT),)}, facts("Model"))
+    log.note("model", "model", "query", {"prompt": ((None, (PROMPT,), (), None),)}, facts("Model"))
     log.note("end", "model", None, {"answer": "Four."})
 
     record = ended(log)

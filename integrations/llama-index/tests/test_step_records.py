@@ -7,7 +7,7 @@ import json
 import pytest
 from li_agents import agent, ask, concludes, reasoning_agent, retriever_tool, thinks
 from li_model import calls
-from li_programs import ANSWER, CELLO, HARP, QUESTION, engine, engine_tool, retriever
+from li_programs import ANSWER, CELLO, HARP, QUESTION, by_hand, engine, engine_tool, retriever
 from llama_index.core import Document, StorageContext, VectorStoreIndex
 from llama_index.core.agent.workflow import AgentWorkflow
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, ToolCallBlock
@@ -21,8 +21,6 @@ import ragspan
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import Faithfulness
 from ragspan.records import Reranking
-from ragspan_llama_index.payloads import prompt_in
-from ragspan_llama_index.steps import Step, _messages
 
 FINAL = "Three."
 
@@ -142,19 +140,17 @@ def test_a_stream_that_is_read_slowly_ends_for_the_model_when_it_was_read(captur
     assert generation.started_ns < generation.ended_ns <= record.ended_ns
 
 
-def test_calls_of_tools_may_be_blocks_of_a_message():
-    step = Step(None, "", 0, None)
+def test_calls_of_tools_may_be_blocks_of_a_message(captured, model):
     block = ToolCallBlock(tool_call_id="call-1", tool_name="add", tool_kwargs={"first": 1})
-    step.prompt, step.beside = prompt_in(
-        [
-            ChatMessage("1 + 2?", role="user"),
-            ChatMessage(role="assistant", blocks=[block]),
-            ChatMessage("3", role="tool", additional_kwargs={"tool_call_id": "call-1"}),
-        ]
-    )
+    messages = [
+        ChatMessage("1 + 2?", role="user"),
+        ChatMessage(role="assistant", blocks=[block]),
+        ChatMessage("3", role="tool", additional_kwargs={"tool_call_id": "call-1"}),
+    ]
+    by_hand(lambda query: model.chat(messages).message.content).query(QUESTION)
 
     request = ragspan.ToolRequest(name="add", arguments='{"first": 1}', id="call-1")
-    assert _messages(step) == (
+    assert captured.record().generations[0].prompt == (
         ragspan.Message(role="user", text="1 + 2?"),
         ragspan.Message(role="assistant", text="", tool_requests=(request,)),
         ragspan.Message(role="tool", text="3", tool_call_id="call-1"),

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ragspan.matching.normalization import MAX_COST, unescaped, words_of
-from ragspan.matching.prompt_words import APART, FOUND, FREE, SILENT, PromptWords, Run
+from ragspan.matching.prompt_words import APART, EXCERPT, FOUND, FREE, SILENT, PromptWords, Run
 
 _MIN_APART = 24
 _MIN_HEAD = 24
@@ -264,7 +264,7 @@ class PromptTexts:
 
     def _take_excerpt(self, excerpt: _Excerpt, free: Iterable[Run]) -> None:
         for run in free:
-            self._prompt.take(run.place, run.length, FOUND)
+            self._prompt.take(run.place, run.length, EXCERPT)
         text = excerpt.text
         text.found.setdefault(excerpt.part, (excerpt.runs[0].place, -excerpt.size >= _NEARLY_ALL * len(text.words)))
 
@@ -281,7 +281,8 @@ class PromptTexts:
     def held(self, said: Sequence[str]) -> list[Held]:
         """Which parts hold each of the texts that models said, whole, a sentence of it, or a run of its words.
 
-        One word stands anywhere, so it takes two, or a line with nothing else.
+        One word stands anywhere, so it takes two, or a line with nothing else. What looks like an excerpt of a text, and is
+        no more than what a model said, are its own words.
         """
         most = MAX_COST // 3 // max(1, len(said))
         spelled = [words_of(text, most) for text in said]
@@ -308,9 +309,10 @@ class PromptTexts:
             words = own.words
             for place in places:
                 part = prompt.part_of(place)
-                if not prompt.is_taken(place, len(words), SILENT):
+                around = (prompt.taken[place - 1], prompt.taken[place + len(words)])
+                if not prompt.is_taken(place, len(words), SILENT if EXCERPT in around else EXCERPT):
                     own.free.add(part)
-                elif prompt.taken[place] == FOUND:
+                elif prompt.taken[place] in {EXCERPT, FOUND}:
                     own.in_found.add(part)
             line = " ".join(words)
             own.as_line |= {part for part in own.free if line in self._lines_of(part)}

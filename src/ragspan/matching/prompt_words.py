@@ -29,8 +29,9 @@ _VISIT = 3
 _BETWEEN = "\n"
 """Separates the prompts' parts; no word is like this."""
 
-FREE, SILENT, FOUND, APART = range(4)
-"""What a word of a prompt belongs to: nothing yet, a part that holds no documents, a text that was found, the words apart."""
+FREE, SILENT, EXCERPT, FOUND, APART = range(5)
+"""What a word of a prompt belongs to: nothing yet, a part that holds no documents, a text that was found in part or whole,
+the words apart."""
 
 
 class Run(NamedTuple):

@@ -37,39 +37,61 @@ _BAD = {"no", "false", "irrelevant", "incorrect", "bad", "fail"}
 
 
 def documents_behind(trace: Trace, question: str | None, response: str | None) -> tuple[list[Found], bool]:
-    """The documents in the prompts behind an answer, in prompt order, and False if there may be more of them.
+    """The documents in the prompts behind an answer, in prompt order, and False if there may be more of them."""
+    models = trace.model_runs[-_MAX_MODELS:]
+    documents = list(trace.documents.values())
+    return documents_in_prompts(
+        documents, models, _answering(models, response) if documents else (), trace.queries, question
+    )
+
+
+def documents_in_prompts(
+    documents: Sequence[SeenDocument],
+    models: Sequence[ModelRun],
+    answering: Sequence[ModelRun],
+    queries: Iterable[str],
+    question: str | None,
+) -> tuple[list[Found], bool]:
+    """Those of these documents that are in the prompts behind an answer, and False if there may be more of them.
 
     The prompts are in order of time; those of the answer's parts in the order of the parts.
+
+    Args:
+        documents: what may be in a prompt.
+        models: the calls that may stand behind the answer.
+        answering: those whose words the caller got.
+        queries: what was searched with.
+        question: the user's own words, which are no document even if they quote one.
     """
-    if not trace.documents:
+    if not documents:
         return [], True
-    models = trace.model_runs[-_MAX_MODELS:]
-    answering = _answering(models, response)
-    provenance = _Provenance(models, answering, trace.queries)
-    has_history = bool(provenance.earlier) and any(entry.carried for entry in trace.documents.values())
+    provenance = _Provenance(models, answering, queries)
+    has_history = bool(provenance.earlier) and any(entry.carried for entry in documents)
     if len(answering) == 1 and not has_history and not provenance.candidates(answering[0]):
-        return _documents_of(answering[0], trace, question or "", provenance)
-    return _documents_of_several(provenance, answering, trace, question or "")
+        return _documents_of(answering[0], documents, question or "", provenance)
+    return _documents_of_several(provenance, answering, documents, question or "")
 
 
-def _documents_of(run: ModelRun, trace: Trace, question: str, provenance: _Provenance) -> tuple[list[Found], bool]:
+def _documents_of(
+    run: ModelRun, documents: Sequence[SeenDocument], question: str, provenance: _Provenance
+) -> tuple[list[Found], bool]:
     """The documents in one prompt."""
     turns = (_Turn.THIS, _Turn.EARLIER)  # a document that stands in both has its place in this one
     given = (part.text for turn in turns for part in run.prompt if provenance.turn_of(part) is turn)
-    documents = [(entry, run.seen.get(entry, entry.text)) for entry in trace.documents.values()]
+    texts = [run.seen.get(entry, entry.text) for entry in documents]
     prompt = PromptText("\n".join(given), apart=question)
-    matches = zip(documents, prompt.find([text for _, text in documents]), strict=True)
-    found = sorted(((match, entry, text) for (entry, text), match in matches if match), key=lambda item: item[0].start)
+    matches = zip(documents, texts, prompt.find(texts), strict=True)
+    found = sorted(((match, entry, text) for entry, text, match in matches if match), key=lambda item: item[0].start)
     return [(entry, text, match.whole) for match, entry, text in found], prompt.is_complete
 
 
 def _documents_of_several(
-    provenance: _Provenance, answering: Sequence[ModelRun], trace: Trace, question: str
+    provenance: _Provenance, answering: Sequence[ModelRun], documents: Sequence[SeenDocument], question: str
 ) -> tuple[list[Found], bool]:
     """The documents in the prompts of several calls, which share most of their parts if they are an agent's."""
     prompts = PromptTexts(provenance.texts, apart=question, silent=provenance.silent)
-    entries = {entry.text: entry for entry in reversed(trace.documents.values())}
-    entries |= {entry.text: entry for entry in reversed(trace.documents.values()) if not entry.carried}
+    entries = {entry.text: entry for entry in reversed(documents)}
+    entries |= {entry.text: entry for entry in reversed(documents) if not entry.carried}
     for run in reversed(provenance.models):
         entries |= {text: entry for entry, text in run.seen.items() if text is not entry.text}
     by_part: dict[int, list[tuple[int, Found]]] = {}

@@ -28,6 +28,7 @@ _REMOTE = {"RemoteRunnable", "RemoteGraph"}
 _MAX_OF_A_KIND = 100
 _ROLES = {"human": "user", "ai": "assistant"}
 _AsContext = Callable[[SeenDocument], RetrievedContext]
+_SOURCES = ("source", "file_name", "file_path", "url", "title")
 _NEW_ORDER = "relevance_score"
 """Where rerankers write their score in a document's metadata."""
 
@@ -44,7 +45,7 @@ def record_of(log: RequestLog) -> RagRecord | None:
         return None
     question = _question(trace)
     as_context = functools.cache(_as_context)  # most documents are found, and reach the prompt
-    steps = _Steps(trace, as_context)
+    steps = Steps(trace.searches, trace.tools, trace.models, log.ended_ns, as_context)
     metadata = log.about.get("metadata", {})
     return RagRecord(
         question=question,
@@ -60,8 +61,8 @@ def record_of(log: RequestLog) -> RagRecord | None:
         parent=log.anchor,
         retrievals=tuple(map(steps.retrieval, steps.searches)),
         generations=tuple(map(steps.generation, trace.models[:_MAX_OF_A_KIND])),
-        session_id=_first(metadata, _SESSION_KEYS),
-        user_id=_first(metadata, _USER_KEYS),
+        session_id=first_of(metadata, _SESSION_KEYS),
+        user_id=first_of(metadata, _USER_KEYS),
         tags=tuple(tag for tag in log.about.get("tags", ()) if isinstance(tag, str)),
         metadata=_own_metadata(metadata),
         tool_calls=tuple(map(steps.tool_call, steps.tools)),
@@ -120,7 +121,8 @@ def _contexts(
     return () if observed or not trace.model_runs else None
 
 
-def _first(metadata: Mapping[str, Any], keys: Iterable[str]) -> str | None:
+def first_of(metadata: Mapping[str, Any], keys: Iterable[str]) -> str | None:
+    """The first of these entries, as a text."""
     found = (metadata.get(key) for key in keys)
     return next((str(value) for value in found if isinstance(value, (str, int)) and value != ""), None)
 
@@ -137,18 +139,32 @@ def _is_agent(trace: Trace, metadata: Mapping[str, Any]) -> bool:
     return metadata.get("ls_integration") == "langchain_create_agent" or any(asked)
 
 
-class _Steps:
+class Steps:
     """The steps of one request as spans show them.
 
     A tool that returns what its only search found is that search, and no step of its own.
+
+    Args:
+        searches: in order of time, as all runs here.
+        tools: the tools that ran.
+        others: runs that make a tool more than a search if they are inside it, such as calls of models.
+        ended_ns: when the request ended, and with it the steps that had not.
+        as_context: makes a context of a document.
     """
 
-    def __init__(self, trace: Trace, as_context: _AsContext) -> None:
-        self._trace = trace
+    def __init__(
+        self,
+        searches: Sequence[RetrieverRun],
+        tools: Sequence[ToolRun],
+        others: Sequence[Run],
+        ended_ns: int,
+        as_context: _AsContext,
+    ) -> None:
+        self._all_searches = searches
+        self._ended_ns = ended_ns
         self._as_context = as_context
-        self.searches = [run for run in trace.searches[:_MAX_OF_A_KIND] if not run.inside_search]
-        tools = trace.tools[:_MAX_OF_A_KIND]
-        pairs = [(_search_of(tool, self.searches, trace), tool) for tool in tools]
+        self.searches = [run for run in searches[:_MAX_OF_A_KIND] if not run.inside_search]
+        pairs = [(_search_of(tool, self.searches, (*others, *tools)), tool) for tool in tools[:_MAX_OF_A_KIND]]
         self._is_tool = {search: tool for search, tool in pairs if search is not None}
         self.tools = [tool for search, tool in pairs if search is None]
         self._places: dict[Run, int] = {tool: place for place, tool in enumerate(self.tools)}
@@ -159,7 +175,7 @@ class _Steps:
             call_id=_text(run.call_id),
             arguments=_as_text(run.inputs),
             result=_as_text(run.result),
-            **self._common(run),
+            **self.common(run),
         )
 
     def retrieval(self, run: RetrieverRun) -> Retrieval:
@@ -173,7 +189,7 @@ class _Steps:
             top_k=top_k if type(top_k) is int else None,
             tool_name=None if tool is None else tool.name,
             tool_call_id=None if tool is None else _text(tool.call_id),
-            **self._common(run),
+            **self.common(run),
         )
 
     def generation(self, run: ModelRun) -> Generation:
@@ -186,12 +202,12 @@ class _Steps:
             prompt=tuple(map(_message, run.prompt)),
             reply=_reply(run),
             **facts._asdict(),
-            **self._common(run),
+            **self.common(run),
         )
 
     def rerankings(self) -> tuple[Reranking, ...]:
         """Of searches that call another one, and reorder or filter what it found, as LangChain's compression retriever does."""
-        inner = [run for run in self._trace.searches if run.inside_search and run.found]
+        inner = [run for run in self._all_searches if run.inside_search and run.found]
         pairs = [(outer, [run for run in inner if run.parent is outer]) for outer in self.searches]
         return tuple(
             Reranking(
@@ -200,7 +216,7 @@ class _Steps:
                 given=_ordered(asked[0].found),
                 contexts=_ordered(outer.found),
                 is_filter=not _was_reranked(outer.found),
-                **self._common(outer) | {"started_ns": asked[0].ended_ns},
+                **self.common(outer) | {"started_ns": asked[0].ended_ns},
             )
             for outer, asked in pairs
             if len(asked) == 1
@@ -209,22 +225,22 @@ class _Steps:
             and (_was_reranked(outer.found) or _was_filtered(asked[0].found, outer.found))
         )
 
-    def _common(self, run: Run) -> dict[str, Any]:
+    def common(self, run: Run) -> dict[str, Any]:
         """What all steps have."""
         tools_around = (self._places[around] for around in run.around() if around in self._places)
         return {
             "started_ns": run.started_ns,
-            "ended_ns": run.ended_ns or self._trace.log.ended_ns,
+            "ended_ns": run.ended_ns or self._ended_ns,
             "error_type": run.error,
             "error": None if run.noted is None else run.noted.report(),
             "within": next(tools_around, None),
         }
 
 
-def _search_of(tool: ToolRun, searches: Sequence[RetrieverRun], trace: Trace) -> RetrieverRun | None:
+def _search_of(tool: ToolRun, searches: Sequence[RetrieverRun], others: Iterable[Run]) -> RetrieverRun | None:
     """The search that a tool consists of: nothing else is inside, and the tool returned what it found, or failed with it."""
     inside = [run for run in searches if run.is_within(tool)]
-    if len(inside) != 1 or any(run.is_within(tool) for run in (*trace.models, *trace.tools)):
+    if len(inside) != 1 or any(run.is_within(tool) for run in others):
         return None
     search = inside[0]
     if tool.error is not None:
@@ -240,7 +256,7 @@ def context_of(document: Document, *, rank: int | None, score: float | None) -> 
         id=document.id,
         rank=rank,
         score=score,
-        source=_text(document.metadata.get("source")),
+        source=next((source for name in _SOURCES if (source := _text(document.metadata.get(name)))), None),
         metadata=plain_entries(document.metadata),
     )
 

@@ -1,20 +1,32 @@
 """Which contexts an answer rests on: the nodes of the synthesizer that wrote it, else those in the model's prompt.
 
-A model's own earlier words in a prompt hold no contexts, but they may be a draft that rests on some. Runs in the worker.
+An inner engine's answer in a prompt stands for the contexts that it rests on. Runs in the worker.
 """
 
 from __future__ import annotations
 
+import functools
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from typing import Any
 
-from ragspan.matching import PromptText, words_of
+from ragspan.matching.normalization import unescaped
 from ragspan.records import RetrievedContext
+from ragspan.runs.payloads import Document
+from ragspan.runs.prompt_provenance import documents_in_prompts
+from ragspan.runs.record import context_of
+from ragspan.runs.trace import ModelRun, SeenDocument
 from ragspan_llama_index.objects import SPEAKING
-from ragspan_llama_index.steps import SeenNode, Step, as_context, ranks_in
+from ragspan_llama_index.steps import SeenNode, Step
 
 Contexts = list[RetrievedContext]
+
+_MAX_MODELS = 1000
+_HEAD = 24  # characters of a text's beginning that show that it is there
+_CLOSED = frozenset({"search", "postprocessing", "synthesis"})
+"""What models say inside of these is not used outside."""
 
 
 class Provenance:
@@ -22,107 +34,124 @@ class Provenance:
 
     Args:
         root: the request's outermost step.
+        models: the calls of models, by the identities of their steps.
         question: the user's own words, which are no context even if they quote one.
     """
 
-    def __init__(self, root: Step, question: str | None) -> None:
+    def __init__(self, root: Step, models: Mapping[int, ModelRun], question: str | None) -> None:
         self._root = root
-        self._question = question or ""
-        self._ranks = ranks_in(root)
+        self._models = models
+        self._question = question
+        self._ranks = _ranks_in(root)
+        self._open = list(_open_steps(root))
+        self._known: dict[int, Contexts | None] = {}
 
     def contexts(self) -> tuple[RetrievedContext, ...] | None:
         """The contexts in prompt order; `()` when none reached the model, None when they could not be observed."""
-        found = self._of(self._root, self._root)
+        found = self._of(self._root)
         known = {known for context in found or () for known in (context.text, context.id)}
         named = [context for step in self._root.walk() for context in step.recorded]
         recorded = [context for context in named if known.isdisjoint({context.text, context.id} - {None})]
         return None if found is None and not recorded else (*(found or ()), *recorded)
 
-    def evidence(self) -> tuple[RetrievedContext, ...]:
-        """The contexts behind contexts that were themselves answers."""
-        return tuple(_once(self._evidence(self._root)))
+    def evidence(self, contexts: Iterable[RetrievedContext] | None) -> tuple[RetrievedContext, ...]:
+        """The contexts behind those of these contexts that were themselves answers."""
+        speakers = (step for step in self._root.walk() if step.role in SPEAKING)
+        answers = [(said, step) for step in speakers if (said := (step.answer_text() or "").strip())]
+        waiting = list(contexts or ())
+        given = {context.text for context in waiting}
+        known, leaves = {*given}, list[RetrievedContext]()
+        for context in waiting:
+            text = context.text
+            own = [self._of(step) or [] for said, step in answers if said in text and _is_answer(said, step, text)]
+            # A step's own context that happens to hold its answer was not made from it.
+            behind = [each for some in own if all(each.text != text for each in some) for each in some]
+            if not behind and text not in given:
+                leaves.append(context)
+            for each in behind:
+                if each.text not in known:
+                    known.add(each.text)
+                    waiting.append(each)
+        return tuple(leaves)
 
-    def _of(self, step: Step, around: Step) -> Contexts | None:
+    @functools.cached_property
+    def _nodes(self) -> Mapping[str, list[tuple[SeenNode, str]]]:
+        return _nodes_in(self._root)
+
+    def _of(self, step: Step) -> Contexts | None:
+        """The contexts that the answer of a step rests on."""
+        if id(step) not in self._known:
+            self._known[id(step)] = self._found_for(step)
+        return self._known[id(step)]
+
+    def _found_for(self, step: Step) -> Contexts | None:
         if step.role == "synthesis":
             return self._given(_innermost(step))
         if step.role == "model":
             tools = [inner for inner in step.walk() if inner.role == "tool"]
-            told = _joined(self._of(tool, step) if tool.found is None else self._brought_by(tool) for tool in tools)
+            told = _joined(self._of(tool) if tool.found is None else self._brought_by(tool) for tool in tools)
             if told is not None:
-                return told
-            # A tool that brings nothing only makes an object of what the model says.
-            if tools or not is_composite(step):
-                return self._prompted(step) if prompts_of(step) else self._brought(around)
+                return told  # a tool that brings nothing only makes an object of what the model says
         writers = [] if step.role is None else writers_of(step)
-        if len(writers) > 1:
-            return _joined(self._of(writer, step) for writer in writers)
-        return self._of(writers[0], step) if writers else self._brought(step)
+        if not writers:
+            return self._prompted(step) if step.prompt else self._brought(step)
+        found = [
+            self._brought(step) if writer.role == "model" and not _prompts_of(writer) else self._of(writer)
+            for writer in writers
+        ]
+        return found[0] if len(found) == 1 else _joined(found)
 
     def _prompted(self, model: Step) -> Contexts | None:
-        """The contexts in the prompt of a model and in those behind it; None if no search was observed."""
-        models, told = behind(model, self._root)
-        prompt = given_to(models)
-        passages = self._passages(prompts_of(model)[-1].started_ns)
-        texts = [passage.own for passage in passages]
-        looked_through = PromptText(prompt, apart=self._question)
-        places = looked_through.find([*texts, *(step.answer_text() or "" for step in told)])
-        if not looked_through.is_complete:  # a part of the contexts would make true answers look made up
-            return None
-        parts: list[tuple[int, Contexts]] = []
-        free = {text: prompt.count(text) for text, number in Counter(texts).items() if number > 1}
-        for passage, match in zip(passages, places[: len(passages)], strict=True):
-            if match is None or free.get(passage.own) == 0:
-                continue
-            if passage.own in free:
-                free[passage.own] -= 1
-            text = passage.as_in(prompt, match.start)
-            parts.append((match.start, [self._context(passage.node, text, truncated=not match.whole)]))
-        brought = [self._of(step, step) for step in told]
-        for contexts, match in zip(brought, places[len(passages) :], strict=True):
-            parts.append((len(prompt) if match is None else match.start, contexts or []))
-        parts.sort(key=lambda part: part[0])
-        seen = any(contexts is not None for contexts in brought) or any(map(_shows_nodes, self._root.walk()))
-        return _once(context for _, contexts in parts for context in contexts) if seen else None
-
-    def _passages(self, before_ns: int) -> list[Passage]:
-        """The nodes that were seen before a moment, each once."""
-        passages: dict[tuple[str | None, str], Passage] = {}
-        for step in self._root.walk():
-            nodes, since_ns = step.found or (), step.ended_ns or before_ns + 1
-            texts: Sequence[str | None] = ()
-            if step.role == "call":
-                nodes, since_ns = step.given, 0  # the program names them when it is done
-            elif step.role == "synthesis":
-                nodes, since_ns, texts = step.given, step.started_ns, step.texts or ()
-            if since_ns > before_ns:
-                continue
-            for place, node in enumerate(nodes):
-                key = (node.id, node.text)
-                written = texts[place] if len(texts) == len(nodes) else None
-                if not node.describes_tool() and (written or node.is_final or key not in passages):
-                    passages[key] = Passage(node, written or node.text_for_model())
-        return list(passages.values())
+        """The contexts in the prompts behind what a model said; None if no search was observed."""
+        run = self._models[id(model)]
+        told: dict[str, list[Step]] = {}
+        for step in self._open:
+            if 0 < step.ended_ns <= run.started_ns and _is_told(step):
+                told.setdefault(step.answer_text() or "", []).append(step)
+        texts = dict.fromkeys((*self._nodes, *told))
+        documents = [SeenDocument(Document(text, None, {}), None, None) for text in texts]
+        models = [self._models[id(step)] for step in self._open if step.role == "model"][-_MAX_MODELS:]
+        queries = [text for step in self._root.walk() if step.role == "search" for _, text in step.asked]
+        found, is_complete = documents_in_prompts(documents, models, [run], queries, self._question)
+        if not is_complete:
+            return None  # a part of the contexts would make true answers look made up
+        parts: list[Contexts | None] = [[] if any(map(_shows_nodes, self._root.walk())) else None]
+        prompts, place = "\n".join({part.text: None for each in (run, *models) for part in each.prompt}), 0
+        for _, text, is_whole in found:
+            nodes = self._nodes.get(text, [])
+            for node, written in nodes[: max(1, prompts.count(text)) if nodes[1:] else 1]:
+                place = prompts.find(written, max(place, 0))  # mostly they are in the same order
+                place = prompts.find(written) if place < 0 else place
+                parts.append([self._context(node, text if place < 0 else written, truncated=not is_whole)])
+            parts += map(self._of, told.get(text, ()))
+        return _joined(parts)
 
     def _brought(self, step: Step) -> Contexts | None:
-        """What all searches inside a step brought, in their order; None when no search was observed."""
-        asked = [child for child in step.children if child.role == "model" and prompts_of(child)]
+        """What the searches inside a step brought, less what a later step left out; None when no search was observed."""
+        asked = [child for child in step.children if child.role == "model" and _prompts_of(child)]
         if step.role is None and asked:  # a block of the program's, and its last model tells what it was given
             others = [child for child in step.children if child.role in {"call", "synthesis", None}]
-            return _joined([*map(self._brought_by, others), self._prompted(asked[-1])])
-        parts = [self._brought_by(child) for child in step.children]
-        if step.given:  # the program says what it found, and no search was seen
-            parts.append([self._context(node, node.text_for_model()) for node in step.given])
-        return _joined(parts)
+            return _joined([*map(self._brought_by, others), self._of(asked[-1])])
+        parts: list[tuple[set[Any], Contexts | None]] = []
+        for child in step.children:
+            if child.role in {"synthesis", "postprocessing"}:
+                taken = {key for node in child.given for key in (node.identity, node.id)}
+                parts = [(keys, found if taken.isdisjoint(keys) else []) for keys, found in parts]
+            keys = {key for node in child.found or () for key in (node.identity, node.id) if key is not None}
+            parts.append((keys, self._brought_by(child)))
+        # The program may say what it found, where no search was seen.
+        said = [self._context(node, node.text_for_model()) for node in step.given] or None
+        return _joined([*(part for _, part in parts), said])
 
     def _brought_by(self, step: Step) -> Contexts | None:
         if step.role in {"call", "synthesis"}:
-            return self._of(step, step)
+            return self._of(step)
         if step.role is None:
             return list(step.recorded)
         if step.found is None:
             return self._brought(step) if step.role in {"tool", "model"} else None
-        passages = [] if step.superseded else [node for node in step.found if not node.describes_tool()]
-        return [self._context(node, node.text_for_model()) for node in passages] if _shows_nodes(step) else None
+        nodes = [node for node in step.found if not node.describes_tool()]
+        return [self._context(node, node.text_for_model()) for node in nodes] if nodes or not step.found else None
 
     def _given(self, step: Step) -> Contexts:
         texts = step.texts
@@ -130,61 +159,23 @@ class Provenance:
             return []  # it asks the model the bare question
         if texts is None:
             return [self._context(node, node.text_for_model()) for node in step.given]
-        prompt = given_to([step]) if step.has_base("SimpleSummarize") else ""
-        shown = list(shown_beginnings(texts, prompt)) if prompt else [(text, False) for text in texts]
+        prompt = "\n".join(part.text for inner in _prompts_of(step) for part in inner.prompt)
+        shown = [(text, False) for text in texts]
+        if prompt and step.has_base("SimpleSummarize"):
+            shown = list(_beginnings(texts, prompt))
         if len(texts) == len(step.given):
             pairs = zip(step.given, shown, strict=False)  # what is cut off is cut off at the end
             return [self._context(node, text, truncated=is_cut) for node, (text, is_cut) in pairs]
         return [RetrievedContext(text=text, truncated=is_cut) for text, is_cut in shown]
 
     def _context(self, node: SeenNode, text: str, *, truncated: bool = False) -> RetrievedContext:
-        return as_context(node, text, rank=self._ranks.get(node.id), truncated=truncated)
-
-    def _evidence(self, step: Step) -> Contexts:
-        if step.role == "synthesis":
-            return []
-        writers = [] if step.role is None else writers_of(step)
-        if not writers or any(writer.role == "model" for writer in writers):
-            return [leaf for call in _calls(step.children) for leaf in self._evidence(call)]
-        leaves: Contexts = []
-        for writer in writers:
-            leaves += self._evidence(writer)
-            if writer.role == "synthesis":
-                leaves += self._behind(self._of(writer, step) or [], step.children, writer.started_ns)
-        return leaves
-
-    def _behind(self, contexts: Sequence[RetrievedContext], steps: Iterable[Step], before_ns: int) -> Contexts:
-        """The evidence of the steps whose answers are among these contexts."""
-        texts = _Texts(contexts)
-        leaves: Contexts = []
-        for step in steps:
-            own = self._of(step, step) or [] if 0 < step.ended_ns <= before_ns and texts.hold_answer_of(step) else []
-            known = {context.text for context in own}
-            # A step's own context that happens to hold its answer was not made from it.
-            others = [context for context in contexts if context.text not in known] if own else []
-            if others and (len(others) == len(contexts) or _Texts(others).hold_answer_of(step)):
-                leaves += self._evidence(step) or own
-            else:
-                leaves += self._behind(contexts, step.children, before_ns) if step.children else []
-        return leaves
+        context = context_of(Document(text, node.id, node.metadata), rank=self._ranks.get(node.id), score=node.score)
+        return replace(context, truncated=True) if truncated else context
 
 
-class _Texts:
-    """The texts of contexts, among which answers are looked for."""
-
-    def __init__(self, contexts: Iterable[RetrievedContext]) -> None:
-        texts = [context.text for context in contexts]
-        self._whole = {text.strip() for text in texts}
-        self._joined = "\0".join(texts)
-
-    def hold_answer_of(self, step: Step) -> bool:
-        if step.role not in SPEAKING:
-            return False
-        answer = (step.answer_text() or "").strip()
-        if answer in self._whole:
-            return bool(answer) or step.role == "model"
-        # A model's word, such as a grade, stands anywhere.
-        return bool(answer) and (step.role != "model" or " " in answer) and answer in self._joined
+def _is_answer(said: str, step: Step, text: str) -> bool:
+    """Whether a text that holds what a step said holds its answer. A model's word, such as a grade, stands anywhere."""
+    return step.role != "model" or " " in said or said == text.strip()
 
 
 def _innermost(synthesis: Step) -> Step:
@@ -201,15 +192,6 @@ def _shows_nodes(step: Step) -> bool:
     return not step.found or not all(node.describes_tool() for node in step.found)
 
 
-def _calls(steps: Iterable[Step]) -> Iterator[Step]:
-    """The calls among these steps and inside their searches and tools."""
-    for step in steps:
-        if step.role == "call":
-            yield step
-        else:
-            yield from _calls(step.children)
-
-
 def _joined(parts: Iterable[Contexts | None]) -> Contexts | None:
     found = [part for part in parts if part is not None]
     return _once(context for part in found for context in part) if found else None
@@ -223,127 +205,76 @@ def _once(contexts: Iterable[RetrievedContext]) -> Contexts:
     return list(found.values())
 
 
-# What stands in the prompts behind an answer
-
-_ASSISTANT = "assistant"
-_LOOKED_AT = 500  # characters that tell whether there is a second word
-_SPEAKING = frozenset({"call", "synthesis", "model", "tool"})
-_CLOSED = frozenset({"search", "postprocessing", "synthesis"})
-"""What models say inside of these is not used outside."""
-
-
-class Passage:
-    """A node that may stand in a prompt: as the framework writes it, with metadata, or its own text alone."""
-
-    def __init__(self, node: SeenNode, text: str) -> None:
-        self.node = node
-        self.text = text
-        self.own = node.text if node.text.strip() and node.text in text else text
-
-    def as_in(self, prompt: str, place: int) -> str:
-        """Its text as it stands in a prompt that holds its own text, probably at this place."""
-        near = slice(max(0, place - len(self.text)), place + len(self.text))
-        return self.text if self.text in prompt[near] or self.text in prompt else self.own
-
-
-def is_composite(model: Step) -> bool:
-    """Whether a model's method used tools or engines of the program for its answer."""
-    return any(inner.role != "model" for inner in model.walk())
-
-
-def prompts_of(model: Step) -> list[Step]:
-    """The calls behind a model's method that show what the model was given."""
+def _prompts_of(model: Step) -> list[Step]:
+    """The calls inside a step that show what a model was given."""
     return [inner for inner in model.walk() if inner.prompt]
 
 
-def behind(model: Step, root: Step) -> tuple[list[Step], list[Step]]:
-    """All models behind this one, in order of time, and the other steps whose words are in their prompts.
-
-    An earlier model is behind a later one if its words are in that one's prompt: a partial answer, notes, a draft. Words that
-    were only searched with do not count, nor does a single word, such as a grade.
-    """
-    queries = {text for step in root.walk() if step.role == "search" for _, text in step.asked}
-    waiting = [model]
-    known = {id(model)}
-    read: set[str] = set()
-    found: list[Step] = []
-    told: list[Step] = []
-    while waiting:
-        model = waiting.pop()
-        found.append(model)
-        for call in prompts_of(model):
-            parts = [text for _, text in call.prompt if text not in read]
-            read.update(parts)
-            said = [step for step in _said_before(root, call.started_ns) if _tells(step, parts, queries)]
-            if not parts or not said:
-                continue
-            places = PromptText("\n".join(parts)).find(
-                [step.answer_text() or "" for step in said], excerpts=len(found) == 1
-            )
-            quoted = [step for step, place in zip(said, places, strict=True) if place is not None]
-            inner = {id(below) for step in quoted for below in step.walk() if below is not step}
-            for step in quoted:
-                if id(step) not in known and id(step) not in inner:
-                    known.add(id(step))
-                    (waiting if step.role == "model" and not is_composite(step) else told).append(step)
-    return sorted(found, key=lambda step: step.started_ns), told
-
-
-def given_to(models: Iterable[Step]) -> str:
-    """What these models were given, each text once."""
-    calls = (call for model in models for call in prompts_of(model))
-    return "\n".join({text: None for call in calls for role, text in call.prompt if role != _ASSISTANT})
-
-
-def _said_before(root: Step, moment_ns: int) -> Iterator[Step]:
-    for child in root.children:
-        if child.role in _SPEAKING and 0 < child.ended_ns <= moment_ns:
-            yield child
-        if child.role not in _CLOSED:
-            yield from _said_before(child, moment_ns)
-
-
-def _tells(step: Step, parts: Iterable[str], queries: Collection[str]) -> bool:
-    """Whether a step's words can be recognised in a prompt."""
-    said = (step.answer_text() or "").strip()
-    if not said or (step.role == "tool" and not any(speakers_in(step))):
-        return False
-    if step.role != "model":
-        return True
-    return said not in queries and (
-        len(words_of(said[:_LOOKED_AT])[0]) > 1 or any(said in part.splitlines() for part in parts)
-    )
-
-
-def shown_beginnings(texts: Sequence[str], prompt: str) -> Iterator[tuple[str, bool]]:
+def _beginnings(texts: Sequence[str], prompt: str) -> Iterator[tuple[str, bool]]:
     """What a prompt shows of texts that were joined and cut off at the end: each text, and whether it was cut."""
-    spelled = [words_of(text)[0] for text in texts]
-    left = _shown([word for words in spelled for word in words], words_of(prompt)[0])
-    for text, words in zip(texts, spelled, strict=True):
-        if left <= 0:
+    held, end = _letters(unescaped(prompt)), 0  # of some releases, the prompt has them as a list
+    for text in texts:
+        letters = _letters(text)
+        start = held.find(letters[:_HEAD], end)
+        if start < 0:
             return
-        yield (text, False) if len(words) <= left else (_beginning(text, left), True)
-        left -= len(words)
+        pairs = enumerate(zip(letters, held[start : start + len(letters)], strict=False))
+        shown = next((place for place, (one, other) in pairs if one != other), len(letters))
+        ends = [place for place, letter in enumerate(text, 1) if not letter.isspace()]
+        yield (text, False) if shown == len(letters) else (text[: ends[shown - 1]], True)
+        end = start + shown
 
 
-def _shown(words: Sequence[str], prompt: Sequence[str]) -> int:
-    """How many words of a text's beginning stand in a prompt."""
-    held = f" {' '.join(prompt)} "
-    return _most(len(words), lambda count: f" {' '.join(words[:count])} " in held)
+def _letters(text: str) -> str:
+    return "".join(text.split())
 
 
-def _beginning(text: str, words: int) -> str:
-    """The beginning of a text that has so many words."""
-    return text[: _most(len(text), lambda length: len(words_of(text[:length])[0]) <= words)].rstrip()
+def _ranks_in(root: Step) -> Mapping[str | None, int]:
+    """By a node's id, its place in the result of the first search that brought it."""
+    ranks: dict[str | None, int] = {}
+    for step in root.walk():
+        if step.role == "search":
+            for place, node in enumerate(step.found or ()):
+                ranks.setdefault(node.id, place)
+    ranks.pop(None, None)
+    return ranks
 
 
-def _most(most: int, fits: Callable[[int], bool]) -> int:
-    """The largest number up to `most` that fits, where all smaller ones do."""
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle - 1)
-    return low
+# What may stand in a prompt
+
+
+def _nodes_in(root: Step) -> Mapping[str, list[tuple[SeenNode, str]]]:
+    """The nodes by what stands of them in any prompt, each with the text that the framework writes for models.
+
+    A program's own prompt may hold a node's text alone, without metadata. Nodes of one text may have several ids, and each
+    id stands once.
+    """
+    nodes: dict[str, dict[str | None, tuple[SeenNode, str]]] = {}
+    for step in root.walk():
+        shown: Sequence[SeenNode] = step.given if step.role in {"call", "synthesis"} else step.found or ()
+        texts = step.texts or ()
+        for node, text in zip_longest(shown, texts if len(texts) == len(shown) else ()):
+            written = text or node.text_for_model()
+            own = [each for each in dict.fromkeys((node.later_text, node.text)) if each.strip()]
+            for each in () if node.describes_tool() else own if any(one in written for one in own) else [*own, written]:
+                of_text = nodes.setdefault(each, {})
+                if step.role != "search" or node.id not in of_text:  # a later search may find what it did not keep
+                    of_text[node.id] = node, written if each in written else each
+    return {text: [*of_text.values()] for text, of_text in nodes.items()}
+
+
+def _open_steps(step: Step) -> Iterator[Step]:
+    """The steps inside this one whose words may be used outside of them."""
+    for child in step.children:
+        yield child
+        if child.role not in _CLOSED:
+            yield from _open_steps(child)
+
+
+def _is_told(step: Step) -> bool:
+    """Whether an inner engine answered, or a tool that asked one or a model; what a model says itself is a draft."""
+    is_engine = step.role in {"call", "synthesis"} or (step.role == "tool" and any(speakers_in(step)))
+    return is_engine and bool((step.answer_text() or "").strip())
 
 
 # Which inner steps wrote an answer
@@ -359,7 +290,7 @@ def writers_of(step: Step) -> list[Step]:
     if step.origin is not None:
         return [step.origin]
     speakers = list(speakers_in(step))
-    answer = bare(step.answer_text())
+    answer = _bare(step.answer_text())
     if not speakers or not answer:
         return speakers[-1:]
     same = [speaker for speaker in speakers if _said(speaker, answer)]
@@ -367,12 +298,12 @@ def writers_of(step: Step) -> list[Step]:
         return same[-1:]
     parts = [speaker for speaker in speakers if _is_part(speaker, answer)]
     unheard = [speaker for speaker in speakers if speaker.streams and not speaker.answer_text()]
-    if unheard and 2 * sum(len(bare(part.answer_text())) for part in parts) < len(answer):
+    if unheard and 2 * sum(len(_bare(part.answer_text())) for part in parts) < len(answer):
         return unheard[-1:]
     return parts or speakers[-1:]
 
 
-def bare(text: str | None) -> str:
+def _bare(text: str | None) -> str:
     """The words of a text, without case and punctuation."""
     return " ".join(_word.findall((text or "").casefold()))
 
@@ -387,11 +318,11 @@ def speakers_in(step: Step) -> Iterator[Step]:
 
 
 def _said(speaker: Step, answer: str) -> bool:
-    said = bare(speaker.answer_text())
+    said = _bare(speaker.answer_text())
     return answer in said if speaker.role == "model" else answer == said
 
 
 def _is_part(speaker: Step, answer: str) -> bool:
     """Whether its words stand in the answer. A single word of a model, a grade or a choice, stands anywhere."""
-    said = bare(speaker.answer_text())
+    said = _bare(speaker.answer_text())
     return said in answer and (" " in said or (bool(said) and speaker.role != "model"))

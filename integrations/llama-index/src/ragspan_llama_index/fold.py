@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice, zip_longest
 from typing import Any, cast
@@ -10,16 +9,14 @@ from typing import Any, cast
 from ragspan.capturing.log import Event, RequestLog
 from ragspan.record_json import plain_entries
 from ragspan.records import AnswerStatus, RagRecord
+from ragspan.runs.payloads import Message
+from ragspan.runs.record import first_of
 from ragspan.step_texts import NotedError
 from ragspan_llama_index.contexts import Provenance, speakers_in
 from ragspan_llama_index.objects import SPEAKING, STEPS, UUID_LENGTH, Role
-from ragspan_llama_index.payloads import CONVERSATIONS, Asked, NodeSnapshot, Prompt
-from ragspan_llama_index.steps import (
-    Request,
-    SeenNode,
-    Step,
-    StepRecords,
-)
+from ragspan_llama_index.payloads import CONVERSATIONS, Asked, NodeSnapshot
+from ragspan_llama_index.runs import StepRecords
+from ragspan_llama_index.steps import Request, SeenNode, Step, message_of
 from ragspan_llama_index.streams import Stream
 
 _SESSION_KEYS = ("session_id", "session.id", "thread_id", "conversation_id")
@@ -40,17 +37,18 @@ def record_of(log: RequestLog) -> RagRecord | None:
     question, response, models = _question(request), _response(request), models_in(request)
     if root.is_run and status == "complete" and not (response or models):
         return None  # it did other work: read documents in, say
-    provenance = Provenance(root, question)
     steps, noted = StepRecords(request, models), _noted(request)
+    provenance = Provenance(root, steps.models, question)
+    contexts = provenance.contexts()
     tags = log.about.get("tags") or {}
     return RagRecord(
         question=question,
-        contexts=provenance.contexts(),
+        contexts=contexts,
         response=response,
         status=status,
         error_type=error_type,
         swallowed_errors=_swallowed(request) if status == "complete" else (),
-        evidence=provenance.evidence(),
+        evidence=provenance.evidence(contexts),
         framework="llama_index",
         name=steps.name(),
         started_ns=log.started_ns,
@@ -58,8 +56,8 @@ def record_of(log: RequestLog) -> RagRecord | None:
         parent=log.anchor,
         retrievals=steps.retrievals(),
         generations=steps.generations(),
-        session_id=_first(tags, _SESSION_KEYS),
-        user_id=_first(tags, _USER_KEYS),
+        session_id=first_of(tags, _SESSION_KEYS),
+        user_id=first_of(tags, _USER_KEYS),
         metadata=_own(tags),
         tool_calls=steps.tool_calls(),
         rerankings=steps.rerankings(),
@@ -75,7 +73,7 @@ def request_of(log: RequestLog) -> Request:
     """The steps of a request, from its log."""
     request = Request(log)
     steps: dict[Any, Step] = {"": request.root}
-    later: Mapping[int, NodeSnapshot] | None = None  # the nodes as they were at the end
+    later: Mapping[int, NodeSnapshot] = {}  # the nodes as they were at the end
     for event in log.history:
         kind, run, parent, time_ns, payload, about = event
         if kind in STEPS or kind == "contexts":
@@ -93,7 +91,10 @@ def request_of(log: RequestLog) -> Request:
         else:
             _continue(request, steps.get(run), event)
     request.awaited = _awaited(request.root)
-    _mark_final_nodes(request, later)
+    for step in request.steps if later else ():
+        for node in step.found or ():
+            if node.identity in later:
+                node.see_later(later[node.identity])
     return request
 
 
@@ -126,6 +127,8 @@ def _take(step: Step, payload: Mapping[str, Any] | None) -> None:
     for name in ("given", "found"):
         if name in noted:
             noted[name] = [SeenNode(snapshot) for snapshot in noted[name]]
+    if "prompt" in noted:
+        noted["prompt"] = [message_of(*part) for part in noted["prompt"]]
     if step.texts is not None:
         noted.pop("texts", None)
     if noted.get("span", step) is None:
@@ -143,43 +146,6 @@ def _handed_on(child: Step, step: Step) -> bool:
     if isinstance(step.answer, Stream):
         return child.answer is step.answer and child.role != "chat writer"
     return child.result is not None and child.result == step.result
-
-
-def _mark_final_nodes(request: Request, later: Mapping[int, NodeSnapshot] | None) -> None:
-    """Mark the nodes that reached a prompt, or may have; later steps dropped the others."""
-    if later is not None:
-        identities = {node.identity for step in request.steps for node in step.found or ()}
-        _mark_found([request.root], {}, identities, later)
-    for step in request.steps:
-        if step.role == "call" or (step.role == "synthesis" and step.texts is None):
-            for node in step.given:
-                node.make_final()
-
-
-def _mark_found(
-    steps: Sequence[Step], taken: Mapping[int | str, int], brought: set[int], later: Mapping[int, NodeSnapshot]
-) -> None:
-    """From the last to the first. `taken` says how often later steps worked on a node that nobody brought so far.
-
-    What one of several tools or calls works on says nothing about what the others brought. `brought` are the identities of
-    all that any step brought: a node is told by its identity, and by its id where a program made it anew.
-    """
-    left = Counter(taken)
-    for step in reversed(steps):
-        found = Counter[int | str]()
-        for node in step.found or ():
-            found.update(key for key in (node.identity, node.id) if key is not None)
-        step.superseded = any(left[key] > 0 for key in found)
-        left -= found
-        if not step.superseded:
-            for node in step.found or ():
-                node.make_final(later.get(node.identity))
-        if step.children:
-            _mark_found(step.children, left + found if step.role == "tool" else {}, brought, later)
-        if step.role in {"synthesis", "postprocessing"}:
-            left.update(
-                node.identity if node.identity in brought or node.id is None else node.id for node in step.given
-            )
 
 
 # The user's words
@@ -200,11 +166,11 @@ def question_in(asked: Asked, searched: Iterable[str]) -> str | None:
     return next((text for text in candidates if text is not None and text.strip()), asked[0][1] if asked else None)
 
 
-def asked_in(prompt: Prompt) -> str | None:
+def asked_in(prompt: Sequence[Message]) -> str | None:
     """What the user said last in a conversation that went on: a resumed agent is not told again."""
-    spoke = [place for place, (role, _) in enumerate(prompt) if role == "assistant"]
+    spoke = [place for place, part in enumerate(prompt) if part.role == "ai"]
     before = prompt[: spoke[-1]] if spoke else ()
-    told = [text for role, text in before if role == "user" and not text.startswith(_OBSERVATION)]
+    told = [part.text for part in before if part.role == "human" and not part.text.startswith(_OBSERVATION)]
     return told[-1] if told else None
 
 
@@ -247,7 +213,7 @@ def join_beginning(request: Request) -> None:
 
 
 def _told(request: Request) -> str:
-    prompts = [text for step in request.steps for _, text in step.prompt]
+    prompts = [part.text for step in request.steps for part in step.prompt]
     return "\n".join([*prompts, request.root.answer_text() or ""])
 
 
@@ -311,11 +277,6 @@ def _response(request: Request) -> str | None:
         return request.root.answer_text()
     answers = [step.answer_text() for step in request.root.children if step.role in SPEAKING]
     return next((answer for answer in reversed(answers) if answer is not None), None)
-
-
-def _first(tags: Mapping[str, Any], keys: tuple[str, ...]) -> str | None:
-    found = (tags.get(key) for key in keys)
-    return next((str(value) for value in found if isinstance(value, (str, int)) and value != ""), None)
 
 
 def _own(tags: Mapping[str, Any]) -> dict[str, object]:

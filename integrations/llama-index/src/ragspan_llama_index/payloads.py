@@ -17,11 +17,9 @@ from ragspan_llama_index.objects import Role, are_nodes, fields_of, has_base, te
 Asked: TypeAlias = Sequence[tuple[str, str]]
 """Texts that a call was given, by the name of the argument or field; an empty name means the question itself."""
 
-Prompt: TypeAlias = Sequence[tuple[str | None, str]]
-"""What a model was given: texts, each with the role of its message; None where it is no message."""
-
-Beside: TypeAlias = Sequence[tuple[int, str | None, Any]]
-"""What messages have beside texts: the number of texts before it, the role, and a tool call, several, or the id of one."""
+Prompt: TypeAlias = Sequence[tuple[str | None, Sequence[str], Sequence[Any], Any]]
+"""What a model was given: of each message the role, the texts, the calls of tools, as the framework or a provider has them,
+and the id of the call that it answers. A text that is no message has no role."""
 
 CONVERSATIONS: Final = ("chat_history", "messages")
 """Fields of a workflow's start event that hold messages."""
@@ -125,49 +123,39 @@ def is_cancelled() -> bool:
     return task is not None and getattr(task, "cancelling", lambda: 1)() > 0  # before Python 3.11 a task does not tell
 
 
-def prompt_in(given: Any) -> tuple[Prompt, Beside]:
+def prompt_in(given: Any, log: RequestLog) -> Prompt:
     """What a model was given: a text, or messages."""
     if isinstance(given, str):
-        return ((None, given),), ()
-    parts: list[tuple[str | None, str]] = []
-    beside: list[tuple[int, str | None, Any]] = []
+        return ((None, (log.count(given),), (), None),)
+    parts = []
     for message in given if isinstance(given, (list, tuple)) else ():
-        role = getattr(message, "role", None)
-        role = getattr(role, "value", role)
-        _add_texts(getattr(message, "blocks", ()), role, parts, beside)
-        more = getattr(message, "additional_kwargs", None)
-        if more:
-            calls = more.get("tool_calls") or more.get("tool_call_id")
-            if calls:
-                beside.append((len(parts), role, calls))
-    return parts, beside
+        role, more = getattr(message, "role", None), getattr(message, "additional_kwargs", None)
+        texts = [log.count(text) for text in _texts_in(getattr(message, "blocks", ()))]
+        call_id = more.get("tool_call_id") if more else None
+        calls = calls_in(message)
+        if texts or calls or call_id:
+            parts.append((getattr(role, "value", role), texts, calls, call_id))
+    return parts
 
 
-def calls_in(message: Any) -> Sequence[Any]:
-    """The tool calls in a model's message, as the framework has them or as the provider has."""
-    if message is None:
-        return ()
-    blocks = [block for block in getattr(message, "blocks", ()) if getattr(block, "block_type", None) == "tool_call"]
-    more = getattr(message, "additional_kwargs", None)
-    calls = more.get("tool_calls") if more and not blocks else None
-    return calls if isinstance(calls, list) else blocks
-
-
-def _add_texts(
-    blocks: Any,
-    role: str | None,
-    parts: list[tuple[str | None, str]],
-    beside: list[tuple[int, str | None, Any]],
-) -> None:
+def _texts_in(blocks: Iterable[Any]) -> list[str]:
+    texts: list[str] = []
     for block in blocks:
         text = getattr(block, "text", None)
         if isinstance(text, str):
             if text:
-                parts.append((role, text))
+                texts.append(text)
         elif isinstance(inner := getattr(block, "content", None), list):  # a block that may be cited
-            _add_texts(inner, role, parts, beside)
-        elif getattr(block, "block_type", None) == "tool_call":
-            beside.append((len(parts), role, [block]))
+            texts += _texts_in(inner)
+    return texts
+
+
+def calls_in(message: Any) -> list[Any]:
+    """The tool calls in a model's message, as the framework has them or as the provider has."""
+    blocks = [block for block in getattr(message, "blocks", ()) if getattr(block, "block_type", None) == "tool_call"]
+    more = getattr(message, "additional_kwargs", None)
+    calls = more.get("tool_calls") if more and not blocks else None
+    return calls if isinstance(calls, list) else blocks
 
 
 # Starts
@@ -258,10 +246,8 @@ def _start_of_tool(arguments: _Arguments, instance: Any, _: RequestLog) -> dict[
 def _start_of_model(arguments: _Arguments, instance: Any, log: RequestLog) -> dict[str, Any]:
     rest = arguments.get("kwargs", {})  # the framework's wrapper of `complete` names no argument
     named = (value for name, value in arguments.items() if name not in {"args", "kwargs"})
-    prompt, beside = prompt_in(next(chain(named, arguments.get("args", ())), rest.get("prompt")))
-    for _, text in prompt:
-        log.count(text)
-    return {"model": _model_name(instance), "prompt": prompt, "beside": beside}
+    given = next(chain(named, arguments.get("args", ())), rest.get("prompt"))
+    return {"model": _model_name(instance), "prompt": prompt_in(given, log)}
 
 
 def _start_of_asking(_: _Arguments, instance: Any, __: RequestLog) -> dict[str, Any]:
