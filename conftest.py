@@ -6,9 +6,9 @@ import json
 import re
 import threading
 from collections import defaultdict
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from local_http import LocalHttp
 
 pytest.register_assert_rewrite("li_programs")
 
@@ -34,25 +34,19 @@ class FakeOpenAI:
         self.requests = []
         self.headers = []
         self.paths = []
-        self.connections = set()
         self.troubles = []
         self.choices_per_request = None
         self._script = defaultdict(list)
         self._lock = threading.Lock()
-        self._released = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler(), bind_and_activate=False)
-        self._server.daemon_threads = True
-        if tls is not None:
-            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
-        self._server.server_bind()
-        self.base_url = f"{'http' if tls is None else 'https'}://127.0.0.1:{self._server.server_address[1]}/v1"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-        if listening:
-            self.listen()
+        self._http = LocalHttp(self._reply, tls=tls, listening=listening)
+        self.base_url = f"{self._http.url}/v1"
+
+    @property
+    def connections(self):
+        return self._http.connections
 
     def listen(self):
-        self._server.server_activate()
-        self._thread.start()
+        self._http.listen()
 
     def script(self, **replies):
         for question, texts in replies.items():
@@ -85,7 +79,7 @@ class FakeOpenAI:
 
     def hangs(self):
         """Does not answer before the test is over."""
-        self._released.wait(timeout=60)
+        self._http.hold()
         return self.fails(500, "released")
 
     def question(self, request):
@@ -93,11 +87,7 @@ class FakeOpenAI:
         return re.findall(r'\{"answer": \{"(\w+)"', request["messages"][-1]["content"])[-1]
 
     def close(self):
-        self._released.set()
-        if self._thread.ident is not None:
-            self._server.shutdown()
-            self._thread.join()
-        self._server.server_close()
+        self._http.close()
 
     def _follow_script(self, request):
         question = self.question(request)
@@ -109,48 +99,24 @@ class FakeOpenAI:
     def _text(self, question, reply):
         return reply if isinstance(reply, str) else json.dumps({"answer": {question: reply}})
 
-    def _handler(self):
-        endpoint = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self):
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                if not self.path.partition("?")[0].endswith(_PATHS):
-                    self.send_error(404)  # of a program of another test, which had this port's former server
-                    return
-                request = json.loads(body)
-                endpoint.requests.append(request)
-                endpoint.headers.append(self.headers)
-                endpoint.paths.append(self.path)
-                endpoint.connections.add(self.client_address)
-                try:
-                    status, body = endpoint.answer(request)
-                except Exception as error:
-                    endpoint.troubles.append(error)
-                    status, body = endpoint.fails(500, "the test has no answer")
-                content = body if isinstance(body, bytes) else json.dumps(body).encode()
-                try:
-                    self.send_response(status)
-                    self.send_header(
-                        "Content-Type", "text/event-stream" if request.get("stream") else "application/json"
-                    )
-                    self.send_header("Content-Length", str(len(content)))
-                    for name, value in endpoint.reply_headers.items():
-                        self.send_header(name, value)
-                    self.end_headers()
-                    if endpoint.cuts_replies:
-                        self.close_connection = True
-                        content = content[: len(content) // 2]
-                    self.wfile.write(content)
-                except ConnectionError:
-                    self.close_connection = True  # a client that timed out has hung up
-
-            def log_message(self, *args):
-                pass
-
-        return Handler
+    def _reply(self, request):
+        if not request.path.endswith(_PATHS):
+            return 404, {}, b""  # to a program of another test, which had this port's former server
+        asked = request.content
+        self.requests.append(asked)
+        self.headers.append(request.headers)
+        self.paths.append(request.path)
+        try:
+            status, body = self.answer(asked)
+        except Exception as error:
+            self.troubles.append(error)
+            status, body = self.fails(500, "the test has no answer")
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        kind = "text/event-stream" if asked.get("stream") else "application/json"
+        headers = {"Content-Type": kind, "Content-Length": len(content), **self.reply_headers}
+        if self.cuts_replies:
+            return status, headers | {"Connection": "close"}, content[: len(content) // 2]
+        return status, headers, content
 
 
 @pytest.fixture

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hypothesis
 import pytest
-from local_http import LocalHttp, spans_in
+from local_http import LocalHttp
+from received_spans import spans_in
 
 hypothesis.settings.register_profile("ragspan", deadline=None, derandomize=True)  # a slow machine is no wrong answer
 hypothesis.settings.load_profile("ragspan")

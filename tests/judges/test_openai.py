@@ -44,7 +44,7 @@ async def test_the_key_is_in_the_header_and_never_in_a_message(fake_openai, open
 
     await openai_judge(api_key="sk-secret-0123456789").extract_claims(super_bowl)
 
-    assert fake_openai.headers[0]["Authorization"] == "Bearer sk-secret-0123456789"
+    assert fake_openai.headers[0]["authorization"] == "Bearer sk-secret-0123456789"
     assert "sk-secret" not in json.dumps(fake_openai.requests)
 
 
@@ -65,7 +65,7 @@ async def test_a_given_client_is_used_as_it_is(fake_openai, super_bowl):
 
         assert not client.is_closed()
 
-    assert fake_openai.headers[0]["X-Team"] == "search"
+    assert fake_openai.headers[0]["x-team"] == "search"
 
 
 # Keys and arguments
@@ -90,7 +90,7 @@ async def test_the_key_of_the_environment_is_used(fake_openai, openai_judge, sup
 
     await openai_judge(api_key=None).extract_claims(super_bowl)
 
-    assert fake_openai.headers[0]["Authorization"] == "Bearer sk-of-the-environment"
+    assert fake_openai.headers[0]["authorization"] == "Bearer sk-of-the-environment"
 
 
 async def test_a_client_together_with_an_endpoint_is_an_error(fake_openai):
@@ -400,7 +400,7 @@ async def test_a_copy_asks_the_same_model_in_the_same_way(fake_openai, openai_ju
     original, copied = fake_openai.requests
     assert original == copied
     assert copied["seed"] == 7
-    assert {headers["Authorization"] for headers in fake_openai.headers} == {"Bearer sk-secret-0123456789"}
+    assert {headers["authorization"] for headers in fake_openai.headers} == {"Bearer sk-secret-0123456789"}
     assert (copy.name, copy.price) == (judge.name, judge.price)
 
 

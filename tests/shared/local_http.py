@@ -6,12 +6,9 @@ import contextlib
 import gzip
 import json
 import threading
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 from urllib.parse import parse_qs
-
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 HOST = "127.0.0.1"
 
@@ -105,7 +102,7 @@ class LocalHttp:
                 status, more, content = local._reply(Request(self.command, path, parse_qs(query), headers, body))
                 self.send_response(status)
                 closing = {} if local.keeps_connections else {"Connection": "close"}
-                for name, text in {**more, "Content-Length": len(content), **closing}.items():
+                for name, text in {"Content-Length": len(content), **more, **closing}.items():
                     self.send_header(name, str(text))
                 self.end_headers()
                 self.wfile.write(b"" if self.command == "HEAD" else content)
@@ -121,39 +118,3 @@ class LocalHttp:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256  # connections of all workers of a fleet at once
-
-
-@dataclass(frozen=True)
-class ReceivedSpan:
-    """A span as it came over the wire."""
-
-    name: str
-    trace_id: str
-    span_id: str
-    parent_id: str
-    attributes: dict[str, object]
-    trace_state: str
-    resource: dict[str, object]
-    """The attributes of what sent it."""
-
-
-def spans_in(body, kind=ReceivedSpan):
-    """The spans of a request of OTLP."""
-    return [
-        kind(
-            name=span.name,
-            trace_id=span.trace_id.hex(),
-            span_id=span.span_id.hex(),
-            parent_id=span.parent_span_id.hex(),
-            attributes=_plain(span.attributes),
-            trace_state=span.trace_state,
-            resource=_plain(resource.resource.attributes),
-        )
-        for resource in ExportTraceServiceRequest.FromString(body).resource_spans
-        for scope in resource.scope_spans
-        for span in scope.spans
-    ]
-
-
-def _plain(pairs):
-    return {pair.key: getattr(pair.value, pair.value.WhichOneof("value") or "string_value") for pair in pairs}

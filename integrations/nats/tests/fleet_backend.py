@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from local_http import LocalHttp, ReceivedSpan, spans_in
+from local_http import LocalHttp
+from received_spans import ReceivedSpan, spans_in
 
 RECORD_ID = "ragspan.record_id"
 DELIVERY_COUNT = "ragspan.delivery.count"
