@@ -115,6 +115,12 @@ RESPONSES: dict[str, tuple[list[str | Message], Any, Any]] = {
         f"one level down in {name}": ([ANSWER], {name: {"answer": ANSWER, "pages": [1]}}, ANSWER)
         for name in ("data", "output", "result")
     },
+    **{f"{value} in the answer's field": ([ANSWER], {"answer": value, "n": 1}, value) for value in (True, 3, 2.5)},
+    "a text that is made of a model's words, whatever its name": (
+        [REPORT],
+        {"question": QUESTION, "page": f"<p>{REPORT}</p>", "topic": "warranties of pumps"},
+        f"<p>{REPORT}</p>",
+    ),
     "an object in the answer's field": ([ANSWER], {"answer": OBJECT}, OBJECT),
     "an object of the program's own class": (
         [ANSWER],

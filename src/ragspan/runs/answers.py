@@ -271,7 +271,8 @@ class _Answers:
         texts = {key: value for key, value in own.items() if isinstance(value, str)}
         named = [key for word in _REPLY_WORDS for key in own if word in key.lower()]
         said = [key for key in named if key in texts and self._said.covers(texts[key])]
-        yield from (own[key] for key in _ANSWER_KEYS if key in own)
+        answers = [own[key] for key in _ANSWER_KEYS if key in own]
+        yield from (json.dumps(each) if isinstance(each, (bool, int, float)) else each for each in answers)
         yield from (own[key] for key in said if _is_called(key, _ANSWERS) or "final" in _words(key))
         for key in sorted(own, key=lambda key: key != "messages"):  # states may hold the messages of workers, too
             if _holds_messages(own[key]) and not (isinstance(own[key], Message) and not own[key].text.strip()):
@@ -285,13 +286,17 @@ class _Answers:
         yield from (own[key] for key in named)
 
     def _unnamed(self, own: Mapping[str, Snapshot], texts: Mapping[str, str], *, is_named: bool) -> Iterator[Snapshot]:
-        """Top-level texts that a model said: the one that is made of the others, or all if none is the answer."""
+        """Top-level texts that a model said: the one that is made of the others, or all if none is the answer.
+
+        Where no field is called an answer, that may be the only text that is made of a model's words.
+        """
         spoken = sorted(filter(self._said.has, texts.values()), key=lambda text: not self._was_grounded(text))
         if len(spoken) > 1:
             yield from (text for text in texts.values() if all(part in text for part in spoken))
             if not is_named and self._was_grounded(spoken[1]):
                 yield ObjectFields(own)
-        yield from spoken
+        made = [] if spoken or is_named else list(filter(self._said.covers, texts.values()))
+        yield from made if len(made) == 1 else spoken
 
     def _deeper(self, fields: Sequence[Snapshot]) -> Iterator[Snapshot]:
         """Answers inside of fields; the whole field if it holds several replies."""
