@@ -117,7 +117,7 @@ def configure(
     for argument, value in {"metrics": metrics, "emitters": emitters}.items():
         _NO_TEXT.check(argument, value)
     settings = settings_with(
-        judge, capture_content=capture_content, sample_rate=sample_rate, redact=redact, anchors=anchors
+        judge=judge, capture_content=capture_content, sample_rate=sample_rate, redact=redact, anchors=anchors
     )
     addresses = {"phoenix": phoenix, "mlflow": mlflow}
     with _lock:

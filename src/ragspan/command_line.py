@@ -1,4 +1,4 @@
-"""What ragspan's commands have in common: options, settings, addresses to listen at, and signals."""
+"""What ragspan's commands have in common: options, addresses to listen at, and signals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ragspan.config import Settings, process_environment
 from ragspan.exceptions import ConfigurationError
 
 _LAST_PORT = 65_535
@@ -21,16 +20,6 @@ Metrics: TypeAlias = Annotated[
 Judge: TypeAlias = Annotated[
     str | None, typer.Option(metavar="JUDGE", help="overlap or openai:<model>; RAGSPAN_JUDGE by default.")
 ]
-
-
-def settings_with(**given: object) -> Settings:
-    """The settings of the environment, where those that are given replace the variables of their names.
-
-    Raises:
-        ConfigurationError: a value is not allowed; the message names the variable.
-    """
-    chosen = {f"RAGSPAN_{name.upper()}": str(value) for name, value in given.items() if value is not None}
-    return Settings.from_environment({**process_environment(), **chosen})
 
 
 def host_and_port(address: str) -> tuple[str, int]:

@@ -192,24 +192,25 @@ class Settings:
         return cls(**values)
 
 
-def settings_with(judge: object = None, **fields: Any) -> Settings:
-    """The settings of this process, with these values in place of the environment's.
+def settings_with(**given: Any) -> Settings:
+    """The settings of this process, with these values in place of the environment's; None leaves a setting as it is.
 
-    Args:
-        judge: its name; an object is ignored, because it is not a setting.
-        fields: of `Settings`; None is ignored.
+    The judge and the metrics are read as their variables would be. A judge that is an object is no setting, and ignored.
 
     Raises:
-        ConfigurationError: there is no such judge, or a variable has a value that is not allowed.
+        ConfigurationError: a text or a variable has a value that is not allowed.
     """
-    environment = process_environment() | ({"RAGSPAN_JUDGE": judge} if isinstance(judge, str) else {})
+    texts = {name: given[name] for name in ("judge", "metrics") if isinstance(given.get(name), str)}
+    variables = {f"RAGSPAN_{name.upper()}": text for name, text in texts.items()}
     try:
-        settings = Settings.from_environment(environment)
+        settings = Settings.from_environment({**process_environment(), **variables})
     except ConfigurationError as error:
-        if not isinstance(judge, str):
-            raise
-        raise ConfigurationError(str(error).replace("RAGSPAN_JUDGE is", "judge is")) from None
-    return replace(settings, **{name: value for name, value in fields.items() if value is not None})
+        message = str(error)
+        for name in texts:
+            message = message.replace(f"RAGSPAN_{name.upper()} is", f"{name} is")
+        raise ConfigurationError(message) from None
+    others = {name: value for name, value in given.items() if value is not None and name not in {"judge", *texts}}
+    return replace(settings, **others)
 
 
 def hidden_content() -> frozenset[HiddenContent]:

@@ -47,10 +47,10 @@ def refused(*arguments, **environment):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--concurrency", "0"), "RAGSPAN_CONCURRENCY is '0'"),
+        (("--concurrency", "0"), "concurrency is 0"),
         (("--concurrency", "many"), "--concurrency"),
-        (("--metrics", "beauty"), "RAGSPAN_METRICS is 'beauty'"),
-        (("--judge", "oracle"), "RAGSPAN_JUDGE is 'oracle'"),
+        (("--metrics", "beauty"), "metrics is 'beauty'"),
+        (("--judge", "oracle"), "judge is 'oracle'"),
         (("--ack-wait", "0.5"), "ack_wait is 0.5"),
         (("--max-deliveries", "0"), "max_deliveries is 0"),
         (("--max-ack-pending", "0"), "max_ack_pending is 0"),

@@ -194,7 +194,7 @@ def refused(*arguments, **environment):
         ("--quiet 0", {}, "quiet is 0"),
         ("--deadline -1", {}, "deadline is -1"),
         ("--memory 0", {}, "max_bytes is 0"),
-        ("--judge oracle", {}, "RAGSPAN_JUDGE is 'oracle'"),
+        ("--judge oracle", {}, "judge is 'oracle'"),
         ("", {"RAGSPAN_ENABLED": "false"}, "RAGSPAN_ENABLED is false"),
         ("", {"RAGSPAN_ENABLED": "false", "RAGSPAN_EMITTERS": "console"}, "RAGSPAN_ENABLED is false"),
         ("", {"RAGSPAN_EMITTERS": "langfuse"}, "has to name 'otel'"),

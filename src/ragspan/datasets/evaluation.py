@@ -197,7 +197,7 @@ def plan_from(options: Mapping[str, Any], **more: Any) -> Plan:
         ConfigurationError: one of them is wrong.
     """
     judge, chosen, output = options["judge"], options["metrics"], options["output"]
-    settings = settings_with(judge, concurrency=options["concurrency"])
+    settings = settings_with(judge=judge, concurrency=options["concurrency"])
     if isinstance(chosen, str):
         chosen = [name.strip() for name in chosen.split(",") if name.strip()]
     return Plan(

@@ -259,6 +259,7 @@ class Evaluation:
     is_complete: bool = True
     """False if it was interrupted: what is here is what was done by then."""
     scores: Mapping[str, array[float]] = field(default_factory=dict, repr=False)
+    """By metric, in the order of the table; rows without a score are left out."""
     stream: Callable[[], Iterator[ResultRow]] = field(default=lambda: iter(()), repr=False)
 
     def _repr_html_(self) -> str:
@@ -274,10 +275,6 @@ class Evaluation:
         scores = [outcome for row in self.worst for outcome in row.outcomes.values() if isinstance(outcome, Score)]
         named = (named_judge(score) for score in scores)
         return tuple(dict.fromkeys(filter(None, named)))
-
-    def values(self, metric: str) -> Sequence[float]:
-        """All scores of a metric, in the order of the table; rows without a score are left out."""
-        return self.scores[metric]
 
     def worst_by(self, metric: str) -> list[EvaluatedRow]:
         """Of `worst`, the rows that have a score of this metric, the lowest first, and of equals the earlier row."""

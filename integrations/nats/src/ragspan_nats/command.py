@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 from opentelemetry.metrics import set_meter_provider
 
-from ragspan.command_line import Judge, Metrics, call_at_signals, listener_at, settings_with, shown_address
+from ragspan.command_line import Judge, Metrics, call_at_signals, listener_at, shown_address
+from ragspan.config import settings_with
 from ragspan.exceptions import ConfigurationError
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.message import StoredMessage, dead_letters, deliver_again

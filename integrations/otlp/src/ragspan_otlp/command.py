@@ -14,8 +14,8 @@ import typer
 from opentelemetry.metrics import set_meter_provider
 
 from ragspan.addresses import shown_url
-from ragspan.command_line import Judge, Metrics, call_at_signals, host_and_port, settings_with, shown_address
-from ragspan.config import Settings
+from ragspan.command_line import Judge, Metrics, call_at_signals, host_and_port, shown_address
+from ragspan.config import Settings, settings_with
 from ragspan.defaults import check_worker, engine_from, sink_from
 from ragspan.engine._options import draw
 from ragspan.exceptions import ConfigurationError

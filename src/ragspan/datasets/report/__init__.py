@@ -147,7 +147,7 @@ def _views(evaluation: Evaluation, comparison: Comparison | None = None) -> list
         MetricView(
             anchor=f"metric-{number}",
             summary=summary,
-            scores=distribution(evaluation.values(summary.metric), summary.threshold),
+            scores=distribution(evaluation.scores.get(summary.metric, ()), summary.threshold),
             signs=signs_of(summary),
             guide=GUIDES.get(summary.metric),
             change=changes.get(summary.metric),

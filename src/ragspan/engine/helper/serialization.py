@@ -35,10 +35,13 @@ FORMAT = repr([[field.name for field in fields(kind)] for kind in (*_OF_RECORDS,
 
 def dumps(record: RagRecord) -> bytes:
     """A record, whatever its metadata holds."""
+    buffer = io.BytesIO()
     try:
-        return _dumped(record)
+        _Pickler(buffer).dump(record)
     except Exception:  # noqa: BLE001 - metadata that is nested too deep, a derived class of a record
-        return _dumped(RagRecord.from_json(record.to_json()))
+        buffer = io.BytesIO()
+        _Pickler(buffer).dump(RagRecord.from_json(record.to_json()))
+    return buffer.getvalue()
 
 
 def loads(data: bytes) -> RagRecord:
@@ -54,12 +57,6 @@ def reason_not_to_send(value: object) -> str | None:
     if any(argument == "__main__" for _, argument, _ in pickletools.genops(pickled)):
         return f"{type(value).__name__} needs the main module, which is not run again there: move what it is defined in"
     return None
-
-
-def _dumped(record: RagRecord) -> bytes:
-    buffer = io.BytesIO()
-    _Pickler(buffer).dump(record)
-    return buffer.getvalue()
 
 
 class _Pickler(pickle.Pickler):
