@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import threading
@@ -170,3 +171,24 @@ def no_engine_yet():
     made = set_default_engine(before)
     if made is not None:
         made.shutdown(timeout=5)
+
+
+@pytest.fixture
+def left_in_cycles():
+    """Runs a program, and says of which classes of ours there is garbage that waits for the collector."""
+
+    def run(program):
+        gc.collect()
+        gc.disable()
+        try:
+            program()
+            gc.set_debug(gc.DEBUG_SAVEALL)
+            gc.collect()
+            kinds = {f"{type(item).__module__}.{type(item).__qualname__}" for item in gc.garbage}
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+            gc.enable()
+        return sorted(kind for kind in kinds if kind.startswith(("ragspan", "_asyncio.Task")))
+
+    return run

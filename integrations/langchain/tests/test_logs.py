@@ -185,7 +185,7 @@ def test_a_thousand_requests_leave_nothing_open_and_no_object_behind():
     assert objects[1] - objects[0] < 100
 
 
-def test_answers_that_are_scored_leave_no_cycles_to_the_garbage_collector():
+def test_answers_that_are_scored_leave_no_cycles_to_the_garbage_collector(left_in_cycles):
     """Garbage in cycles makes the collector go through the whole heap of the application, which stops all of its requests."""
     engine = ScoringEngine(metrics=[Faithfulness(OverlapJudge()), Completeness(OverlapJudge())], judging="thread")
     config = {"callbacks": [RagspanCallbackHandler(sink=engine)]}
@@ -195,23 +195,10 @@ def test_answers_that_are_scored_leave_no_cycles_to_the_garbage_collector():
         search_agent(calls(search("pump")), ANSWER).invoke(user_says(QUESTION), config)
         assert engine.flush(10)
 
-    try:
+    with contextlib.ExitStack() as stack:
+        stack.callback(engine.shutdown, 10)
         answer()  # whatever is made once
-        gc.collect()
-        gc.disable()
-        try:
-            answer()
-            gc.set_debug(gc.DEBUG_SAVEALL)
-            gc.collect()
-            left = Counter(f"{type(item).__module__}.{type(item).__qualname__}" for item in gc.garbage)
-        finally:
-            gc.set_debug(0)
-            gc.garbage.clear()
-            gc.enable()
-    finally:
-        engine.shutdown(10)
-
-    assert [name for name in left if name.startswith(("ragspan", "_asyncio.Task"))] == []
+        assert left_in_cycles(answer) == []
 
 
 # Records of long requests, and of documents that are made to be expensive

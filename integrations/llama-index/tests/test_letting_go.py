@@ -280,3 +280,13 @@ def test_an_exception_is_not_kept_alive(captured):
 
     assert [reference() for reference in references] == [None]
     assert captured.answer().error_type == "DatabaseDown"
+
+
+@pytest.mark.parametrize("course", [answer, read, chat, run_agent, run_workflow])
+async def test_a_record_leaves_no_cycles_to_the_garbage_collector(captured, model, left_in_cycles, course):
+    """Garbage in cycles makes the collector go through the whole heap of the application, which stops all of its requests."""
+    if inspect.isawaitable(running := course(model)):
+        await running
+    logs = captured.sink.take()
+
+    assert left_in_cycles(lambda: [logs.pop().to_record() for _ in list(logs)]) == []
