@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ragspan import Generation, RagRecord, RecordError, Retrieval, RetrievedContext, SpanAnchor
+from ragspan import ConfigurationError, Generation, RagRecord, RecordError, Retrieval, RetrievedContext, SpanAnchor
 from ragspan.records import as_contexts
 
 
@@ -27,7 +27,7 @@ def test_no_contexts_and_unknown_contexts_stay_different():
 
 
 def test_a_single_string_is_refused_where_contexts_belong():
-    with pytest.raises(TypeError, match="not a single string"):
+    with pytest.raises(ConfigurationError, match="not a single string"):
         make(contexts="one passage")
 
 
@@ -115,5 +115,13 @@ def test_documents_of_frameworks_become_contexts(passage, text):
 
 
 def test_a_passage_without_text_is_refused():
-    with pytest.raises(TypeError, match="int"):
+    with pytest.raises(
+        ConfigurationError, match=r"a context is a text, or has one in page_content.*; this int has none"
+    ):
         as_contexts([3])
+
+
+@pytest.mark.parametrize("part", ["question", "response"])
+def test_a_message_in_place_of_its_text_is_refused_by_its_type(part):
+    with pytest.raises(ConfigurationError, match=f"{part} should be a text, not SimpleNamespace"):
+        make(**{part: SimpleNamespace(content="At night.")})

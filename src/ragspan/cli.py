@@ -84,7 +84,7 @@ def demo(
         str | None, typer.Option(help="Which framework answers, such as langchain; all that are installed by default.")
     ] = None,
 ) -> None:
-    """Answer eight questions from a small handbook, well and badly, and show each answer with its scores.
+    """Answer questions from a small handbook, well and badly, and show each answer with its scores.
 
     With OTEL_EXPORTER_OTLP_ENDPOINT the spans go there, too.
     """
@@ -151,7 +151,7 @@ def worker(context: typer.Context) -> None:
     logging.getLogger("ragspan").setLevel(logging.INFO)
     try:
         for name in wanted:
-            program = command_of(load_part(_WORKERS, name, f"pip install ragspan-{name} brings it"))
+            program = command_of(load_part(_WORKERS, name, f"its package is not installed: pip install ragspan-{name}"))
             program.main(context.args, prog_name="ragspan worker", standalone_mode=len(wanted) == 1)
     except ConfigurationError as error:
         _refuse("worker", error)

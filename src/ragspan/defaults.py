@@ -224,7 +224,7 @@ def sink_from(settings: Settings) -> RecordSink:
     scheme = (settings.sink or "").partition("://")[0].lower()
     missing = (
         f"RAGSPAN_SINK has an address of the kind {scheme!r}, but no installed package takes records there "
-        f"(there are: {', '.join(part_names(_SINKS)) or 'none'}); ragspan's own are in packages such as ragspan-{scheme}"
+        f"(there are: {', '.join(part_names(_SINKS)) or 'none'}); ragspan's own: pip install 'ragspan[nats]'"
     )
     sink: RecordSink = load_part(_SINKS, scheme, missing)(settings)
     return sink

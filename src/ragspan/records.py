@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
-from ragspan.exceptions import RecordError
+from ragspan.exceptions import ConfigurationError, RecordError
 from ragspan.notebook import named_texts, table
 from ragspan.record_json import MAX_CONTEXTS, MAX_STEPS, check, read_json, write_json
 from ragspan.step_texts import ErrorReport, Message, without_texts
@@ -263,6 +263,9 @@ class RagRecord:
     def __post_init__(self) -> None:
         if self.status not in get_args(AnswerStatus):
             raise ValueError(f"status is one of {', '.join(get_args(AnswerStatus))}, not {self.status!r}")
+        for part, text in (("question", self.question), ("response", self.response)):
+            if not isinstance(text, (str, type(None))):
+                raise ConfigurationError(f"{part} should be a text, not {type(text).__name__}")
         if self.contexts is not None:
             object.__setattr__(self, "contexts", as_contexts(self.contexts))
         if self.evidence:
@@ -372,10 +375,10 @@ def as_contexts(documents: Iterable[Any]) -> tuple[RetrievedContext, ...]:
     `get_content()` (LlamaIndex) or `text`.
 
     Raises:
-        TypeError: one of `documents` has no text, or `documents` is a single string.
+        ConfigurationError: one of `documents` has no text, or `documents` is a single string.
     """
     if isinstance(documents, (str, bytes)):
-        raise TypeError("contexts are a sequence of texts or documents, not a single string: write [text]")
+        raise ConfigurationError("contexts are a sequence of texts or documents, not a single string: write [text]")
     return tuple(_as_context(document) for document in documents)
 
 
@@ -389,7 +392,10 @@ def _as_context(document: Any) -> RetrievedContext:
     if not isinstance(text, str):
         text = get_content() if callable(get_content) else getattr(document, "text", None)
     if not isinstance(text, str):
-        raise TypeError(f"a context is a string or has a text, but a {type(document).__name__} has none")
+        kind = type(document).__name__
+        raise ConfigurationError(
+            f"a context is a text, or has one in page_content, get_content() or text; this {kind} has none"
+        )
     own_id = getattr(document, "id", None) or getattr(document, "node_id", None)
     metadata = getattr(document, "metadata", None)
     return RetrievedContext(

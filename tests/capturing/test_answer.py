@@ -226,6 +226,19 @@ def test_a_wrong_setting_is_logged_and_the_block_runs(monkeypatch, caplog, name)
     assert line.startswith(f"an answer or a part of it is not captured: {name}")
 
 
+def test_what_is_no_text_is_logged_by_its_type_alone(sink, caplog):
+    with ragspan.capture(sink=sink) as answer:
+        answer.contexts = [{"content": "secret"}]
+    with ragspan.capture(sink=sink) as answer:
+        answer.response = ["secret"]
+
+    kept_out = "an answer or a part of it is not captured: "
+    assert [line.removeprefix(kept_out) for line in caplog.messages] == [
+        "a context is a text, or has one in page_content, get_content() or text; this dict has none",
+        "response should be a text, not list",
+    ]
+
+
 def test_threads_that_need_a_part_at_the_same_time_get_the_same_one(sink):
     both_are_here = threading.Barrier(2)
 

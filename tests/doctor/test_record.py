@@ -42,7 +42,7 @@ def test_the_scores_arrive_on_the_span_whose_ids_are_told(passed, sent_to):
 def test_an_endpoint_that_takes_nothing_fails_it_whatever_the_exporter_says(passed, sent_to, status):
     sent_to.answers(status, b"", Content_Type="text/plain")
 
-    assert passed().states() == ["ok", "failed", "ok"]
+    assert passed().states() == ["ok", "failed", "skipped"]
 
 
 def test_what_is_logged_on_the_way_is_a_warning_where_the_record_gets_through(passed, sent_to, set_variables):
@@ -98,7 +98,7 @@ def test_what_keeps_an_answer_from_its_score_is_said(examined, sent_to, fake_ope
 def test_without_an_exporter_the_record_is_scored_and_goes_nowhere(passed, export):
     findings = passed(export=export)
 
-    assert findings.states() == ["ok", "failed", "ok"]
+    assert findings.states() == ["ok", "failed", "skipped"]
     assert "no exporter of traces is configured, so no score leaves the process" in findings[1].found
     assert "OTEL_EXPORTER_OTLP_ENDPOINT=http" in findings[1].advice
     assert findings[2].advice is None

@@ -203,6 +203,8 @@ CLAIMS = tuple(
         ("openai:m", CLAIMS, "2 of 5 claims unsupported: claims 2 and 4"),
         ("openai:m", CLAIMS[:1], "0 of 1 claims unsupported"),
         ("openai:m", [Vote(grounded=True), Vote(grounded=False)], "1 of 2 votes find the response grounded"),
+        ("overlap", [Vote(grounded=False)] * 3, None),  # they are always equal
+        ("overlap", [Rating(value=0.25)] * 3, None),
         ("openai:m", [Rating(value=0.25), Rating(value=1.0)], "ratings: 0.25 and 1"),
         (
             "m",

@@ -216,10 +216,8 @@ def add_context_recorder(recorder: ContextRecorder) -> None:
 
 def _readable(given: Iterable[Any]) -> list[RetrievedContext] | None:
     """These objects as contexts, without those that cannot be read; None if not one of them can."""
-    if isinstance(given, (str, bytes)):
-        _log.trouble("single string", "contexts were not recorded: they are a sequence of texts, not a single string")
-        return None
-    items: list[Any] | None = _guarded(list, given)
+    read: Callable[..., Any] = as_contexts if isinstance(given, (str, bytes)) else list  # which refuses a single text
+    items: list[Any] | None = _guarded(read, given)
     if not items:
         return items
     return [context for item in items for context in _guarded(as_contexts, [item]) or ()] or None

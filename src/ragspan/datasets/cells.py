@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ragspan.exceptions import ConfigurationError
 from ragspan.record_json import plain_entries
 from ragspan.records import RetrievedContext, SpanAnchor, as_contexts
 
@@ -191,7 +192,7 @@ def _context(place: int, item: Any) -> RetrievedContext:
         return _from_mapping(place, item)
     try:
         return as_contexts([None if is_missing(item) else item])[0]
-    except TypeError:
+    except ConfigurationError:
         held = "nothing" if is_missing(item) else kind_of(item)
         raise CellError(f"hold {held} in place {place + 1}, but should hold a text there") from None
 

@@ -233,7 +233,7 @@ class Evaluation:
     rows: int
     """Records that were evaluated: the table's rows but for the bad ones, and for those that are not done."""
     summary: Mapping[str, MetricSummary]
-    worst: Sequence[EvaluatedRow] = ()
+    worst: Sequence[EvaluatedRow] = field(default=(), repr=False)
     """The rows with the lowest scores of any of the metrics, in the order of the table, with texts and evidence: at most
     `WORST_KEPT` a metric. See `worst_by`."""
     bad_rows: Sequence[BadRow] = ()
@@ -244,7 +244,7 @@ class Evaluation:
     skipped: Mapping[str, int] = field(default_factory=dict)
     """Rows without a score that they should have, by the first reason: one of `SKIPPED_REASONS`, the type of a failure,
     or `unreadable` for bad rows."""
-    by_dimension: Mapping[str, Mapping[str, Mapping[str, MetricSummary]]] = field(default_factory=dict)
+    by_dimension: Mapping[str, Mapping[str, Mapping[str, MetricSummary]]] = field(default_factory=dict, repr=False)
     """By dimension (`RAGSPAN_DIMENSIONS`), value and metric; at most 50 values of a dimension, then `_OTHER`."""
     source: str | None = None
     """The file's name; None for data in memory."""

@@ -46,6 +46,8 @@ the sampler keeps
     its scores will mislead: use a more capable model
 ^judge failed: .*certificate is not trusted
     name the file of your certificate authority in SSL_CERT_FILE
+^judge failed: .*nobody listens
+    start its server, or correct RAGSPAN_JUDGE_BASE_URL
 ^judge failed: .*(timeout|APITimeoutError)
     the endpoint is slow or hangs: try a larger --timeout; RAGSPAN_METRIC_TIMEOUT is the application's limit
 ^judge failed: .* gave no answer
@@ -108,7 +110,7 @@ budget_exhausted
 the record was not scored in time
     see the judge above; a larger --timeout waits longer
 ^record failed: (scored|without a score|the record was dropped)
-    see the judge above, and RAGSPAN_METRIC_TIMEOUT
+    see the judge above
 the endpoint did not accept
     see the endpoint above
 ^record failed: \w+ at \S+ did not accept

@@ -101,7 +101,7 @@ def watch_record(judge: str, settings: Settings, seconds: float) -> list[Finding
         _judged(judge, result, scored_in),
         *(endpoints or [no_endpoint]),
         *on_way,
-        _ids(record, root, result, "arrived" if has_arrived else "was made, and did not arrive"),
+        _ids(record, root, result, has_arrived=has_arrived),
     ]
 
 
@@ -378,7 +378,7 @@ def _exported(endpoints: Sequence[Finding]) -> Iterator[Finding]:
         yield finding("record", "failed", "the endpoint did not accept the record's span")
 
 
-def _ids(record: RagRecord, root: SpanAnchor, result: ScoredRecord | Dropped | None, what: str) -> Finding:
+def _ids(record: RagRecord, root: SpanAnchor, result: ScoredRecord | Dropped | None, *, has_arrived: bool) -> Finding:
     """The ids by which a tool finds the record."""
     span = result.span if isinstance(result, ScoredRecord) else None
     ids: dict[str, Any] = {
@@ -387,7 +387,9 @@ def _ids(record: RagRecord, root: SpanAnchor, result: ScoredRecord | Dropped | N
         "record_id": record.record_id,
     }
     named = ", ".join(f"{key} {value}" for key, value in ids.items())
-    return finding("record", "ok", f"the span {(answer_name(record) if span else NAME)!r} {what}: {named}", **ids)
+    state: State = "ok" if has_arrived else "skipped"
+    what = "arrived" if has_arrived else "did not arrive"
+    return finding("record", state, f"the span {(answer_name(record) if span else NAME)!r} {what}: {named}", **ids)
 
 
 def _last(complaints: Sequence[str]) -> str:

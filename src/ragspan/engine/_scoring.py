@@ -118,7 +118,9 @@ class RecordScorer:
         name = run.runner.name
         if isinstance(outcome, MetricFailure) and outcome is not _WORKER_ERROR:
             self.log.count("metric")
-            self.log.trouble(f"metric {name}", "metric %s failed with %.100s", name, outcome.error_type)
+            # A service that is down fails all metrics at once: one line for them.
+            kind, advice = ("outage", "; ragspan doctor shows why") if outcome.outage else (f"metric {name}", "")
+            self.log.trouble(kind, "metric %s failed with %.100s%s", name, outcome.error_type, advice)
         if not isinstance(outcome, NotApplicable) or run.usage is not None:
             judge = outcome.judge if isinstance(outcome, Score) and not (outcome.fallback and run.usage) else None
             self._self_metrics.judged(name, judge, run.seconds, run.usage)

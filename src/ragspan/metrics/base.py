@@ -56,7 +56,7 @@ def screen_question(record: RagRecord) -> NotApplicable | None:
 
 def screen_contexts(record: RagRecord) -> NotApplicable | None:
     if record.contexts is None:
-        return NotApplicable(reason="contexts_unknown", detail="no callback showed the documents that the model saw")
+        return NotApplicable(reason="contexts_unknown", detail="nothing shows which documents the model saw")
     if not any(context.text.strip() for context in record.contexts):
         return NotApplicable(reason="no_contexts")
     return None

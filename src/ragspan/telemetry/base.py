@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import requires
@@ -143,6 +145,12 @@ def emitter_class(name: str) -> Any:
         ConfigurationError: no package registers one, or it cannot be imported.
     """
     known = sorted({"otel", "console", *part_names(_EMITTERS)})
-    is_ours = any(line.startswith(f"ragspan-{name}") for line in requires("ragspan") or ())
-    own = f"; is ragspan-{name} installed?" if is_ours else ""
+    ours = [
+        found[1]
+        for line in requires("ragspan") or ()
+        if (found := re.match(r"ragspan-([\w-]+)\W.*['\"]\1['\"]$", line))
+    ]
+    close = difflib.get_close_matches(name, [*ours, *known], n=1)
+    guess = f"; did you mean {close[0]!r}?" if close else ""
+    own = f": pip install 'ragspan[{name}]'" if name in ours else guess
     return load_part(_EMITTERS, name, f"there is no emitter {name!r} here (there are: {', '.join(known)}){own}")

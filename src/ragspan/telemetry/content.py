@@ -196,6 +196,8 @@ def without_quotes(score: Score) -> str | None:
             # The embedded judge's claims are sentences.
             unit = "sentence" if score.judge == "overlap" else "claim"
             counts = _counted("claims unsupported", [not claim.supported for claim in evidence], unit)
+        case Vote() | Rating() if score.judge == "overlap":
+            counts = None  # they are all equal, so to count them says nothing
         case Vote():
             counts = f"{sum(vote.grounded for vote in evidence)} of {len(evidence)} votes find the response grounded"
         case Rating():
