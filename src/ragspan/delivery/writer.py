@@ -103,6 +103,8 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
 
     failures: bool = False
     """Also write metrics that failed: the type of the error, never a message."""
+    timeout: float = 10.0
+    """Seconds, more than 0, that the backend may take to answer a request."""
     delivery: DeliveryOptions = field(default_factory=DeliveryOptions)
     """How long scores are retried, and how many may wait."""
     meter_provider: MeterProvider | None = None

@@ -50,8 +50,6 @@ class DatadogEvaluations(ScoreWriter):
     """The application in LLM Observability; None takes `DD_LLMOBS_ML_APP`, `DD_SERVICE` or `OTEL_SERVICE_NAME`."""
     base_url: str | None = None
     """Of an API in place of the site's, such as a proxy; None takes `DD_LLMOBS_OVERRIDE_ORIGIN`."""
-    timeout: float = 10.0
-    """Seconds, more than 0, that Datadog may take to answer a request."""
 
     name = "datadog"
 

@@ -56,8 +56,6 @@ class LangfuseScores(ScoreWriter):
     """Puts scores on the answer's observation, or on its whole trace."""
     environment: str | None = None
     """Langfuse's environment of the scores; None takes `LANGFUSE_TRACING_ENVIRONMENT`, or leaves it to the server."""
-    timeout: float = 10.0
-    """Seconds, more than 0, that Langfuse may take to answer a request."""
 
     name = "langfuse"
 

@@ -63,8 +63,6 @@ class LangSmithFeedback(ScoreWriter):
     runs: Literal["tracer", "spans"] | None = None
     """What the runs are made of, by LangSmith's `tracer` or of `spans`; None takes the tracer's where `LANGSMITH_TRACING` is
     true. Records without a run of LangChain's are looked for by their spans."""
-    timeout: float = 10.0
-    """Seconds, more than 0, that LangSmith may take to answer a request."""
 
     name = "langsmith"
     parallel = 4

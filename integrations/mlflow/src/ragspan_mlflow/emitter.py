@@ -66,8 +66,6 @@ class MLflowAssessments(ScoreWriter):
     trace is."""
     token: str | None = None
     """A bearer token, in place of the environment's."""
-    timeout: float = 10.0
-    """Seconds, more than 0, that a request may wait for a sign of life of the server."""
 
     name = "mlflow"
     parallel = 4

@@ -70,7 +70,6 @@ class PhoenixAnnotations(ScoreWriter):
     """Write verdicts on single contexts, which `context_utilization` and the metrics of chunks have, to the documents on the
     spans of the searches that found them."""
     timeout: float = 30.0
-    """Seconds, more than 0, that Phoenix may take to answer a request."""
 
     name = "phoenix"
 
