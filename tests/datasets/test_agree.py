@@ -103,7 +103,7 @@ def test_labels_are_written_in_many_ways(table, cell, expected):
 @pytest.mark.parametrize(
     ("cell", "options", "messages"),
     [
-        ("perhaps", [], ["row 1 (line 2): it has the label 'perhaps'", "no row of", "has a label"]),
+        ("perhaps", [], ["row 1 (line 2): the label is none of 0, 1, bad, correct,", "no row of", "has a label"]),
         ("", [], ["no row of", "has a label"]),
         (
             "yes",

@@ -18,7 +18,7 @@ from ragspan.datasets.cells import CellError, identifier_of, is_missing, json_of
 from ragspan.datasets.results import BadRow, EvaluatedRow
 from ragspan.datasets.tables import MAX_CELL, Table, TableRow
 from ragspan.exceptions import ConfigurationError, RecordError, TableError
-from ragspan.labelled import label_of
+from ragspan.labelled import BAD, GOOD, label_of
 from ragspan.records import RagRecord, Retrieval, RetrievedContext, SpanAnchor
 from ragspan.redaction import RedactionError, redact_from, redacted
 
@@ -117,8 +117,8 @@ class RecordReader:
             return None
         try:
             return label_of(cell)
-        except ValueError as error:
-            raise CellError(f"it {error}") from None
+        except ValueError:  # whose message quotes the cell
+            raise CellError(f"the label is none of {', '.join(sorted(GOOD | BAD))}") from None
 
     def _find_columns(self, columns: Sequence[str], sample: Sequence[Row]) -> None:
         choices = recognized(self._choices, columns, sample)
