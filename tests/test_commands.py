@@ -132,3 +132,11 @@ def test_an_address_that_is_none_is_named(address):
     with pytest.raises(ConfigurationError, match="should be like") as refusal:
         listener_at(address)
     assert repr(address) in str(refusal.value)
+
+
+@pytest.mark.parametrize("command", [["doctor"], ["labels", "pull"]])
+def test_help_breaks_its_paragraphs_where_the_terminal_ends(command):
+    lines = run(*command, "--help").output.splitlines()
+    paragraph = next(number for number, line in enumerate(lines) if line.startswith((" It reads", " A label")))
+
+    assert all(len(line.rstrip()) > 60 for line in lines[paragraph : paragraph + 2])

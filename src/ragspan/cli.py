@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import logging
 import os
+import re
 import runpy
 import sys
 from importlib.metadata import version
@@ -34,6 +36,9 @@ class Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         own = super().get_command(ctx, cmd_name)
+        for each in (own, *getattr(own, "commands", {}).values()):
+            if each is not None:  # Typer breaks all paragraphs but the first where the docstring does
+                each.help = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(each.help or ""))
         if own is not None or cmd_name not in part_names(_COMMANDS):
             return own
         try:
@@ -121,7 +126,7 @@ def run(
     sys.path[0] = str(Path.cwd() if module is not None else Path(arguments[0]).resolve().parent)  # as python does
     is_there = Path(arguments[0]).exists() if module is None else _is_module(module)
     if not is_there:
-        _refuse("run", f"there is no {module or arguments[0]}")
+        _refuse("run", f"there is no file {arguments[0]}" if module is None else f"there is no module {module}")
     try:
         configure()
     except ConfigurationError as error:

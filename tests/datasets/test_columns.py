@@ -69,6 +69,11 @@ def test_a_path_that_leads_nowhere_in_a_row_reads_nothing():
         (TWO_ANSWERS, {}, "several columns may be the response: 'answer', 'response'; name the right one with answer"),
         ({"query": "", "Query": "", **PLAIN_CONTEXTS}, {}, "several columns may be the question: 'query', 'Query'"),
         ({"inputs": {"text": ""}, **PLAIN_CONTEXTS}, {}, r"no column looks like the question.*'inputs\.text'"),
+        (
+            {"frage": "", "fund": "", "antwort": ""},
+            {},
+            r"like the question \(.*\) or the contexts \(.*\) or the response .*--question-column, .*--contexts-.*--answer-column$",
+        ),
         ({f"column {number}": "" for number in range(1000)}, {}, "'column 39', and 960 more; name"),
     ],
 )

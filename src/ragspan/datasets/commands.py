@@ -144,12 +144,12 @@ def agree(
         agree_with_labels(**options)
 
 
-labels = typer.Typer(help="What people say of answers.", no_args_is_help=True)
+labels = typer.Typer(no_args_is_help=True)
 
 
 @labels.callback()
 def _labels() -> None:
-    """What people say of answers."""
+    """Labels that people gave to answers in a tracing tool."""
 
 
 @labels.command()

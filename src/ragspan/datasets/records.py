@@ -245,6 +245,8 @@ def recognized(choices: ColumnChoices, columns: Sequence[str], sample: Sequence[
         for tool in _TOOLS
         if all(name in found[part] for part, name in zip(_NEEDED, tool, strict=True) if part in wanted)
     }
+    if missing := [part for part in wanted if not found[part]]:
+        raise _missing(missing, there)
     chosen = of_tools.pop() if len(of_tools) == 1 else [_only(part, there) for part in wanted]
     return {**choices, **dict(zip(wanted, chosen, strict=True))}
 
@@ -299,15 +301,16 @@ def _only(part: str, there: Sequence[str]) -> str:
     found = [column for _, column in _known(part, there)]
     if len(found) == 1:
         return found[0]
-    if found:
-        names = ", ".join(map(repr, found))
-        raise TableError(f"several columns may be the {_word(part)}: {names}; {_hint(part)}")
-    known = ", ".join(_NAMES[part][:_KNOWN_SHOWN])
-    close = [name for known_name in _NAMES[part] for name in difflib.get_close_matches(known_name, there, 1, 0.8)]
-    guess = f"; is it {close[0]!r}?" if close else ""
-    raise TableError(
-        f"no column looks like the {_word(part)} (known names: {known}); there are: {_listed(there)}{guess}; {_hint(part)}"
-    )
+    names = ", ".join(map(repr, found))
+    raise TableError(f"several columns may be the {_word(part)}: {names}; {_hint(part)}")
+
+
+def _missing(parts: Sequence[str], there: Sequence[str]) -> TableError:
+    """All that no column is known for, so that one more run is enough."""
+    sought = " or ".join(f"the {_word(part)} (known names: {', '.join(_NAMES[part][:_KNOWN_SHOWN])})" for part in parts)
+    close = (difflib.get_close_matches(known, there, 1, 0.8) for part in parts for known in _NAMES[part])
+    guess = next((f"; is it {names[0]!r}?" for names in close if names), "")
+    return TableError(f"no column looks like {sought}; there are: {_listed(there)}{guess}; {_hint(*parts)}")
 
 
 def _with_paths(columns: Sequence[str], sample: Sequence[Row]) -> list[str]:
@@ -363,5 +366,6 @@ def _word(part: str) -> str:
     return _WORDS.get(part, part)
 
 
-def _hint(part: str) -> str:
-    return f"name the right one with {part}_column= or --{part.replace('_', '-')}-column"
+def _hint(*parts: str) -> str:
+    options = [f"{part}_column= or --{part.replace('_', '-')}-column" for part in parts]
+    return f"name the right one with {', '.join(options)}"
