@@ -121,6 +121,14 @@ RESPONSES: dict[str, tuple[list[str | Message], Any, Any]] = {
         {"question": QUESTION, "page": f"<p>{REPORT}</p>", "topic": "warranties of pumps"},
         f"<p>{REPORT}</p>",
     ),
+    **{
+        f"an answer that was parsed into {form}, beside the message": (
+            [calls(CITED)],
+            {"raw": calls(CITED), "parsed": parsed, "parsing_error": None},
+            CITED,
+        )
+        for form, parsed in (("fields", CITED), ("an object", ObjectFields(CITED)))
+    },
     "an object in the answer's field": ([ANSWER], {"answer": OBJECT}, OBJECT),
     "an object of the program's own class": (
         [ANSWER],

@@ -299,8 +299,11 @@ class _Answers:
         yield from made if len(made) == 1 else spoken
 
     def _deeper(self, fields: Sequence[Snapshot]) -> Iterator[Snapshot]:
-        """Answers inside of fields; the whole field if it holds several replies."""
-        yield from (value[key] for value in fields if isinstance(value, dict) for key in _ANSWER_KEYS if key in value)
+        """Answers inside of fields; the whole field if it is an object that is the answer, or holds several replies."""
+        for value in fields:
+            is_object = isinstance(value, ObjectFields) or _was_spoken(value, self._replies)
+            names = [key for key in _ANSWER_KEYS if key in value] if isinstance(value, dict) else []
+            yield from (value if is_object else value[key] for key in names)
         for value in fields:
             spoken = list(filter(self._said.has, texts_in(value, in_objects=False)))
             if spoken:
