@@ -68,17 +68,14 @@ class EventRecorder:
             self.requests.follow(log, key, log)
             name = about.get("name")
             details: Any = name if type(name) is str else _name_in(serialized, kind)
-            payload: Snapshot = OPAQUE
-            try:
-                if kind == "chain":
-                    payload = SNAPSHOTS.take(given, log, whole=parent is None or _wants_state(log))
-                else:
-                    details = {"name": details}
-                    payload = _STARTS[kind](log, run_id, given, details, about)
-                if parent is None:
-                    _note_inputs(log, payload)
-            finally:
-                log.note(kind, key, parent, payload, details)
+            if kind == "chain":
+                payload = SNAPSHOTS.take(given, log, whole=parent is None or _wants_state(log))
+            else:
+                details = {"name": details}
+                payload = _STARTS[kind](log, run_id, given, details, about)
+            if parent is None:
+                _note_inputs(log, payload)
+            log.note(kind, key, parent, payload, details)
         except Exception as problem:  # noqa: BLE001
             self.requests.report(problem)
 
