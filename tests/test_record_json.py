@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragspan import Generation, RagRecord, RecordError, Reranking, Retrieval, RetrievedContext
-from ragspan.record_json import MAX_CONTEXTS, MAX_DEPTH, MAX_JSON, MAX_STEPS, MAX_VALUES, plain
+from ragspan.record_json import MAX_CONTEXTS, MAX_DEPTH, MAX_JSON, MAX_STEPS, MAX_VALUES, plain, plain_entries
 
 ROOM = MAX_JSON - 200
 
@@ -230,3 +230,21 @@ def test_the_quick_writer_writes_what_the_slow_one_does_wherever_metadata_is(tex
     record = RagRecord(**{"question": text, "contexts": None, "response": Word(text)} | held)
 
     assert json.loads(record.to_json()) == json.loads(json.dumps(plain(record)))
+
+
+def test_of_a_frameworks_metadata_plain_values_are_kept_and_made_plain():
+    """A parser's text refers to its whole page, and may not pickle."""
+
+    class OwnText(str):
+        __slots__ = ("page",)
+
+        __str__ = __repr__ = lambda _: "another"
+
+    class OwnFloat(float):
+        pass
+
+    given = {OwnText("title"): OwnText("Pumps"), "score": OwnFloat(0.5), "page": 3, "is_new": True, "none": None}
+    entries = plain_entries({**given, 1: "number", "vector": [0.1]})
+
+    assert entries == {"title": "Pumps", "score": 0.5, "page": 3, "is_new": True, "none": None}
+    assert {type(each) for each in (*entries, *entries.values())} == {str, float, int, bool, type(None)}

@@ -30,6 +30,7 @@ MAX_STEPS = 1_000
 """Searches, rerankings, and calls of tools and models, together. Each becomes a span."""
 
 _PLAIN_TYPES = (str, bool, type(None))
+_PLAIN_ENTRIES = (str, bool, int, float)
 _MAX_PLAIN_DEPTH = 20  # in the JSON that we write
 _MAX_DIGITS = 300
 """Digits of a number. A longer one takes long to read, and may be too large for a float."""
@@ -158,7 +159,7 @@ def _no_constant(name: str) -> None:
 def plain_entries(metadata: Mapping[Any, Any]) -> dict[str, Any]:
     """The entries of a framework's metadata that are plain data, so that every form of a record can hold them."""
     return {
-        key: value
+        str.__str__(key): value if value is None or type(value) in _PLAIN_ENTRIES else _plain_scalar(value)
         for key, value in metadata.items()
         if isinstance(key, str) and (value is None or isinstance(value, (str, int, float, bool)))
     }

@@ -63,7 +63,7 @@ def record_of(log: RequestLog) -> RagRecord | None:
         generations=tuple(map(steps.generation, trace.models[:_MAX_OF_A_KIND])),
         session_id=first_of(metadata, _SESSION_KEYS),
         user_id=first_of(metadata, _USER_KEYS),
-        tags=tuple(tag for tag in log.about.get("tags", ()) if isinstance(tag, str)),
+        tags=tuple(str.__str__(tag) for tag in log.about.get("tags", ()) if isinstance(tag, str)),
         metadata=_own_metadata(metadata),
         tool_calls=tuple(map(steps.tool_call, steps.tools)),
         rerankings=steps.rerankings(),
@@ -251,13 +251,14 @@ def _search_of(tool: ToolRun, searches: Sequence[RetrieverRun], others: Iterable
 
 def context_of(document: Document, *, rank: int | None, score: float | None) -> RetrievedContext:
     """A document as a context."""
+    metadata = plain_entries(document.metadata)
     return RetrievedContext(
         text=document.text,
         id=document.id,
         rank=rank,
         score=score,
-        source=next((source for name in _SOURCES if (source := _text(document.metadata.get(name)))), None),
-        metadata=plain_entries(document.metadata),
+        source=next((source for name in _SOURCES if (source := _text(metadata.get(name)))), None),
+        metadata=metadata,
     )
 
 
