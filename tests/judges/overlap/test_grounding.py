@@ -37,6 +37,20 @@ def test_numbers_that_no_passage_holds_are_named_as_they_are_written(grade, sent
     assert grade(sentence, PASSAGE).numbers == numbers
 
 
+@pytest.mark.parametrize(
+    ("context", "sentence"),
+    [
+        ("The treatment lasts two weeks.", "The treatment lasts 14 days."),
+        ("The race is 5 kilometres long.", "The race is 5000 metres long."),
+        ("The city has 1.2 million people.", "The city has 1,200,000 people."),
+    ],
+)
+def test_a_number_is_held_where_the_context_gives_the_amount_otherwise(grade, context, sentence):
+    found = grade(sentence, context)
+
+    assert (found.numbers, found.window, found.contradictions) == ((), 1.0, ())
+
+
 def test_capitalised_words_are_names_unless_they_begin_the_sentence(grade):
     found = grade("Scholars say that Lise Meitner helped.", PASSAGE)
 

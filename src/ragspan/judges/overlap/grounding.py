@@ -167,13 +167,15 @@ class _Grader:
             return Grade(sentence=claim.text)
         held, context = self._shared.best_window([sought[at] for at in content])
         missing = [at for at in content if sought[at] not in self._shared]
-        absent = [at for at in missing if sought[at] not in self._excused]
+        unknown = frozenset([sought[at] for at in missing]) - self._excused
+        restated = self._comparison.restated(claim, unknown)
+        absent = [at for at in missing if sought[at] in unknown - restated]
         numbers = {at for at in absent if is_number(sought[at])}
         named = () if self._language.capitalises_nouns else absent
         names = {at for at in named if at and words[at][0].isupper()} - numbers
         return Grade(
             sentence=claim.text,
-            window=(held + sum([self._credit(sought[at]) for at in missing])) / len(content),
+            window=(held + sum([sought[at] in restated or self._credit(sought[at]) for at in missing])) / len(content),
             context=context,
             structured=context is not None and self._contexts[context].structured,
             trigrams=self._shared.covered(sought) / len(sought),

@@ -11,6 +11,7 @@ from ragspan.judges.overlap.contradictions.denials import find_opposition
 from ragspan.judges.overlap.contradictions.facts import SentenceFacts, compared, may_be_elsewhere, tells
 from ragspan.judges.overlap.contradictions.other_languages import find_in_other_language
 from ragspan.judges.overlap.contradictions.quantifiers import find_other_quantifier
+from ragspan.judges.overlap.contradictions.quantities import DATES, same
 from ragspan.judges.overlap.contradictions.replacements import (
     find_addition,
     find_other_name,
@@ -60,6 +61,15 @@ class Comparison:
     def finds_denials(self) -> bool:
         """Whether denials are compared."""
         return self._language.code == "en" or (self._lone and bool(self._language.negations))
+
+    def restated(self, claim: Sentence, absent: frozenset[str]) -> frozenset[str]:
+        """The absent numbers whose amount a context gives otherwise: "14 days" as "two weeks", "1,200" as "1.2 thousand"."""
+        if self._language.code != "en" or not any(map(is_number, absent)) or not _may_rest(claim, absent):
+            return _NO_WORDS
+        facts = SentenceFacts(claim.text, self._language)
+        held = [other for one in self._aligner.best(facts.content, least=_ENOUGH) for other in one.facts.quantities]
+        sought = [one for one in facts.quantities if one.raw in absent and one.kind not in DATES]
+        return frozenset(one.raw for one in sought if any(same(one, other) for other in held))
 
     def contradictions(self, claim: Sentence, absent: frozenset[str]) -> tuple[Contradiction, ...]:
         """What the claim says otherwise than the context sentences that it rests on.

@@ -68,7 +68,7 @@ def find_other_argument(claim: SentenceFacts, aligned: Sequence[Aligned], aligne
                 one.share < _ENOUGH
                 or len(one.facts.content) > 2 * _LONGEST
                 or ours.denied != theirs.denied
-                or ("than" in claim.keys and "than" in one.facts.keys)
+                or any(_pivots(claim, one.facts))  # `find_swap` looks at these
             ):
                 continue
             slot = _other_slot(claim, ours, one.facts, theirs, aligner)
@@ -291,11 +291,9 @@ class _Sides:
 
 def find_swap(claim: SentenceFacts, aligned: Sequence[Aligned]) -> Contradiction | None:
     """Two words on either side of "before", "after", "then" or "than" that stand the other way round."""
-    pivots = [word for word in _OTHERS if word in claim.keys]
     for one in aligned:
-        for pivot in pivots:
-            other = next((word for word in _OTHERS[pivot] if word in one.facts.keys), None)
-            if other is None or (pivot != "than" and one.share < _ALIKE):
+        for pivot, other in _pivots(claim, one.facts):
+            if pivot != "than" and one.share < _ALIKE:
                 continue
             said, held = _sides(claim, pivot), _sides(one.facts, other)
             turned = pivot == "than" and _is_turned(claim, one.facts)
@@ -303,6 +301,13 @@ def find_swap(claim: SentenceFacts, aligned: Sequence[Aligned]) -> Contradiction
             if (turned and not swapped and said.are_alike(held)) or (swapped and not turned):
                 return Contradiction(kind="order", response=_around(claim, pivot), context=_around(one.facts, other))
     return None
+
+
+def _pivots(claim: SentenceFacts, facts: SentenceFacts) -> Iterator[tuple[str, str]]:
+    """The words of the claim that say what comes first or is more, each with the one in the context."""
+    for pivot, others in _OTHERS.items():
+        if pivot in claim.keys and (other := next((word for word in others if word in facts.keys), "")):
+            yield pivot, other
 
 
 def _sides(facts: SentenceFacts, pivot: str) -> _Sides:
