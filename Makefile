@@ -39,8 +39,10 @@ E2E := .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX) .venv-mlflow/.in
 demo: install  ## answer eight questions, well and badly, and show each answer with its scores
 	@$(BIN)/ragspan demo
 
-# A file's tests run in one process, so that what they share is made once.
-PARALLEL := -n auto --maxprocesses=8 --dist loadfile
+# A file's tests run in one process, so that what they share is made once; tests wait for servers and processes, so half as many
+# again run as there are cores.
+WORKERS = $(shell $(PYTHON) -c 'import os; print(min(8, (os.cpu_count() or 1) * 3 // 2))')
+PARALLEL = -n $(WORKERS) --dist loadfile
 
 test: install  ## the tests that take no longer than seconds, in parallel
 	$(BIN)/python -m pytest $(PARALLEL) -m "not slow and not alone"
