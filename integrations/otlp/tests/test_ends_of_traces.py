@@ -14,20 +14,8 @@ from ragspan_otlp.spans import RawSpan
 ONE, OTHER = b"1" * 16, b"2" * 16
 
 
-class Clock:
-    now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
 def raw(*, root=False, marked=True, size=100, span_id=None):
     return RawSpan(span_id or os.urandom(8), root, marked, bytes(size), "scope")
-
-
-@pytest.fixture
-def clock():
-    return Clock()
 
 
 @pytest.fixture
@@ -58,14 +46,15 @@ def ended(receiver):
     ids=["quiet", "no root", "late root", "without end"],
 )
 def test_a_trace_ends_once_when_it_has_been_silent_or_is_too_old(receiver, clock, spans, open_until, ended_at):
+    start = clock.now
     for second, is_root in spans:
-        clock.now = 100 + second
+        clock.now = start + second
         receiver.add(ONE, [raw(root=is_root)])
-    clock.now = 100 + open_until
+    clock.now = start + open_until
 
     assert ended(receiver) == {}
 
-    clock.now = 100 + ended_at
+    clock.now = start + ended_at
 
     assert ended(receiver) == {ONE: len(spans)}
     assert ended(receiver) == {}
