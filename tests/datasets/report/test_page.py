@@ -117,6 +117,13 @@ def test_signs_of_high_risk_are_named_at_the_top_and_explained(scored, page_of):
     assert "What to look at: the explanation lists what to look for: inventions" in text
 
 
+def test_a_sign_of_several_metrics_with_the_same_figures_is_explained_once(answered, evaluation_of, page_of):
+    text = page_of(evaluation_of([answered(1, {"faithfulness": 0.9, "completeness": 0.8})])).text
+
+    assert text.count("all figures of this metric are rough") == 1
+    assert "faithfulness, completeness: few scores" in text
+
+
 def test_the_summary_has_every_figure_and_no_nan(answered, evaluation_of, page_of):
     rows = [answered(1, {"a": 0.25}), answered(2, {"a": 0.75}), answered(3, {"a": ABSENT})]
 

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from functools import cache
 from importlib import resources
@@ -125,7 +126,7 @@ def render(
         version=version("ragspan"),
         metrics=metrics,
         scored=(min(scored), max(scored)),
-        signs=sorted((sign for metric in metrics for sign in metric.signs), key=lambda sign: sign.level != "high"),
+        signs=_shared([sign for metric in metrics for sign in metric.signs]),
         reasons=REASONS,
         causes=CAUSES,
         has_causes=any(summary.causes for summary in evaluation.summary.values()),
@@ -154,6 +155,15 @@ def _views(evaluation: Evaluation, comparison: Comparison | None = None) -> list
         )
         for number, summary in enumerate(summaries, start=1)
     ]
+
+
+def _shared(signs: Sequence[Sign]) -> list[Sign]:
+    """Each sign once, for all metrics that have it with the same figures; those of high risk first."""
+    metrics: dict[Sign, list[str]] = {}
+    for sign in signs:
+        metrics.setdefault(replace(sign, metric=""), []).append(sign.metric)
+    shared = [replace(sign, metric=", ".join(names)) for sign, names in metrics.items()]
+    return sorted(shared, key=lambda sign: sign.level != "high")
 
 
 @cache
