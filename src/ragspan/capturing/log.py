@@ -253,11 +253,12 @@ class OpenRequests(Generic[Place]):
 
     def follow(self, log: RequestLog, key: RunKey, place: Place) -> None:
         """Note that a run is live."""
-        log.keys.append(key)
+        keys = log.keys
+        keys.append(key)
         self.live[key] = place
         if log.over:  # it ended in another thread meanwhile
             self.live.pop(key, None)
-        elif len(log.keys) > _MAX_RUNS:
+        elif len(keys) > _MAX_RUNS:
             self.give_up(log)
 
     def _new_log(self, *, grouped: bool = False) -> RequestLog:

@@ -121,17 +121,19 @@ def _look_up(kind: type) -> ClassFacts:
 
 # Some of the framework's work answers nobody. The code that calls it shows that.
 
-_FIRST_FRAME = 4  # of the caller: before it come ragspan, the dispatcher and its decorator
-_INDEX_FRAMES = 25  # between a synthesizer's span and the index that called it there are about five
-_EVALUATOR_FRAMES = 5  # between an engine's span and the evaluator that asks it there is hardly any
+_FIRST_FRAME = 5  # of the caller: before it come ragspan, the dispatcher and the wrapper of its decorator
+_INDEX_FRAMES = 24  # between a synthesizer's span and the index that called it there are about five
+_INDICES = "llama_index.core.indices."  # they ask for summaries outside of any query
+_EVALUATING = frozenset({"aevaluate", "evaluate"})
+_EVALUATOR_FRAMES = 4  # between an engine's span and the evaluator that asks it there is hardly any
 
 
 def answers_nobody(role: Role) -> bool:
     """Whether an outermost step is no request: a bare search, an evaluator's question, an index that wants a summary."""
     if role == "call":
-        most, asks = _EVALUATOR_FRAMES, _is_evaluator
+        most, is_call = _EVALUATOR_FRAMES, True
     elif role in {"synthesis", "chunks"}:
-        most, asks = _INDEX_FRAMES, _is_index
+        most, is_call = _INDEX_FRAMES, False
     else:
         return role in {"search", "postprocessing"}
     try:
@@ -139,20 +141,15 @@ def answers_nobody(role: Role) -> bool:
     except ValueError:  # the stack is not that deep
         return False
     for _ in range(most):  # few of them, for each takes its time
-        if frame is None or asks(frame):
-            return frame is not None
+        if frame is None:
+            return False
+        if is_call:
+            if frame.f_code.co_name in _EVALUATING and has_base(type(frame.f_locals.get("self")), "BaseEvaluator"):
+                return True
+        elif str(frame.f_globals.get("__name__")).startswith(_INDICES):
+            return True
         frame = frame.f_back
     return False
-
-
-def _is_evaluator(frame: FrameType) -> bool:
-    is_named_so = frame.f_code.co_name in {"aevaluate", "evaluate"}
-    return is_named_so and has_base(type(frame.f_locals.get("self")), "BaseEvaluator")
-
-
-def _is_index(frame: FrameType) -> bool:
-    """The framework's own indices ask for summaries outside of any query."""
-    return str(frame.f_globals.get("__name__", "")).startswith("llama_index.core.indices.")
 
 
 # Texts
@@ -240,7 +237,8 @@ def text_of(part: Any) -> str | None:
     """The text of an answer in one piece, a structured one as JSON; None if there is no text in it."""
     if part is None or isinstance(part, str):
         return part
-    name = kind_of(part)
+    kind = type(part)
+    name = (KNOWN.get(kind) or facts_about(kind)).response
     if name is not None:
         return None if name == GENERATOR else _READERS[name](part)
     if hasattr(type(part), "model_dump_json"):
@@ -288,6 +286,11 @@ def _text_attribute(part: Any) -> str | None:
     return text if isinstance(text, str) else None
 
 
+def _completed_text(part: Any) -> str | None:
+    text = part.text
+    return text if isinstance(text, str) else None
+
+
 def _agent_text(part: Any) -> str | None:
     text = text_in(part.response)
     return text if text or part.structured_response is None else _as_plain_json(part.structured_response)
@@ -307,7 +310,7 @@ _READERS: Mapping[str, Callable[[Any], str | None]] = {
     "AgentOutput": _agent_text,
     "ChatMessage": text_in,
     "ChatResponse": lambda part: text_in(part.message),
-    "CompletionResponse": lambda part: part.text if isinstance(part.text, str) else None,
+    "CompletionResponse": _completed_text,
     "ToolOutput": text_in,
 }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from ragspan.capturing.log import RequestLog
@@ -35,7 +35,12 @@ _PLAIN = frozenset({str, int, float, bool, list, dict, type(None)})
 def texts_given(arguments: _Arguments, log: RequestLog) -> Sequence[str]:
     """The nodes as a synthesizer wrote them for the model."""
     given = argument(arguments, "text_chunks", 1)
-    return [log.count(text) for text in given if isinstance(text, str)] if isinstance(given, (list, tuple)) else ()
+    texts, counted = [], log.texts
+    for text in given if isinstance(given, (list, tuple)) else ():
+        if isinstance(text, str):
+            texts.append(text)
+            counted[id(text)] = text
+    return texts
 
 
 def reply_in(response: Any, log: RequestLog, *, inside_synthesis: bool) -> dict[str, Any]:
@@ -165,10 +170,7 @@ def argument(arguments: Mapping[str, Any], name: str | None, place: int) -> Any:
     """An argument by its name, or by its place where a program's own method names it otherwise."""
     if name is not None and name in arguments:
         return arguments[name]
-    values = iter(arguments.values())
-    for _ in range(place):
-        next(values, None)
-    return next(values, None)
+    return next(islice(arguments.values(), place, None), None)
 
 
 def asked_by_event(event: Any) -> Asked:
@@ -244,9 +246,13 @@ def _start_of_tool(arguments: _Arguments, instance: Any, _: RequestLog) -> dict[
 
 
 def _start_of_model(arguments: _Arguments, instance: Any, log: RequestLog) -> dict[str, Any]:
-    rest = arguments.get("kwargs", {})  # the framework's wrapper of `complete` names no argument
-    named = (value for name, value in arguments.items() if name not in {"args", "kwargs"})
-    given = next(chain(named, arguments.get("args", ())), rest.get("prompt"))
+    given = None
+    for name, value in arguments.items():
+        if name == "kwargs":  # the framework's wrapper of `complete` names no argument
+            given = value.get("prompt")
+        elif name != "args" or value:
+            given = value[0] if name == "args" else value
+            break
     return {"model": _model_name(instance), "prompt": prompt_in(given, log)}
 
 
@@ -262,8 +268,11 @@ def _model_name(instance: Any) -> str | None:
 
 def _asked(given: Any, log: RequestLog) -> Asked:
     """What a query, a chat turn or a search was given: a text, a `QueryBundle` or a `ChatMessage`."""
-    text = text_in(given)
-    return () if text is None else (("", log.count(text)),)
+    text = given if type(given) is str else text_in(given)
+    if text is None:
+        return ()
+    log.texts[id(text)] = text
+    return (("", text),)
 
 
 # Ends
@@ -289,7 +298,9 @@ def end_of_model(result: Any, log: RequestLog, *, inside_synthesis: bool) -> dic
 
 def _text_of(response: Any, log: RequestLog) -> str | None:
     text = text_of(response)
-    return text if text is None else log.count(text)
+    if text is not None:
+        log.texts[id(text)] = text
+    return text
 
 
 STARTS: Final[Mapping[Role, Callable[[_Arguments, Any, RequestLog], dict[str, Any]]]] = {
