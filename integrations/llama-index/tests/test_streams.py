@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import copy
 import itertools
+import pickle
 import threading
 from collections.abc import AsyncGenerator, Generator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +30,7 @@ from li_programs import (
 )
 from llama_index.core import Settings
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
+from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import CompactAndRefine
 from pydantic import BaseModel
 
@@ -286,6 +289,31 @@ async def test_an_asynchronous_stream_stays_of_the_kind_that_it_was(captured):
     assert isinstance(response.response_gen, AsyncGenerator)
     assert not hasattr(response.response_gen, "__next__")
     await drained(response.response_gen)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps], ids=lambda way: way.__name__)
+def test_a_stream_refuses_to_be_copied_in_its_own_words(captured, copied):
+    response = stream()
+
+    with pytest.raises(TypeError, match="cannot pickle 'generator' object"):
+        copied(response.response_gen)
+    assert repr(response.response_gen).startswith("<generator object ")
+    assert "".join(response.response_gen) == ANSWER
+    assert captured.answers() == [COMPLETE]
+
+
+def test_a_stream_that_can_be_copied_still_can(captured):
+    class InPieces(RetrieverQueryEngine):
+        def _query(self, query_bundle):
+            return StreamingResponse(iter(tokens(ANSWER)), source_nodes=[])
+
+    watched = InPieces(retriever()).query(QUESTION).response_gen
+    others = copy.copy(watched), copy.deepcopy(watched), pickle.loads(pickle.dumps(watched))
+
+    assert ["".join(other) for other in others] == [ANSWER] * 3
+    assert captured.answers() == []
+    assert "".join(watched) == ANSWER
+    assert captured.answer().response == ANSWER
 
 
 @lazily

@@ -13,6 +13,7 @@ Guarantees:
 from __future__ import annotations
 
 import contextlib
+import copy
 import time
 import weakref
 from collections.abc import AsyncGenerator, Callable, Generator
@@ -124,7 +125,7 @@ def reader_or_maker(reader: Place | None, maker: Place) -> Place:
 # What stands in for the framework's streams
 
 
-class _Watched(wrapt.ObjectProxy):  # type: ignore[type-arg]  # generic for checkers only
+class _Standing(wrapt.ObjectProxy):  # type: ignore[type-arg]  # generic for checkers only
     """A generator or iterator, and everything else that it is. `watching` takes the tokens out of it."""
 
     def __init__(self, source: Any, stream: Stream, watching: Any) -> None:
@@ -132,6 +133,22 @@ class _Watched(wrapt.ObjectProxy):  # type: ignore[type-arg]  # generic for chec
         self._self_stream = stream
         self._self_watching = watching
 
+    def __repr__(self) -> str:
+        return repr(self.__wrapped__)
+
+    # A generator refuses to be copied or pickled, in its own words; an iterator may allow it. A copy is not watched.
+
+    def __copy__(self) -> Any:
+        return copy.copy(self.__wrapped__)
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return copy.deepcopy(self.__wrapped__, memo)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.__wrapped__.__reduce_ex__(protocol)
+
+
+class _Watched(_Standing):
     def __iter__(self) -> Any:
         return self._self_watching  # a proxy takes longer than the rest, for each token
 
@@ -150,14 +167,7 @@ class _Watched(wrapt.ObjectProxy):  # type: ignore[type-arg]  # generic for chec
         self.__wrapped__.close()
 
 
-class _WatchedAsync(wrapt.ObjectProxy):  # type: ignore[type-arg]  # as above
-    """An asynchronous generator or iterator, as above."""
-
-    def __init__(self, source: Any, stream: Stream, watching: Any) -> None:
-        super().__init__(source)
-        self._self_stream = stream
-        self._self_watching = watching
-
+class _WatchedAsync(_Standing):
     def __aiter__(self) -> Any:
         return self._self_watching
 
