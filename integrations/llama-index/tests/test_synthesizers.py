@@ -9,6 +9,7 @@ from captures import Answered
 from li_model import calls
 from li_programs import ANSWER, CELLO, HARP, OBOE, QUESTION, answer_of, each_way, engine, found, ids, retriever
 from llama_index.core import Settings, get_response_synthesizer
+from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.response_synthesizers import BaseSynthesizer, CompactAndRefine, Refine
 from llama_index.core.schema import QueryBundle
 
@@ -194,6 +195,21 @@ def test_texts_given_to_a_synthesizer_without_nodes(captured):
     CompactAndRefine().get_response(QUESTION, text_chunks=["one text", "another"])
 
     assert captured.answers() == [Answered(QUESTION, ["one text", "another"], ANSWER)]
+
+
+def test_texts_of_nodes_given_to_a_synthesizer_without_the_nodes(captured):
+    """They are those nodes where a search of this request found them."""
+
+    class Own(CustomQueryEngine):
+        def custom_query(self, query_str):
+            nodes = retriever("cello", "harp", "oboe").retrieve(query_str)
+            return CompactAndRefine().get_response(query_str, ["one text", nodes[2].text, nodes[0].text])
+
+    Own().query(QUESTION)
+
+    contexts = captured.record().contexts
+    assert ids(contexts) == [None, "oboe", "cello"]
+    assert [context.rank for context in contexts] == [None, 2, 0]
 
 
 def test_contexts_keep_the_rank_of_the_search(captured):

@@ -166,7 +166,12 @@ class Provenance:
         if len(texts) == len(step.given):
             pairs = zip(step.given, shown, strict=False)  # what is cut off is cut off at the end
             return [self._context(node, text, truncated=is_cut) for node, (text, is_cut) in pairs]
-        return [RetrievedContext(text=text, truncated=is_cut) for text, is_cut in shown]
+        return [
+            self._context(self._nodes[text][0][0], text, truncated=is_cut)
+            if text in self._nodes  # a program handed over the text of a node, and not the node
+            else RetrievedContext(text=text, truncated=is_cut)
+            for text, is_cut in shown
+        ]
 
     def _context(self, node: SeenNode, text: str, *, truncated: bool = False) -> RetrievedContext:
         context = context_of(Document(text, node.id, node.metadata), rank=self._ranks.get(node.id), score=node.score)
