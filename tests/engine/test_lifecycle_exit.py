@@ -22,7 +22,7 @@ from ragspan.telemetry.base import ScoreEmitter
 logging.getLogger("ragspan").addHandler(logging.NullHandler())  # what others log, or Python warns of, fails the test
 
 def record(question="q"):
-    return RagRecord(question=question, contexts=["c"], response="r")
+    return RagRecord(question=str(question), contexts=["c"], response="r")
 
 class Quick:
     name = "quick"
