@@ -17,7 +17,7 @@ RAGSPAN_EMITTERS leaves 'otel' out
 RAGSPAN_SAMPLE_RATE is 0
     set it to the share of answers that you want scored, such as 0.1
 knows no such variable$
-    docs/settings.md lists the variables
+    https://github.com/ragspan/ragspan/blob/main/docs/settings.md lists the variables
 no integration with a framework
     pip install 'ragspan[langchain]' or 'ragspan[llama-index]'
 
@@ -114,14 +114,15 @@ the record was not scored in time
 the endpoint did not accept
     see the endpoint above
 ^record failed: \w+ at \S+ did not accept
-    see docs/tracing-tools.md for its address and credentials; the span has to go there, too
+    its address and credentials: https://github.com/ragspan/ragspan/blob/main/docs/tracing-tools.md; the span has to go there, too
 ragspan logged: .*export\w* (metrics|logs)
     if the tool takes no metrics or logs, set OTEL_METRICS_EXPORTER=none or OTEL_LOGS_EXPORTER=none
 ragspan logged
     your application will log the same
 ^record ok: the span .* arrived
     look for the attribute ragspan.record_id in your tool; Phoenix: attributes['ragspan']['record_id'] == '{record_id}';
-    MLflow: the trace tr-{trace_id}; other tools: docs/tracing-tools.md
+    MLflow: the trace tr-{trace_id}; other tools:
+    https://github.com/ragspan/ragspan/blob/main/docs/tracing-tools.md
 
 # Elsewhere
 ^helper failed

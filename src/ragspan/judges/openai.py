@@ -136,7 +136,8 @@ def _key_in_environment_or_none_needed(base_url: str | None) -> str | None:
     if base_url is not None or variable("OPENAI_BASE_URL"):
         return "no-key"
     raise ConfigurationError(
-        "there is no key for OpenAI: set OPENAI_API_KEY or give api_key=, or the base_url= of a server that needs none"
+        "there is no key for OpenAI: set RAGSPAN_JUDGE_API_KEY or OPENAI_API_KEY, or give api_key=; for a server that needs "
+        "none, set RAGSPAN_JUDGE_BASE_URL or give base_url="
     )
 
 
