@@ -45,12 +45,27 @@ def secrets_in_url(url: str) -> Iterator[str]:
         yield secret
         yield unquote(secret)
     if username or password:
-        yield basic_credentials(username, password)
+        yield basic(unquote(username), unquote(password)).removeprefix("Basic ")
 
 
-def basic_credentials(username: str, password: str) -> str:
-    """User and password of an address for HTTP's header, after `Basic`."""
-    return base64.b64encode(f"{unquote(username)}:{unquote(password)}".encode()).decode()
+def basic(username: str, password: str) -> str:
+    """An authorization by name and password, as HTTP's header has it."""
+    return "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()
+
+
+def without_credentials(url: str) -> tuple[SplitResult, str | None]:
+    """The parts of an HTTP address, and the authorization that its user and password make, if it has them.
+
+    Raises:
+        ValueError: it is no address such as `http://host:port`. A message must not show it: it may hold a password.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0:
+        raise ValueError("no address")
+    bare = parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment="")
+    if bare.netloc == parts.netloc:
+        return bare, None
+    return bare, basic(unquote(parts.username or ""), unquote(parts.password or ""))
 
 
 _CAUSES = {

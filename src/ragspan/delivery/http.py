@@ -15,14 +15,13 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import threading
-from base64 import b64encode
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import unquote, urlsplit, urlunsplit
 
+from ragspan.addresses import without_credentials
 from ragspan.arguments import SOME_SECONDS
 from ragspan.delivery.results import BatchRejected, Unavailable
 from ragspan.exceptions import ConfigurationError
@@ -81,22 +80,13 @@ class Endpoint:
         """
         SOME_SECONDS.check("timeout", timeout)
         try:
-            parts = urlsplit(url)
-            is_address = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+            parts, authorization = without_credentials(url)
         except (ValueError, AttributeError):
-            is_address = False
-        if not is_address:
-            raise ConfigurationError(f"{name} should be an address such as http://host:port")
+            raise ConfigurationError(f"{name} should be an address such as http://host:port") from None
         chosen = dict(headers or {})
-        if parts.username is not None:
-            chosen.setdefault("authorization", basic(unquote(parts.username), unquote(parts.password or "")))
-        bare = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")
-        return cls(url=urlunsplit(bare).rstrip("/"), headers=chosen, timeout=timeout, **tls)
-
-
-def basic(username: str, password: str) -> str:
-    """An authorization by name and password."""
-    return "Basic " + b64encode(f"{username}:{password}".encode()).decode()
+        if authorization is not None:
+            chosen.setdefault("authorization", authorization)
+        return cls(url=parts._replace(query="").geturl().rstrip("/"), headers=chosen, timeout=timeout, **tls)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,9 +20,9 @@ from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.parse import parse_qsl
 
-from ragspan.addresses import basic_credentials, cause_of, secrets_in_url
+from ragspan.addresses import cause_of, secrets_in_url, without_credentials
 from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.judges.llm.errors import is_outage, redacted_message
 
@@ -264,20 +264,15 @@ def _address(base_url: str) -> dict[str, Any]:
         ConfigurationError: it is no address.
     """
     try:
-        parts = urlsplit(base_url)
-        is_address = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        parts, authorization = without_credentials(base_url)
     except ValueError:
-        is_address = False
-    if not is_address:  # not shown: it may hold a password
         raise ConfigurationError(
             "base_url, RAGSPAN_JUDGE_BASE_URL or OPENAI_BASE_URL should be an address such as 'http://localhost:8000/v1'"
-        )
-    netloc = parts.netloc.rpartition("@")[2]
-    basic = basic_credentials(parts.username or "", parts.password or "")
+        ) from None
     return {
-        "base_url": urlunsplit((parts.scheme, netloc, parts.path, "", "")),
+        "base_url": parts._replace(query="").geturl(),
         "default_query": dict(parse_qsl(parts.query, keep_blank_values=True)),
-        "default_headers": {"Authorization": f"Basic {basic}"} if netloc != parts.netloc else {},
+        "default_headers": {} if authorization is None else {"Authorization": authorization},
     }
 
 

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Literal
 
+from ragspan.addresses import basic
 from ragspan.arguments import choice
 from ragspan.config import variable
 from ragspan.delivery import Annotation, BatchRejected, Delivered, Failed, Rejected, ScoreWriter, WriteResult
-from ragspan.delivery.http import Endpoint, Reply, basic
+from ragspan.delivery.http import Endpoint, Reply
 from ragspan.delivery.writer import present, stable_id
 
 _CLOUD = "https://cloud.langfuse.com"

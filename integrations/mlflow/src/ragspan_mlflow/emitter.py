@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ragspan.addresses import basic
 from ragspan.config import CaptureContent, variable
 from ragspan.delivery import (
     Annotation,
@@ -24,7 +25,7 @@ from ragspan.delivery import (
     Unavailable,
     WriteResult,
 )
-from ragspan.delivery.http import Endpoint, Reply, ServerError, basic, in_parallel
+from ragspan.delivery.http import Endpoint, Reply, ServerError, in_parallel
 from ragspan.delivery.writer import present, stable_id
 from ragspan.exceptions import ConfigurationError
 from ragspan.telemetry import semconv
