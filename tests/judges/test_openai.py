@@ -73,7 +73,7 @@ async def test_a_given_client_is_used_as_it_is(fake_openai, super_bowl):
 
 @pytest.mark.usefixtures("no_key")
 def test_openai_without_a_key_is_an_error_that_says_what_to_set():
-    with pytest.raises(ConfigurationError, match=r"set OPENAI_API_KEY or give api_key="):
+    with pytest.raises(ConfigurationError, match="set RAGSPAN_JUDGE_API_KEY or OPENAI_API_KEY, or give api_key="):
         OpenAIJudge("gpt-4o-mini")
 
 
