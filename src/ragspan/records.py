@@ -22,26 +22,6 @@ from ragspan.step_texts import ErrorReport, Message, without_texts
 AnswerStatus: TypeAlias = Literal["complete", "aborted", "error", "interrupted"]
 
 
-def is_abandonment(error: BaseException) -> bool:
-    """Whether this error means that the reader or a cancellation stopped the answer, not that it failed."""
-    return any(kind.__name__ in _ABANDONMENTS for kind in type(error).__mro__) or _comes_from_closing(error)
-
-
-# Event loops have their own classes for cancellations, with a common name.
-_ABANDONMENTS = frozenset({"CancelledError", "GeneratorExit", "KeyboardInterrupt"})
-_MAX_CONTEXTS = 10
-
-
-def _comes_from_closing(error: BaseException) -> bool:
-    """Whether a coroutine was closed, and this error was raised while it ended."""
-    context = error.__context__
-    for _ in range(_MAX_CONTEXTS):
-        if context is None or isinstance(context, GeneratorExit):
-            break
-        context = context.__context__
-    return isinstance(context, GeneratorExit)
-
-
 def _finite(figure: Any) -> float | None:
     try:
         number = float(figure)

@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 MAX_MESSAGE = 8192
 MAX_STACKTRACE = 8000
 _MAX_FRAMES = 40
+_MAX_CAUSES = 10  # that an error names
+# Event loops have their own classes for cancellations, with a common name.
+_ABANDONMENTS = frozenset({"CancelledError", "GeneratorExit", "KeyboardInterrupt"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,6 +91,21 @@ class NotedError(NamedTuple):
         said = f"{name}: {self.message}" if self.message else name
         stacktrace = "".join(["Traceback (most recent call last):\n", *lines, said])
         return ErrorReport(type=name, message=self.message, stacktrace=stacktrace)
+
+
+def is_abandonment(error: BaseException) -> bool:
+    """Whether this error means that the reader or a cancellation stopped the answer, not that it failed."""
+    return any(kind.__name__ in _ABANDONMENTS for kind in type(error).__mro__) or _comes_from_closing(error)
+
+
+def _comes_from_closing(error: BaseException) -> bool:
+    """Whether a coroutine was closed, and this error was raised while it ended."""
+    context = error.__context__
+    for _ in range(_MAX_CAUSES):
+        if context is None or isinstance(context, GeneratorExit):
+            break
+        context = context.__context__
+    return isinstance(context, GeneratorExit)
 
 
 def note_error(error: BaseException) -> NotedError:

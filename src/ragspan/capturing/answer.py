@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
 from ragspan.exceptions import ConfigurationError
-from ragspan.records import AnswerStatus, Capture, RagRecord, RecordSink, RetrievedContext, as_contexts, is_abandonment
-from ragspan.step_texts import NotedError, note_error
+from ragspan.records import AnswerStatus, Capture, RagRecord, RecordSink, RetrievedContext, as_contexts
+from ragspan.step_texts import NotedError, is_abandonment, note_error
 from ragspan.telemetry.otel_context import current_anchor
 from ragspan.throttled_log import ThrottledLog
 

@@ -226,9 +226,8 @@ def run(plan: Plan) -> Evaluation:
     except RuntimeError:
         return _run(plan)
     with ThreadPoolExecutor(1, "ragspan-evaluate") as pool:  # no second event loop can run in this thread
-        work = pool.submit(contextvars.copy_context().run, _run, plan)
         try:
-            return work.result()
+            return pool.submit(contextvars.copy_context().run, _run, plan).result()
         except KeyboardInterrupt:
             plan.stop.set()
             raise

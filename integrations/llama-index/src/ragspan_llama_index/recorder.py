@@ -19,8 +19,8 @@ from llama_index_instrumentation.dispatcher import active_instrument_tags
 
 from ragspan.capturing import enclosing_answer
 from ragspan.capturing.log import OpenRequests, RequestLog, TokenStream
-from ragspan.records import RecordSink, RetrievedContext, SpanAnchor, is_abandonment
-from ragspan.step_texts import note_error
+from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
+from ragspan.step_texts import is_abandonment, note_error
 from ragspan.telemetry.otel_context import current_anchor
 from ragspan_llama_index.fold import record_of, request_of
 from ragspan_llama_index.objects import (

@@ -24,8 +24,7 @@ from typing import Any, TypeAlias
 import wrapt
 
 from ragspan.capturing.log import RequestLog, TokenStream
-from ragspan.records import is_abandonment
-from ragspan.step_texts import NotedError, note_error
+from ragspan.step_texts import NotedError, is_abandonment, note_error
 from ragspan_llama_index.objects import (
     CHAT_STREAM,
     GENERATOR,
