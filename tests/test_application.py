@@ -124,7 +124,11 @@ def test_a_module_is_run_with_it_too():
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["missing.py"], "there is no missing.py"), ([], "name a program"), (["-m", "mising"], "there is no mising")],
+    [
+        (["missing.py"], "there is no file missing.py"),
+        ([], "name a program"),
+        (["-m", "mising"], "there is no module mising"),
+    ],
 )
 def test_a_program_that_cannot_be_run_is_named(arguments, message):
     done = CliRunner().invoke(app, ["run", *arguments])
