@@ -169,7 +169,8 @@ class _Grader:
         missing = [at for at in content if sought[at] not in self._shared]
         unknown = frozenset([sought[at] for at in missing]) - self._excused
         restated = self._comparison.restated(claim, unknown)
-        absent = [at for at in missing if sought[at] in unknown - restated]
+        unheld = unknown - restated
+        absent = [at for at in missing if sought[at] in unheld]
         numbers = {at for at in absent if is_number(sought[at])}
         named = () if self._language.capitalises_nouns else absent
         names = {at for at in named if at and words[at][0].isupper()} - numbers
