@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import requires
+from importlib.metadata import metadata
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ragspan.installed import load_part, part_names
+from ragspan.installed import load_part, part_names, requirements_of_extra
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
 
@@ -145,11 +144,8 @@ def emitter_class(name: str) -> Any:
         ConfigurationError: no package registers one, or it cannot be imported.
     """
     known = sorted({"otel", "console", *part_names(_EMITTERS)})
-    ours = [
-        found[1]
-        for line in requires("ragspan") or ()
-        if (found := re.match(r"ragspan-([\w-]+)\W.*['\"]\1['\"]$", line))
-    ]
+    extras = metadata("ragspan").get_all("Provides-Extra") or ()
+    ours = [name for name in extras if any(f"ragspan-{name}" in one for one in requirements_of_extra("ragspan", name))]
     close = difflib.get_close_matches(name, [*ours, *known], n=1)
     guess = f"; did you mean {close[0]!r}?" if close else ""
     own = f": pip install 'ragspan[{name}]'" if name in ours else guess

@@ -35,12 +35,7 @@ _PLAIN = frozenset({str, int, float, bool, list, dict, type(None)})
 def texts_given(arguments: _Arguments, log: RequestLog) -> Sequence[str]:
     """The nodes as a synthesizer wrote them for the model."""
     given = argument(arguments, "text_chunks", 1)
-    texts, counted = [], log.texts
-    for text in given if isinstance(given, (list, tuple)) else ():
-        if isinstance(text, str):
-            texts.append(text)
-            counted[id(text)] = text
-    return texts
+    return [log.count(text) for text in given if isinstance(text, str)] if isinstance(given, (list, tuple)) else ()
 
 
 def reply_in(response: Any, log: RequestLog, *, inside_synthesis: bool) -> dict[str, Any]:
@@ -268,11 +263,8 @@ def _model_name(instance: Any) -> str | None:
 
 def _asked(given: Any, log: RequestLog) -> Asked:
     """What a query, a chat turn or a search was given: a text, a `QueryBundle` or a `ChatMessage`."""
-    text = given if type(given) is str else text_in(given)
-    if text is None:
-        return ()
-    log.texts[id(text)] = text
-    return (("", text),)
+    text = text_in(given)
+    return () if text is None else (("", log.count(text)),)
 
 
 # Ends
@@ -298,9 +290,7 @@ def end_of_model(result: Any, log: RequestLog, *, inside_synthesis: bool) -> dic
 
 def _text_of(response: Any, log: RequestLog) -> str | None:
     text = text_of(response)
-    if text is not None:
-        log.texts[id(text)] = text
-    return text
+    return text if text is None else log.count(text)
 
 
 STARTS: Final[Mapping[Role, Callable[[_Arguments, Any, RequestLog], dict[str, Any]]]] = {

@@ -124,7 +124,7 @@ def reader_or_maker(reader: Place | None, maker: Place) -> Place:
 # What stands in for the framework's streams
 
 
-class _Standing(wrapt.ObjectProxy):  # type: ignore[type-arg]  # generic for checkers only
+class _StreamProxy(wrapt.ObjectProxy):  # type: ignore[type-arg]  # generic for checkers only
     """A generator or iterator, and everything else that it is. `watching` takes the tokens out of it."""
 
     def __init__(self, source: Any, stream: Stream, watching: Any) -> None:
@@ -147,7 +147,9 @@ class _Standing(wrapt.ObjectProxy):  # type: ignore[type-arg]  # generic for che
         return self.__wrapped__.__reduce_ex__(protocol)
 
 
-class _Watched(_Standing):
+class _Watched(_StreamProxy):
+    """Of a stream that is read in a thread."""
+
     def __iter__(self) -> Any:
         return self._self_watching  # a proxy takes longer than the rest, for each token
 
@@ -166,7 +168,9 @@ class _Watched(_Standing):
         self.__wrapped__.close()
 
 
-class _WatchedAsync(_Standing):
+class _WatchedAsync(_StreamProxy):
+    """Of a stream that is read in an event loop."""
+
     def __aiter__(self) -> Any:
         return self._self_watching
 

@@ -11,7 +11,6 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
-from sys import intern
 
 from ragspan.judges.overlap.vocabulary import CALENDAR, FUNCTION_WORDS, NEGATIONS, NUMBER_WORDS, rows_of, stemmer_of
 
@@ -95,7 +94,7 @@ def key_by(stem: Callable[[str], str]) -> Callable[[str], str]:
         if word in FUNCTION_WORDS:
             return word
         found = NUMBER_WORDS.get(word) or stem(CALENDAR.get(word, word))
-        return intern(_synonyms().get(found, found))
+        return _synonyms().get(found, found)
 
     def key(token: str) -> str:
         found = lower_key(token.lower())
