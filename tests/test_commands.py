@@ -101,12 +101,14 @@ def test_a_worker_takes_records_or_traces(register, arguments, said, code):
     assert (done.output.strip(), done.exit_code) == (said, code)
 
 
-@pytest.mark.parametrize(("arguments", "missing"), [((), "nats"), (("--otlp", ":1"), "otlp"), (("--help",), "nats")])
+@pytest.mark.parametrize(
+    ("arguments", "missing"), [((), "nats"), (("--otlp", ":1"), "receiver"), (("--help",), "nats")]
+)
 def test_a_worker_whose_package_is_not_installed_says_what_brings_it(register, arguments, missing):
     register("ragspan_worker")
     done = run("worker", *arguments)
 
-    assert f"pip install ragspan-{missing}" in done.output
+    assert f'"ragspan[{missing}]"' in done.output
     assert done.exit_code == 2
 
 

@@ -106,6 +106,7 @@ def test_the_size_counts_every_text_once():
     [
         ("plain", "plain"),
         (SimpleNamespace(page_content="langchain", id="d1", metadata={"page": 1}), "langchain"),
+        ({"text": "a dictionary", "id": "d1"}, "a dictionary"),
         (SimpleNamespace(get_content=lambda: "llama", node_id="n1"), "llama"),
         (SimpleNamespace(text="other"), "other"),
     ],

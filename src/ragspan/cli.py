@@ -145,6 +145,12 @@ def _is_module(name: str) -> bool:
         return False
 
 
+_MISSING = {
+    "nats": 'it is not installed: pip install "ragspan[nats]" for records from NATS, or "ragspan[receiver]" and --otlp for traces',
+    "otlp": 'the receiver of traces is not installed: pip install "ragspan[receiver]"',
+}
+
+
 @app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 def worker(context: typer.Context) -> None:
     """Score the answers that other processes hand over: records from NATS JetStream, or traces where --otlp is given."""
@@ -156,7 +162,7 @@ def worker(context: typer.Context) -> None:
     logging.getLogger("ragspan").setLevel(logging.INFO)
     try:
         for name in wanted:
-            program = command_of(load_part(_WORKERS, name, f"its package is not installed: pip install ragspan-{name}"))
+            program = command_of(load_part(_WORKERS, name, _MISSING[name]))
             program.main(context.args, prog_name="ragspan worker", standalone_mode=len(wanted) == 1)
     except ConfigurationError as error:
         _refuse("worker", error)

@@ -10,9 +10,24 @@ from ragspan.exceptions import ConfigurationError, RecordError
 from ragspan.record_json import read_json
 from ragspan.records import RagRecord
 
-GOOD: Final = frozenset({"1", "true", "yes", "pass", "passed", "good", "correct", "supported", "grounded", "faithful"})
+GOOD: Final = frozenset(
+    {"1", "true", "yes", "y", "pass", "passed", "good", "correct", "supported", "grounded", "faithful"}
+)
 BAD: Final = frozenset(
-    {"0", "false", "no", "fail", "failed", "bad", "incorrect", "wrong", "unsupported", "ungrounded", "hallucinated"}
+    {
+        "0",
+        "false",
+        "no",
+        "n",
+        "fail",
+        "failed",
+        "bad",
+        "incorrect",
+        "wrong",
+        "unsupported",
+        "ungrounded",
+        "hallucinated",
+    }
 )
 _SHOWN: Final = 60  # characters
 

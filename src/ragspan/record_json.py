@@ -9,11 +9,12 @@ import contextlib
 import functools
 import json
 import math
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from ragspan.exceptions import RecordError
+from ragspan.exceptions import ConfigurationError, RecordError
 
 if TYPE_CHECKING:
     import msgspec
@@ -163,6 +164,37 @@ def plain_entries(metadata: Mapping[Any, Any]) -> dict[str, Any]:
         for key, value in metadata.items()
         if isinstance(key, str) and (value is None or isinstance(value, (str, int, float, bool)))
     }
+
+
+def context_fields(document: Mapping[Any, Any]) -> dict[str, Any]:
+    """The fields of a context that a dictionary describes, by the names that tools use.
+
+    Raises:
+        ConfigurationError: it has no text.
+    """
+    text = next((document[key] for key in _TEXT_KEYS if isinstance(document.get(key), str)), None)
+    if text is None:
+        raise ConfigurationError(f"a context that is a dictionary has a text under one of {', '.join(_TEXT_KEYS)}")
+    metadata, score, rank = document.get("metadata"), document.get("score"), document.get("rank")
+    return {
+        "text": text,
+        "id": identifier(map(document.get, _ID_KEYS)),
+        "rank": rank if type(rank) is int and rank >= 0 else None,
+        "score": score if isinstance(score, (int, float)) and not isinstance(score, bool) else None,
+        "source": identifier(map(document.get, _SOURCE_KEYS)),
+        "metadata": plain_entries(metadata) if isinstance(metadata, Mapping) else {},
+    }
+
+
+def identifier(candidates: Iterable[Any]) -> str | None:
+    """The first that identifies something: a number, a UUID, a text that is not blank."""
+    told = (str(one) for one in candidates if isinstance(one, (str, int, uuid.UUID)))
+    return next((name for name in told if name.strip()), None)
+
+
+_TEXT_KEYS = ("text", "page_content", "content")
+_ID_KEYS = ("id", "doc_id", "document_id", "chunk_id")
+_SOURCE_KEYS = ("source", "url", "title")
 
 
 def plain(value: Any, depth: int = 0) -> Any:

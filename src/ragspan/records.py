@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 from ragspan.exceptions import ConfigurationError, RecordError
 from ragspan.notebook import named_texts, table
-from ragspan.record_json import MAX_CONTEXTS, MAX_STEPS, check, read_json, write_json
+from ragspan.record_json import MAX_CONTEXTS, MAX_STEPS, check, context_fields, identifier, read_json, write_json
 from ragspan.step_texts import ErrorReport, Message, without_texts
 
 AnswerStatus: TypeAlias = Literal["complete", "aborted", "error", "interrupted"]
@@ -351,8 +351,9 @@ class RecordSink(Protocol):
 def as_contexts(documents: Iterable[Any]) -> tuple[RetrievedContext, ...]:
     """Documents as contexts.
 
-    A document may be a `RetrievedContext`, a string, or an object with its text in `page_content` (LangChain),
-    `get_content()` (LlamaIndex) or `text`.
+    A document may be a `RetrievedContext`, a string, an object with its text in `page_content` (LangChain),
+    `get_content()` (LlamaIndex) or `text`, or a dictionary with one under `text`, `page_content` or `content`, which may also
+    have an `id`, `source`, `score`, `rank` and `metadata`.
 
     Raises:
         ConfigurationError: one of `documents` has no text, or `documents` is a single string.
@@ -367,6 +368,8 @@ def _as_context(document: Any) -> RetrievedContext:
         return document
     if isinstance(document, str):
         return RetrievedContext(text=document)
+    if isinstance(document, Mapping):
+        return RetrievedContext(**context_fields(document))
     get_content = getattr(document, "get_content", None)
     text = getattr(document, "page_content", None)
     if not isinstance(text, str):
@@ -376,10 +379,9 @@ def _as_context(document: Any) -> RetrievedContext:
         raise ConfigurationError(
             f"a context is a text, or has one in page_content, get_content() or text; this {kind} has none"
         )
-    own_id = getattr(document, "id", None) or getattr(document, "node_id", None)
     metadata = getattr(document, "metadata", None)
     return RetrievedContext(
         text=text,
-        id=str(own_id) if isinstance(own_id, (str, int, uuid.UUID)) else None,
+        id=identifier((getattr(document, "id", None), getattr(document, "node_id", None))),
         metadata=metadata if isinstance(metadata, Mapping) else {},
     )

@@ -228,15 +228,34 @@ def test_a_wrong_setting_is_logged_and_the_block_runs(monkeypatch, caplog, name)
 
 def test_what_is_no_text_is_logged_by_its_type_alone(sink, caplog):
     with ragspan.capture(sink=sink) as answer:
-        answer.contexts = [{"content": "secret"}]
+        answer.contexts = [{"secret": "secret"}]
     with ragspan.capture(sink=sink) as answer:
         answer.response = ["secret"]
 
     kept_out = "an answer or a part of it is not captured: "
     assert [line.removeprefix(kept_out) for line in caplog.messages] == [
-        "a context is a text, or has one in page_content, get_content() or text; this dict has none",
+        "a context that is a dictionary has a text under one of text, page_content, content",
         "response should be a text, not list",
     ]
+
+
+def test_dictionaries_of_a_store_are_contexts(sink):
+    with ragspan.capture(sink=sink) as answer:
+        answer.contexts = [{"text": "Card payments settle within two days.", "id": 7, "score": 0.5, "url": "a.html"}]
+        ragspan.record_contexts([{"content": "Refunds take a week."}])
+
+    [record] = sink.records()
+    assert record.contexts == (
+        RetrievedContext(text="Card payments settle within two days.", id="7", score=0.5, source="a.html"),
+        RetrievedContext(text="Refunds take a week."),
+    )
+
+
+def test_a_misspelt_part_of_an_answer_is_logged(sink, caplog):
+    with ragspan.capture(sink=sink) as answer:
+        answer.context = ["secret"]
+
+    assert caplog.messages == ["an answer has no 'context': set its question, contexts and response"]
 
 
 def test_threads_that_need_a_part_at_the_same_time_get_the_same_one(sink):

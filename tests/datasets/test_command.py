@@ -118,14 +118,32 @@ def test_a_gate_fails_on_a_low_mean_or_skipped_rows_and_the_results_are_there(
     assert output.exists()
 
 
-def test_bad_rows_are_told_on_stderr_ten_at_most(run, write_bytes):
+def test_bad_rows_are_told_on_stderr_once_for_each_reason(run, write_bytes):
     table = write_bytes(ANSWERS.encode() + b"only one cell\n" * 12)
     done = run(table, "--metrics", "faithfulness")
 
     assert done.exit_code == 0
-    assert "skipped row 4 (line 5): it has 1 cells, but the header has 4" in done.stderr
-    assert done.stderr.count("skipped row") == 10
-    assert "... and 2 more" in done.stderr
+    assert "skipped row 4 (line 5) and 11 more rows: it has 1 cells, but the header has 4" in done.stderr
+    assert done.stderr.count("skipped row") == 1
+
+
+def test_the_worst_responses_are_shown_with_where_they_fail(run, write_bytes):
+    table = b"question,contexts,answer\n" + b"".join(
+        b"How much %d?,It costs %d euros.,It costs %d euros.\n" % (row, row, row + row % 2) for row in range(1, 11)
+    )
+    done = run(write_bytes(table), "--metrics", "faithfulness,context_adherence")
+
+    worst = done.stdout.partition("The worst responses\n")[2]
+    assert [line for line in worst.splitlines() if line.startswith("row ")] == ["row 1", "row 3", "row 5"]
+    assert "response             It costs 2 euros." in worst
+    assert 'faithfulness         0.00 fail  1 of 1 claims unsupported: It costs 2 euros. (says "2' in worst
+
+
+def test_reasons_that_the_last_line_has_are_not_said_before(run, write_bytes):
+    done = run(write_bytes(INCOMPLETE), "--metrics", "faithfulness")
+
+    assert "not scored" not in done.stdout
+    assert done.stdout.count("no_response 1") == 1
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,10 @@ def test_scores_alone_are_found_on_spans_below_the_one_that_the_answer_ran_in(pa
             "OpenTelemetry cannot be set up as OTEL_* says",
         ),
         ({"OTEL_TRACES_EXPORTER": "zipkin"}, "OTEL_TRACES_EXPORTER asks for 'zipkin'"),
-        ({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "no such exporter is installed"),
+        (
+            {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
+            "gRPC, but none is installed: pip install opentelemetry-exporter-otlp-proto-grpc",
+        ),
         ({"OTEL_EXPORTER_OTLP_PROTOCOL": "smoke"}, "OTEL_EXPORTER_OTLP_PROTOCOL is 'smoke'"),
         ({"RAGSPAN_REDACT": "no_such_module:mask"}, "no_such_module cannot be imported: ModuleNotFoundError"),
     ],

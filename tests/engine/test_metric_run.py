@@ -9,6 +9,7 @@ import pytest
 from opentelemetry import trace
 
 from ragspan.exceptions import JudgeError
+from ragspan.judges.llm.replies import PROSE
 from ragspan.judges.session import report_usage
 from ragspan.outcomes import MetricFailure, Score, Usage
 from ragspan.telemetry import is_suppressed
@@ -42,6 +43,21 @@ def test_a_judge_that_is_down_is_logged_once_for_all_metrics(fakes, make_engine,
 
     [line] = caplog.messages
     assert line.endswith("failed with APIConnectionError; ragspan doctor shows why")
+
+
+def test_a_judge_that_replies_with_prose_is_logged_once_for_all_metrics_with_what_to_do(fakes, make_engine, caplog):
+    error = JudgeError("InvalidVerdict", PROSE)
+    fakes.score(make_engine(*[fakes.CallingMetric(lambda _: raise_(error), name) for name in ("first", "second")]))
+
+    [line] = caplog.messages
+    assert line.endswith(f"failed with InvalidVerdict: {PROSE}")
+
+
+def test_the_words_of_a_judge_of_the_users_own_are_not_logged(fakes, make_engine, caplog):
+    error = JudgeError("InvalidVerdict", "I cannot read: the user's secret")
+    fakes.score(make_engine(fakes.CallingMetric(lambda _: raise_(error), "own")))
+
+    assert caplog.messages == ["metric own failed with InvalidVerdict"]
 
 
 def test_the_worker_goes_on_after_a_task_of_a_metric_that_exits(fakes, make_engine):

@@ -103,7 +103,7 @@ def test_records_leave_in_the_order_in_which_they_came_whichever_way_that_was(fa
     assert order == ["1", "2", "3", "4"]
 
 
-def test_cancelling_the_task_drops_a_record_that_waits(fakes, make_engine):
+def test_cancelling_the_task_drops_a_record_that_waits(fakes, make_engine, caplog):
     metric = fakes.HangingMetric()
     engine = make_engine(metric, concurrency=1)
     engine.submit(fakes.a_record())
@@ -121,6 +121,7 @@ def test_cancelling_the_task_drops_a_record_that_waits(fakes, make_engine):
     assert engine.stats().dropped == {"cancelled": 1}
     metric.release()
     assert engine.flush(fakes.PATIENCE)
+    assert caplog.messages == []  # the caller knows
     assert metric.started.empty()
 
 

@@ -314,8 +314,9 @@ async def test_nobody_listening_is_a_connection_error(openai_judge, super_bowl):
         (GROUNDED, {"finish_reason": "content_filter"}, "a filter"),
         (GROUNDED, {"finish_reason": "SAFETY"}, "a filter"),
         (GROUNDED, {"refusal": "I can't help with that."}, "refused"),
-        (None, {}, "the reply is empty"),
-        ("It is grounded.", {}, "is the JSON that it was asked for: take a larger model"),
+        (None, {}, "replied with nothing"),
+        ("It is grounded.", {}, "replied with prose, not with the JSON that it was asked for: take a larger model"),
+        ('{"verdict": "grounded"}', {}, "replied with JSON of another form"),
     ],
 )
 async def test_a_choice_without_a_verdict_does_not_count_and_the_failure_says_why(

@@ -34,7 +34,8 @@ class Answer:
         self.question = question
         """The user's own words."""
         self.contexts: Iterable[Any] | None = None
-        """The contexts that go into the prompt, in order: strings, `RetrievedContext`s, or documents of a framework."""
+        """The contexts that go into the prompt, in order: strings, `RetrievedContext`s, documents of a framework,
+        or dictionaries such as `{"text": ..., "id": ...}`."""
         self.response: str | None = None
         """What the caller gets."""
         self._recorded: list[RetrievedContext] = []
@@ -58,6 +59,8 @@ class Answer:
 
     def _close(self, record: RagRecord, noted: NotedError | None) -> _AnswerCapture:
         self.closed = True
+        for name in vars(self).keys() - _PARTS:
+            _log.trouble(f"no {name}", "an answer has no %r: set its question, contexts and response", name)
         contexts = None if self.contexts is None else _readable(self.contexts)
         if self._recorded:
             contexts = [*(contexts or ()), *self._recorded]
@@ -72,6 +75,9 @@ class Answer:
             noted=noted,
             parts=tuple(seen for _, part, end in parts if (seen := _guarded(_ended, part, end)) is not None),
         )
+
+
+_PARTS = vars(Answer(None)).keys()
 
 
 def _ended(part: Capture, end: Callable[[Any], object]) -> Capture:
@@ -192,7 +198,7 @@ def record_contexts(contexts: Iterable[Any]) -> None:
     `ragspan.capture` block and inside any chain, engine or agent with a ragspan handler; elsewhere it does nothing.
 
     Args:
-        contexts: strings, `RetrievedContext`s, or documents of a framework, in prompt order.
+        contexts: strings, `RetrievedContext`s, documents of a framework, or dictionaries with a text, in prompt order.
     """
     readable = _readable(contexts)
     if readable is None or any(recorder(readable) for recorder in _recorders):

@@ -131,8 +131,8 @@ def _missing(figure: Estimate, labels: int) -> int | None:
 def rate_in_words(metric: str, rate: RateEstimate) -> str:
     """The share of failing responses by metric and by labels, in a line."""
     return (
-        f"{metric} fails {rate.by_metric:.1%} of the responses; by the standard of {rate.labels:,} labels"
-        f" {rate.value:.1%} fail ({rate.lower:.1%} to {rate.upper:.1%})"
+        f"{metric} fails {rate.by_metric:.1%} of the responses; corrected by {rate.labels:,} labels:"
+        f" {rate.value:.1%} ({rate.lower:.1%} to {rate.upper:.1%})"
     )
 
 
@@ -168,7 +168,7 @@ def agreement_tables(found: Sequence[MetricAgreement]) -> Iterator[Any]:
         labels = f"{one.labels:,} ({one.good:,})"
         table.add_row(one.metric, labels, _cell(one.auroc), _cell(one.balanced_accuracy), missing)
     yield table
-    yield f"In brackets are 95 % intervals; so many labels are missing until they end {CLOSE:.2f} from the figure.\n"
+    yield f"In brackets: 95 % intervals. Labels missing: so many more would narrow the interval to ±{CLOSE:.2f}.\n"
     for one in found:
         table = text_table(f"{one.metric}: how many responses are good, by score", "score", "responses", "good", "")
         for held in one.bins:

@@ -15,9 +15,6 @@ from ragspan.exceptions import ConfigurationError
 from ragspan.record_json import plain_entries
 from ragspan.records import RetrievedContext, SpanAnchor, as_contexts
 
-_TEXT_KEYS = ("text", "page_content", "content")
-_ID_KEYS = ("id", "doc_id", "document_id", "chunk_id")
-_SOURCE_KEYS = ("source", "url", "title")
 _MOST_COMMAS = 100_000  # Python's parser takes a kilobyte for each thing in a list
 
 _MISSING_TYPES = frozenset({"NAType", "NaTType"})  # pandas' own, known by name: it is not imported here
@@ -188,32 +185,10 @@ def _printed_list(text: str) -> object:
 
 
 def _context(place: int, item: Any) -> RetrievedContext:
-    if isinstance(item, Mapping):
-        return _from_mapping(place, item)
     try:
         return as_contexts([None if is_missing(item) else item])[0]
-    except ConfigurationError:
+    except ConfigurationError as error:
+        if isinstance(item, Mapping):
+            raise CellError(f"hold an object in place {place + 1} that has no text: {error}") from None
         held = "nothing" if is_missing(item) else kind_of(item)
         raise CellError(f"hold {held} in place {place + 1}, but should hold a text there") from None
-
-
-def _from_mapping(place: int, item: Mapping[Any, Any]) -> RetrievedContext:
-    text = next((item[key] for key in _TEXT_KEYS if isinstance(item.get(key), str)), None)
-    if text is None:
-        wanted = ", ".join(_TEXT_KEYS)
-        raise CellError(f"hold an object in place {place + 1} that has no text under any of {wanted}")
-    metadata, score, rank = item.get("metadata"), item.get("score"), item.get("rank")
-    return RetrievedContext(
-        text=text,
-        id=_first(item, _ID_KEYS),
-        rank=rank if type(rank) is int and rank >= 0 else None,
-        score=score
-        if isinstance(score, (int, float)) and not isinstance(score, bool)
-        else None,  # a finite one is kept
-        source=_first(item, _SOURCE_KEYS),
-        metadata=plain_entries(metadata) if isinstance(metadata, Mapping) else {},
-    )
-
-
-def _first(item: Mapping[Any, Any], keys: Iterable[str]) -> str | None:
-    return next((found for key in keys if (found := identifier_of(item.get(key))) is not None), None)

@@ -6,9 +6,10 @@ import importlib.util
 import json as json_text
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,10 @@ from ragspan.datasets.result_file import ResultFile
 from ragspan.datasets.results import SUMMARY_HEADER, Evaluation
 from ragspan.datasets.sources import stored_answers
 from ragspan.exceptions import ConfigurationError, TableError
+from ragspan.outcomes import Score
 
 BELOW, INTERRUPTED = 1, 130
+_WORST_SHOWN = 3
 _TROUBLES_SHOWN = 10
 
 
@@ -56,8 +59,7 @@ def _evaluate_table(options: Namespace) -> int:
         on_row = stack.enter_context(progress_on_stderr(quiet=options.quiet))
         emitters = back_fill.emitters if back_fill else ()
         evaluation = run(replace(plan, emitters=emitters, on_begin=begin, on_row=on_row))
-    shown = [f"skipped {bad}" for bad in evaluation.bad_rows[:_TROUBLES_SHOWN]]
-    _tell(_first(shown, evaluation.bad_row_count, "more; --json lists them"))
+    _tell(_skipped(evaluation))
     is_delivered = back_fill is None or _told_delivery(back_fill, readers[0])
     below = shortfalls(evaluation, minimums, allow_skipped=options.allow_skipped) if evaluation.is_complete else {}
     if evaluation.is_complete or evaluation.rows:
@@ -81,9 +83,9 @@ def agree_with_labels(data: str, label_column: str | None, json: Path | None, **
     from rich.console import Console
 
     evaluation = evaluate(data, progress=True, label_column=label_column or "label", **options)
-    _tell(f"skipped {bad}" for bad in evaluation.bad_rows[:_TROUBLES_SHOWN])
+    _tell(_skipped(evaluation))
     if not evaluation.labels:
-        raise TableError(f"no row of {data} has a label")
+        raise TableError(f"no row of {data} has a label that says good or bad")
     found = agreements(evaluation)
     console = Console(highlight=False)
     rows = evaluation.rows + evaluation.bad_row_count
@@ -148,6 +150,18 @@ def _tell(lines: Iterable[str]) -> None:
         print(line, file=sys.stderr)  # noqa: T201 - a command's own words
 
 
+def _skipped(evaluation: Evaluation) -> list[str]:
+    """The bad rows, in one line for each reason."""
+    rows: dict[str, list[str]] = {}
+    for bad in evaluation.bad_rows:
+        rows.setdefault(bad.reason, []).append(bad.place)
+    shown = [
+        f"skipped {places[0]}{f' and {len(places) - 1:,} more rows' if len(places) > 1 else ''}: {reason}"
+        for reason, places in rows.items()
+    ]
+    return _first(shown[:_TROUBLES_SHOWN], len(shown), "more reasons; --json lists the rows")
+
+
 def _first(shown: list[str], count: int, more: str) -> list[str]:
     """The first lines of many, and how many more there are."""
     return [*shown, f"... and {count - len(shown):,} {more}"] if count > len(shown) else shown
@@ -187,19 +201,45 @@ def _print_summary(evaluation: Evaluation) -> None:
         table.add_row(*summary.cells())
     console = Console(highlight=False)
     console.print(table)
+    for text in _worst_answers(evaluation):
+        console.print(text, soft_wrap=True)
     for line in [*_not_scored(evaluation), _headline(evaluation)]:
         console.print(line, markup=False)
     if not evaluation.rows:
         _tell(["the table has no rows that can be evaluated"])
 
 
+def _worst_answers(evaluation: Evaluation) -> Iterator[Any]:
+    """The failing responses with the lowest scores on the whole, and where they fail."""
+    from rich.text import Text
+
+    from ragspan.telemetry.console import outcome_line, text_lines
+
+    failing = []
+    for row in evaluation.worst:
+        scores = {name: one for name, one in row.outcomes.items() if isinstance(one, Score)}
+        fails = {name: one for name, one in scores.items() if one.label == "fail"}
+        if fails:
+            failing.append((sum(one.value for one in scores.values()) / len(scores), row.row, row.record, fails))
+    if failing:
+        yield Text("The worst responses" if len(failing) > 1 else "The failing response", style="bold")
+    for _, number, record, fails in sorted(failing, key=itemgetter(0, 1))[:_WORST_SHOWN]:
+        yield Text(f"row {number:,}")
+        yield from text_lines(record)
+        yield from (Text("  ").append_text(outcome_line(name, one, one.explanation)) for name, one in fails.items())
+    if failing:
+        yield Text()
+
+
 def _not_scored(evaluation: Evaluation) -> list[str]:
-    """Why rows have no score, once for all metrics with the same reasons."""
+    """Why rows have no score, once for all metrics with the same reasons, and without those that the headline has."""
     by_reasons: dict[str, list[str]] = {}
     for summary in evaluation.summary.values():
         by_reasons.setdefault(summary.reasons, []).append(summary.metric)
     if len(by_reasons) == 1:
-        return [f"not scored: {reasons}" for reasons in by_reasons if reasons]
+        told = set(evaluation.skipped.items())
+        rest = [f"{reason} {count:,}" for reason, count in summary.not_scored.items() if (reason, count) not in told]
+        return [f"not scored: {', '.join(rest)}"] if rest else []
     return [f"not scored by {', '.join(metrics)}: {reasons}" for reasons, metrics in by_reasons.items() if reasons]
 
 

@@ -55,9 +55,12 @@ class BadRow:
     line: int | None = None
     """Where the row begins in the file, counted from 1; None where the data have no lines."""
 
+    @property
+    def place(self) -> str:
+        return f"row {self.row}" if self.line is None else f"row {self.row} (line {self.line})"
+
     def __str__(self) -> str:
-        place = f"row {self.row}" if self.line is None else f"row {self.row} (line {self.line})"
-        return f"{place}: {self.reason}"
+        return f"{self.place}: {self.reason}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -50,6 +50,10 @@ the sampler keeps
     start its server, or correct RAGSPAN_JUDGE_BASE_URL
 ^judge failed: .*(timeout|APITimeoutError)
     the endpoint is slow or hangs: try a larger --timeout; RAGSPAN_METRIC_TIMEOUT is the application's limit
+^judge failed: .* gave no answer: InvalidVerdict
+    how replies are read: https://github.com/ragspan/ragspan/blob/main/docs/judges.md#how-replies-are-read
+^judge failed: overlap gave no answer: timeout
+    its first answer loads its lists of words, which takes longer on a busy machine: try a larger --timeout
 ^judge failed: .* gave no answer
     if the message does not say what to do: see the endpoint's log, or the provider's documentation of this error
 

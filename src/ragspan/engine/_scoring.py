@@ -23,6 +23,7 @@ from ragspan.engine._threads import DaemonThreads, Deadline, call_guarded
 from ragspan.engine.budget import BudgetTracker
 from ragspan.engine.helper.scoring import HelperScoring
 from ragspan.engine.stats import Dropped
+from ragspan.judges.llm.replies import PROBLEMS
 from ragspan.judges.overlap.languages import languages_of
 from ragspan.judges.overlap.responses import is_refusal
 from ragspan.judges.session import JudgingSession
@@ -118,8 +119,10 @@ class RecordScorer:
         name = run.runner.name
         if isinstance(outcome, MetricFailure) and outcome is not _WORKER_ERROR:
             self.log.count("metric")
-            # A service that is down fails all metrics at once: one line for them.
+            # A service that is down, or a model that is too small, fails all metrics at once: one line for them.
             kind, advice = ("outage", "; ragspan doctor shows why") if outcome.outage else (f"metric {name}", "")
+            if outcome.message in PROBLEMS:
+                kind, advice = outcome.message, f": {outcome.message}"
             self.log.trouble(kind, "metric %s failed with %.100s%s", name, outcome.error_type, advice)
         if not isinstance(outcome, NotApplicable) or run.usage is not None:
             judge = outcome.judge if isinstance(outcome, Score) and not (outcome.fallback and run.usage) else None

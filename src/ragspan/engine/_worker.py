@@ -187,10 +187,11 @@ class Worker:
         self._read_queue()
 
     def _tell_drops(self) -> None:
-        """In place of `submit`, which may not log."""
+        """In place of `submit`, which may not log. What a caller cancelled is no loss."""
         self._told_drops = self._queue.stats.dropped
-        counts = ", ".join(f"{reason} {number}" for reason, number in self._told_drops.items())
-        self._log.trouble("dropped", "captures dropped so far: %s", counts)
+        counts = ", ".join(f"{reason} {number}" for reason, number in self._told_drops.items() if reason != "cancelled")
+        if counts:
+            self._log.trouble("dropped", "captures dropped so far: %s", counts)
 
     def _note_error(self, error: BaseException) -> None:
         self._log.failed("worker", error, "the worker")

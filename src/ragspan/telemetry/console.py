@@ -52,9 +52,7 @@ class ConsoleEmitter(ContentOptions, ScoreEmitter):
     def _lines(self, scored: ScoredRecord) -> Iterator[Text]:
         yield _title(scored)
         if self.content.allows("spans") and not scored.late:
-            for name, text in (("question", scored.record.question), ("response", scored.record.response)):
-                if text:
-                    yield Text(f"  {name:<20} ").append(shortened(text), style="italic")
+            yield from text_lines(scored.record)
         for metric, outcome in scored.outcomes.items():
             explanation = self.content.explanation(outcome) if isinstance(outcome, Score) else None
             yield Text("  ").append_text(outcome_line(metric, outcome, explanation))
@@ -67,6 +65,13 @@ class ConsoleEmitter(ContentOptions, ScoreEmitter):
         if self._has_hinted or self.content.explanations is not None or self.content.allows("spans"):
             return False
         return any(isinstance(outcome, Score) and outcome.label == "fail" for outcome in scored.outcomes.values())
+
+
+def text_lines(record: RagRecord) -> Iterator[Text]:
+    """The question and the response, as far as there are any."""
+    for name, text in (("question", record.question), ("response", record.response)):
+        if text:
+            yield Text(f"  {name:<20} ").append(shortened(text), style="italic")
 
 
 def outcome_line(metric: str, outcome: Outcome, explanation: str | None) -> Text:

@@ -118,14 +118,22 @@ def exporter_of(signal: Signal, name: str) -> EntryPoint:
         ConfigurationError: it is not installed; the message names those that are.
     """
     installed = {entry.name: entry for entry in entry_points(group=f"opentelemetry_{signal}_exporter")}
-    for candidate in _candidates(signal) if name == "otlp" else [name]:
+    candidates = _candidates(signal) if name == "otlp" else [name]
+    for candidate in candidates:
         if candidate in installed:
             return installed[candidate]
-    known = ", ".join(sorted(installed)) or "none"
-    raise ConfigurationError(
-        f"OTEL_{signal.upper()}_EXPORTER asks for {name!r}, but no such exporter is installed (there are: {known}); "
-        "for OTLP over HTTP: pip install 'ragspan[otlp]'"
-    )
+    asking = f"OTEL_{signal.upper()}_EXPORTER"
+    if name != "otlp":
+        known = ", ".join(sorted(installed)) or "none"
+        raise ConfigurationError(
+            f"{asking} asks for {name!r}, but no such exporter is installed (there are: {known}); for OTLP over HTTP: otlp"
+        )
+    if candidates == ["otlp_proto_grpc"]:
+        package, way = "opentelemetry-exporter-otlp-proto-grpc", "OTLP over gRPC"
+    else:
+        package, way = "'ragspan[otlp]'", "OTLP"
+    asking = asking if variable(asking) else "OTEL_EXPORTER_OTLP_ENDPOINT"
+    raise ConfigurationError(f"{asking} asks for an exporter of {way}, but none is installed: pip install {package}")
 
 
 def _candidates(signal: Signal) -> Sequence[str]:

@@ -37,8 +37,8 @@ from ragspan.telemetry.values import encodable, named
 from ragspan.throttled_log import ThrottledLog
 
 _NO_TRACER_PROVIDER = (
-    "There is no span to write scores on: no TracerProvider is set up, or it is switched off. "
-    "Call opentelemetry.trace.set_tracer_provider, or pass tracer_provider= to OTelEmitter."
+    "There is no span to write scores on, because no TracerProvider is set up, or it is switched off: call "
+    "ragspan.configure() at the start of the program, or set up OpenTelemetry."
 )
 _TRACED_TWICE = (
     "Another instrumentation already traces these answers, so each appears twice. "

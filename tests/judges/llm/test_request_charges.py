@@ -162,7 +162,7 @@ async def test_a_service_that_is_out_is_left_alone_and_costs_nothing(scripted, s
 async def test_a_service_that_writes_nonsense_is_not_out(scripted, super_bowl):
     judge, client = scripted(*[["nonsense"]] * 20)
     for _ in range(10):
-        with pytest.raises(JudgeError, match="no reply of the model is the JSON"):
+        with pytest.raises(JudgeError, match="replied with prose, not with the JSON"):
             await judge.vote_adherence(super_bowl, 1)
 
     assert len(client.requests) == 20

@@ -19,6 +19,7 @@ import msgspec
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import Completion
 from ragspan.judges.llm.errors import words_of
+from ragspan.judges.llm.replies import CUT_OFF, EMPTY, REFUSED
 from ragspan.outcomes import Usage
 from ragspan.provider_replies import facts_of
 
@@ -112,21 +113,16 @@ def _completion(choice: object, usage: Usage) -> Completion:
 
 def whole_completion(text: str, usage: Usage, finish_reason: str | None) -> Completion:
     """A completion whose text is empty if it was cut off or refused, which its finish reason says."""
-    problem = _PROBLEMS.get((finish_reason or "").lower()) or (None if text.strip() else "the reply is empty")
+    problem = _PROBLEMS.get((finish_reason or "").lower()) or (None if text.strip() else EMPTY)
     return Completion(text="" if problem else text, usage=usage, problem=problem)
 
 
-_CUT_OFF = (
-    "the reply was cut off at the model's length limit: allow longer replies (max_tokens or max_completion_tokens in "
-    "extra_body=), give the server a larger context window (Ollama: OLLAMA_CONTEXT_LENGTH), or let the model reason less"
-)
-_REFUSED = "the model refused, or a filter of its provider took the reply away"
 _PROBLEMS = {
-    "length": _CUT_OFF,
-    "max_tokens": _CUT_OFF,
-    "content_filter": _REFUSED,
-    "safety": _REFUSED,
-    "refusal": _REFUSED,
+    "length": CUT_OFF,
+    "max_tokens": CUT_OFF,
+    "content_filter": REFUSED,
+    "safety": REFUSED,
+    "refusal": REFUSED,
 }
 """Of a reply that ended for this reason."""
 

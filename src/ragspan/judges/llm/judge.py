@@ -281,7 +281,8 @@ class LLMJudge:
                 )
                 charge(completions)
         answers = [answer for completion in completions for answer in form.read(completion.text, prompt.remark)]
-        return answers, next((completion.problem for completion in completions if completion.problem), None)
+        problems = (completion.problem or replies.problem_of(completion.text) for completion in completions)
+        return answers, None if answers else next(problems, None)
 
 
 async def _or_nothing(asking: Awaitable[_Read[_T]]) -> _Read[_T]:
@@ -307,10 +308,9 @@ def _first_of_each(findings: Iterable[_Finding], numbers: Sequence[int]) -> list
 
 def _require_any(found: Sized, problem: str | None) -> None:
     if not found:
-        raise JudgeError("InvalidVerdict", problem or _NO_JSON)
+        raise JudgeError("InvalidVerdict", problem or replies.OTHER_JSON)
 
 
-_NO_JSON = "no reply of the model is the JSON that it was asked for: take a larger model, or a server that keeps replies to a JSON schema"
 _TEMPERATURE = between(0, 2)
 _CLAIMS_SOUGHT = 40
 """Claims whose support is looked for in further documents."""

@@ -106,6 +106,24 @@ FORMS: tuple[Form[Any], ...] = (
 """In the order of the schema's branches."""
 
 
+_DO = "take a larger model, or a server that keeps replies to a JSON schema (docs/judges.md)"
+PROSE = f"the judge's model replied with prose, not with the JSON that it was asked for: {_DO}"
+OTHER_JSON = f"the judge's model replied with JSON of another form than it was asked for: {_DO}"
+EMPTY = "the judge's model replied with nothing"
+CUT_OFF = (
+    "the reply was cut off at the model's length limit: allow longer replies (max_tokens or max_completion_tokens in "
+    "extra_body=), give the server a larger context window (Ollama: OLLAMA_CONTEXT_LENGTH), or let the model reason less"
+)
+REFUSED = "the judge's model refused, or a filter of its provider took the reply away"
+PROBLEMS = frozenset({PROSE, OTHER_JSON, EMPTY, CUT_OFF, REFUSED})
+"""Why a reply has no answer. They quote nothing, so they may be logged."""
+
+
+def problem_of(text: str) -> str:
+    """What a reply is that holds no answer."""
+    return PROSE if _decoded(_reply_in(text), msgspec.Raw) is None else OTHER_JSON
+
+
 def _remarked(answer: _T, remark: str | None) -> _T:
     if remark is None or not isinstance(answer, (Grounding, Coverage, Finding)):
         return answer
