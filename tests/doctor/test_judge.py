@@ -70,7 +70,7 @@ def test_a_missing_key_is_a_misuse(examined):
     [
         (401, "AuthenticationError", "check the key", "if the message does not say what to do"),
         (500, "InternalServerError", "HTTP 500", "see the endpoint's log"),
-        ("Certainly!", "InvalidVerdict", "take a larger model", "if the message does not say what to do"),
+        ("Certainly!", "InvalidVerdict", "take a larger model", "how replies are read"),
         ("hangs", "timeout", "no outcome within 1.6", "larger --timeout"),
     ],
 )
