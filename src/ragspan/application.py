@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from typing import Protocol, cast
 
@@ -50,7 +50,7 @@ class _Sink(RecordSink, Protocol):
 class Configured:
     """The result of `configure`."""
 
-    engine: ScoringEngine | None
+    engine: ScoringEngine | None = field(repr=False)
     """The engine that scores; None if `RAGSPAN_SINK` sends records to a fleet."""
     sink: _Sink
     """Takes the handlers' records: the engine, or the fleet's sink."""

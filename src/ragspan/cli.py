@@ -9,6 +9,7 @@ import os
 import re
 import runpy
 import sys
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -193,7 +194,8 @@ def doctor(
     for finding in examine(timeout=timeout):
         if not findings or findings[-1].check != finding.check:
             console.print(f"\n{TITLES[finding.check]}", style="bold")
-        console.print(shown(finding))
+        is_repeated = bool(findings) and findings[-1].state == "skipped" and findings[-1].found == finding.found
+        console.print(shown(replace(finding, found="as above", advice=None) if is_repeated else finding))
         findings.append(finding)
     console.print("\n", verdict(findings), sep="")
     code = exit_code(findings)

@@ -68,7 +68,7 @@ def test_a_missing_key_is_a_misuse(examined):
 @pytest.mark.parametrize(
     ("reply", "error_type", "found", "advice"),
     [
-        (401, "AuthenticationError", "check the key", "if the message does not say what to do"),
+        (401, "AuthenticationError", "check the key", "correct RAGSPAN_JUDGE_API_KEY"),
         (500, "InternalServerError", "HTTP 500", "see the endpoint's log"),
         ("Certainly!", "InvalidVerdict", "take a larger model", "how replies are read"),
         ("hangs", "timeout", "no outcome within 1.6", "larger --timeout"),

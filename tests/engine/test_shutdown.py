@@ -62,7 +62,7 @@ def test_what_is_not_scored_in_time_is_abandoned(fakes, make_engine, caplog, kin
     assert (stats.submitted, stats.queued, stats.in_flight, dict(stats.dropped)) == (3, 0, 0, {"shutdown": 3})
     assert stats.errors == {}
     assert emitter.journal == ["start", "shutdown"]
-    assert "3 records were abandoned: the time for their scores was up" in caplog.messages
+    assert "records dropped at shutdown, because the time for them was up: 3" in caplog.messages
     assert kind == "BlockingMetric" or metric.was_cancelled.wait(fakes.PATIENCE)
 
 

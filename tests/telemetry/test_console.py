@@ -50,6 +50,13 @@ def test_each_kind_of_outcome_has_a_line_of_its_own():
     ]
 
 
+def test_what_has_no_score_by_any_metric_is_one_line():
+    reason = NotApplicable(reason="answer_aborted")
+    lines = printed(scored({"faithfulness": reason, "completeness": reason})).splitlines()
+
+    assert lines[1:] == ["  not scored           -    answer_aborted"]
+
+
 def test_nothing_of_the_question_or_the_response_is_printed_with_content_off():
     assert "night" not in printed(scored({}), capture_content=False)
     assert "At night." in printed(scored({}), capture_content=True)
@@ -63,9 +70,9 @@ def test_the_first_answer_that_fails_says_how_to_see_why():
     for answer in (scored({"faithfulness": Score(value=0.9, threshold=0.8)}), failing, failing):
         emitter.emit(answer)
 
-    assert file.getvalue().count("configure(capture_content=True) shows") == 1
-    assert "configure(" not in printed(failing, capture_content=True)
-    assert "configure(" not in printed(failing, explanations=False)
+    assert file.getvalue().count("RAGSPAN_CAPTURE_CONTENT=true shows") == 1
+    assert "CAPTURE_CONTENT" not in printed(failing, capture_content=True)
+    assert "CAPTURE_CONTENT" not in printed(failing, explanations=False)
 
 
 def test_there_are_colours_on_a_terminal_only(monkeypatch):

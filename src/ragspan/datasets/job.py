@@ -9,7 +9,6 @@ from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, replace
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from ragspan.datasets.result_file import ResultFile
 from ragspan.datasets.results import SUMMARY_HEADER, Evaluation
 from ragspan.datasets.sources import stored_answers
 from ragspan.exceptions import ConfigurationError, TableError
-from ragspan.outcomes import Score
 
 BELOW, INTERRUPTED = 1, 130
 _WORST_SHOWN = 3
@@ -210,23 +208,19 @@ def _print_summary(evaluation: Evaluation) -> None:
 
 
 def _worst_answers(evaluation: Evaluation) -> Iterator[Any]:
-    """The failing responses with the lowest scores on the whole, and where they fail."""
+    """The first responses of the report's order that fail, and where they do."""
     from rich.text import Text
 
     from ragspan.telemetry.console import outcome_line, text_lines
 
-    failing = []
-    for row in evaluation.worst:
-        scores = {name: one for name, one in row.outcomes.items() if isinstance(one, Score)}
-        fails = {name: one for name, one in scores.items() if one.label == "fail"}
-        if fails:
-            failing.append((sum(one.value for one in scores.values()) / len(scores), row.row, row.record, fails))
+    failing = sorted((row for row in evaluation.worst if row.failing), key=lambda row: row.badness)
     if failing:
         yield Text("The worst responses" if len(failing) > 1 else "The failing response", style="bold")
-    for _, number, record, fails in sorted(failing, key=itemgetter(0, 1))[:_WORST_SHOWN]:
-        yield Text(f"row {number:,}")
-        yield from text_lines(record)
-        yield from (Text("  ").append_text(outcome_line(name, one, one.explanation)) for name, one in fails.items())
+    for row in failing[:_WORST_SHOWN]:
+        yield Text(f"row {row.row:,}")
+        yield from text_lines(row.record)
+        for name, score in row.failing.items():
+            yield Text("  ").append_text(outcome_line(name, score, score.explanation))
     if failing:
         yield Text()
 

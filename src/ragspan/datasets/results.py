@@ -39,6 +39,18 @@ class EvaluatedRow:
     label: bool | None = None
     """Whether people say that the response is good; None where they do not say."""
 
+    @property
+    def failing(self) -> dict[str, Score]:
+        """The scores that fail, by metric."""
+        scores = {name: outcome for name, outcome in self.outcomes.items() if isinstance(outcome, Score)}
+        return {name: score for name, score in scores.items() if score.label == "fail"}
+
+    @property
+    def badness(self) -> tuple[int, float, int]:
+        """Orders rows: first those that fail most metrics, then those with the lowest mean."""
+        values = [outcome.value for outcome in self.outcomes.values() if isinstance(outcome, Score)]
+        return -len(self.failing), math.fsum(values) / len(values) if values else 1.0, self.row
+
     def _repr_html_(self) -> str:
         """For notebooks."""
         return html_of(self.record, self.outcomes)

@@ -48,6 +48,8 @@ the sampler keeps
     name the file of your certificate authority in SSL_CERT_FILE
 ^judge failed: .*nobody listens
     start its server, or correct RAGSPAN_JUDGE_BASE_URL
+^judge failed: .*AuthenticationError
+    correct RAGSPAN_JUDGE_API_KEY, or OPENAI_API_KEY where that is not set
 ^judge failed: .*(timeout|APITimeoutError)
     the endpoint is slow or hangs: try a larger --timeout; RAGSPAN_METRIC_TIMEOUT is the application's limit
 ^judge failed: .* gave no answer: InvalidVerdict

@@ -200,12 +200,12 @@ def _publish(settings: Settings, seconds: float) -> Finding:
             return finding("sink", "warning", found, record_id=record.record_id)
         is_out = sink.flush(seconds * _FLUSHING)
         dropped = dict(sink.stats().dropped)
+        last = f": {complaints[-1]}" if complaints else ""
         sink.shutdown(seconds * _SHUTTING_DOWN)
     if is_out and not dropped:
         found = f"the broker accepted a record, record_id {record.record_id}"
         return finding("sink", "ok", found, record_id=record.record_id)
     reasons = ", ".join(dropped) or "no reply in time"
-    last = f": {complaints[-1]}" if complaints else ""
     return finding("sink", "failed", f"the broker did not accept a record ({reasons}){last}", dropped=dropped)
 
 

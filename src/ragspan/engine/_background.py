@@ -207,7 +207,9 @@ class BackgroundProcessor(ABC):
         self._work.stop(deadline)
         self._worker.stop(Deadline(max(deadline.remaining, _GRACE)))
         if abandoned:
-            self._log.trouble("shutdown", "%d records were abandoned: the time for their scores was up", abandoned)
+            self._log.trouble(
+                "shutdown", "records dropped at shutdown, because the time for them was up: %d", abandoned
+            )
         finished = queue.stats.finished - finished_before
         return ShutdownReport(finished=finished, abandoned=abandoned, seconds=deadline.elapsed)
 

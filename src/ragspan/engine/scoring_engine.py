@@ -136,6 +136,11 @@ class ScoringEngine(BackgroundProcessor):
         if enabled and drain_on_sigterm:
             watch_sigterm()
 
+    def __repr__(self) -> str:
+        metrics = ", ".join(metric.name for metric in self._options.metrics)
+        emitters = ", ".join(type(emitter).__name__ for emitter in self._options.emitters)
+        return f"<ScoringEngine {self._options.name!r}: {metrics} to {emitters or 'no emitter'}>"
+
     async def score(self, record: Capture, *, sample: bool = True) -> ScoredRecord | Dropped:
         """Score one record, and return when the emitters have taken all of its outcomes.
 

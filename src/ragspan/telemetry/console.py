@@ -21,7 +21,7 @@ from ragspan.telemetry.values import bounded, legible
 
 _COLOURS = {"pass": "green", "fail": "red"}
 _MAX_SHOWN = 110  # characters of a question, a response or an explanation
-_HINT = "  Texts are left out here: configure(capture_content=True) shows questions, responses and full reasons."
+_HINT = "  Texts are left out here: RAGSPAN_CAPTURE_CONTENT=true shows questions, responses and full reasons."
 _PIPE_WIDTH = 160  # a pipe has no width, and lines that are cut at 80 are hard to search
 
 
@@ -53,6 +53,10 @@ class ConsoleEmitter(ContentOptions, ScoreEmitter):
         yield _title(scored)
         if self.content.allows("spans") and not scored.late:
             yield from text_lines(scored.record)
+        reasons = [None if isinstance(outcome, Score) else _reason(outcome) for outcome in scored.outcomes.values()]
+        if len(reasons) > 1 and reasons[0] and len({*reasons}) == 1:
+            yield Text(f"  {'not scored':<20} -    ").append(shortened(reasons[0]), style="yellow")
+            return
         for metric, outcome in scored.outcomes.items():
             explanation = self.content.explanation(outcome) if isinstance(outcome, Score) else None
             yield Text("  ").append_text(outcome_line(metric, outcome, explanation))
@@ -77,14 +81,17 @@ def text_lines(record: RagRecord) -> Iterator[Text]:
 def outcome_line(metric: str, outcome: Outcome, explanation: str | None) -> Text:
     """One line for one metric: the score, its label and why it failed, or why there is no score."""
     line = Text(f"{metric:<20}")
-    if isinstance(outcome, NotApplicable):
-        return line.append(f" -    {shortened(outcome.reason)}", style="dim")
-    if isinstance(outcome, MetricFailure):
-        return line.append(f" -    {shortened(outcome.error_type)}", style="yellow")
+    if not isinstance(outcome, Score):
+        style = "yellow" if isinstance(outcome, MetricFailure) else "dim"
+        return line.append(f" -    {shortened(_reason(outcome))}", style=style)
     line.append(f" {outcome.value:.2f} ").append(outcome.label or "", style=_COLOURS.get(outcome.label or "", ""))
     if outcome.label == "fail" and explanation:
         line.append(f"  {shortened(explanation)}", style="dim")
     return line
+
+
+def _reason(outcome: NotApplicable | MetricFailure) -> str:
+    return outcome.error_type if isinstance(outcome, MetricFailure) else outcome.reason
 
 
 def shortened(text: str) -> str:

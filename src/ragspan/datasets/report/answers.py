@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -139,18 +138,11 @@ class ShownAnswer:
         """Value and state by metric: what a page filters and sorts by."""
         return {score.metric: (score.value, score.state) for score in self.scores}
 
-    @property
-    def badness(self) -> tuple[int, float, int]:
-        """Orders answers: first those that fail most metrics, then those with the lowest mean."""
-        values = [score.value for score in self.scores if score.value is not None]
-        failed = sum(score.state == "fail" for score in self.scores)
-        return -failed, statistics.fmean(values) if values else 1.0, self.row
-
 
 def show_answers(rows: Sequence[EvaluatedRow]) -> list[ShownAnswer]:
     """The answers, the worst first."""
     room = min(_LARGEST_ANSWER, _ALL_TEXTS // max(1, len(rows)))
-    return sorted((_show(row, room) for row in rows), key=lambda answer: answer.badness)
+    return [_show(row, room) for row in sorted(rows, key=lambda row: row.badness)]
 
 
 def _show(row: EvaluatedRow, room: int) -> ShownAnswer:
