@@ -49,6 +49,14 @@ def test_without_a_backend_each_answer_is_printed_with_its_scores():
 
 
 @pytest.mark.slow
+def test_an_application_with_metrics_alone_has_its_scores_printed_and_measured():
+    shown = run({}, OTEL_METRICS_EXPORTER="console")
+
+    assert "context_adherence    0." in shown
+    assert '"name": "ragspan.score"' in shown
+
+
+@pytest.mark.slow
 def test_with_content_on_the_question_and_the_response_are_printed():
     shown = run({"capture_content": True, "metrics": ["faithfulness"]})
 

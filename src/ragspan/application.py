@@ -160,18 +160,25 @@ def _configured(
 def _emitters(
     chosen: Iterable[str | Emitter] | None, settings: Settings, backends: Sequence[Emitter]
 ) -> Iterator[Emitter]:
-    """The chosen emitters, else the environment's, else `otel` if spans can be exported and `console` if not."""
+    """The chosen emitters, else the environment's, else `otel` if spans can be exported and `console` if not.
+
+    Where the application has metrics alone, such as Prometheus', `otel` measures beside `console`.
+    """
     if chosen is None and variable("RAGSPAN_EMITTERS"):
         chosen = settings.emitters
     if chosen is None:
         is_exported = backends or environment.exporter_is_configured() or _application_has_provider()
-        chosen = ["otel"] if is_exported else ["console"]
+        chosen = ["otel"] if is_exported else ["otel", "console"] if _has_metrics() else ["console"]
     return (emitter_from(one, settings) if isinstance(one, str) else one for one in chosen)
 
 
 def _application_has_provider() -> bool:
     provider = trace.get_tracer_provider()
     return _is_set(provider) and provider is not _providers.tracer
+
+
+def _has_metrics() -> bool:
+    return _is_set(otel_metrics.get_meter_provider()) or bool(environment.exporter_names("metrics"))
 
 
 def _exporters() -> list[SpanExporter]:

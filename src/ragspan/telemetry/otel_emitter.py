@@ -91,7 +91,8 @@ class OTelEmitter(EmitterOptions):
         span_context = span.get_span_context()
         # Without an SDK, and if it is switched off, the API returns the parent in place of a new span.
         if not span_context.is_valid or (record.parent is not None and span_context.span_id == record.parent.span_id):
-            self._log.trouble("no_tracer_provider", _NO_TRACER_PROVIDER)
+            if not self.providers.has_metrics:
+                self._log.trouble("no_tracer_provider", _NO_TRACER_PROVIDER)
             return _Answer(self, record, None, searches)
         if not span.is_recording():
             return _Answer(self, record, anchor_of(span_context), searches)

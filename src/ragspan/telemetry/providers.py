@@ -68,6 +68,11 @@ class Providers:
             explicit_bucket_boundaries_advisory=SCORE_BUCKETS,
         )
 
+    @property
+    def has_metrics(self) -> bool:
+        """Whether scores are measured: there is a meter provider of an SDK."""
+        return callable(getattr(self._given["meter"] or metrics.get_meter_provider(), "force_flush", None))
+
     def flush(self, timeout: float) -> bool:
         """Flush the providers one after the other, then what `flush_as_well` has got; True if all succeeded."""
         ends_at = time.monotonic() + timeout
