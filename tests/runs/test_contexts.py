@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from written_logs import ANSWER, FILTER, HOSE, MOTOR, PUMP, QUESTION, WrittenLog, calls, documents
 
-from ragspan.runs.payloads import MESSAGE, Message
+from ragspan.runs.payloads import MESSAGE, Document, Message
 
 NOTES = {
     "sentences": ("Three years.", "Four hundred watts."),
@@ -115,6 +115,19 @@ def a_draft_by_a_call_that_another_model_comments_on(log: WrittenLog) -> Message
     return calls({"years": 3})
 
 
+def an_index_of(texts: tuple[str, str], prompt: str) -> Callable[[WrittenLog], Any]:
+    """What is searched are questions; each has a text beside it, which is what the program writes into the prompt."""
+
+    def write(log: WrittenLog) -> str:
+        asked = ("Which warranty?", "Which hose?")
+        beside = [{"title": "Pump", "passage": text} for text in texts]
+        log.steps(QUESTION, [Document(own, None, about) for own, about in zip(asked, beside, strict=True)])
+        log.says(ANSWER, f"{prompt}\n{QUESTION}")
+        return ANSWER
+
+    return write
+
+
 def asked_with(*messages: Message) -> Callable[[WrittenLog], Any]:
     """A search finds the pump and the hose; one model is given these messages."""
 
@@ -166,6 +179,8 @@ PROGRAMS: dict[str, tuple[Callable[[WrittenLog], Any], list[str]]] = {
     "partial answers without a model": (partial_answers_without_a_model, [PUMP, MOTOR]),
     "a draft that is revised": (a_draft_that_is_revised, [PUMP, FILTER]),
     "a translation": (a_translation, [PUMP]),
+    "passages beside an index of questions": (an_index_of((PUMP, HOSE), HOSE), [HOSE]),
+    "what both have beside them, of their source": (an_index_of((PUMP, PUMP), PUMP), []),
     "a draft by a call": (a_draft_by_a_call_that_another_model_comments_on, [PUMP]),
     "the program's words under the assistant's role, before": (asked_with(FOUND, ASKED), [PUMP]),
     "the program's words under the assistant's role, after": (asked_with(ASKED, FOUND), [PUMP]),

@@ -160,6 +160,19 @@ RESPONSES: dict[str, tuple[list[str | Message], Any, Any]] = {
         )
     },
     "what is too large says so": ([ANSWER], {"answer": [CUT, {"row": [5]}]}, ["…", {"row": [5]}]),
+    # With other things beside it
+    "an answer and its sources": ([ANSWER], [ANSWER, documents(PUMP), ["manual.pdf"], 0.8], ANSWER),
+    "an answer with a heading and its sources": ([ANSWER], [f"Answer: {ANSWER}", ["manual.pdf"]], f"Answer: {ANSWER}"),
+    "a provider's own form": (
+        [ANSWER],
+        {"id": "c-1", "choices": [{"index": 0, "message": Message("ai", ANSWER)}], "usage": {"total_tokens": 3}},
+        ANSWER,
+    ),
+    "what was parsed, beside the message": (
+        [f"I know it now.\nFinal Answer: {REPORT}"],
+        talk(Message("ai", f"I know it now.\nFinal Answer: {REPORT}"), output=REPORT),
+        REPORT,
+    ),
     # Not the model's words
     "the program's own words in a field": ([], {"greeting": "Good day!", "seconds": 3}, "Good day!"),
     "a guard's words": ([ANSWER], GUARD, GUARD),

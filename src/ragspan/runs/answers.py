@@ -215,6 +215,8 @@ class _Answers:
             return as_json(output)
         if isinstance(output, (bool, int, float)):
             return json.dumps(output)
+        if self._is_tuple(output):
+            output = {str(place): item for place, item in enumerate(output)}  # fields without names
         if not isinstance(output, dict):
             return self._rendered(output)
         given = inputs if isinstance(inputs, dict) else {}
@@ -222,6 +224,12 @@ class _Answers:
             key: value for key, value in output.items() if value != inputs and (key not in given or given[key] != value)
         }
         return self._in_fields(own, is_talk=any(map(_holds_messages, output.values())))
+
+    def _is_tuple(self, value: Snapshot) -> bool:
+        """Whether this is an answer with other things beside it, such as its sources."""
+        if not isinstance(value, list) or _holds_messages(value) or all(isinstance(item, str) for item in value):
+            return False
+        return any(isinstance(item, str) and self._said.covers(item) for item in value)
 
     def _rendered(self, value: Snapshot) -> str | None:
         """A value as the text of an answer; None if it is none."""
@@ -273,7 +281,11 @@ class _Answers:
         said = [key for key in named if key in texts and self._said.covers(texts[key])]
         answers = [own[key] for key in _ANSWER_KEYS if key in own]
         yield from (json.dumps(each) if isinstance(each, (bool, int, float)) else each for each in answers)
-        yield from (own[key] for key in said if _is_called(key, _ANSWERS) or "final" in _words(key))
+        ends = [value[-1].text for value in own.values() if isinstance(value, list) and _holds_messages(value[-1:])]
+        for key in said:  # a reply that was parsed is a part of the message that it came from
+            is_parsed = _has_words(texts[key]) and any(end.endswith(texts[key]) for end in ends)
+            if is_parsed or _is_called(key, _ANSWERS) or "final" in _words(key):
+                yield texts[key]
         for key in sorted(own, key=lambda key: key != "messages"):  # states may hold the messages of workers, too
             if _holds_messages(own[key]) and not (isinstance(own[key], Message) and not own[key].text.strip()):
                 yield own[key]

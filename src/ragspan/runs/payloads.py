@@ -218,10 +218,10 @@ def _plain(value: Snapshot) -> Any:
 
 
 def texts_in(value: Snapshot, *, in_objects: bool = True) -> Iterator[str]:
-    """Every text in a snapshot, also those of documents; if not `in_objects`, without those in the program's own objects."""
+    """Every text in a snapshot, also those of documents and messages; if not `in_objects`, without those in the program's own objects."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, Document):
+    elif isinstance(value, (Document, Message)):
         yield value.text
     elif isinstance(value, (dict, list)) and (in_objects or not isinstance(value, ObjectFields)):
         for item in value.values() if isinstance(value, dict) else value:

@@ -15,7 +15,7 @@ from collections.abc import Set as AbstractSet
 from itertools import islice
 
 from ragspan.matching import Held, PromptText, PromptTexts, PromptWords, words_of
-from ragspan.runs.payloads import Message, calls_text, evened, json_in, texts_in
+from ragspan.runs.payloads import Document, Message, calls_text, evened, json_in, texts_in
 from ragspan.runs.trace import ModelRun, SeenDocument, Trace
 
 Found = tuple[SeenDocument, str, bool]
@@ -28,6 +28,10 @@ _MAX_JSON = 100_000
 _MAX_COMPARED = 20_000
 """Characters of a message that are compared."""
 _MAX_FIELDS = 1000
+_MAX_ENTRIES = 50
+_LOOKED_AT = 500
+_MIN_WORDS = 8
+"""Of a text beside a document's own: a title or an address is none."""
 _MAX_VERDICT = 40
 _MAX_RESULT = 2000
 _MIN_LIKENESS = 0.5
@@ -66,10 +70,37 @@ def documents_in_prompts(
     if not documents:
         return [], True
     provenance = _Provenance(models, answering, queries)
+    found, is_complete = _find(provenance, answering, documents, question or "")
+    if found or not is_complete:
+        return found, is_complete
+    return _find(provenance, answering, _texts_beside(documents), question or "")
+
+
+def _texts_beside(documents: Sequence[SeenDocument]) -> list[SeenDocument]:
+    """What documents hold beside their own text, as documents: an index of summaries or questions has the passages there.
+
+    A text that several have says something of their source.
+    """
+    beside = [
+        SeenDocument(Document(text, entry.document.id, entry.document.metadata), entry.rank, entry.score, entry.carried)
+        for entry in documents[:_MAX_FIELDS]
+        for text in islice(entry.document.metadata.values(), _MAX_ENTRIES)
+        if type(text) is str and len(text[:_LOOKED_AT].split()) >= _MIN_WORDS
+    ]
+    times = Counter(entry.text for entry in beside)
+    return [entry for entry in beside if times[entry.text] == 1]
+
+
+def _find(
+    provenance: _Provenance, answering: Sequence[ModelRun], documents: Sequence[SeenDocument], question: str
+) -> tuple[list[Found], bool]:
+    """Those of these documents that are in the prompts behind an answer."""
+    if not documents:
+        return [], True
     has_history = bool(provenance.earlier) and any(entry.carried for entry in documents)
     if len(answering) == 1 and not has_history and not provenance.candidates(answering[0]):
-        return _documents_of(answering[0], documents, question or "", provenance)
-    return _documents_of_several(provenance, answering, documents, question or "")
+        return _documents_of(answering[0], documents, question, provenance)
+    return _documents_of_several(provenance, answering, documents, question)
 
 
 def _documents_of(
