@@ -75,17 +75,16 @@ def test_rows_without_a_label_count_for_the_share_of_failures(table):
     (found,) = agreements(evaluate(path, "context_adherence", label_column="label"))
 
     assert found.labels == 30
-    assert found.rate is not None
-    assert found.rate.labels == 30
-    assert found.rate.value == pytest.approx(0.5, abs=0.03), "whatever share of the labelled rows fails"
-    assert found.rate.by_metric == 0.5
+    assert found.failures is not None
+    assert found.failures.labels == 30
+    assert found.failures.value == pytest.approx(0.5, abs=0.03), "whatever share of the labelled rows fails"
+    assert found.failures.by_metric == 0.5
 
 
 def test_the_scores_of_good_responses_are_shown_by_fifths_of_the_scale(table):
     (found,) = agreements(evaluate(table(people), "faithfulness", label_column="label"))
 
-    assert [(one.low, one.responses, one.good) for one in found.bins] == [(0.0, 30, 0.0), (0.8, 30, 1.0)]
-    assert found.bins[1].interval[0] == pytest.approx(0.886, abs=0.001)
+    assert [(one.low, one.responses, one.good) for one in found.calibration] == [(0.0, 30, 0.0), (0.8, 30, 1.0)]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +144,7 @@ def test_evaluate_tells_how_many_fail_by_the_labels_standard(command, table, tmp
     assert done.exit_code == 0, done.output
     assert "context_adherence fails 50.0% of the responses; corrected by 60 labels: 50.0%" in done.stdout
     (agreement,) = json.loads(summary.read_text())["agreement"]
-    assert agreement["failures"]["estimate"] == 0.5
+    assert agreement["failures"]["value"] == 0.5
 
 
 def test_rows_that_ragspan_wrote_may_have_a_label_beside_the_record():

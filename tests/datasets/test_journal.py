@@ -44,8 +44,8 @@ def written(path):
 @pytest.mark.parametrize(
     ("text", "changes", "resume", "message"),
     [
-        (None, {}, False, r"holds 2 rows of an earlier run .* --resume"),
-        (None, {"limit": 5}, True, "cannot be continued: limit was not set and is 5$"),
+        (None, {}, False, r"holds rows of an earlier run .* --resume"),
+        (None, {"limit": 5}, True, "cannot be continued: limit was null and is 5$"),
         *[(text, {}, True, "delete it to begin anew") for text in ("question,answer\n", '{"journal": 99}\n', "[]\n")],
     ],
 )
@@ -62,16 +62,14 @@ def test_a_journal_that_cannot_be_continued_is_an_error_and_stays_as_it_is(writt
 @pytest.mark.parametrize("line", [b"{}", b'{"row":1,"id":"a","digest":"","outcomes":{"m":["Score",{},[]]}}', b"text"])
 def test_damaged_lines_are_an_error(written, line):
     written.write_bytes(written.read_bytes() + line + b"\n")
-    journal = Journal(written, ABOUT, resume=True)
 
     with pytest.raises(TableError, match="damaged"):
-        list(journal.results())
-    journal.close()
+        list(Journal(written, ABOUT, resume=True).results())
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path):
     with pytest.raises(TableError, match="cannot be written: No such file"):
-        Journal(tmp_path / "absent" / "j", ABOUT)
+        Journal(tmp_path / "absent" / "j", ABOUT).add(evaluated())
 
 
 def test_a_temporary_journal_is_gone_with_its_last_user():
@@ -135,3 +133,4 @@ def test_an_outcome_comes_back_as_it_was_but_for_evidence_that_only_another_metr
     (row,) = journal.resume(iter([evaluated()]))
 
     assert row.outcomes["m"] == read
+    journal.close()

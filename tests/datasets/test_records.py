@@ -55,7 +55,7 @@ def test_records_are_taken_as_they_are_and_as_they_write_themselves(rows):
     [
         ({"answer": ["secret"]}, {}, "the response is a list, but should be text"),
         ({"contexts": [None]}, {}, "the contexts hold nothing in place 1, but should hold a text there"),
-        ({}, {"answer": lambda row: {}["secret"]}, "the function for the answer raised KeyError"),
+        ({}, {"answer": lambda row: {}["secret"]}, "the response cannot be read: KeyError"),
         ({"started": "secret"}, {}, "the start is no time: give ISO 8601 text or Unix nanoseconds"),
         ({"answer": "x" * 60}, {}, "the column answer has 60 characters, which are more than 50"),
         ({"contexts": ["x" * 30] * 2}, {}, "the column contexts has 60 characters, which are more than 50"),
@@ -94,8 +94,8 @@ def test_ids_that_name_no_span_are_told_and_the_row_is_scored_all_the_same(rows)
     )
 
     assert (bad_id.record.parent, none.record.parent) == (None, None)
-    assert reader.span_troubles == {1: "has a span id that is not 16 hexadecimal digits, or zero"}
-    assert (reader.span_trouble_count, reader.traced) == (1, 0)
+    assert str(reader.span_trouble) == "row 1: the span id is not 16 hexadecimal digits, or zero"
+    assert (reader.span_troubles, reader.traced) == (1, 0)
 
 
 @pytest.mark.parametrize("part", ["id", "question", "contexts", "answer", "metadata", "trace_id", "span_id", "started"])

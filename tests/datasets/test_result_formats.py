@@ -71,7 +71,7 @@ def test_only_csv_files_guard_texts(tmp_path):
 
 
 def test_an_ending_that_stands_for_no_format_is_an_error(tmp_path):
-    with pytest.raises(ConfigurationError, match=r"'r\.xlsx' does not end with"):
+    with pytest.raises(ConfigurationError, match=r"none of which 'r\.xlsx' ends with"):
         ResultFile(tmp_path / "r.xlsx")
 
 

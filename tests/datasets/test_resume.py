@@ -36,7 +36,7 @@ def press_ctrl_c(*_):
 @pytest.fixture
 def run(length_metric):
     def carried_out(output, *, resume=False, stop_at=None, rows=ROWS, **more):
-        def on_row(progress):
+        def stop(progress):
             if progress.done == stop_at:
                 press_ctrl_c()
 
@@ -48,8 +48,7 @@ def run(length_metric):
                 output=output,
                 resume=resume,
                 ends_on_ctrl_c=True,
-                on_row=on_row,
-                **more,
+                **{"on_row": stop, **more},
             )
         )
 
@@ -110,11 +109,11 @@ def test_only_the_owner_may_read_the_journal_and_the_results(run, tmp_path, endi
     before = os.umask(0)
     try:
         output.touch()  # an earlier one that anybody may read
-        run(output, on_begin=lambda _: modes.append(journal_of(output).stat().st_mode))
+        run(output, on_row=lambda _: modes.append(journal_of(output).stat().st_mode))
     finally:
         os.umask(before)
 
-    assert [stat.S_IMODE(mode) for mode in (*modes, output.stat().st_mode)] == [0o600, 0o600]
+    assert {stat.S_IMODE(mode) for mode in (*modes, output.stat().st_mode)} == {0o600}
 
 
 # Whole programs -------------------------------------------------------------------------------------------------------

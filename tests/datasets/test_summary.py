@@ -112,7 +112,7 @@ def do(progress, rows):
 def shown(clock):
     """What is shown of a run, at once."""
     words = []
-    display = ProgressDisplay(lambda text, _share: words.append(text), pause=0, clock=clock)
+    display = ProgressDisplay(words.append, pause=0, clock=clock)
 
     def show(progress):
         display(progress)
@@ -161,7 +161,7 @@ def test_where_there_is_no_terminal_a_line_comes_every_ten_seconds(progress, clo
 
 
 @pytest.mark.parametrize("quiet", [False, True])
-def test_on_a_terminal_there_is_a_bar_unless_it_is_quiet(progress, clock, quiet):
+def test_on_a_terminal_a_line_is_renewed_unless_it_is_quiet(progress, clock, quiet):
     terminal = io.StringIO()
     terminal.isatty = lambda: True
     with progress_on_stderr(quiet=quiet, file=terminal, clock=clock) as on_row:

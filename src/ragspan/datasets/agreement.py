@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 from ragspan.datasets.results import Evaluation, ResultRow
 from ragspan.metrics.agreement import Bootstrap, Estimate, auroc, balanced_accuracy
-from ragspan.metrics.rates import LabelCounts, RateEstimate, estimate_rate, wilson_interval
+from ragspan.metrics.rates import LabelCounts, RateEstimate, estimate_rate
 
 CLOSE: Final = 0.05
 """How near a figure should be known: its 95 % interval ends that far from it."""
 _BINS: Final = 5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Figure:
+    """A figure with its 95 % interval."""
+
+    value: float
+    lower: float
+    upper: float
+
+    def __str__(self) -> str:
+        text = f"{self.value:.2f} ({self.lower:.2f} to {self.upper:.2f})"
+        return text.replace("0.", ".").replace("1.00", "1")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,28 +39,26 @@ class Bin:
     responses: int
     good: float
     """The share of them that the label calls good."""
-    interval: tuple[float, float]
-    """Of that share, 95 %."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MetricAgreement:
-    """How well one metric agrees with the labels of a table."""
+    """How well one metric agrees with the labels of a table. A figure is None where one of the two labels is missing."""
 
     metric: str
     labels: int
     """Rows with a label and a score."""
     good: int
     """Of these, the rows that the label calls good."""
-    auroc: Estimate
+    auroc: Figure | None
     """How probably a good response has a higher score than a bad one; .5 is chance."""
-    balanced_accuracy: Estimate | None
+    balanced_accuracy: Figure | None
     """The mean of the shares that the metric's own threshold labels right, of good and of bad ones; None without threshold."""
-    bins: Sequence[Bin]
-    rate: RateEstimate | None
+    missing_labels: int | None
+    """About how many more labels make the balanced accuracy, else the AUROC, known to within `CLOSE`."""
+    calibration: Sequence[Bin]
+    failures: RateEstimate | None
     """How many of all scored rows fail by the label's standard; None with few labels, or without threshold."""
-    missing: int | None
-    """About how many more labels make the balanced accuracy, else the AUROC, known to within `CLOSE`; None if it is undefined."""
 
 
 def agreements(evaluation: Evaluation) -> list[MetricAgreement]:
@@ -74,18 +85,26 @@ def _agreement(
     values = [result.score or 0.0 for result in labelled]
     good = [labels[result.row] for result in labelled]
     bootstrap = Bootstrap([str(result.row) for result in labelled], seed=metric)
-    ranked = bootstrap.estimate(auroc(values, good))
-    right = None if threshold is None else bootstrap.estimate(balanced_accuracy(values, good, threshold))
+    ranked = _figure(bootstrap.estimate(auroc(values, good)))
+    right = None if threshold is None else _figure(bootstrap.estimate(balanced_accuracy(values, good, threshold)))
+    best = right or ranked
+    # An interval shrinks with the root of the number.
+    times = 0.0 if best is None else ((best.upper - best.lower) / 2 / CLOSE) ** 2
     return MetricAgreement(
         metric=metric,
         labels=len(labelled),
         good=sum(good),
         auroc=ranked,
         balanced_accuracy=right,
-        bins=_bins(values, good),
-        rate=None if threshold is None else estimate_rate(_counts(results, labels)),
-        missing=_missing(right or ranked, len(labelled)),
+        missing_labels=None if best is None else max(round(len(labelled) * (times - 1)), 0),
+        calibration=_bins(values, good),
+        failures=None if threshold is None else estimate_rate(_counts(results, labels)),
     )
+
+
+def _figure(estimate: Estimate) -> Figure | None:
+    lower, upper = estimate.interval
+    return None if math.isnan(estimate.value) else Figure(value=estimate.value, lower=lower, upper=upper)
 
 
 def _counts(results: Iterable[ResultRow], labels: Mapping[int, bool]) -> LabelCounts:
@@ -105,24 +124,9 @@ def _bins(values: Sequence[float], good: Sequence[bool]) -> list[Bin]:
     for value, label in zip(values, good, strict=True):
         members.setdefault(min(int(value * _BINS), _BINS - 1), []).append(label)
     return [
-        Bin(
-            low=number / _BINS,
-            high=(number + 1) / _BINS,
-            responses=len(inside),
-            good=sum(inside) / len(inside),
-            interval=wilson_interval(sum(inside) / len(inside), len(inside)),
-        )
-        for number, inside in sorted(members.items())
+        Bin(low=at / _BINS, high=(at + 1) / _BINS, responses=len(inside), good=sum(inside) / len(inside))
+        for at, inside in sorted(members.items())
     ]
-
-
-def _missing(figure: Estimate, labels: int) -> int | None:
-    """An interval shrinks with the root of the number."""
-    low, high = figure.interval
-    half = (high - low) / 2
-    if math.isnan(half):
-        return None
-    return max(round(labels * ((half / CLOSE) ** 2 - 1)), 0)
 
 
 # Shown ----------------------------------------------------------------------------------------------------------------
@@ -136,50 +140,25 @@ def rate_in_words(metric: str, rate: RateEstimate) -> str:
     )
 
 
-def as_plain(agreement: MetricAgreement) -> dict[str, Any]:
-    """The figures as JSON has them."""
-    rate = agreement.rate
-    return {
-        "metric": agreement.metric,
-        "labels": agreement.labels,
-        "good": agreement.good,
-        "auroc": _plain(agreement.auroc),
-        "balanced_accuracy": _plain(agreement.balanced_accuracy),
-        "missing_labels": agreement.missing,
-        "calibration": [asdict(one) for one in agreement.bins],
-        "failures": None
-        if rate is None
-        else {"by_metric": rate.by_metric, "estimate": rate.value, "lower": rate.lower, "upper": rate.upper},
-    }
-
-
-def _plain(estimate: Estimate | None) -> Mapping[str, float] | None:
-    if estimate is None or math.isnan(estimate.value):
-        return None
-    low, high = estimate.interval
-    return {"value": estimate.value, "lower": low, "upper": high}
-
-
 def agreement_tables(found: Sequence[MetricAgreement]) -> Iterator[Any]:
     """What the command prints: texts, and tables of Rich."""
     table = text_table("", "metric", "labels\n(good)", "AUROC", "balanced\naccuracy", "labels\nmissing")
     for one in found:
-        missing = "-" if one.missing is None else f"{one.missing:,}"
-        labels = f"{one.labels:,} ({one.good:,})"
-        table.add_row(one.metric, labels, _cell(one.auroc), _cell(one.balanced_accuracy), missing)
+        figures = (one.auroc, one.balanced_accuracy, one.missing_labels)
+        shown = (
+            "-" if figure is None else f"{figure:,}" if isinstance(figure, int) else str(figure) for figure in figures
+        )
+        table.add_row(one.metric, f"{one.labels:,} ({one.good:,})", *shown)
     yield table
     yield f"In brackets: 95 % intervals. Labels missing: so many more would narrow the interval to ±{CLOSE:.2f}.\n"
     for one in found:
         table = text_table(f"{one.metric}: how many responses are good, by score", "score", "responses", "good", "")
-        for held in one.bins:
-            low, high = held.interval
-            share = f"{held.good:.0%} ({low:.0%} to {high:.0%})"
-            table.add_row(
-                f"{held.low:.1f} to {held.high:.1f}", f"{held.responses:,}", share, "█" * round(20 * held.good)
-            )
+        for held in one.calibration:
+            bar = "█" * round(20 * held.good)
+            table.add_row(f"{held.low:.1f} to {held.high:.1f}", f"{held.responses:,}", f"{held.good:.0%}", bar)
         yield table
-        if one.rate is not None:
-            yield rate_in_words(one.metric, one.rate) + "\n"
+        if one.failures is not None:
+            yield rate_in_words(one.metric, one.failures) + "\n"
 
 
 def text_table(title: str, *headings: str) -> Any:
@@ -190,10 +169,3 @@ def text_table(title: str, *headings: str) -> Any:
     for heading in headings:
         table.add_column(heading, justify="left" if heading in {"", "metric"} else "right", no_wrap=True)
     return table
-
-
-def _cell(estimate: Estimate | None) -> str:
-    if estimate is None or math.isnan(estimate.value):
-        return "-"
-    low, high = estimate.interval
-    return f"{estimate.value:.2f} ({low:.2f} to {high:.2f})".replace("0.", ".").replace("1.00", "1")

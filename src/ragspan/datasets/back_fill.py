@@ -61,10 +61,8 @@ class BackFill:
     """
 
     def __init__(self, settings: Settings, *, tool: str | None = None) -> None:
-        self.sent = 0
-        """Spans that an exporter says it has sent."""
-        self.failed = 0
-        """Those that it could not send, or is sending."""
+        self.unsent = 0
+        """Spans that an exporter could not send, or is sending."""
         self.tool = tool
         names = [name for name in settings.emitters if name != _OTEL or exporter_is_configured()]
         names = [tool] if tool else names
@@ -87,7 +85,7 @@ class BackFill:
         if self._providers is not None:
             flushed.append(self._providers.tracer_provider.force_flush(_TIMEOUT_MS))
             self._providers.shutdown()
-        return all(flushed) and not self.failed
+        return all(flushed) and not self.unsent
 
     def _make(self, kind: Signal, entry: EntryPoint) -> Any:
         from opentelemetry.sdk.trace.export import SpanExportResult
@@ -96,11 +94,10 @@ class BackFill:
         export = exporter.export
 
         def counted(spans: Sequence[Any]) -> Any:
-            self.failed += len(spans)
+            self.unsent += len(spans)
             result = export(spans)
             if result is SpanExportResult.SUCCESS:
-                self.failed -= len(spans)
-                self.sent += len(spans)
+                self.unsent -= len(spans)
             return result
 
         if kind == "traces":

@@ -12,15 +12,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ragspan.exceptions import ConfigurationError
+from ragspan.labelled import BAD, GOOD, label_of
 from ragspan.record_json import plain_entries
 from ragspan.records import RetrievedContext, SpanAnchor, as_contexts
-
-_MOST_COMMAS = 100_000  # Python's parser takes a kilobyte for each thing in a list
 
 _MISSING_TYPES = frozenset({"NAType", "NaTType"})  # pandas' own, known by name: it is not imported here
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _MAX_NS = 2**63 - 1
-_MAX_DIGITS = len(str(_MAX_NS))
 
 
 class CellError(ValueError):
@@ -40,27 +38,31 @@ def text_of(cell: object) -> str | None:
         return None
     if isinstance(cell, str):
         return str(cell)
-    if isinstance(cell, (bool, numbers.Number)):
-        try:
-            return str(cell)
-        except ValueError:
-            raise CellError("is a number of too many digits") from None
+    if isinstance(cell, numbers.Number):
+        return str(cell)
     raise CellError(f"is {kind_of(cell)}, but should be text")
 
 
 def identifier_of(cell: object) -> str | None:
-    """As `text_of`; a blank text, and what is no text, identifies nothing."""
-    try:
-        text = text_of(cell)
-    except CellError:
-        return str(cell) if type(cell).__name__ == "UUID" else None
-    return text if text and text.strip() else None
+    """The cell as text; a blank one identifies nothing."""
+    text = "" if is_missing(cell) else str(cell)
+    return text if text.strip() else None
 
 
 def metadata_of(cell: object) -> dict[str, Any]:
     """The plain entries of a dictionary, or of the JSON text of one; empty for anything else."""
     entries = json_of(cell) if isinstance(cell, str) else cell
     return plain_entries(entries) if isinstance(entries, Mapping) else {}
+
+
+def label_in(cell: object) -> bool | None:
+    """What people say of a response: whether it is good; None where they do not say."""
+    if is_missing(cell) or not str(cell).strip():
+        return None
+    try:
+        return label_of(cell)
+    except ValueError:  # whose message quotes the cell
+        raise CellError(f"is none of {', '.join(sorted(GOOD | BAD))}") from None
 
 
 def json_of(text: str) -> Any:
@@ -71,20 +73,19 @@ def json_of(text: str) -> Any:
         return None
 
 
-def span_of(trace_id: object, span_id: object) -> SpanAnchor | None:
+def span_of(trace_id: str | None, span_id: str | None) -> SpanAnchor | None:
     """The span that the two ids name, in hexadecimal digits as in W3C trace contexts; None if both are missing."""
-    trace, span = identifier_of(trace_id), identifier_of(span_id)
-    if trace is None and span is None:
+    if trace_id is None and span_id is None:
         return None
     return SpanAnchor(
-        trace_id=_hexadecimal("trace id", trace, 32), span_id=_hexadecimal("span id", span, 16), is_remote=True
+        trace_id=_hexadecimal("trace id", trace_id, 32), span_id=_hexadecimal("span id", span_id, 16), is_remote=True
     )
 
 
 def _hexadecimal(name: str, digits: str | None, length: int) -> int:
     number = int(digits, 16) if digits and re.fullmatch(f"[0-9a-fA-F]{{{length}}}", digits) else 0
     if not number:
-        raise CellError(f"has a {name} that is not {length} hexadecimal digits, or zero")
+        raise CellError(f"the {name} is not {length} hexadecimal digits, or zero")
     return number
 
 
@@ -96,14 +97,12 @@ def nanoseconds_of(cell: object) -> int | None:
     """
     if is_missing(cell) or (isinstance(cell, str) and not cell.strip()):  # a CSV file has no other way to say nothing
         return None
-    if isinstance(cell, bool):  # a number, as Python has it
-        cell = None
     if isinstance(cell, str):
         cell = _parsed_time(cell.strip())
     if isinstance(cell, dt.datetime):
         moment = cell if cell.tzinfo is not None else cell.replace(tzinfo=dt.timezone.utc)
         cell = (moment - _EPOCH) // dt.timedelta(microseconds=1) * 1000
-    if isinstance(cell, numbers.Integral) and 0 <= int(cell) <= _MAX_NS:
+    if not isinstance(cell, bool) and isinstance(cell, numbers.Integral) and 0 <= int(cell) <= _MAX_NS:
         return int(cell)
     raise CellError("is no time: give ISO 8601 text or Unix nanoseconds")
 
@@ -117,9 +116,9 @@ def kind_of(cell: object) -> str:
 
 
 def _parsed_time(text: str) -> object:
-    if text.isdecimal() and len(text) <= _MAX_DIGITS:  # Python refuses to read thousands of them
-        return int(text)
     try:
+        if text.isdecimal():
+            return int(text)
         # Python 3.10 does not know the Z.
         return dt.datetime.fromisoformat(text[:-1] + "+00:00" if text[-1:] in {"Z", "z"} else text)
     except ValueError:
@@ -173,8 +172,6 @@ def _printed_list(text: str) -> object:
 
     NumPy prints arrays without commas, which Python reads as one long text; so a list counts only if it prints the same.
     """
-    if text.count(",") > _MOST_COMMAS:
-        raise CellError("hold a list that is too long to be read as Python prints it: write it as JSON")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -2,7 +2,7 @@
 
 Guarantees:
 - Each row ends exactly once, in the order of the table: with an outcome for each metric, or as a bad row. At most
-  `_ROWS_PER_PLACE` records for each that is judged, and `_MAX_BYTES` of their texts, are in work (but always one).
+  `_ROWS_PER_PLACE` records for each that is judged are in work.
 - Each row with a record is in the journal before it is counted. The result file is made from the journal and replaces an
   earlier one in one step, so the process may be killed at any moment.
 - Memory does not grow with the table, except for eight bytes a score.
@@ -28,10 +28,11 @@ from typing import Any, Literal, ParamSpec, TypeAlias
 
 from ragspan.arguments import WHOLE, choice
 from ragspan.config import Settings, is_enabled, settings_with
+from ragspan.datasets.columns import ColumnChoice, ColumnChoices, column_choices
 from ragspan.datasets.files import STANDARD_INPUT
 from ragspan.datasets.journal import Journal, described, journal_of
 from ragspan.datasets.progress import RunProgress, progress_on_stderr
-from ragspan.datasets.records import ColumnChoice, ColumnChoices, RecordReader, column_choices
+from ragspan.datasets.records import RecordReader
 from ragspan.datasets.result_file import ResultFile, format_of, replacing, write_results
 from ragspan.datasets.results import BadRow, EvaluatedRow, Evaluation, ResultRow
 from ragspan.datasets.tables import table_of
@@ -53,7 +54,6 @@ _Row: TypeAlias = "EvaluatedRow | BadRow"
 
 _ROWS_PER_PLACE = 4  # a slow record holds back those that came after it
 _LEAST_ROWS = 64
-_MAX_BYTES = 64 * 1024 * 1024
 _LOOK_AGAIN = 0.5  # seconds between two looks at `Plan.stop`
 _FLUSH_TIMEOUT = 30.0  # seconds for further emitters to send what they hold
 _LOST = MetricFailure(error_type="worker_error", message="the engine lost the record: its log says why")
@@ -119,8 +119,7 @@ def evaluate(
 
 def _evaluated(options: Mapping[str, Any], stop: threading.Event) -> Evaluation:
     with progress_on_stderr() if options["progress"] else contextlib.nullcontext(lambda _: None) as on_row:
-        plan = plan_from(options, emitters=options["emitters"], stop=stop, on_row=on_row)
-        return run(plan if options["budget"] is None else replace(plan, budget=options["budget"]))
+        return run(plan_from(options, emitters=options["emitters"], stop=stop, on_row=on_row))
 
 
 def _as_coroutine(function: Callable[_P, Evaluation]) -> Callable[_P, Coroutine[Any, Any, Evaluation]]:
@@ -184,10 +183,10 @@ class Plan:
             raise ConfigurationError("metrics is empty: name one at least")
         WHOLE.or_none().check_fields(self, "limit")
         choice("skip", "stop").check_fields(self, "on_error")
-        if self.resume and self.output is None:
-            raise ConfigurationError("there is nothing to resume without the output file of the earlier run")
         if self.output is not None:
             format_of(self.output)  # an ending without a format should be known before anything is scored
+        elif self.resume:
+            raise ConfigurationError("there is nothing to resume without the output file of the earlier run")
 
 
 def plan_from(options: Mapping[str, Any], **more: Any) -> Plan:
@@ -203,7 +202,7 @@ def plan_from(options: Mapping[str, Any], **more: Any) -> Plan:
     return Plan(
         metrics=metrics_from(settings, chosen, judge=None if isinstance(judge, str) else judge),
         settings=settings,
-        budget=budget_from(settings),
+        budget=options.get("budget") or budget_from(settings),
         columns=column_choices(options),
         of_file={name: options[name] for name in ("file_format", "delimiter", "encoding")},
         output=None if output is None else Path(output),
@@ -245,10 +244,11 @@ def _run(plan: Plan) -> Evaluation:
             plan.on_begin(reader)
             rows = (row if isinstance(row, BadRow) else reader.read(row) for row in islice(table.entries, plan.limit))
             is_complete = _run_in_loop(_evaluate(plan, rows, journal, progress), plan.stop)
-        except BaseException as error:
-            if not (plan.ends_on_ctrl_c and isinstance(error, KeyboardInterrupt)):
-                journal.remove(if_empty=True)
+        except KeyboardInterrupt:
+            if not plan.ends_on_ctrl_c:
                 raise
+        finally:
+            journal.close()
     stream = _finish(plan.output, journal, is_complete=is_complete)
     is_file = isinstance(plan.data, (str, os.PathLike)) and os.fspath(plan.data) != STANDARD_INPUT
     source = Path(plan.data).name if is_file else None
@@ -309,8 +309,7 @@ async def _evaluate(plan: Plan, rows: Iterator[_Row], journal: Journal, progress
 async def _score(plan: Plan, engine: ScoringEngine, rows: Iterator[_Row], note: Callable[[_Row], None]) -> None:
     """Score the rows, and note each one's end in their order."""
     max_rows = max(_LEAST_ROWS, _ROWS_PER_PLACE * plan.settings.concurrency)
-    waiting: deque[tuple[asyncio.Task[_Row], int]] = deque()
-    held = 0
+    waiting: deque[asyncio.Task[_Row]] = deque()
 
     async def scored(row: _Row) -> _Row:
         if isinstance(row, BadRow):
@@ -320,28 +319,21 @@ async def _score(plan: Plan, engine: ScoringEngine, rows: Iterator[_Row], note: 
         return replace(row, outcomes={metric.name: outcomes.get(metric.name, _LOST) for metric in plan.metrics})
 
     async def end_first() -> None:
-        nonlocal held
-        task, size = waiting[0]
-        note(await task)
+        note(await waiting[0])
         waiting.popleft()
-        held -= size
 
     try:
         for row in rows:
-            size = row.record.size_hint if isinstance(row, EvaluatedRow) else 0
-            while waiting and (len(waiting) >= max_rows or held + size > _MAX_BYTES):
-                await end_first()
-            waiting.append((asyncio.create_task(scored(row)), size))
-            held += size
+            waiting.append(asyncio.create_task(scored(row)))
             await asyncio.sleep(0)  # which begins it
-            while waiting and waiting[0][0].done():
+            while waiting and (len(waiting) >= max_rows or waiting[0].done()):
                 await end_first()
         while waiting:
             await end_first()
     finally:
-        for task, _ in waiting:
+        for task in waiting:
             task.cancel()
-        await asyncio.gather(*(task for task, _ in waiting), return_exceptions=True)
+        await asyncio.gather(*waiting, return_exceptions=True)
 
 
 @contextlib.contextmanager
@@ -371,22 +363,14 @@ def _engine(plan: Plan) -> Iterator[ScoringEngine]:
 def _open_journal(plan: Plan, reader: RecordReader) -> Journal:
     metrics = [described(metric) for metric in plan.metrics]
     about = {"metrics": metrics, "columns": reader.columns, "limit": plan.limit}
-    if plan.output is None:
-        return Journal(None, about)
-    path = journal_of(plan.output)
-    if plan.resume and plan.output.exists() and not path.exists():
-        raise TableError(
-            f"there is nothing to resume: {plan.output} is finished, and {path} is gone; to evaluate anew leave out --resume"
-            " (resume=True)"
-        )
+    path = None if plan.output is None else journal_of(plan.output)
+    if plan.resume and plan.output is not None and plan.output.exists() and path is not None and not path.exists():
+        raise TableError(f"there is nothing to resume: {plan.output} is finished; to evaluate anew leave out --resume")
     return Journal(path, about, resume=plan.resume)
 
 
 def _finish(output: Path | None, journal: Journal, *, is_complete: bool) -> Callable[[], Iterator[ResultRow]]:
     """Make the result file of the journal, if the run is complete; returns a function that reads the results."""
-    journal.close()
-    if output is not None and not is_complete and journal.remove(if_empty=True):
-        return lambda: iter(())
     if output is None or not is_complete:
         return journal.results
     try:
@@ -396,5 +380,5 @@ def _finish(output: Path | None, journal: Journal, *, is_complete: bool) -> Call
         raise TableError(
             f"{output} cannot be written: {error.strerror or error}; all results are in {journal.path}"
         ) from None
-    journal.remove()
+    journal.path.unlink(missing_ok=True)  # there is none where no row could be read
     return ResultFile(output).results

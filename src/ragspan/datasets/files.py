@@ -8,11 +8,9 @@ import gzip
 import io
 import json
 import os
-import shutil
 import sys
-import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain
@@ -26,6 +24,8 @@ from ragspan.datasets.tables import MAX_CELL, Entry, Table, TableRow, checked_na
 from ragspan.exceptions import ConfigurationError, TableError
 
 FileFormat: TypeAlias = Literal["csv", "jsonl", "parquet"]
+Lines: TypeAlias = Iterator[tuple[int, str]]
+"""Lines with their numbers from 1."""
 STANDARD_INPUT = "-"
 BY_ENDING: dict[str, FileFormat] = {
     ".csv": "csv",
@@ -37,12 +37,7 @@ BY_ENDING: dict[str, FileFormat] = {
     ".pq": "parquet",
 }
 _LINES_ONLY = (".jsonl", ".ndjson")
-_MAX_LINE = 1 << 25
-"""Characters of a line of text: what is longer is no line of a table, and has to be held as a whole."""
-_MAX_ARRAY = 1 << 29
-"""Characters of a JSON array, which is read as a whole."""
 _DELIMITERS = ",;\t|"
-_PIECE = 1 << 13  # characters that are read at a time
 
 # All readers of a process share this limit, so it is set once. A quote that is never closed ends here.
 csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL))
@@ -67,26 +62,22 @@ def open_file(
     chosen = _format_of(name, file_format)
     with ExitStack() as opened:
         raw = opened.enter_context(_opened(path, name))
-        size = os.fstat(raw.fileno()).st_size if raw.seekable() else 0
-        is_compressed = name.lower().endswith(".gz")
-
-        def share_read() -> float | None:
-            return raw.tell() / size if size and not raw.closed else None
-
         if chosen == "parquet":
-            if is_compressed:
-                raise TableError(f"{name}: decompress the file first; Parquet compresses its columns by itself")
-            file = raw if raw.seekable() else opened.enter_context(_copied(raw))
-            table = parquet_table(file, name=name, share_read=share_read)
+            table = parquet_table(raw if raw.seekable() else io.BytesIO(raw.read()), name=name)
         else:
-            stream = cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if is_compressed else raw
-            text = TextReader(stream, encoding=encoding, name=name)
-            opened.callback(text.close)
+            size = os.fstat(raw.fileno()).st_size if raw.seekable() else 0
+            stream = cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if name.lower().endswith(".gz") else raw
+            lines = _lines(opened.enter_context(_text(stream, encoding)), name)
+            begin = next(((number, line) for number, line in lines if line.strip()), None)
+            if begin is None:
+                raise TableError(f"{name} is empty")
+            lines = chain([begin], lines)
             if chosen == "jsonl":
-                table = _json_table(text, name, share_read=share_read)
+                table = _json_table(lines, name)
             else:
                 by_ending = "\t" if ".tsv" in Path(name).suffixes else None
-                table = csv_table(text.lines(), name=name, delimiter=delimiter or by_ending, share_read=share_read)
+                table = _csv_table(lines, name, delimiter or by_ending)
+            table = replace(table, share_read=lambda: raw.tell() / size if size else None)
         return replace(table, close=opened.pop_all().close)
 
 
@@ -116,101 +107,51 @@ def _opened(path: str | os.PathLike[str], name: str) -> BinaryIO:
         raise TableError(f"{name} cannot be opened: {error.strerror or error}") from None
 
 
-def _copied(stream: BinaryIO) -> BinaryIO:
-    """A temporary file with the stream's bytes: Parquet is read from its end."""
-    copy = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115 - the caller closes it
-    shutil.copyfileobj(stream, copy)
-    copy.seek(0)
-    return copy
+def _text(stream: BinaryIO, encoding: str) -> io.TextIOWrapper:
+    """The text of a stream. A byte order mark is left out; lines end at line feeds only."""
+    with_mark = "utf-8-sig" if encoding.lower() in {"utf-8", "utf8", "utf_8"} else encoding
+    try:
+        return io.TextIOWrapper(stream, encoding=with_mark, newline="\n")
+    except LookupError:
+        raise TableError(
+            f"there is no text encoding {encoding!r}; common ones: utf-8, utf-16, cp1252, latin-1"
+        ) from None
 
 
-class TextReader:
-    """Text of a stream. A byte order mark is left out; lines end at line feeds only.
-
-    Raises:
-        TableError: there is no such encoding. While text is read: bytes that are no text in this encoding, a line of more
-            than `_MAX_LINE` characters, damaged compression.
-    """
-
-    def __init__(self, stream: BinaryIO, *, encoding: str, name: str) -> None:
-        self._encoding, self._name = encoding, name
-        self.lines_read = 0
-        """Line feeds so far."""
-        with_mark = "utf-8-sig" if encoding.lower() in {"utf-8", "utf8", "utf_8"} else encoding
-        try:
-            self._text = io.TextIOWrapper(stream, encoding=with_mark, newline="\n")
-        except LookupError:
-            raise TableError(
-                f"there is no text encoding {encoding!r}; common ones: utf-8, utf-16, cp1252, latin-1"
-            ) from None
-        self.close = self._text.close
-
-    def first_character(self) -> str:
-        """The first one that is not blank; empty where there is none."""
-        while (character := self._read(self._text.read, 1)).isspace():
-            pass
-        return character
-
-    def lines(self, begin: str = "") -> Iterator[str]:
-        """The lines, each with its end; `begin` is read already, of the first one."""
-        while line := begin + self._read(self._text.readline, _MAX_LINE + 1):
-            if len(line) > _MAX_LINE:
-                raise TableError(
-                    f"{self._name}: line {self.lines_read + 1} has more than {_MAX_LINE:,} characters, which is no line of a table"
-                )
-            begin = ""
-            yield line
-
-    def rest(self, most: int) -> str:
-        """All that is left, or a `TableError` if it is more than so many characters."""
-        pieces, room = [], most
-        while piece := self._read(self._text.read, _PIECE):
-            pieces.append(piece)
-            room -= len(piece)
-            if room < 0:
-                raise TableError(f"{self._name} has more than {most:,} characters: write an object a line, as .jsonl")
-        return "".join(pieces)
-
-    def _read(self, read: Callable[[int], str], size: int) -> str:
-        try:
-            text = read(size)
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise TableError(f"{self._name} cannot be decompressed: {error}") from None
-        except UnicodeDecodeError as error:
-            raise TableError(self._told(error)) from None
-        except UnicodeError:  # UTF-16 without a byte order mark, say
-            raise TableError(f"{self._name} is no {self._encoding} text: try another --encoding") from None
-        self.lines_read += text.count("\n")
-        return text
-
-    def _told(self, error: UnicodeDecodeError) -> str:
-        data, line = error.object, self.lines_read + 1 + error.object[: error.start].count(b"\n")
-        if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            guess = "utf-16"
-        else:
-            guess = "latin-1" if self._encoding.lower() in {"cp1252", "windows-1252"} else "cp1252"
-        return (
-            f"{self._name}: the byte 0x{data[error.start]:02x}, about line {line}, is no {self._encoding} text: try"
+def _lines(text: io.TextIOWrapper, name: str) -> Lines:
+    """The lines, up to bytes that are no text in this encoding, or damaged compression: that is a `TableError`."""
+    number = 0
+    try:
+        for number, line in enumerate(text, start=1):
+            yield number, line
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise TableError(f"{name} cannot be decompressed: {error}") from None
+    except UnicodeDecodeError as error:
+        data, encoding = error.object, text.encoding.removesuffix("-sig")
+        line_number = number + 1 + data[: error.start].count(b"\n")
+        others = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+        guess = others.get(data[:2], "latin-1" if encoding.lower() in {"cp1252", "windows-1252"} else "cp1252")
+        raise TableError(
+            f"{name}: the byte 0x{data[error.start]:02x}, about line {line_number}, is no {encoding} text: try"
             f" --encoding {guess}, or whatever it was written in"
-        )
+        ) from None
+    except UnicodeError:  # UTF-16 without a byte order mark, say
+        raise TableError(f"{name} is no {text.encoding} text: try another --encoding") from None
 
 
 # CSV ------------------------------------------------------------------------------------------------------------------
 
 
-def csv_table(lines: Iterable[str], *, name: str, delimiter: str | None, **known: Any) -> Table:
+def _csv_table(lines: Lines, name: str, delimiter: str | None) -> Table:
     """A table of CSV lines with a header. Without a delimiter it is the most frequent one of the header.
 
     Raises:
-        TableError: there is no header, or a column's name is in it twice.
+        TableError: the header is no CSV, or a column's name is in it twice.
     """
-    numbered = enumerate(lines)
-    blank, first = next(((number, line) for number, line in numbered if line.strip()), (0, ""))
-    if not first:
-        raise TableError(f"{name} is empty: a table begins with the names of its columns")
-    unquoted = "".join(first.split('"')[::2])
+    first, begin = next(lines)
+    unquoted = "".join(begin.split('"')[::2])
     delimiter = delimiter or max(_DELIMITERS, key=unquoted.count)  # the comma where there is none
-    rows = csv.reader(chain([first], (line for _, line in numbered)), delimiter=delimiter, strict=True)
+    rows = csv.reader(chain([begin], (line for _, line in lines)), delimiter=delimiter, strict=True)
     try:
         header = checked_names(next(rows), f"{name}: the header")
     except csv.Error as error:
@@ -219,7 +160,7 @@ def csv_table(lines: Iterable[str], *, name: str, delimiter: str | None, **known
     def entries() -> Iterator[Entry]:
         number, cells = 0, header
         while True:
-            line = blank + rows.line_num + 1
+            line = first + rows.line_num
             try:
                 cells = next(rows)
             except StopIteration:
@@ -236,7 +177,7 @@ def csv_table(lines: Iterable[str], *, name: str, delimiter: str | None, **known
             else:
                 yield TableRow(row=number, line=line, data=dict(zip(header, cells, strict=True)))
 
-    return sampled(entries(), columns=header, **known)
+    return sampled(entries(), columns=header)
 
 
 def _trouble(header: Sequence[str], cells: Sequence[str]) -> str | None:
@@ -248,27 +189,25 @@ def _trouble(header: Sequence[str], cells: Sequence[str]) -> str | None:
 # JSON -----------------------------------------------------------------------------------------------------------------
 
 
-def _json_table(text: TextReader, name: str, **known: Any) -> Table:
+def _json_table(lines: Lines, name: str) -> Table:
     """An array of objects, where the ending allows for one and the first character begins one, or an object a line.
 
     Raises:
-        TableError: it is empty, or no array of JSON.
+        TableError: it is no array of JSON.
     """
-    first = text.first_character()
-    if not first:
-        raise TableError(f"{name} is empty: a table has an object on each line")
-    if first != "[" or name.lower().removesuffix(".gz").endswith(_LINES_ONLY):
-        return sampled(_line_entries(text.lines(first), first_line=text.lines_read + 1), **known)
+    first, begin = next(lines)
+    if begin.lstrip()[0] != "[" or name.lower().removesuffix(".gz").endswith(_LINES_ONLY):
+        return sampled(_line_entries(chain([(first, begin)], lines)))
     try:
-        elements = json.loads(first + text.rest(_MAX_ARRAY))
+        elements = json.loads("".join(chain([begin], (line for _, line in lines))))
     except (ValueError, RecursionError) as error:
         raise TableError(f"{name} is no JSON: {_json_error(error)}") from None
     entries = (_json_entry(row, value) for row, value in enumerate(elements, start=1))
-    return sampled(entries, count=len(elements), **known)
+    return sampled(entries, count=len(elements))
 
 
-def _line_entries(lines: Iterable[str], first_line: int) -> Iterator[Entry]:
-    numbered = ((number, line) for number, line in enumerate(lines, first_line) if line.strip())
+def _line_entries(lines: Lines) -> Iterator[Entry]:
+    numbered = ((number, line) for number, line in lines if line.strip())
     for row, (number, line) in enumerate(numbered, 1):
         try:
             yield _json_entry(row, json.loads(line), number)

@@ -6,13 +6,15 @@ import importlib.util
 import json as json_text
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ragspan.datasets.agreement import agreement_tables, agreements, as_plain, rate_in_words, text_table
+import msgspec
+
+from ragspan.datasets.agreement import MetricAgreement, agreement_tables, agreements, rate_in_words, text_table
 from ragspan.datasets.back_fill import BackFill
 from ragspan.datasets.evaluation import evaluate, plan_from, run
 from ragspan.datasets.gates import parse_minimums, require_minimums, shortfalls
@@ -26,7 +28,7 @@ from ragspan.exceptions import ConfigurationError, TableError
 
 BELOW, INTERRUPTED = 1, 130
 _WORST_SHOWN = 3
-_TROUBLES_SHOWN = 10
+_REASONS_SHOWN = 10
 
 
 def evaluate_table(options: Namespace) -> int:
@@ -64,10 +66,10 @@ def _evaluate_table(options: Namespace) -> int:
         _print_summary(evaluation)
     found = agreements(evaluation)
     for one in found:
-        if one.rate is not None:
-            print(rate_in_words(one.metric, one.rate))  # noqa: T201 - a command's own words
+        if one.failures is not None:
+            print(rate_in_words(one.metric, one.failures))  # noqa: T201 - a command's own words
     if options.json is not None:
-        _write_json(options.json, {**summary_of(evaluation, below), "agreement": [as_plain(one) for one in found]})
+        _write_json(options.json, _summary_of(evaluation, below, found))
     if not evaluation.is_complete:
         _tell([_how_to_continue(options, evaluation.rows)])
         return INTERRUPTED
@@ -93,7 +95,7 @@ def agree_with_labels(data: str, label_column: str | None, json: Path | None, **
     else:
         console.print("None of them has a score: " + "; ".join(one.reasons for one in evaluation.summary.values()))
     if json is not None:
-        _write_json(json, [as_plain(one) for one in found])
+        _write_json(json, found)
 
 
 # Options --------------------------------------------------------------------------------------------------------------
@@ -157,12 +159,8 @@ def _skipped(evaluation: Evaluation) -> list[str]:
         f"skipped {places[0]}{f' and {len(places) - 1:,} more rows' if len(places) > 1 else ''}: {reason}"
         for reason, places in rows.items()
     ]
-    return _first(shown[:_TROUBLES_SHOWN], len(shown), "more reasons; --json lists the rows")
-
-
-def _first(shown: list[str], count: int, more: str) -> list[str]:
-    """The first lines of many, and how many more there are."""
-    return [*shown, f"... and {count - len(shown):,} {more}"] if count > len(shown) else shown
+    rest = len(shown) - _REASONS_SHOWN
+    return shown[:_REASONS_SHOWN] + ([f"... and {rest:,} more reasons; --json lists the rows"] if rest > 0 else [])
 
 
 def _how_to_continue(options: Namespace, rows: int = 0) -> str:
@@ -178,16 +176,11 @@ def _how_to_continue(options: Namespace, rows: int = 0) -> str:
 
 def _told_delivery(back_fill: BackFill, reader: RecordReader) -> bool:
     """Say how many scores were sent; returns whether all were."""
-    shown = [f"not sent: row {row} {trouble}" for row, trouble in reader.span_troubles.items()][:_TROUBLES_SHOWN]
-    _tell(_first(shown, reader.span_trouble_count, "more rows whose ids name no span"))
-    if back_fill.tool:
-        _tell([f"the scores of {reader.traced:,} answers go to {back_fill.tool}"])
-        trouble = "the scores that are left are lost"
-    else:
-        _tell([f"{reader.traced:,} rows name a span; {back_fill.sent:,} evaluation spans were sent"])
-        trouble = f"{back_fill.failed:,} spans failed"
+    if reader.span_trouble is not None:
+        _tell([f"not sent: {reader.span_troubles:,} rows name no valid span; the first is {reader.span_trouble}"])
+    _tell([f"the scores of {reader.traced:,} answers go to {back_fill.tool or 'their spans'}"])
     if not back_fill.is_delivered:
-        _tell([f"not everything was sent: {trouble}; the log above says why"])
+        _tell([f"not everything was sent ({back_fill.unsent:,} spans were not); the log above says why"])
     return back_fill.is_delivered
 
 
@@ -264,29 +257,19 @@ def _rows(count: int) -> str:
 # Files ----------------------------------------------------------------------------------------------------------------
 
 
-def summary_of(evaluation: Evaluation, shortfalls: Mapping[str, str]) -> dict[str, Any]:
-    """The summary as JSON has it."""
+def _summary_of(evaluation: Evaluation, shortfalls: Mapping[str, str], found: Sequence[MetricAgreement]) -> Any:
+    names = ("rows", "seconds", "by_dimension", "usage", "source", "columns", "skipped", "bad_row_count", "bad_rows")
     return {
-        "rows": evaluation.rows,
+        **{name: getattr(evaluation, name) for name in names},
         "complete": evaluation.is_complete,
-        "seconds": round(evaluation.seconds, 3),
-        "metrics": {metric: asdict(summary) for metric, summary in evaluation.summary.items()},
-        "by_dimension": {
-            name: {value: {metric: asdict(one) for metric, one in by.items()} for value, by in values.items()}
-            for name, values in evaluation.by_dimension.items()
-        },
-        "usage": asdict(evaluation.usage),
-        "source": evaluation.source,
-        "columns": evaluation.columns,
-        "skipped": dict(evaluation.skipped),
-        "bad_row_count": evaluation.bad_row_count,
-        "bad_rows": [asdict(bad) for bad in evaluation.bad_rows],
-        "below_minimum": dict(shortfalls),
+        "metrics": evaluation.summary,
+        "below_minimum": shortfalls,
+        "agreement": found,
     }
 
 
-def _write_json(path: Path, plain: Any) -> None:
-    text = json_text.dumps(plain, indent=2, allow_nan=False) + "\n"
+def _write_json(path: Path, figures: Any) -> None:
+    text = json_text.dumps(msgspec.to_builtins(figures), indent=2, allow_nan=False) + "\n"
     _write(path, lambda path: path.write_text(text, encoding="utf-8"))
 
 

@@ -15,6 +15,7 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from hashlib import blake2b
+from io import BytesIO, FileIO
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ def journal_of(output: Path) -> Path:
 
 
 class Journal:
-    """A journal that rows are added to.
+    """A journal that rows are added to. The file is made with the first row.
 
     Args:
         path: of the file; None is a temporary one, which is deleted with the journal.
@@ -48,26 +49,25 @@ class Journal:
         resume: continue a journal that exists.
 
     Raises:
-        TableError: a journal exists and `resume` is False, or its run had other settings, which the message names; or the
-            file cannot be written.
+        TableError: a journal exists and `resume` is False, or its run had other settings, which the message names.
     """
 
     def __init__(self, path: Path | None, about: Mapping[str, Any], *, resume: bool = False) -> None:
-        header = _line({"journal": _FORMAT, **about})
+        self._header = _line({"journal": _FORMAT, **about})
+        self._file: FileIO | None = None
         if path is None:
             descriptor, name = tempfile.mkstemp(prefix="ragspan-", suffix=".partial")
             os.close(descriptor)
             path = Path(name)
-            weakref.finalize(self, path.unlink, missing_ok=True)
-        elif resume and path.exists():
-            _cut(path, header)
-        else:
-            _create(path)
+            weakref.finalize(self, path.unlink)
+        elif path.exists():
+            if not resume:
+                raise TableError(
+                    f"{path} holds rows of an earlier run that did not come to its end: continue it with --resume"
+                    " (resume=True), or delete that file to begin anew"
+                )
+            _cut(path, json.loads(self._header))
         self.path = path
-        self._file = path.open("ab", buffering=0)
-        self.close = weakref.finalize(self, self._file.close)
-        if self._file.tell() == 0:
-            self._write(header)
 
     def add(self, done: EvaluatedRow) -> None:
         """Write one row.
@@ -77,15 +77,21 @@ class Journal:
         """
         outcomes = {metric: _tagged(outcome) for metric, outcome in done.outcomes.items()}
         record_id, digest = done.record.record_id, digest_of(done.record)
-        self._write(_line({"row": done.row, "id": record_id, "digest": digest, "outcomes": outcomes}))
-
-    def _write(self, line: bytes) -> None:
+        line = _line({"row": done.row, "id": record_id, "digest": digest, "outcomes": outcomes})
         try:
+            if self._file is None:  # explanations in it quote answers and contexts
+                self.path.touch(mode=0o600)
+                self._file = self.path.open("ab", buffering=0)
+                line = line if self._file.tell() else self._header + line
             is_whole = self._file.write(line) == len(line)
         except OSError as error:
             raise TableError(f"{self.path} cannot be written: {error.strerror or error}") from None
         if not is_whole:
             raise TableError(f"{self.path} cannot be written: is there space left?")
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
 
     def resume(self, rows: Iterator[EvaluatedRow | BadRow]) -> Iterator[EvaluatedRow | BadRow]:
         """The rows up to the last one that is done, those that were judged with their outcomes.
@@ -114,21 +120,12 @@ class Journal:
 
     def _done(self) -> Iterator[tuple[int, str, str, Mapping[str, Outcome]]]:
         """Of each record its row, its id, its digest and its outcomes, in the order of the table."""
-        for line in islice(_whole_lines(self.path), 1, None):
-            plain = _parsed(self.path, line)
-            try:
+        try:
+            for _, plain in islice(_whole_lines(self.path), 1, None):
                 outcomes = {metric: _outcome_of(*tagged) for metric, tagged in plain["outcomes"].items()}
                 yield plain["row"], plain["id"], plain["digest"], outcomes
-            except (KeyError, TypeError, ValueError):
-                raise TableError(f"{self.path} was damaged: delete it to begin anew") from None
-
-    def remove(self, *, if_empty: bool = False) -> bool:
-        """Delete the file, or only one without rows; whether it was deleted."""
-        self.close()
-        is_wanted = not if_empty or sum(1 for _ in islice(_whole_lines(self.path), 2)) <= 1
-        if is_wanted:
-            self.path.unlink(missing_ok=True)
-        return is_wanted
+        except (KeyError, TypeError, ValueError):
+            raise _unreadable(self.path) from None
 
 
 def described(metric: Metric) -> dict[str, Any]:
@@ -139,9 +136,8 @@ def described(metric: Metric) -> dict[str, Any]:
         value = getattr(data, item.name)
         if isinstance(value, (str, int, float)) or value is None:
             about[item.name] = value
-        elif isinstance(name := getattr(value, "name", None), str):
-            version = getattr(value, "prompt_version", None)
-            about[item.name] = f"{name}, prompts {version}" if isinstance(version, str) else name
+        elif isinstance(name := getattr(value, "name", None), str):  # a judge
+            about[item.name] = f"{name}, prompts {getattr(value, 'prompt_version', None)}"
     return about
 
 
@@ -152,45 +148,28 @@ def digest_of(record: RagRecord) -> str:
     return blake2b(texts.encode(), digest_size=8).hexdigest()
 
 
-def _create(path: Path) -> None:
-    try:
-        path.touch(mode=0o600, exist_ok=False)  # explanations in it quote answers and contexts
-    except FileExistsError:
-        rows = max(0, sum(1 for _ in _whole_lines(path)) - 1)
-        raise TableError(
-            f"{path} holds {rows} rows of an earlier run that did not come to its end: continue it with --resume"
-            " (resume=True), or delete that file to begin anew"
-        ) from None
-    except OSError as error:
-        raise TableError(f"{path} cannot be written: {error.strerror or error}") from None
-
-
-def _cut(path: Path, header: bytes) -> None:
-    """Cut off what was half written, of a journal with this first line."""
+def _cut(path: Path, header: Mapping[str, Any]) -> None:
+    """Cut off what was half written, of a journal with this header."""
     end = 0
-    for line in _whole_lines(path):
+    for line_end, plain in _whole_lines(path):
         if not end:
-            _require_same(path, _parsed(path, line), json.loads(header))
-        end += len(line)
+            _require_same(path, plain, header)
+        end = line_end
     os.truncate(path, end)
 
 
 def _require_same(path: Path, before: Any, now: Mapping[str, Any]) -> None:
     if not isinstance(before, dict) or before.get("journal") != _FORMAT:
-        raise TableError(f"{path} is no journal of this version of ragspan: delete it to begin anew")
+        raise _unreadable(path)
     changes = [
-        f"{name} was {_shown(before.get(name))} and is {_shown(now.get(name))}"
-        for name in dict.fromkeys([*before, *now])
-        if before.get(name) != now.get(name)
+        f"{name} was {json.dumps(before[name])} and is {json.dumps(now[name])}"
+        for name in now
+        if before[name] != now[name]
     ]
     if changes:
         raise TableError(
             f"{path} is of a run that differs from this one, so it cannot be continued: {'; '.join(changes)}"
         )
-
-
-def _shown(value: Any) -> str:
-    return "not set" if value is None else json.dumps(value, ensure_ascii=False)
 
 
 # Lines ----------------------------------------------------------------------------------------------------------------
@@ -222,13 +201,18 @@ def _outcome_of(kind: str, plain: dict[str, Any], evidence: Iterable[tuple[str, 
     return msgspec.convert(plain, _OUTCOMES[kind])
 
 
-def _whole_lines(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        yield from (line for line in file if line.endswith(b"\n"))
-
-
-def _parsed(path: Path, line: bytes) -> Any:
+def _whole_lines(path: Path) -> Iterator[tuple[int, Any]]:
+    """Where each line ends, and what it holds."""
+    end = 0
     try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        raise TableError(f"{path} is no journal of an evaluation, or was damaged: delete it to begin anew") from None
+        with path.open("rb") if path.exists() else BytesIO() as file:  # there is none before a row is done
+            for line in file:
+                end += len(line)
+                if line.endswith(b"\n"):
+                    yield end, json.loads(line)
+    except ValueError:
+        raise _unreadable(path) from None
+
+
+def _unreadable(path: Path) -> TableError:
+    return TableError(f"{path} is no journal of this version of ragspan, or was damaged: delete it to begin anew")

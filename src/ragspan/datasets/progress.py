@@ -24,7 +24,7 @@ from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage
 from ragspan.telemetry.content import Dimensions
 from ragspan.telemetry.semconv import DIMENSION
 
-_BAR_PAUSE = 0.2  # seconds between two drawings
+_STATUS_PAUSE = 0.2  # seconds between two times on a terminal
 _LINE_PAUSE = 10.0  # seconds between two lines
 _MINUTE, _HOUR = 60, 3600
 
@@ -131,29 +131,23 @@ def _skipped(outcome: Outcome) -> str | None:
 def progress_on_stderr(
     *, quiet: bool = False, file: TextIO | None = None, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Callable[[RunProgress], None]]:
-    """A function to call with each row that is done: it draws a bar on a terminal unless it is `quiet`, else prints lines."""
+    """A function to call with each row that is done: on a terminal it renews a line unless it is `quiet`, else it adds lines."""
     target = sys.stderr if file is None else file
     if quiet or not target.isatty():
-        yield ProgressDisplay(lambda text, _: print(text, file=target, flush=True), pause=_LINE_PAUSE, clock=clock)
+        yield ProgressDisplay(lambda text: print(text, file=target, flush=True), pause=_LINE_PAUSE, clock=clock)
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
+    from rich.text import Text
 
-    columns = (BarColumn(bar_width=20), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, console=Console(file=target, highlight=False), transient=True) as bar:
-        task = bar.add_task("", total=1.0)
-        yield ProgressDisplay(
-            lambda text, share: bar.update(task, description=text, completed=share or 0.0),
-            pause=_BAR_PAUSE,
-            clock=clock,
-        )
+    with Console(file=target).status("") as status:
+        yield ProgressDisplay(lambda text: status.update(Text(text)), pause=_STATUS_PAUSE, clock=clock)
 
 
 class ProgressDisplay:
-    """Shows how far a run is, the words and the share that is done, with a pause in seconds between two times."""
+    """Says how far a run is, with a pause in seconds between two times."""
 
     def __init__(
-        self, show: Callable[[str, float | None], object], *, pause: float, clock: Callable[[], float] = time.monotonic
+        self, show: Callable[[str], object], *, pause: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._show, self._pause, self._clock = show, pause, clock
         self._next = clock() + pause
@@ -166,7 +160,7 @@ class ProgressDisplay:
             self._began, self._done_before, self._share_before = now, progress.done, progress.share or 0.0
         if now >= self._next:
             self._next = now + self._pause
-            self._show(self._words(progress, now - self._began), progress.share)
+            self._show(self._words(progress, now - self._began))
 
     def _words(self, progress: RunProgress, seconds: float) -> str:
         share, done = progress.share, progress.done - self._done_before

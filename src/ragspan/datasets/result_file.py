@@ -16,18 +16,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 import msgspec
 
-from ragspan.datasets.files import BY_ENDING, FileFormat, open_file
-from ragspan.datasets.results import FLOATS, INTEGERS, RESULT_COLUMNS, BadRow, ResultRow, cells_of, column_types
+from ragspan.datasets.files import FileFormat, open_file
+from ragspan.datasets.results import RESULT_COLUMNS, BadRow, ResultRow, cells_of, column_types
 from ragspan.datasets.tables import Entry, import_parquet
 from ragspan.exceptions import ConfigurationError, TableError
 
-_BY_ENDING: dict[str, FileFormat] = {
-    ending: chosen for ending, chosen in BY_ENDING.items() if ending not in {".tsv", ".json"}
-}
+_FORMATS = get_args(FileFormat)
 _BATCH = 4096  # rows of a Parquet file that are written at a time
 # A sign of a formula, also in full width, behind blanks and quotes, which programs remove. Apostrophes count, too: a text
 # that has one there gets a second.
@@ -63,15 +61,16 @@ class ResultFile:
         try:
             with contextlib.closing(open_file(self.path)) as table:
                 yield from map(self._result, table.entries)
-        except (ValueError, KeyError, TypeError) as error:
-            raise TableError(f"{self.path} is no file of results: {error!r}") from None
+        except (ValueError, TypeError) as error:
+            raise TableError(f"{self.path} is no file of results: {error}") from None
 
     def _result(self, entry: Entry) -> ResultRow:
-        if isinstance(entry, BadRow) or not isinstance(entry.data, dict):
+        if isinstance(entry, BadRow):
             raise TypeError(str(entry))
-        cells = {name: entry.data[name] for name in RESULT_COLUMNS}
-        is_csv = self._format == "csv"
-        return ResultRow(**{name: _from_csv(name, cell) for name, cell in cells.items()} if is_csv else cells)
+        if self._format != "csv":
+            return msgspec.convert(entry.data, ResultRow)
+        cells = {name: with_formula(cell) for name, cell in cast("dict[str, str]", entry.data).items() if cell}
+        return msgspec.convert(cells, ResultRow, strict=False)  # numbers are texts there
 
 
 @contextlib.contextmanager
@@ -96,14 +95,12 @@ def format_of(path: Path) -> FileFormat:
     Raises:
         ConfigurationError: none does, or the format needs pyarrow, which is not installed.
     """
-    chosen = _BY_ENDING.get(path.suffix.lower())
-    if chosen is None:
-        raise ConfigurationError(
-            f"results are written as one of {', '.join(_BY_ENDING)}, which {path.name!r} does not end with"
-        )
+    chosen = path.suffix.lower().removeprefix(".")
+    if chosen not in _FORMATS:
+        raise ConfigurationError(f"results are written as {', '.join(_FORMATS)}, none of which {path.name!r} ends with")
     if chosen == "parquet":
         import_parquet()
-    return chosen
+    return cast("FileFormat", chosen)
 
 
 def write_results(path: Path, chosen: FileFormat, results: Iterable[ResultRow]) -> None:
@@ -147,11 +144,3 @@ def _write_parquet(path: Path, rows: Iterable[Sequence[Any]]) -> None:
         while batch := list(islice(rows, _BATCH)):
             columns = dict(zip(schema.names, zip(*batch, strict=True), strict=True))
             writer.write_table(arrow.Table.from_pydict(columns, schema=schema))
-
-
-def _from_csv(name: str, cell: str) -> Any:
-    if not cell:
-        return None
-    if name in INTEGERS:
-        return int(cell)
-    return float(cell) if name in FLOATS else with_formula(cell)

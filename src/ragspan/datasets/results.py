@@ -130,14 +130,14 @@ class ResultRow:
 
 RESULT_COLUMNS: tuple[str, ...] = tuple(item.name for item in fields(ResultRow))
 """The columns of a result file, in their order."""
-INTEGERS = ("row", "requests", "input_tokens", "output_tokens")
-FLOATS = ("score", "usd")
+_INTEGERS = ("row", "requests", "input_tokens", "output_tokens")
+_FLOATS = ("score", "usd")
 cells_of = attrgetter(*RESULT_COLUMNS)
 
 
 def column_types(integer: Any, real: Any, text: Any) -> dict[str, Any]:
     """The type of each column, of the three that there are."""
-    return dict.fromkeys(RESULT_COLUMNS, text) | dict.fromkeys(INTEGERS, integer) | dict.fromkeys(FLOATS, real)
+    return dict.fromkeys(RESULT_COLUMNS, text) | dict.fromkeys(_INTEGERS, integer) | dict.fromkeys(_FLOATS, real)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,9 +20,6 @@ from ragspan.records import RagRecord
 
 MAX_CELL = 1 << 24
 """Characters of a cell's text. Long contexts are far below."""
-_MAX_EXPANSION = 200  # times its size that a column of Parquet may have: texts have twenty, bombs a thousand and more
-_SMALL_COLUMN = 1 << 26  # bytes that it may always expand to
-_REFERENCE = 8  # bytes of a list's entry, even of an empty one
 _SAMPLED = 50  # rows
 _BATCH = 8  # rows of Parquet: each may have a cell that takes the most there is
 _BUFFER = 1 << 20  # bytes of a column of Parquet that are read at a time, in place of all of it
@@ -60,11 +57,8 @@ class Table:
 
     def share_done(self, done: int, limit: int | None) -> float | None:
         """Of the rows where their number is known, else of the file's bytes; from 0 to 1."""
-        if self.count is not None:
-            total = self.count if limit is None else min(self.count, limit)
-            return min(1.0, done / total) if total else 1.0
-        shares = [share for share in (self.share_read(), done / limit if limit else None) if share is not None]
-        return min(1.0, max(shares)) if shares else None
+        known = [total for total in (self.count, limit) if total is not None]
+        return self.share_read() if not known else min(1.0, done / max(1, min(known)))
 
 
 def table_of(data: Any, **of_file: Any) -> Table:
@@ -152,47 +146,26 @@ def import_parquet() -> tuple[Any, Any]:
     return pa, parquet
 
 
-def parquet_table(file: BinaryIO, *, name: str, **known: Any) -> Table:
+def parquet_table(file: BinaryIO, *, name: str) -> Table:
     """A table in a Parquet file, read in batches."""
     arrow, parquet = import_parquet()
     try:
         source = parquet.ParquetFile(file, pre_buffer=False, buffer_size=_BUFFER)
     except (arrow.ArrowException, OSError) as error:
         raise TableError(f"{name} cannot be read as Parquet: {error}") from None
-    _require_no_bomb(source.metadata, name)
-
     columns = checked_names(source.schema_arrow.names, name)
     batches = source.iter_batches(batch_size=_BATCH, use_threads=False)
-    return _arrow_table(batches, name, columns, source.metadata.num_rows, **known)
+    return _arrow_table(batches, name, columns, source.metadata.num_rows)
 
 
-def _arrow_table(batches: Iterable[Any], name: str, columns: Sequence[str], count: int, **known: Any) -> Table:
+def _arrow_table(batches: Iterable[Any], name: str, columns: Sequence[str], count: int) -> Table:
     arrow, _ = import_parquet()
 
     def rows() -> Iterator[Any]:
         try:
             for batch in batches:
                 yield from batch.to_pylist()
-        except (
-            arrow.ArrowException,
-            OSError,
-            ValueError,
-            OverflowError,
-        ) as error:  # the last for a time in the year 300000
+        except (arrow.ArrowException, OSError, ValueError, OverflowError) as error:  # a time in the year 300000, say
             raise TableError(f"{name} cannot be read to its end: {error}") from None
 
-    return sampled(_entries(rows()), columns=columns, count=count, **known)
-
-
-def _require_no_bomb(metadata: Any, name: str) -> None:
-    """Raise if a column is much larger in memory than in the file."""
-    first = 1
-    for group in map(metadata.row_group, range(metadata.num_row_groups)):
-        for column in map(group.column, range(group.num_columns)):
-            size = column.total_uncompressed_size + _REFERENCE * (column.num_values - group.num_rows)
-            if size > max(_SMALL_COLUMN, _MAX_EXPANSION * column.total_compressed_size):
-                raise TableError(
-                    f"{name}: rows {first} to {first + group.num_rows - 1}: the column {column.path_in_schema} expands"
-                    f" from {column.total_compressed_size:,} to {size:,} bytes, which is more than a table needs"
-                )
-        first += group.num_rows
+    return sampled(_entries(rows()), columns=columns, count=count)

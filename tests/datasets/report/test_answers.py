@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import pytest
@@ -14,7 +13,7 @@ from ragspan.datasets.report.answers import (
     show_answers,
     show_contexts,
 )
-from ragspan.judges.base import ClaimVerdict, ContextVerdict, Rating, Vote
+from ragspan.judges.base import ClaimVerdict, ContextVerdict
 from ragspan.metrics import JudgedContext
 
 CLAIMS = (
@@ -56,23 +55,6 @@ def test_a_metric_without_a_score_says_why(answered, outcome, reason, words):
     score = only(answered(1, {"m": outcome})).scores[0]
 
     assert (score.state, score.reason, score.explanation.text) == ("not scored", reason, words)
-
-
-@pytest.mark.parametrize(
-    ("evidence", "verdicts"),
-    [
-        (
-            (Vote(grounded=True), Vote(grounded=False, explanation="no"), Vote(grounded=True)),
-            ["grounded (2 times)", "not grounded: no"],
-        ),
-        ((Rating(value=0.5),) * 3, []),  # of a deterministic judge
-    ],
-)
-def test_votes_that_differ_are_listed_and_figures_that_are_no_numbers_are_left_out(answered, evidence, verdicts):
-    details = {"spread": 0.25, "broken": math.nan, "odd": "text", "endless": math.inf}
-    score = only(answered(1, {"m": Score(value=0.5, evidence=evidence, details=details)})).scores[0]
-
-    assert (score.verdicts, score.figures) == (verdicts, [("spread", 0.25)])
 
 
 # Texts ----------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from importlib.metadata import version
 import pytest
 
 from ragspan import MetricFailure, NotApplicable, RetrievedContext, Score
-from ragspan.datasets.report import share, write_plots, write_report
+from ragspan.datasets.report import write_plots, write_report
 from ragspan.datasets.results import BadRow
 from ragspan.judges.base import ClaimVerdict, ContextVerdict
 from ragspan.outcomes import Usage
@@ -186,13 +186,6 @@ def test_an_answer_can_be_read_without_scripts(answered, evaluation_of, page_of)
     }
 
 
-def test_a_score_that_just_fails_does_not_look_as_if_it_passed(scored, page_of):
-    text = page_of(scored("a", [0.4996, 0.5])).text
-
-    assert "a 0.4996 ✗ fail" in text
-    assert "a 0.50 ✓ pass" in text
-
-
 def test_a_comparison_shows_both_runs_and_where_it_fell(answered, evaluation_of, page_of):
     run = evaluation_of([answered(row, {"a": 0.2}, record_id=f"id {row}") for row in range(1, 6)])
     baseline = evaluation_of([answered(row, {"a": 0.7}, record_id=f"id {row}") for row in range(1, 8)])
@@ -207,13 +200,6 @@ def test_a_comparison_shows_both_runs_and_where_it_fell(answered, evaluation_of,
     assert {"#falls-1", "#row-1"} <= set(page.attributes("href"))
     assert "falls-1" in page.attributes("id")
     assert "a 5 0.200 0.200 0.000 0.000 to 0.000 no clear difference 0 0" in page_of(run, baseline=run).text
-
-
-@pytest.mark.parametrize(
-    ("value", "words"), [(0.0, "0%"), (0.004, "<1%"), (0.5, "50%"), (0.996, ">99%"), (1.0, "100%")]
-)
-def test_nothing_is_called_none_or_all_that_is_not(value, words):
-    assert share(value) == words
 
 
 # Files ----------------------------------------------------------------------------------------------------------------

@@ -36,7 +36,6 @@ __all__ = [
 ]
 
 _BAD_ROWS_SHOWN = 20
-_LEAST_SHARE = 0.01
 
 
 class MetricView(NamedTuple):
@@ -180,7 +179,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"share": share, "signed": _signed, "figure": _figure, "moment": moment, "place": _place}
+    environment.filters |= {"signed": _signed, "figure": _figure, "moment": _moment, "place": _place}
     return environment
 
 
@@ -220,13 +219,6 @@ def _signed(value: float) -> str:
     return f"{value:+.3f}".replace("-", "\N{MINUS SIGN}") if round(value, 3) else "0.000"
 
 
-def share(value: float) -> str:
-    """A share in whole per cent; only nothing is 0%, and only all is 100%."""
-    if 0 < value < _LEAST_SHARE:
-        return "<1%"
-    return ">99%" if 1 - _LEAST_SHARE < value < 1 else f"{value:.0%}"
-
-
-def moment(when: datetime) -> str:
+def _moment(when: datetime) -> str:
     """A time as people write it, with its zone."""
     return f"{when.day} {when:%B %Y, %H:%M %Z}".strip()

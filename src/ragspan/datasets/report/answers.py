@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from ragspan.datasets.report.signs import REASONS
 from ragspan.datasets.results import EvaluatedRow
-from ragspan.judges.base import ClaimVerdict, ContextVerdict, Rating, Vote
+from ragspan.judges.base import ClaimVerdict, ContextVerdict
 from ragspan.judges.claim_places import Place, locate
 from ragspan.judges.text_limits import fair_limit
 from ragspan.metrics import ChunkAttribution, ChunkUtilization, ContextRelevance, JudgedContext
@@ -26,7 +25,7 @@ _ALL_TEXTS = 1_000_000
 """Characters of all answers together: with them the page stays below 2 MB."""
 _LARGEST_ANSWER = 24_000
 _QUESTION_SHARE, _RESPONSE_SHARE, _CONTEXTS_SHARE = 0.1, 0.3, 0.6
-_CLAIMS_SHOWN, _VERDICTS_SHOWN, _LONGEST_VERDICT = 40, 5, 400
+_CLAIMS_SHOWN = 40
 _LONGEST_EXPLANATION = 1_500  # characters
 
 
@@ -38,13 +37,12 @@ class Excerpt(NamedTuple):
     """Characters that the page leaves out after that."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ShownScore:
+class ShownScore(NamedTuple):
     """What one metric says about an answer."""
 
     metric: str
     state: State
-    explanation: Excerpt | None
+    explanation: Excerpt
     """Of the score, or why there is none."""
     score: Score | None = None
     reason: str | None = None
@@ -53,28 +51,6 @@ class ShownScore:
     @property
     def value(self) -> float | None:
         return self.score.value if self.score else None
-
-    @property
-    def digits(self) -> int:
-        """Two, or four where a score that just fails would otherwise look as if it passed."""
-        threshold = self.score.threshold if self.score and self.state == "fail" else None
-        return 4 if threshold is not None and round(self.value or 0, 2) >= threshold else 2
-
-    @property
-    def figures(self) -> list[tuple[str, float]]:
-        """The score's further figures. Any metric can write something else there."""
-        details = self.score.details if self.score else {}
-        return [(name, value) for name, value in details.items() if _is_number(value)]
-
-    @property
-    def verdicts(self) -> list[str]:
-        """The single votes or ratings, where they differ."""
-        evidence = self.score.evidence if self.score else ()
-        counts = Counter(_verdict(item)[:_LONGEST_VERDICT] for item in evidence if isinstance(item, (Vote, Rating)))
-        if len(counts) < 2:  # noqa: PLR2004 - those of a deterministic judge are all the same
-            return []
-        common = counts.most_common(_VERDICTS_SHOWN)
-        return [f"{words} ({count} times)" if count > 1 else words for words, count in common]
 
 
 class Finding(NamedTuple):
@@ -124,7 +100,7 @@ class ShownAnswer:
 
     row: int
     record: RagRecord
-    question: Excerpt | None
+    question: Excerpt
     response: Sequence[Piece]
     omitted: int
     """Characters of the response that are left out."""
@@ -146,20 +122,19 @@ def show_answers(rows: Sequence[EvaluatedRow]) -> list[ShownAnswer]:
 
 
 def _show(row: EvaluatedRow, room: int) -> ShownAnswer:
-    record, response = row.record, (row.record.response or "").strip()
-    shown_response = response[: int(room * _RESPONSE_SHARE)]
-    evidence = [item for outcome in row.outcomes.values() for item in _evidence_of(outcome)]
-    claims = list(enumerate((item for item in evidence if isinstance(item, ClaimVerdict)), start=1))
+    record = row.record
+    response = _excerpt(record.response, room * _RESPONSE_SHARE)
+    claims = list(enumerate((item for _, item in _evidence(row.outcomes) if isinstance(item, ClaimVerdict)), start=1))
     unsupported_first = sorted(claims, key=lambda numbered: numbered[1].supported)
     kept = sorted(unsupported_first[:_CLAIMS_SHOWN], key=lambda numbered: numbered[0])
     contexts = show_contexts(record.contexts or (), row.outcomes, room=int(room * _CONTEXTS_SHARE))
-    pieces, contexts = mark_claims(kept, shown_response, contexts)
+    pieces, contexts = mark_claims(kept, response.text, contexts)
     return ShownAnswer(
         row=row.row,
         record=record,
-        question=excerpt(record.question, int(room * _QUESTION_SHARE)) if record.question else None,
+        question=_excerpt(record.question, room * _QUESTION_SHARE),
         response=pieces,
-        omitted=len(response) - len(shown_response),
+        omitted=response.omitted,
         contexts=contexts,
         scores=[_score(metric, outcome) for metric, outcome in row.outcomes.items()],
         claims=kept,
@@ -167,42 +142,29 @@ def _show(row: EvaluatedRow, room: int) -> ShownAnswer:
     )
 
 
-def _evidence_of(outcome: Outcome) -> Sequence[object]:
-    return outcome.evidence if isinstance(outcome, Score) else ()
+def _evidence(outcomes: Mapping[str, Outcome]) -> Iterator[tuple[str, object]]:
+    """Of all scores, with their metrics."""
+    for metric, outcome in outcomes.items():
+        for item in outcome.evidence if isinstance(outcome, Score) else ():
+            yield metric, item
 
 
-def excerpt(text: str, room: int) -> Excerpt:
+def _excerpt(text: str | None, room: float) -> Excerpt:
     """The first `room` characters of a text."""
-    text = text.strip()
-    return Excerpt(text[:room], max(len(text) - room, 0))
-
-
-# Scores ---------------------------------------------------------------------------------------------------------------
+    text, size = (text or "").strip(), int(room)
+    return Excerpt(text[:size], max(len(text) - size, 0))
 
 
 def _score(metric: str, outcome: Outcome) -> ShownScore:
     if isinstance(outcome, Score):
-        state, why = outcome.label or "scored", _explanation(outcome.explanation)
-        return ShownScore(metric=metric, state=state, score=outcome, explanation=why)
+        return ShownScore(
+            metric, outcome.label or "scored", _excerpt(outcome.explanation, _LONGEST_EXPLANATION), outcome
+        )
     if isinstance(outcome, NotApplicable):
         reason, words = outcome.reason, "; ".join(filter(None, [REASONS.get(outcome.reason), outcome.detail]))
     else:
         reason, words = outcome.error_type, outcome.message
-    return ShownScore(metric=metric, state="not scored", reason=reason, explanation=_explanation(words))
-
-
-def _explanation(text: str | None) -> Excerpt | None:
-    return excerpt(text, _LONGEST_EXPLANATION) if text else None
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and math.isfinite(value)
-
-
-def _verdict(item: Vote | Rating) -> str:
-    voted = {True: "grounded", False: "not grounded"}
-    words = f"rated {item.value:.2f}" if isinstance(item, Rating) else voted[item.grounded]
-    return f"{words}: {item.explanation}" if item.explanation else words
+    return ShownScore(metric, "not scored", _excerpt(words, _LONGEST_EXPLANATION), reason=reason)
 
 
 # Claims ---------------------------------------------------------------------------------------------------------------
@@ -212,33 +174,32 @@ def mark_claims(
     claims: Numbered, response: str, contexts: Sequence[ShownContext]
 ) -> tuple[list[Piece], list[ShownContext]]:
     """The response in pieces, character by character, with the sentences that make claims, and the contexts with their support."""
-    shown = [context.excerpt.text for context in contexts]
-    places = locate([claim.claim or "" for _, claim in claims], response, shown)
-    made: dict[Place, list[tuple[int, ClaimVerdict, str]]] = defaultdict(list)
-    supports: list[dict[Place, list[int]]] = [defaultdict(list) for _ in contexts]
-    for (number, claim), place in zip(claims, places, strict=True):
+    texts = [context.excerpt.text for context in contexts]
+    made: dict[Place, Piece] = {}
+    supports: list[dict[Place, Piece]] = [{} for _ in contexts]
+    places = locate([claim.claim or "" for _, claim in claims], response, texts)
+    # A sentence leads to its first claim that is not supported, or else to the support of its first one.
+    for (number, claim), place in sorted(zip(claims, places, strict=True), key=lambda found: found[0][1].supported):
         support = place.contexts if claim.supported else ()
         for at in support:
-            supports[at.context][Place(at.start, at.end)].append(number)
+            _mark(supports[at.context], texts[at.context], Place(at.start, at.end), number)
         link = f"{contexts[support[0].context].number}-{support[0].start}" if support else f"claim-{number}"
         if place.response is not None:
-            made[place.response].append((number, claim, link))
-    marks = {place: _claim_piece(response, place, found) for place, found in made.items()}
-    marked = [
-        context._replace(
-            pieces=_pieces(
-                text, {place: Piece(text[slice(*place)], place.start, tuple(found)) for place, found in held.items()}
-            )
-        )
-        for context, text, held in zip(contexts, shown, supports, strict=True)
-    ]
-    return _pieces(response, marks), marked
+            _mark(made, response, place.response, number, claim.supported, link)
+    marked = zip(contexts, texts, supports, strict=True)
+    return _pieces(response, made), [context._replace(pieces=_pieces(text, held)) for context, text, held in marked]
 
 
-def _claim_piece(response: str, place: Place, found: Sequence[tuple[int, ClaimVerdict, str]]) -> Piece:
-    """The sentence with all of its claims; it leads to the first that is not supported, or else to the first one's support."""
-    _, worst, link = min(found, key=lambda claim: claim[1].supported)
-    return Piece(response[slice(*place)], place.start, tuple(number for number, _, _ in found), worst.supported, link)
+def _mark(
+    marks: dict[Place, Piece],
+    text: str,
+    place: Place,
+    number: int,
+    is_supported: bool | None = None,  # noqa: FBT001 - as the field of a piece
+    link: str | None = None,
+) -> None:
+    piece = marks.get(place) or Piece(text[slice(*place)], place.start, (), is_supported, link)
+    marks[place] = piece._replace(numbers=tuple(sorted((*piece.numbers, number))))
 
 
 def _pieces(text: str, marks: Mapping[Place, Piece]) -> list[Piece]:
@@ -263,26 +224,19 @@ def show_contexts(
 
     Of more contexts those are left out that were not useful, the last ones first. Long texts share the room equally.
     """
-    findings = _findings(outcomes)
+    findings: defaultdict[int, list[Finding]] = defaultdict(list)
+    for metric, item in _evidence(outcomes):
+        if isinstance(item, (ContextVerdict, JudgedContext)):
+            finding = _finding(metric, item)
+            if finding.words not in {known.words for known in findings[item.index]}:  # two metrics may ask the same
+                findings[item.index].append(finding)
     useful = {index for index, found in findings.items() if any(finding.is_useful for finding in found)}
     chosen = sorted(sorted(range(len(contexts)), key=lambda index: index not in useful)[:CONTEXTS_SHOWN])
     limit = fair_limit([len(contexts[index].text) for index in chosen], room)
     return [
-        ShownContext(index + 1, contexts[index], excerpt(contexts[index].text, limit), findings.get(index, ()))
+        ShownContext(index + 1, contexts[index], _excerpt(contexts[index].text, limit), findings[index])
         for index in chosen
     ]
-
-
-def _findings(outcomes: Mapping[str, Outcome]) -> Mapping[int, Sequence[Finding]]:
-    by_index: dict[int, list[Finding]] = defaultdict(list)
-    for metric, outcome in outcomes.items():
-        for item in _evidence_of(outcome):
-            if not isinstance(item, (ContextVerdict, JudgedContext)):
-                continue
-            finding = _finding(metric, item)
-            if finding.words not in {known.words for known in by_index[item.index]}:  # two metrics may ask the same
-                by_index[item.index].append(finding)
-    return by_index
 
 
 def _finding(metric: str, item: ContextVerdict | JudgedContext) -> Finding:

@@ -56,9 +56,6 @@ class MetricComparison:
     """95 % interval of the difference; None for fewer than two pairs."""
     newly_passing: int = 0
     newly_failing: int = 0
-    only_here: int = 0
-    """Scores that have no counterpart in the baseline."""
-    only_in_baseline: int = 0
     falls: Sequence[Regression] = ()
     """At most `FALLS_SHOWN`: those that passed before and fail now come first, then the largest."""
 
@@ -101,12 +98,13 @@ def compare(run: Evaluation | ResultFile, baseline: Evaluation | ResultFile) -> 
     """What changed from the baseline to this run."""
     (answers, judges), (answers_before, judges_before) = _read(run), _read(baseline)
     known = {answer.record_id for answer in answers_before}
-    by_id = any(answer.record_id in known and not _is_a_row(answer) for answer in answers)
+    # An id may only name the row: any table has such a one.
+    by_id = any(answer.record_id in known and answer.record_id != f"row-{answer.row}" for answer in answers)
     here, before = _by_key(answers, by_id=by_id), _by_key(answers_before, by_id=by_id)
     pairs = [(here[key], before[key]) for key in here if key in before]
     metrics = dict.fromkeys([*run.metrics, *(metric for answer in answers_before for metric in answer.scores)])
     return Comparison(
-        metrics=tuple(_metric_comparison(metric, pairs, answers, answers_before) for metric in metrics),
+        metrics=tuple(_metric_comparison(metric, pairs) for metric in metrics),
         paired_by="record id" if by_id else "row number",
         in_both=len(pairs),
         only_here=len(here) - len(pairs),
@@ -133,11 +131,6 @@ def _read(run: Evaluation | ResultFile) -> tuple[list[_Answer], Mapping[str, set
     return list(answers.values()), judges
 
 
-def _is_a_row(answer: _Answer) -> bool:
-    """Whether the id only names the row: any table has such a one."""
-    return answer.record_id in {f"row-{answer.row}", str(answer.row)}
-
-
 def _by_key(answers: Sequence[_Answer], *, by_id: bool) -> dict[tuple[str, int] | int, _Answer]:
     """By row number; or by record id, and how many answers with this id came before."""
     if not by_id:
@@ -150,27 +143,23 @@ def _by_key(answers: Sequence[_Answer], *, by_id: bool) -> dict[tuple[str, int] 
     return keyed
 
 
-def _metric_comparison(
-    metric: str, pairs: Sequence[tuple[_Answer, _Answer]], answers: Sequence[_Answer], before: Sequence[_Answer]
-) -> MetricComparison:
-    both = [(one, other) for one, other in pairs if metric in one.scores and metric in other.scores]
+def _metric_comparison(metric: str, pairs: Sequence[tuple[_Answer, _Answer]]) -> MetricComparison:
     changes = [
         Regression(one.row, one.record_id, earlier, now, label_before, label)
-        for one, other in both
+        for one, other in pairs
+        if metric in one.scores and metric in other.scores
         for (now, label), (earlier, label_before) in [(one.scores[metric], other.scores[metric])]
     ]
     labels = [(change.label_before, change.label_after) for change in changes]
     falls = (change for change in changes if change.fall > 0)
     return MetricComparison(
         metric=metric,
-        pairs=len(both),
-        mean=statistics.fmean(change.after for change in changes) if both else None,
-        baseline_mean=statistics.fmean(change.before for change in changes) if both else None,
+        pairs=len(changes),
+        mean=statistics.fmean(change.after for change in changes) if changes else None,
+        baseline_mean=statistics.fmean(change.before for change in changes) if changes else None,
         interval=interval_of_mean([-change.fall for change in changes]),
         newly_passing=labels.count(("fail", "pass")),
         newly_failing=labels.count(("pass", "fail")),
-        only_here=sum(metric in answer.scores for answer in answers) - len(both),
-        only_in_baseline=sum(metric in answer.scores for answer in before) - len(both),
         falls=heapq.nlargest(FALLS_SHOWN, falls, key=operator.attrgetter("is_newly_failing", "fall")),
     )
 

@@ -9,10 +9,9 @@ The words about metrics and reasons are those of `docs/metrics.md`; a test compa
 from __future__ import annotations
 
 import statistics
-from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal, NamedTuple, TypeAlias
 
 from ragspan.datasets.results import MetricSummary
@@ -158,21 +157,17 @@ def distribution(values: Sequence[float], threshold: float | None = None) -> Dis
     ordered = sorted(values)
     spread = ordered if len(ordered) > 1 else ordered * 2
     lower, median, upper = statistics.quantiles(spread, n=4, method="inclusive")
-    first = bisect_left(ordered, lower - _REACH * (upper - lower))
-    last = bisect_right(ordered, upper + _REACH * (upper - lower))
-    whiskers, outliers = (ordered[first], ordered[last - 1]), len(ordered) - (last - first)
-    return Distribution(_bars(ordered, threshold), lower, median, upper, *whiskers, outliers)
+    reach = _REACH * (upper - lower)
+    inside = [value for value in ordered if lower - reach <= value <= upper + reach]
+    counts = Counter(min(int(value * BINS), BINS - 1) for value in ordered)
+    bars = [_bar(place / BINS, (place + 1) / BINS, counts[place], threshold) for place in range(BINS)]
+    return Distribution(bars, lower, median, upper, inside[0], inside[-1], len(ordered) - len(inside))
 
 
-def _bars(ordered: Sequence[float], threshold: float | None) -> list[Bar]:
-    edges = [place / BINS for place in range(BINS + 1)]
-    places = [*(bisect_left(ordered, edge) for edge in edges[:-1]), len(ordered)]
-    bars = []
-    for (low, high), (first, last) in zip(pairwise(edges), pairwise(places), strict=True):
-        is_mixed = threshold is None or low < threshold < high
-        role: Literal["pass", "fail", "bar"] = "bar" if is_mixed else "pass" if low >= (threshold or 0) else "fail"
-        bars.append(Bar(f"{low:.1f} to {'' if high == 1 else 'below '}{high:.1f}", last - first, role))
-    return bars
+def _bar(low: float, high: float, answers: int, threshold: float | None) -> Bar:
+    is_mixed = threshold is None or low < threshold < high
+    role: Literal["pass", "fail", "bar"] = "bar" if is_mixed else "pass" if low >= (threshold or 0) else "fail"
+    return Bar(f"{low:.1f} to {'' if high == 1 else 'below '}{high:.1f}", answers, role)
 
 
 # Signs ----------------------------------------------------------------------------------------------------------------
