@@ -127,7 +127,7 @@ def sink_for(mode: str, broker: str | None) -> ScoringEngine | NatsSink | None:
         return engine_for(mode)
     from ragspan_nats import NatsSink
 
-    return NatsSink(broker)
+    return NatsSink(broker or "")
 
 
 def handlers_for(sink: ScoringEngine | NatsSink | None) -> list[BaseCallbackHandler]:

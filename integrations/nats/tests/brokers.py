@@ -141,15 +141,6 @@ class Broker(BrokerView):
             self._process = subprocess.Popen([server_program(), "-c", self._file], stdout=log, stderr=log)
         until(self._is_ready, what="the broker to answer")
 
-    def reload(self):
-        """Have it read its configuration as it is now, while it runs."""
-        self._write_configuration()
-        done = self.log.count("Reloaded server configuration")
-        self._process.send_signal(signal.SIGHUP)
-        until(
-            lambda: self.log.count("Reloaded server configuration") > done, what="the broker to read its configuration"
-        )
-
     def stop(self):
         """Ask it to end, as a service manager does, and wait for that."""
         self._end(signal.SIGTERM)

@@ -68,8 +68,7 @@ def make_sink():
     made = []
 
     def make(broker, **options):
-        url = broker if isinstance(broker, str) or broker is None else broker.url
-        made.append(NatsSink(url, **options))
+        made.append(NatsSink(broker.url if isinstance(broker, Broker) else broker, **options))
         return made[-1]
 
     yield make

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from dataclasses import asdict
 
 from fleet_records import a_record
 
@@ -32,7 +31,8 @@ def main():
         time.sleep(pause)
     say(answered=count)
     is_out = sink.flush(_PATIENCE)
-    say(is_out=is_out, slowest=slowest, **asdict(sink.stats()))
+    stats = sink.stats()
+    say(is_out=is_out, slowest=slowest, published=stats.published, dropped=dict(stats.dropped))
 
 
 def say(**what):

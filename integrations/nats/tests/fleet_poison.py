@@ -22,35 +22,22 @@ def no_records():
     bomb = gzip.compress(b" " * 40_000_000)
     return {
         "nothing": (b"", None),
-        "garbage": (b"\x00\xff\xfe garbage", None),
-        "a text": (b"hello", None),
         "half a record": (good[: len(good) // 2], None),
-        "two records": (good + good, None),
-        "null": (b"null", None),
         "a number": (b"1e999", None),
-        "a list": (b"[1, 2, 3]", None),
         "an order": (b'{"order": 17, "lines": [{"article": "pen", "count": 3}]}', None),
         "a wrong type": (altered(question=17), None),
-        "a wrong status": (altered(status="excellent"), None),
         "contexts that are none": (altered(contexts={"text": "x"}), None),
-        "a time that is none": (altered(started_ns="yesterday"), None),
-        "brackets without end": (b"[" * 900_000, None),
         "brackets": (b'{"metadata": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", None),
         "deep metadata": (altered(metadata=nested(60)), None),
         "compressed only by its header": (good, GZIP),
         "cut off": (gzip.compress(good)[:-20], GZIP),
-        "compressed garbage": (gzip.compress(b"garbage"), GZIP),
         "a bomb": (bomb, GZIP),
-        "a bomb in a bomb": (gzip.compress(bomb), GZIP),
         "small lists in a small message": packed(small_lists(10_000_000)),
-        "small lists": packed(small_lists(200_000)),
-        "metadata of many keys": packed(altered(metadata=dict.fromkeys(map(str, range(200_000))))),
         "too many contexts": packed(altered(contexts=[{"text": "c"}] * 10_001)),
         "too many searches": packed(altered(retrievals=[search()] * 1_001)),
         "more than anybody reads": packed(altered(response="x" * 5_000_000)),
         "a score that is no number": (altered(contexts=[{"text": "c", "score": float("nan")}]), None),
         "a number of many digits": (altered(started_ns=0).replace(b'_ns": 0', b'_ns": ' + b"9" * 4_000), None),
-        "two bytes for a letter": (good.decode().encode("utf-16"), None),
         "a mark of its order of bytes": (b"\xef\xbb\xbf" + good, None),
         "another encoding": (good, {"Content-Encoding": "br"}),
         "an encoding of many kilobytes": (good, {"Content-Encoding": "x" * 50_000}),
@@ -61,34 +48,23 @@ def strange_records():
     """Records that have the form of one, and hold what can be written nowhere."""
     return {
         "half a character": altered(question="What is \ud800?", response="\udfff"),
-        "half a character in its id": altered(record_id="a\ud800b"),
         "an id of lines": altered(record_id="a\r\nNats-Msg-Id: b\r\n\r\n"),
-        "no id": altered(record_id=""),
         "a zero": altered(question="\x00", response="\x00", name="\x00"),
         "a time of long ago": altered(started_ns=-1, ended_ns=-(2**63)),
         "a time too far away": altered(started_ns=2**63, ended_ns=2**64),
         "an end before its beginning": altered(started_ns=2_000, ended_ns=1_000),
-        "a trace without a number": altered(parent={"trace_id": 0, "span_id": 0}),
         "a trace of too high a number": altered(parent={"trace_id": 2**128, "span_id": 2**64}),
-        "a trace of a negative number": altered(parent={"trace_id": -1, "span_id": -1}),
-        "flags of many bits": altered(parent=TRACE | {"trace_flags": 2**70 + 1}),
         "a state that is none": altered(parent=TRACE | {"trace_state": "=,;\r\n\ud800" * 100}),
-        "a name without end": altered(name="n" * 300_000, session_id="s" * 300_000),
-        "a time of the year 300000": altered(started_ns=9_404_000_000_000 * 10**9, ended_ns=9_404_000_000_001 * 10**9),
         "times of its steps that are none": altered(
             started_ns=5, ended_ns=3, retrievals=[search(ended_ns=-1)], generations=[call(first_token_ns=10**299)]
         ),
-        "a score without end": altered(contexts=[{"text": "c", "score": 0}]).replace(b'"score": 0', b'"score": 1e999'),
         "figures of many digits": altered(
             contexts=[{"text": "c", "rank": 2**70}], generations=[call(input_tokens=2**70, output_tokens=-(2**70))]
         ),
-        "metadata of many keys": altered(metadata=dict.fromkeys(map(str, range(10_000)))),
         "as many contexts as there may be": altered(contexts=[{"text": "c"}] * 10_000),
         "as many searches as there may be": altered(retrievals=[search()] * 1_000),
-        "tags without end": altered(tags=["t"] * 50_000),
         "an id of control characters": altered(record_id="\x1b[31m\x00\x07\u202e", name="\x1b[31m"),
         "a state without end": altered(parent=TRACE | {"trace_state": "a" + " " * 500_000 + "b"}),
-        "a search's span that is none": altered(retrievals=[search(span={"trace_id": 2**200, "span_id": -1})]),
         "half a character in what is beside": altered(
             user_id="\ud800", session_id="\ud800", tags=["\ud800"], metadata={"\ud800": "\ud800"}, framework="\ud800"
         ),
@@ -99,17 +75,13 @@ def raw_frames():
     """Headers that are none, as only a client can send that does not check them."""
     return {
         "a status that is no text": (b"NATS/1.0 \xff\xfe\xfd\r\n\r\n", b"x"),
-        "a version and nothing": (b"NATS/1.0", b"x"),
         "no headers at all": (b"garbage", b"x"),
         "what the broker says itself": (b"NATS/1.0 404 No Messages\r\n\r\n", b""),
-        "a sign of life": (b"NATS/1.0 100 Idle Heartbeat\r\n\r\n", b""),
         "an end of the request": (b"NATS/1.0\r\nStatus: 409\r\nDescription: Consumer Deleted\r\n\r\n", b""),
         "letters of no alphabet": (b"NATS/1.0\r\n\xff\xfe: \xff\xfe\r\nNats-Msg-Id: \xff\xfe\r\n\r\n", b"x"),
-        "a header of many kilobytes": (b"NATS/1.0\r\nX-Long: " + b"x" * 60_000 + b"\r\n\r\n", b"x"),
         "many headers": (b"NATS/1.0\r\n" + b"".join(b"a%d: b\r\n" % n for n in range(5_000)) + b"\r\n", b"x"),
         "one header many times": (b"NATS/1.0\r\n" + b"Content-Encoding: gzip\r\n" * 2_000 + b"\r\n", b"x"),
         "control characters": (b"NATS/1.0\r\nX-\x00: a\x00\x1b[31m\rb\nc\r\nNats-Msg-Id: \x00\x1b\r\n\r\n", b"x"),
-        "a trace of spaces": (b"NATS/1.0\r\ntraceparent: " + b" " * 30_000 + b"0\r\n\r\n", b"x"),
     }
 
 

@@ -13,7 +13,6 @@ import nkeys
 import pytest
 import trustme
 from brokers import HOST, PATIENCE, until
-from operators import Operator
 from submitted import a_record, stored_ids, submit
 
 from ragspan.throttled_log import ThrottledLog
@@ -89,17 +88,7 @@ def test_an_nkey_signs_in(make_broker, make_sink, seed):
         config=f'authorization {{ users = [ {{ nkey: "{public}" }} ] }}', view={"nkey_file": str(file)}
     )
     broker.start()
-    goes_through(make_sink(None, access=BrokerAccess(url=broker.url, nkey_file=str(file))), broker)
-
-
-def test_a_file_of_credentials_signs_in(make_broker, make_sink, tmp_path):
-    """As operators with many accounts give them out."""
-    operator = Operator()
-    file = tmp_path / "app.creds"
-    file.write_text(operator.credentials(), encoding="ascii")
-    broker = make_broker(config=operator.config, view={"credentials_file": str(file)})
-    broker.start()
-    goes_through(make_sink(None, access=BrokerAccess(url=broker.url, credentials_file=str(file))), broker)
+    goes_through(make_sink(BrokerAccess(url=broker.url, nkey_file=str(file))), broker)
 
 
 @pytest.mark.parametrize("scheme", ["nats", "tls"])
@@ -107,7 +96,7 @@ def test_a_broker_with_tls_is_spoken_to_encrypted(make_broker, make_sink, keys, 
     broker = make_broker(config=keys.tls(), view={"ca_file": str(keys.ca)})
     broker.start()
     access = BrokerAccess(url=url_of(broker, scheme=scheme), ca_file=str(keys.ca))
-    goes_through(make_sink(None, access=access), broker)
+    goes_through(make_sink(access), broker)
 
 
 @pytest.mark.parametrize("in_one_file", [True, False])
@@ -122,7 +111,7 @@ def test_a_broker_that_asks_for_a_certificate_gets_one(make_broker, make_sink, k
     broker = make_broker(config=keys.tls(verify=True), view={"ca_file": str(keys.ca), **mine})
     broker.start()
     access = BrokerAccess(url=url_of(broker, scheme="tls"), ca_file=str(keys.ca), **mine)
-    goes_through(make_sink(None, access=access), broker)
+    goes_through(make_sink(access), broker)
 
 
 @pytest.mark.parametrize("missing", ["authority", "certificate"])
@@ -132,7 +121,7 @@ def test_without_the_right_certificates_nothing_is_published(make_broker, make_s
     access = BrokerAccess(
         url=url_of(broker, "ann:SECRET", scheme="tls"), ca_file=None if missing == "authority" else str(keys.ca)
     )
-    sink = make_sink(None, access=access, retry_timeout=1.0)
+    sink = make_sink(access, retry_timeout=1.0)
     submit(sink, a_record())
     assert sink.stats().dropped == {"broker_unavailable": 1}
     assert f"the broker at {HOST}:{broker.port} cannot be used" in caplog.text
@@ -176,7 +165,7 @@ def test_no_password_is_sent_in_the_clear_where_encryption_was_asked_for(make_si
     try:
         url = f"{'tls' if asks == 'scheme' else 'nats'}://ann:SECRET@{HOST}:{eavesdropper.port}"
         access = BrokerAccess(url=url, ca_file=None if asks == "scheme" else str(keys.ca))
-        sink = make_sink(None, access=access)
+        sink = make_sink(access)
         sink.submit(a_record())
         until(lambda: eavesdropper.heard, what="the client to say something")
         assert not sink.flush(0.5)
@@ -188,20 +177,8 @@ def test_no_password_is_sent_in_the_clear_where_encryption_was_asked_for(make_si
     assert b"CONNECT" not in eavesdropper.heard
 
 
-def test_the_eavesdropper_hears_what_is_sent_in_the_clear(make_sink):
-    eavesdropper = Eavesdropper()
-    try:
-        sink = make_sink(f"nats://ann:SECRET@{HOST}:{eavesdropper.port}")
-        sink.submit(a_record())
-        until(lambda: b"SECRET" in eavesdropper.heard, what="the password")
-        sink.shutdown(1)
-    finally:
-        eavesdropper.close()
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("change", ["restart", "reload"])
-def test_a_password_that_is_wrong_for_a_while_costs_nothing(make_broker, make_sink, caplog, change):
+def test_a_password_that_is_wrong_for_a_while_costs_nothing(make_broker, make_sink, caplog):
     """nats-py closes its client for good where a server refuses it that let it in before."""
     caplog.set_level(logging.DEBUG)
     broker = make_broker(config=PASSWORD, view={"user": "ann", "password": "SECRET"})
@@ -210,12 +187,12 @@ def test_a_password_that_is_wrong_for_a_while_costs_nothing(make_broker, make_si
     goes_through(sink, broker)
 
     broker.config = 'authorization { user: "ann", password: "other" }'
-    getattr(broker, change)()
+    broker.restart()
     sink.submit(a_record("r-2"))
-    until(lambda: "refuses: authorization violation" in caplog.text, what="a line about it")
+    until(lambda: "AuthorizationError" in caplog.text, what="a line about it")
     assert not sink.flush(3)
     broker.config = PASSWORD
-    getattr(broker, change)()
+    broker.restart()
 
     assert sink.flush(PATIENCE)
     assert stored_ids(broker) == ["r-1", "r-2"]

@@ -8,11 +8,9 @@ import json
 import pytest
 
 from ragspan.command_line import listener_at
-from ragspan.config import Settings
 from ragspan_nats import command
 from ragspan_nats.command import serve_health
-from ragspan_nats.settings import BrokerAccess, WorkerOptions
-from ragspan_nats.worker import Worker, WorkerStats
+from ragspan_nats.worker import WorkerStats
 
 COUNTS = {"in_flight": 0, "acknowledged": 0, "nacked": {}, "dead_lettered": {}}
 
@@ -95,17 +93,3 @@ async def test_who_says_nothing_too_much_or_hangs_up_disturbs_nobody(make_page, 
     chatty.close()
     assert (await ask(page, "/healthz"))[0] == 200
     assert caplog.messages == []
-
-
-async def test_a_worker_without_its_broker_is_well_but_not_ready(make_page, make_broker, monkeypatch):
-    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
-    worker = Worker(
-        BrokerAccess(url=make_broker().url), Settings(), options=WorkerOptions(drain_timeout=0.0, ack_wait=3.0)
-    )
-    page = await make_page(worker.stats)
-    running = asyncio.create_task(worker.run())
-
-    assert await ask(page, "/healthz") == (200, {"ready": False, **COUNTS})
-    assert (await ask(page, "/readyz"))[0] == 503
-    worker.stop()
-    await asyncio.wait_for(running, 60)

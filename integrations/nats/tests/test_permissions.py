@@ -80,7 +80,7 @@ def dead_letters(broker, *arguments, monkeypatch):
 @pytest.mark.slow
 def test_they_are_enough_for_a_record_and_for_a_dead_letter(broker, worker, backend, make_sink, monkeypatch):
     until(lambda: broker.stream(STREAM.name), what="the worker to make the streams", patience=60)
-    sink = make_sink(None, access=access(broker, "application"))
+    sink = make_sink(access(broker, "application"))
     submit(sink, a_record())
     worker.until(lambda: backend.records() == {"r-1"}, what="a scored record")
     broker.publish(STREAM.records, b"poison")

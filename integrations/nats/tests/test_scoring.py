@@ -9,16 +9,14 @@ from typing import get_args
 import pytest
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
-from waiting import PATIENCE, until
 from worker_parts import OUTAGE, Backend, a_delivery, a_record, ids_of
 
 from ragspan.config import Settings
 from ragspan.defaults import emitters_from
 from ragspan.delivery import Delivered, DeliveryOptions, Failed, Rejected, ScoreWriter, SpanNotFound, Unavailable
 from ragspan.delivery.http import Endpoint
-from ragspan.judges.base import ClaimVerdict
 from ragspan.outcomes import Score, ScoredRecord
-from ragspan.telemetry import OTelEmitter, is_suppressed
+from ragspan.telemetry import OTelEmitter
 from ragspan.testing import InMemoryTelemetry, RecordingEmitter
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats import scoring as scoring_module
@@ -105,14 +103,12 @@ FAILED = [("nacked", "export_failed")]
 
 
 class TestWhatIsEmitted:
-    @pytest.mark.parametrize(
-        ("outcomes", "number", "ending"), [(OUTCOMES, 1, "nacked"), ({"a": OUTAGE}, 5, "dead_lettered")]
-    )
-    async def test_nothing_of_a_record_that_is_not_acknowledged(self, make, outcomes, number, ending):
+    @pytest.mark.parametrize(("outcomes", "number"), [(OUTCOMES, 1), ({"a": OUTAGE}, 5)])
+    async def test_nothing_of_a_record_that_is_not_acknowledged(self, make, outcomes, number):
         other, backend = RecordingEmitter(), Backend()
         scoring = make(backend, emitters=[other], outcomes=outcomes)
 
-        assert await scoring.deliver(number=number) == [(ending, "judge_outage")]
+        assert await scoring.deliver(number=number) == [("nacked", "judge_outage")]
         assert (backend.tries, other.scored, scoring.events, scoring.measurements) == ([], [], [], [])
 
     async def test_all_of_one_that_is(self, make):
@@ -131,25 +127,6 @@ class TestWhatIsEmitted:
         assert {(event.trace_id, event.span_id) for event in scoring.events} == {ids_of([answer])[answer.name]}
         assert scoring.measurements == [0.5]
         assert other.scored[0].outcomes == OUTCOMES
-
-    async def test_two_messages_that_hold_records_with_the_same_id_are_two_deliveries(self, make):
-        backend = Backend()
-
-        assert await make(backend).deliver(a_record("same"), a_record("same")) == 2 * ACKNOWLEDGED
-        assert len(backend.taken) == 2 * 3
-
-    async def test_nothing_that_quotes_anybody_without_content(self, make):
-        claim = ClaimVerdict(index=0, supported=False, claim="Beta settles")
-        score = Score(value=0.0, explanation="Beta settles", judge="overlap", evidence=(claim,))
-        backend = Backend()
-        scoring = make(backend, outcomes={"faithfulness": score})
-        await scoring.deliver(a_record(user_id="mary"))
-
-        sent = "".join(span.to_json() for span in backend.spans) + "".join(
-            str(one.attributes) for one in scoring.events
-        )
-        assert "1 of 1 claims unsupported: sentence 1" in sent
-        assert not [text for text in ("Beta", "card", "mary") if text in sent]
 
     async def test_spans_that_cannot_be_made_give_the_record_back(self, make):
         scoring = make(Backend(), outcomes={"faithfulness": "no outcome at all"})
@@ -196,12 +173,6 @@ class TestExport:
 
     async def test_patience_ends(self, make):
         assert await make(Backend(lambda names: False), export_retry_timeout=0.2).deliver() == FAILED
-
-    async def test_its_requests_are_not_the_applications(self, make):
-        seen = []
-        await make(Backend(lambda names: seen.append(is_suppressed()) or True)).deliver()
-
-        assert seen == [True]
 
     async def test_an_answer_that_is_not_sampled_needs_no_export(self, make, monkeypatch):
         monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
@@ -276,38 +247,12 @@ class TestNativeScores:
 
         assert await make(Backend(), emitters=[Scores(lambda key: SpanNotFound())]).deliver() == ACKNOWLEDGED
 
-    async def test_a_score_that_gave_way_to_others_is_to_be_written_again(self, make):
-        writer = Scores(lambda key: Delivered())
-        scoring = make(Backend(), emitters=[writer])
-        writer.deliver_with(DeliveryOptions(queue_size=2, linger=PATIENCE))
-
-        delivering = asyncio.create_task(scoring.deliver(*(a_record(f"record-{number}") for number in range(4))))
-        await asyncio.to_thread(until, lambda: writer.stats().dropped == {"queue_full": 2})
-        await asyncio.to_thread(writer.flush, PATIENCE)
-        assert sorted(await delivering, key=str) == 2 * ACKNOWLEDGED + 2 * FAILED
-
     async def test_an_answer_that_a_writer_fails_at_is_given_back_as_such(self, make, caplog):
         writer = Scores(lambda key: Delivered())
         writer.items_of = lambda scored, span: 1 / 0
 
         assert await make(Backend(), emitters=[writer]).deliver() == [("nacked", "emitter_error")]
         assert "Scores failed with ZeroDivisionError" in caplog.messages
-
-    @pytest.mark.parametrize("answers", [(False, True), (OSError("x"), True)], ids=["not in time", "raises"])
-    async def test_an_emitter_that_tells_of_all_at_once_is_flushed_until_it_has_delivered(self, make, answers):
-        class Flushing(RecordingEmitter):
-            left = list(answers)
-
-            def flush(self, timeout):
-                answer = self.left.pop(0) if self.left else True
-                if isinstance(answer, BaseException):
-                    raise answer
-                return answer
-
-        emitter = Flushing()
-        verdicts = await make(Backend(), emitters=[emitter]).deliver(a_record("one"), a_record("two"))
-        assert verdicts == 2 * ACKNOWLEDGED
-        assert emitter.left == []
 
     def test_a_writer_holds_for_as_long_whatever_its_worker_holds(self):
         """Else it would give scores up that the worker keeps for it, and they would be judged again."""

@@ -71,7 +71,7 @@ def test_a_broker_without_room_for_any_stream_is_full(make_broker, make_sink):
     broker = make_broker(jetstream="max_file_store: 20000")
     broker.start()
     broker.make_stream(name="ragspan", subjects=["ragspan.records"])
-    sink = make_sink(broker, retry_timeout=1.0, compress_above=100_000)
+    sink = make_sink(broker, retry_timeout=1.0)
     for number in range(20):
         sink.submit(a_record(f"r-{number}", response="x" * 2000))
 
@@ -87,7 +87,7 @@ def test_an_application_that_may_not_make_streams_publishes_all_the_same(guarded
     submit(sink, *records(10))
     assert len(stored_ids(guarded)) == 10
     assert caplog.text.count("could neither be found nor made") == 1
-    assert caplog.text.count("refuses: permissions violation") == 1
+    assert caplog.text.count("permissions violation") == 1
 
 
 @pytest.mark.slow
@@ -96,5 +96,5 @@ def test_an_application_that_may_not_publish_drops_its_records(guarded, make_sin
     sink = make_sink(as_user(guarded, "reader", "none"), retry_timeout=3.0)
     submit(sink, a_record(response="SECRET"))
     assert sink.stats().dropped == {"broker_unavailable": 1}
-    assert "refuses: permissions violation" in caplog.text
+    assert "permissions violation" in caplog.text
     assert "SECRET" not in caplog.text

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 import time
-from contextlib import contextmanager
 
 import pytest
 from brokers import PATIENCE, until
@@ -99,29 +97,6 @@ def test_what_was_in_flight_when_the_connection_was_lost_is_published_again(brok
     assert sorted(stored_ids(broker)) == sorted({"before"} | ids(10))
 
 
-@pytest.mark.slow
-def test_a_broker_that_takes_nothing_is_not_sent_ever_more(broker, make_sink):
-    sink = make_sink(broker, compress_above=10_000_000)
-    submit(sink, a_record("before"))
-
-    broker.freeze()
-    for number in range(60):
-        sink.submit(a_record(f"r-{number}", response="x" * 500_000))
-    until(lambda: sink.stats().errors.get("publish", 0) > 60, what="every record to be tried twice")
-    unsent = sink._work._connection._client.pending_data_size
-    broker.thaw()
-
-    assert unsent < 2_000_000
-    assert sink.flush(PATIENCE)
-    assert sorted(stored_ids(broker)) == sorted({"before"} | ids(60))
-
-
-def test_a_record_is_given_up_when_the_patience_is_over(make_broker, make_sink):
-    sink = make_sink(make_broker(), retry_timeout=0.3)
-    submit(sink, *records(100))
-    assert sink.stats().dropped == {"broker_unavailable": 100}
-
-
 def test_records_wait_for_a_broker_that_is_not_there_yet_and_nothing_is_computed_meanwhile(make_broker, make_sink):
     broker, made = make_broker(), []
     sink = make_sink(broker)
@@ -171,41 +146,6 @@ def test_a_stream_that_is_deleted_under_the_sink_is_made_again(broker, make_sink
     assert sink.stats().dropped == {}
 
 
-@contextmanager
-def somebody_who(hears, subject, broker):
-    """A client that listens to the subject, as long as the block lasts."""
-    listening, done = threading.Event(), threading.Event()
-
-    async def listen(client):
-        await client.subscribe(subject, cb=hears)
-        await client.flush()
-        listening.set()
-        while not done.is_set():
-            await asyncio.sleep(0.01)
-
-    listener = threading.Thread(target=broker.ask, args=(listen,))
-    listener.start()
-    assert listening.wait(PATIENCE)
-    try:
-        yield
-    finally:
-        done.set()
-        listener.join()
-
-
-def test_a_stream_is_made_although_somebody_else_listens_to_the_subject(broker, make_sink):
-    """Then nobody says that there is no stream: the broker sees a listener, who does not answer."""
-
-    async def hear(_):
-        pass
-
-    with somebody_who(hear, "ragspan.>", broker):
-        sink = make_sink(broker)
-        submit(sink, a_record())
-
-    assert stored_ids(broker) == ["r-1"]
-
-
 def test_a_broker_without_jetstream_is_no_broker_for_records(make_broker, make_sink, caplog):
     broker = make_broker(has_jetstream=False)
     broker.start()
@@ -213,21 +153,3 @@ def test_a_broker_without_jetstream_is_no_broker_for_records(make_broker, make_s
     submit(sink, a_record())
     assert sink.stats().dropped == {"broker_unavailable": 1}
     assert "the stream ragspan could neither be found nor made" in caplog.text
-
-
-def test_replies_that_are_no_acknowledgements_are_none(make_broker, make_sink):
-    """Somebody answers in the stream's place, and lies."""
-    broker = make_broker(has_jetstream=False)
-    broker.start()
-    replies = [b"", b"7", b"{", b"{}", b'{"error": 5}', b'{"error": {"err_code": []}}', b'{"seq": "1", "stream": "s"}']
-
-    async def lie(message):
-        await message.respond(replies.pop() if replies else b'{"stream": "ragspan", "seq": 1}')
-
-    with somebody_who(lie, "ragspan.records", broker):
-        sink = make_sink(broker)
-        submit(sink, *records(7))
-
-    assert not replies
-    assert sink.stats().published == 7
-    assert sink.stats().errors == {"publish": 7}

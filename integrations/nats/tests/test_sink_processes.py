@@ -82,27 +82,6 @@ def test_what_was_acknowledged_is_there_although_the_process_was_killed(broker, 
 
 
 @pytest.mark.slow
-def test_the_end_waits_for_a_broker_that_is_away_no_longer_than_it_may(make_broker, run_script):
-    lines = run_script(
-        program(
-            make_broker(),
-            """
-            import atexit
-            began = time.monotonic()
-            atexit.register(lambda: print(time.monotonic() - began, dict(sink.stats().dropped)))
-            for number in range(100):
-                sink.submit(record(number))
-            """,
-            exit_timeout=1.0,
-        )
-    )
-    (line,) = lines
-    seconds, _, dropped = line.partition(" ")
-    assert 0.8 < float(seconds) < PATIENCE
-    assert dropped == "{'shutdown': 100}"
-
-
-@pytest.mark.slow
 def test_a_process_where_ragspan_is_turned_off_loads_no_client(run_script, monkeypatch):
     monkeypatch.setenv("RAGSPAN_ENABLED", "false")
     lines = run_script(

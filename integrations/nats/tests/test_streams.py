@@ -30,7 +30,7 @@ def test_all_names_follow_from_the_streams():
     assert (names.consumer, names.dead_stream) == ("answers_2-x-workers", "answers_2-x-dead-letters")
 
 
-@pytest.mark.parametrize("name", ["", "a.b", "a b", "*", ">", "a" * 65, "naïve", "a\n"])
+@pytest.mark.parametrize("name", ["", "a.b", ">", "a" * 65, "naïve", "a\n"])
 def test_a_name_that_no_stream_can_have_is_refused(name):
     with pytest.raises(ConfigurationError, match="stream is"):
         Stream(name=name)

@@ -29,12 +29,12 @@ def verdict(*outcomes, number=1, max_deliveries=3):
         ("nothing applies", (SILENT, SILENT), "acknowledged", "acknowledged"),
         ("one metric too slow", (SCORE, TIMEOUT), "acknowledged", "acknowledged"),
         ("no metrics", (), "acknowledged", "acknowledged"),
-        ("an outage", (OUTAGE,), "nacked", "dead_lettered"),
+        ("an outage", (OUTAGE,), "nacked", "nacked"),
         ("an outage of some", (SCORE, OUTAGE), "nacked", "acknowledged"),
-        ("an outage beside a failure", (INVALID, OUTAGE), "nacked", "dead_lettered"),
-        ("an outage beside silence", (SILENT, OUTAGE), "nacked", "dead_lettered"),
-        ("all too slow", (TIMEOUT, TIMEOUT), "nacked", "dead_lettered"),
-        ("all that apply too slow", (SILENT, TIMEOUT), "nacked", "dead_lettered"),
+        ("an outage beside a failure", (INVALID, OUTAGE), "nacked", "nacked"),
+        ("an outage beside silence", (SILENT, OUTAGE), "nacked", "nacked"),
+        ("all too slow", (TIMEOUT, TIMEOUT), "nacked", "nacked"),
+        ("all that apply too slow", (SILENT, TIMEOUT), "nacked", "nacked"),
     ],
 )
 def test_only_a_failing_service_brings_a_record_again_until_its_last_delivery(what, outcomes, first, last):
@@ -44,7 +44,7 @@ def test_only_a_failing_service_brings_a_record_again_until_its_last_delivery(wh
 
 
 def test_it_comes_again_later_each_time():
-    delays = [verdict(OUTAGE, number=number, max_deliveries=100).delay for number in (1, 2, 3, 4, 5, 20)]
+    delays = [WorkerOptions().back_off(number) for number in (1, 2, 3, 4, 5, 20)]
 
     assert delays == [*BACK_OFF, BACK_OFF[-1], BACK_OFF[-1]] == sorted(delays)
 

@@ -87,18 +87,6 @@ def test_a_variable_that_cannot_be_used_is_named(name, value, said):
     assert said in refused("--broker", NOWHERE, **{name: value})
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ((), "no broker is named"),
-        (("--broker", "http://broker"), "nats://host"),
-        (("--broker", "broker"), "nats://host"),
-    ],
-)
-def test_a_broker_has_to_be_named(arguments, said):
-    assert said in refused(*arguments)
-
-
 def test_certificates_that_are_none_are_named():
     assert "cannot be read as certificates" in refused("--broker", NOWHERE, RAGSPAN_NATS_CA_FILE=__file__)
 

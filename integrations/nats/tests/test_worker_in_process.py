@@ -11,6 +11,7 @@ from brokers import until
 from fleet_absent_judge import AbsentJudge
 from fleet_judge import FleetJudge
 from fleet_records import a_record
+from nats.errors import TimeoutError as NoAnswerError
 from worker_process import STREAM, is_empty, publish
 
 from ragspan.config import Settings
@@ -19,6 +20,7 @@ from ragspan.record_json import MAX_JSON
 from ragspan.telemetry import environment
 from ragspan.testing import InMemoryTelemetry
 from ragspan_nats import worker as worker_module
+from ragspan_nats.connection import BrokerClient
 from ragspan_nats.settings import BrokerAccess, WorkerOptions
 from ragspan_nats.worker import WorkerStats
 
@@ -47,9 +49,8 @@ def run(broker, backend, monkeypatch):
     monkeypatch.setenv("NO_PROXY", "*")
     started = []
 
-    def start(*, options=None, **settings):
-        settings = Settings(metrics=ONE_METRIC, **settings)
-        options = options or WorkerOptions(drain_timeout=0.0)
+    def start(**settings):
+        settings, options = Settings(metrics=ONE_METRIC, **settings), WorkerOptions(drain_timeout=0.0)
         worker = worker_module.Worker(BrokerAccess(url=broker.url), settings, options=options, stream=STREAM)
         worker.loop = loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_until_complete, args=(worker.run(),))
@@ -70,12 +71,12 @@ def run(broker, backend, monkeypatch):
         loop.close()
 
 
-def test_the_bytes_in_hand_are_bounded_as_well_as_the_records(run, broker, judge):
+def test_the_bytes_in_hand_are_bounded_as_well_as_the_records(run, broker, judge, monkeypatch):
     judge.hold_all()
     large = [replace(a_record(number), metadata={"k": "x" * (MAX_JSON // 3)}) for number in range(7)]
     publish(broker, *large)
-    options = WorkerOptions(max_in_flight_bytes=2 * MAX_JSON)
-    worker = run(options=options, judge="openai:judge", judge_api_key="key", judge_base_url=judge.base_url)
+    monkeypatch.setattr(worker_module, "_MAX_IN_FLIGHT", 2 * MAX_JSON)
+    worker = run(judge="openai:judge", judge_api_key="key", judge_base_url=judge.base_url)
 
     until(lambda: worker.stats().in_flight == 3, what="as many as there is room for", patience=60)
     assert worker._room() <= 0  # for another one of the largest size
@@ -166,3 +167,21 @@ def test_an_answer_whose_trace_is_not_sampled_costs_no_judge(run, broker, judge,
 
     until(lambda: worker.stats().acknowledged == 1, what="an end", patience=60)
     assert judge.asked == []
+
+
+def test_an_acknowledgement_that_gets_lost_is_sent_again(run, broker, judge, backend, monkeypatch):
+    request, lost = BrokerClient.request, []
+
+    async def request_lossily(client, subject, payload=b"", **options):
+        if payload == b"+ACK" and not lost:
+            lost.append(subject)
+            raise NoAnswerError
+        return await request(client, subject, payload, **options)
+
+    monkeypatch.setattr(BrokerClient, "request", request_lossily)
+    publish(broker, a_record(1))
+    worker = run(judge="openai:judge", judge_api_key="key", judge_base_url=judge.base_url)
+
+    until(lambda: worker.stats().acknowledged == 1, what="an end", patience=60)
+    assert is_empty(broker)
+    assert (len(lost), len(judge.asked), len(backend.answers())) == (1, 1, 1)

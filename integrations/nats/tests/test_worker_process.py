@@ -83,7 +83,7 @@ def test_the_log_holds_no_secret_no_text_of_users_and_no_line_for_each_request(m
         worker.until(lambda: is_empty(broker), what="an empty stream")
         judge.status = 401
         publish(broker, a_record("refused", question="the secret-x"))
-        worker.until_it_says("given back: judge_outage")
+        worker.until_it_says("nacked: judge_outage")
         broker.restart()
         worker.until(lambda: in_work(broker) is not None, what="the broker")
         assert worker.ends() == 0

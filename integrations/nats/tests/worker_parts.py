@@ -15,7 +15,6 @@ from ragspan.telemetry import OTelEmitter
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.connection import BrokerConnection
 from ragspan_nats.consumer import Consumer, Delivery
-from ragspan_nats.message import EARLIER_DELIVERIES
 from ragspan_nats.scoring import RecordIds
 from ragspan_nats.settings import Stream, WorkerOptions
 
@@ -40,19 +39,17 @@ def a_record(record_id="record-1", **given):
     return RagRecord(**{**about, **given})
 
 
-def a_delivery(record=None, *, payload=b"", headers=None, number=1, earlier=0, sequence=None):
+def a_delivery(record=None, *, payload=b"", headers=None, number=1, sequence=None):
     """A message as the broker delivers it.
 
     Args:
         record: what the message holds, for tests that do not read it.
         number: which delivery of the message this is.
-        earlier: how often it had been delivered before it was a dead letter.
         sequence: of the message; another one each time by default.
     """
     sequence = next(_sequences) if sequence is None else sequence
-    headers = {**(headers or {}), **({EARLIER_DELIVERIES: str(earlier)} if earlier else {})}
     reply = f"$JS.ACK.ragspan.ragspan-workers.{number}.{sequence}.{sequence}.1000000000.0"
-    return Delivery.of(Msg(None, subject="ragspan.records", reply=reply, data=payload, headers=headers))
+    return Delivery.of(Msg(None, subject="ragspan.records", reply=reply, data=payload, headers=headers or {}))
 
 
 def scored(record, outcomes=None, *, span=None):

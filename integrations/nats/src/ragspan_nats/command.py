@@ -23,7 +23,7 @@ from ragspan.command_line import Judge, Metrics, call_at_signals, listener_at, s
 from ragspan.config import settings_with
 from ragspan.exceptions import ConfigurationError
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.message import StoredMessage, dead_letters, deliver_again
+from ragspan_nats.message import dead_letters, deliver_again
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
 
 if TYPE_CHECKING:  # not loaded before they are needed
@@ -171,13 +171,12 @@ def list_letters(
     stream: StreamName = None,
     reason: Reason = None,
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON each, for other programs.")] = False,  # noqa: FBT002 - an option
-    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Only the oldest N.")] = 100,
 ) -> None:
     """Show the dead letters, the oldest first. What users wrote is not shown.
 
     Exit codes: 0 shown, even if there are none; 1 the broker cannot be used; 2 a setting or an argument is wrong.
     """
-    asyncio.run(_list(broker, stream, reason, limit, as_json=as_json))
+    asyncio.run(_list(broker, stream, reason, as_json=as_json))
 
 
 @dead_letters_app.command()
@@ -232,25 +231,20 @@ async def _dead_letters(command: str, broker: str | None, name: str | None) -> A
         await connection.close()
 
 
-async def _list(broker: str | None, name: str | None, reason: str | None, limit: int, *, as_json: bool) -> None:
-    shown: list[StoredMessage] = []
+async def _list(broker: str | None, name: str | None, reason: str | None, *, as_json: bool) -> None:
     reasons: Counter[str] = Counter()
     async with _dead_letters("list", broker, name) as (client, stream):
         async for letter in dead_letters(client, stream):
-            if reason is None or letter.reason == reason:
-                reasons[_plain(letter.reason)] += 1
-                if len(shown) < limit:
-                    shown.append(letter)
-    if as_json:
-        for letter in shown:
-            typer.echo(json.dumps(letter.facts()))
-        return
-    for letter in shown:
-        number, *facts = letter.facts().values()
-        typer.echo("  ".join([f"{number:>8}", *(_plain(str(fact)) for fact in facts)]).rstrip())
-    by_reason = ", ".join(f"{name} {number}" for name, number in reasons.most_common())
-    total = f"{sum(reasons.values())} dead letters in {stream.dead_stream}"
-    typer.echo(f"{total}: {by_reason}" if by_reason else total)
+            if reason not in {None, letter.reason}:
+                continue
+            reasons[_plain(letter.reason)] += 1
+            facts = letter.facts()
+            line = json.dumps(facts) if as_json else "  ".join(_plain(str(fact)) for fact in facts.values()).rstrip()
+            typer.echo(line)
+    if not as_json:
+        by_reason = ", ".join(f"{name} {number}" for name, number in reasons.most_common())
+        total = f"{reasons.total()} dead letters in {stream.dead_stream}"
+        typer.echo(f"{total}: {by_reason}" if by_reason else total)
 
 
 async def _retry(broker: str | None, name: str | None, reason: str | None, wanted: set[int]) -> None:
@@ -262,8 +256,7 @@ async def _retry(broker: str | None, name: str | None, reason: str | None, wante
                 if (wanted and letter.sequence not in wanted) or reason not in {None, letter.reason}:
                     continue
                 left.add(letter.sequence)
-                earlier = letter.deliveries
-                if letter.is_whole and await deliver_again(client, letter, stream.records, earlier_deliveries=earlier):
+                if await deliver_again(client, letter, stream.records):
                     returned += 1
                     left.discard(letter.sequence)
         finally:

@@ -1,9 +1,8 @@
 """The connection to the broker, which is made again as long as it is needed, and the streams and the consumer.
 
 Guarantees:
-- `client` waits until there is a connection. One second after a failed attempt, another one follows. Each connection has a
-  client of nats-py of its own: to reconnect, nats-py would first wait, up to a quarter of an hour, for bytes that a dead network
-  does not take, and it gives up for good if a server refuses it.
+- `client` waits until there is a connection. Each has a client of nats-py of its own: to reconnect, nats-py would first wait, up
+  to a quarter of an hour, for bytes that a dead network does not take, and it gives up for good if a server refuses it.
 - Each new connection is prepared before anybody gets its client.
 - If the address or a certificate authority asks for encryption, no secret is sent without it.
 - No log line holds a secret, and none is written more than once a minute.
@@ -19,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from nats.aio.client import Client
-from nats.errors import ConnectionClosedError, Error, UnexpectedEOF
+from nats.errors import ConnectionClosedError, UnexpectedEOF
 
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
@@ -31,19 +30,8 @@ _CONNECT_TIMEOUT = 5  # seconds
 _PAUSE = 1  # seconds between attempts
 _PING_INTERVAL = 10  # seconds; after two pings without an answer the connection counts as lost
 _CLOSE_TIMEOUT = 2.0  # seconds
-_PENDING_BYTES = 8 * 1024 * 1024  # that nats-py holds for the socket: more than one message of any size
 _EXISTS = 10058  # error code: the stream exists, with other settings than ours
-_REFUSALS = (
-    "authorization violation",
-    "authentication expired",
-    "authentication revoked",
-    "authentication timeout",
-    "permissions violation",
-    "maximum connections exceeded",
-    "maximum payload violation",
-    "tls required",
-)
-"""What a server says when it refuses something. No other text of a server is logged."""
+_MAX_SAID = 200  # characters of an error in the log
 
 
 class BrokerClient(Client):
@@ -67,11 +55,6 @@ class BrokerClient(Client):
         if self._must_encrypt:
             info["tls_required"] = True
         await super()._process_info(info, initial_connection)
-
-    def _connect_command(self) -> bytes:
-        if self._must_encrypt and not self._server_info.get("tls_required"):
-            raise Error("nats: tls required")
-        return super()._connect_command()
 
     async def _process_headers(self, headers: bytes | None) -> dict[str, str] | None:
         try:
@@ -111,10 +94,8 @@ class BrokerConnection:
         self._prepare = prepare
         self._client: Client | None = None
         self._is_prepared = False
-        self._opening: asyncio.Task[None] | None = None
+        self._opening = asyncio.Lock()  # one caller connects, the others wait for it
         self._closing: set[asyncio.Task[None]] = set()
-        self._discovered: list[str] = []
-        """Other servers of the cluster, as the last server named them."""
 
     @property
     def ready_client(self) -> Client | None:
@@ -128,13 +109,16 @@ class BrokerConnection:
         Raises:
             Exception: what `prepare` raised.
         """
-        while (client := self.ready_client) is None:
-            if self._opening is None or self._opening.done():
-                self._opening = asyncio.create_task(self._open())
-                # If all callers give up, asyncio would log the error.
-                self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())
-            await asyncio.shield(self._opening)  # other callers wait for it too
-        return client
+        async with self._opening:
+            while (ready := self.ready_client) is None:
+                client = self._client
+                if client is None or not client.is_connected:
+                    await self._connect()
+                else:
+                    if self._prepare is not None:
+                        await self._prepare(client)
+                    self._is_prepared = True
+        return ready
 
     def prepare_again(self) -> None:
         """Prepare the client once more before its next use: the streams or the consumer may be gone."""
@@ -142,31 +126,20 @@ class BrokerConnection:
 
     async def close(self) -> None:
         """Close the connection. What was published is sent before, if the broker takes it within two seconds."""
-        if self._opening is not None:
-            self._opening.cancel()
-            await asyncio.wait({self._opening}, timeout=_CLOSE_TIMEOUT)
-        client, self._client = self._client, None
-        if client is not None and not client.is_closed:
-            await asyncio.wait({self._closing_of(client)}, timeout=_CLOSE_TIMEOUT)
-
-    async def _open(self) -> None:
-        """Connect and prepare."""
-        while self.ready_client is None:
-            client = self._client
-            if client is None or not client.is_connected:
-                await self._connect()
-            else:
-                if self._prepare is not None:
-                    await self._prepare(client)
-                self._is_prepared = True
+        if self._client is not None:
+            self._close(self._client)
+            self._client = None
+        if self._closing:
+            await asyncio.wait(self._closing, timeout=_CLOSE_TIMEOUT)
 
     async def _connect(self) -> None:
+        """Try it once; after a failure, wait for a moment."""
+        options = self._access.options()
         if self._client is not None:
             self._log.trouble("broker", "the connection to the broker at %s is lost", self._access.place)
-            self._discovered = [server.geturl() for server in self._client.discovered_servers]
-        self._client, self._is_prepared = None, False
-        options = self._access.options()
-        options["servers"] += self._discovered
+            # The other servers of the cluster, as the last one named them.
+            options["servers"] += [server.geturl() for server in self._client.discovered_servers]
+        self._is_prepared = False
         client = BrokerClient(must_encrypt=self._access.is_encrypted)
         try:
             await client.connect(
@@ -177,40 +150,35 @@ class BrokerConnection:
                 reconnect_time_wait=_PAUSE,
                 connect_timeout=_CONNECT_TIMEOUT,
                 ping_interval=_PING_INTERVAL,
-                pending_size=_PENDING_BYTES,
                 flush_timeout=_CONNECT_TIMEOUT,
                 error_cb=self._failed,
             )
         except Exception as error:  # noqa: BLE001 - the next attempt may succeed, whatever it was
+            self._close(client)
             await self._failed(error)
-            self._closing_of(client)
             await asyncio.sleep(_PAUSE)
         except BaseException:  # cancelled; the client would go on connecting
-            await asyncio.wait({self._closing_of(client)}, timeout=_CLOSE_TIMEOUT)
+            self._close(client)
             raise
         else:
             self._client = client
 
-    def _closing_of(self, client: Client) -> asyncio.Task[None]:
-        # In its own task: nats-py may wait for one thing in two places, and a cancellation of one wait cancels the other.
-        closing = asyncio.create_task(_close(client))
+    def _close(self, client: Client) -> None:
+        """Close it in a task: it may wait for a network that takes nothing."""
+        closing = asyncio.create_task(_closed(client))
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
-        return closing
 
     async def _failed(self, error: Exception) -> None:
         if isinstance(error, UnexpectedEOF):  # the next attempt logs that the connection is lost
             return
-        # The error's full text is not logged: it may hold an address with its password.
-        said = str(error).lower()
-        refusal = next((text for text in _REFUSALS if text in said), None)
-        if refusal is not None:
-            self._log.trouble("refusal", "the broker at %s refuses: %s", self._access.place, refusal)
-        else:
-            self._log.trouble("broker", "the broker at %s cannot be used: %s", self._access.place, type(error).__name__)
+        # Without our credentials: the client gets them apart from the addresses.
+        said = repr(error)[:_MAX_SAID]
+        kind = "broker" if isinstance(error, OSError) else type(error).__name__
+        self._log.trouble(kind, "the broker at %s cannot be used: %s", self._access.place, said)
 
 
-async def _close(client: Client) -> None:
+async def _closed(client: Client) -> None:
     with contextlib.suppress(Exception, asyncio.CancelledError):
         await client.close()
 

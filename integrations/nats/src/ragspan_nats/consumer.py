@@ -24,7 +24,7 @@ from ragspan.engine._threads import Deadline
 from ragspan.record_json import MAX_JSON
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.connection import BrokerConnection, ensure_consumer, ensure_streams
-from ragspan_nats.message import deliver_again, earlier_deliveries_in, publish_dead_letter, stored_messages
+from ragspan_nats.message import deliver_again, publish_dead_letter, stored_messages
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
 
 if TYPE_CHECKING:
@@ -39,12 +39,13 @@ if TYPE_CHECKING:
 _EXPIRY = 1.0  # seconds that a request stays with the broker, at most
 _SHARE = 3  # the same as a part of `ack_wait`, at most; also the number of heartbeats in that time
 _MARGIN = 1.0  # seconds after that, when a request counts as lost
+LONGEST_REQUEST = _EXPIRY + _MARGIN
+"""Seconds for which messages of a request may still come."""
 _PAUSE = 1.0  # seconds between attempts
 _HAS_A_MESSAGE: Final = "$JS.ACK."  # the subject for acknowledgements begins so; nobody else may use such subjects
 _USUAL_STATUS = frozenset({"404", "408"})  # no messages, or the request has expired
 _CONFIRMATION = 5.0  # seconds; a cluster that stores three copies takes some milliseconds
 _RETRY_TIMEOUT = 120.0  # seconds; a stream that was deleted confirms nothing
-_LATER = 30.0  # seconds until the next delivery of a message that could not become a dead letter
 
 Ending: TypeAlias = Literal["acknowledged", "nacked", "dead_lettered"]
 """The results of deliveries in `ragspan.telemetry.semconv`."""
@@ -72,8 +73,6 @@ class Verdict:
     """None if it is acknowledged."""
     detail: str = ""
     """For people; never a text of a user."""
-    delay: float = 0.0
-    """Seconds until the broker delivers a message again that is given back."""
 
 
 ACKNOWLEDGE = Verdict(ending="acknowledged")
@@ -94,7 +93,6 @@ class Delivery:
     headers: Mapping[str, str]
     size: int = MAX_JSON
     """Bytes of the record's JSON; the largest possible number until it is read."""
-    task: asyncio.Task[None] | None = None
     handle: AnswerHandle | None = None
     """Of its spans, as long as they are open."""
     spans: list[ReadableSpan] = field(default_factory=list)
@@ -127,11 +125,6 @@ class Delivery:
         """Whether it is given back, so that another worker may have it."""
         return self.verdict is not None and self.verdict.ending == "nacked"
 
-    @property
-    def count(self) -> int:
-        """How often the record was delivered, also before it was put into the stream once more."""
-        return earlier_deliveries_in(self.headers) + self.number
-
 
 @dataclass(kw_only=True, eq=False)
 class Consumer:
@@ -143,8 +136,6 @@ class Consumer:
     take: Callable[[Delivery], None]
     """Called with each message."""
     log: ThrottledLog
-    is_stopping: bool = False
-    """Tell the broker once, and not again."""
 
     def __post_init__(self) -> None:
         self._connection = BrokerConnection(self.access, name="ragspan worker", log=self.log, prepare=self._prepare)
@@ -157,11 +148,6 @@ class Consumer:
     def is_ready(self) -> bool:
         """Whether messages can come now."""
         return self._connection.ready_client is not None
-
-    @property
-    def longest_request(self) -> float:
-        """Seconds for which messages of a request may still come."""
-        return self._expiry + _MARGIN if self.is_ready else 0.0
 
     async def close(self) -> None:
         """Close the connection."""
@@ -206,39 +192,37 @@ class Consumer:
         self._inbox = client.new_inbox()
         await client.subscribe(f"{self._inbox}.*", cb=self._hear)
 
-    async def send_heartbeat(self, in_flight: Iterable[Delivery]) -> float:
-        """Keep the broker from giving messages in flight to other workers; the seconds until the next heartbeat.
+    async def send_heartbeat(self, in_flight: Iterable[Delivery]) -> None:
+        """Keep the broker from giving messages in flight to other workers.
 
-        All workers share one consumer, and the worker that started last has set its `ack_wait`. A message that is given back
-        gets no heartbeat: it would wait for `ack_wait` in place of its delay.
-
-        Raises:
-            nats.errors.Error: the broker is away, or the consumer is gone.
+        A message that is given back gets no heartbeat: it would wait for `ack_wait` in place of its delay.
         """
         client = await self._connection.client()
         for delivery in list(in_flight):
             if not delivery.is_nacked:
                 await client.publish(delivery.reply, b"+WPI")
-        consumer = await client.jetstream().consumer_info(self.stream.name, self.stream.consumer)
-        ack_wait = min(consumer.config.ack_wait or self.options.ack_wait, self.options.ack_wait)
-        return ack_wait / _SHARE
 
     async def end(self, delivery: Delivery, verdict: Verdict) -> Verdict:
         """Tell the broker how a delivery ends, until it confirms that; how it has really ended."""
         if verdict.ending == "dead_lettered" and not await self._dead_letter(delivery, verdict):
-            verdict = Verdict(ending="nacked", reason="not_dead_lettered", delay=_LATER)
+            verdict = Verdict(ending="nacked", reason="not_dead_lettered")
         if verdict.ending != "nacked":
             said = b"+ACK"
-        elif verdict.delay:
-            said = b"-NAK " + json.dumps({"delay": int(verdict.delay * 1e9)}).encode()
-        else:
+        elif verdict is STOPPED:
             said = b"-NAK"
+        else:
+            said = b"-NAK " + json.dumps({"delay": int(self.options.back_off(delivery.number) * 1e9)}).encode()
         deadline = Deadline(_RETRY_TIMEOUT)
-        while not await self._is_confirmed(delivery, said):
-            if self.is_stopping or not deadline.remaining:
-                return Verdict(ending="nacked", reason="not_confirmed")
-            await asyncio.sleep(_PAUSE)
-        return verdict
+        while deadline.remaining:
+            try:
+                client = await self._connection.client()
+                await client.request(delivery.reply, said, timeout=_CONFIRMATION)
+            except Exception as error:  # noqa: BLE001, PERF203 - it is sent again
+                self.log.trouble("end", "the end of a delivery could not be told: %s", type(error).__name__)
+                await asyncio.sleep(_PAUSE)
+            else:
+                return verdict
+        return Verdict(ending="nacked", reason="not_confirmed")
 
     async def _dead_letter(self, delivery: Delivery, verdict: Verdict) -> bool:
         try:
@@ -250,15 +234,6 @@ class Consumer:
             return False
         return True
 
-    async def _is_confirmed(self, delivery: Delivery, said: bytes) -> bool:
-        try:
-            client = await self._connection.client()
-            await client.request(delivery.reply, said, timeout=_CONFIRMATION)
-        except Exception as error:  # noqa: BLE001 - it is sent again
-            self.log.trouble("end", "the end of a delivery could not be told: %s", type(error).__name__)
-            return False
-        return True
-
     async def recover_orphans(self) -> None:
         """Put messages into the stream once more that were delivered and still exist, but whose acknowledgement is not expected.
 
@@ -267,7 +242,7 @@ class Consumer:
         at a moment when the consumer expects no acknowledgement at all.
 
         Raises:
-            nats.errors.Error: the broker is away, or does not permit it.
+            nats.errors.Error: the broker does not permit it, or another worker moves the messages at the same moment.
         """
         from nats.js.api import RetentionPolicy
 
@@ -283,5 +258,4 @@ class Consumer:
         )
         async for orphan in orphans:
             self.log.trouble("orphans", "the broker had lost track of a record, which is delivered again")
-            earlier = earlier_deliveries_in(orphan.headers) + 1
-            await deliver_again(client, orphan, self.stream.records, earlier_deliveries=earlier)
+            await deliver_again(client, orphan, self.stream.records)

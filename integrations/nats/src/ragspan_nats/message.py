@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-import time
 import zlib
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
 MESSAGE_ID = "Nats-Msg-Id"
 """The stream recognizes a message that it already has by this header."""
 ENCODING = "Content-Encoding"
-EARLIER_DELIVERIES = "Ragspan-Earlier-Deliveries"
-"""How often a message was delivered before it was put into the stream once more."""
 
 # Headers of dead letters.
 REASON = "Ragspan-Reason"
@@ -40,9 +37,8 @@ DETAIL = "Ragspan-Detail"
 DELIVERIES = "Ragspan-Deliveries"
 RECORD = "Ragspan-Record"
 DEAD_LETTERED_AT = "Ragspan-Dead-Lettered-At"
-LEFT_OUT = "Ragspan-Left-Out"
-"""Bytes of a payload that did not fit beside these headers."""
 
+_COMPRESS_ABOVE = 8192  # bytes of JSON
 _GZIP = "gzip"
 _GZIP_FORMAT = 31  # zlib's number for gzip with a window of 32 kB
 _LEVEL = 1  # takes a fifth of the time of the default level, and packs nearly as well
@@ -51,8 +47,8 @@ _HEADER_TEXT = re.compile(r"[\x21-\x7e]{1,128}")
 _FRAME = len(b"NATS/1.0\r\n" + b"\r\n")
 _LINE = len(b": " + b"\r\n")
 _MAX_TEXT = 300
-_LAST_MOMENT = 253_402_300_799.0  # Unix seconds of the end of the year 9999
 _TIMEOUT = 10.0  # seconds
+_NO_ROOM = "(the message itself had no room)"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,7 +65,7 @@ class Message:
         return len(self.payload) + _FRAME + headers
 
 
-def message_of(record: RagRecord, *, compress_above: int) -> Message:
+def message_of(record: RagRecord, *, compress_above: int = _COMPRESS_ABOVE) -> Message:
     """The record as a message, compressed if its JSON has more bytes than `compress_above`.
 
     Raises:
@@ -113,38 +109,6 @@ def message_id_of(record: RagRecord) -> str:
     return hashlib.sha256(record.record_id.encode(errors="surrogatepass")).hexdigest()
 
 
-def copy_of(payload: bytes, headers: Mapping[str, str], *, place: str, own: Mapping[str, str]) -> Message:
-    """The message as it is published once more.
-
-    Args:
-        payload: of the message.
-        headers: all headers that it came with.
-        place: its stream and sequence number. They become the message id, together with a digest: a copy that two processes publish
-            is stored once, and a stream that is made anew counts from 1 again.
-        own: headers to add.
-    """
-    copied = {MESSAGE_ID: f"{place}-{hashlib.blake2b(payload, digest_size=8).hexdigest()}", **own}
-    if ENCODING in headers:
-        copied[ENCODING] = header_text(headers[ENCODING])
-    return Message(payload=payload, headers=copied)
-
-
-def headers_in(message: RawStreamMsg) -> dict[str, str]:
-    """The headers of a message that was looked up in its stream, read like those of a delivered message.
-
-    The client parses them as e-mail: then a value may be an object, and one bad line hides all others.
-    """
-    lines = base64.b64decode(message.hdrs or b"").split(b"\r\n")[1:]
-    pairs = (line.partition(b":") for line in lines if b":" in line)
-    return {name.strip().decode("ascii", "replace"): text.strip().decode("utf-8", "replace") for name, _, text in pairs}
-
-
-def earlier_deliveries_in(headers: Mapping[str, str]) -> int:
-    """How often the message was delivered before, as its headers say; 0 if they hold no such number."""
-    text = headers.get(EARLIER_DELIVERIES, "")
-    return int(text) if text.isdecimal() and len(text) < 6 else 0  # noqa: PLR2004 - digits, not a meaning
-
-
 def header_text(text: str) -> str:
     """The text as one line of printable ASCII."""
     return "".join(sign if " " <= sign <= "~" else "?" for sign in text[:_MAX_TEXT])
@@ -165,35 +129,17 @@ class StoredMessage:
         """Why no worker could score it."""
         return self.headers.get(REASON, "")
 
-    @property
-    def deliveries(self) -> int:
-        """How often it was delivered."""
-        return int(self._number(DELIVERIES))
-
-    @property
-    def is_whole(self) -> bool:
-        """False if the payload did not fit."""
-        return LEFT_OUT not in self.headers
-
     def facts(self) -> dict[str, object]:
         """What `ragspan dead-letters list` shows."""
-        dead_lettered = datetime.fromtimestamp(self._number(DEAD_LETTERED_AT), tz=timezone.utc)
-        detail = self.headers.get(DETAIL, "")
+        deliveries = self.headers.get(DELIVERIES, "")[:5]
         return {
             "number": self.sequence,
-            "dead_lettered": dead_lettered.isoformat(timespec="seconds"),
+            "dead_lettered": self.headers.get(DEAD_LETTERED_AT, ""),
             "reason": self.reason,
-            "deliveries": self.deliveries,
+            "deliveries": int(deliveries) if deliveries.isdecimal() else 0,
             "record": self.headers.get(RECORD, ""),
-            "detail": detail if self.is_whole else f"{detail} (the message itself had no room)".strip(),
+            "detail": self.headers.get(DETAIL, ""),
         }
-
-    def _number(self, header: str) -> float:
-        """The header's number, moved into the range of times; 0 if it is none, or not a number."""
-        try:
-            return max(0.0, min(float(self.headers.get(header, 0)), _LAST_MOMENT))
-        except ValueError:
-            return 0.0
 
 
 async def stored_messages(
@@ -213,7 +159,7 @@ async def stored_messages(
             return
         found = message.seq or first
         if found <= last:
-            headers = headers_in(message)
+            headers = _headers_in(message)
             yield StoredMessage(stream=stream, sequence=found, payload=message.data or b"", headers=headers)
         first = found + 1
 
@@ -240,47 +186,63 @@ async def publish_dead_letter(client: Client, stream: Stream, delivery: Delivery
     Raises:
         nats.errors.Error: the broker did not take it.
     """
-    own = {
+    headers = _headers_of_copy(delivery.payload, delivery.headers, place=f"{stream.name}-{delivery.sequence}") | {
         RECORD: header_text(delivery.headers.get(MESSAGE_ID, "")),
         REASON: verdict.reason or "",
         DETAIL: header_text(verdict.detail),
-        DELIVERIES: str(delivery.count),
-        DEAD_LETTERED_AT: f"{time.time():.3f}",
+        DELIVERIES: str(delivery.number),
+        DEAD_LETTERED_AT: datetime.now(timezone.utc).isoformat(timespec="seconds"),
     }
-    letter = copy_of(delivery.payload, delivery.headers, place=f"{stream.name}-{delivery.sequence}", own=own)
+    letter = Message(payload=delivery.payload, headers=headers)
     if letter.size > client.max_payload:
-        letter = Message(payload=b"", headers={**letter.headers, LEFT_OUT: str(len(letter.payload))})
-    jetstream = client.jetstream(timeout=_TIMEOUT)
-    await jetstream.publish(stream.dead_letters, letter.payload, headers=dict(letter.headers))
+        letter = Message(payload=b"", headers={**headers, DETAIL: f"{headers[DETAIL]} {_NO_ROOM}".strip()})
+    await _publish(client, stream.dead_letters, letter)
 
 
-async def deliver_again(client: Client, message: StoredMessage, subject: str, *, earlier_deliveries: int) -> bool:
+async def deliver_again(client: Client, message: StoredMessage, subject: str) -> bool:
     """Move a message to the end of the stream that takes the subject.
 
     It gets a new message id, since the stream would ignore the old one as a duplicate. After a crash in between it can be moved
     again: the stream recognizes the new id.
 
     Returns:
-        False if it would be larger than the broker allows. Then it stays where it is.
+        False if its payload was left out, or it would be larger than the broker allows. Then it stays where it is.
 
     Raises:
-        nats.errors.Error: the broker did not take it. It stays where it is.
+        nats.errors.Error: the broker did not take it, and it stays where it is; or somebody else has just moved it.
     """
-    from nats.js.errors import APIError, NotFoundError
-
-    own = {EARLIER_DELIVERIES: str(earlier_deliveries)}
-    copy = copy_of(message.payload, message.headers, place=f"{message.stream}-{message.sequence}", own=own)
+    headers = _headers_of_copy(message.payload, message.headers, place=f"{message.stream}-{message.sequence}")
+    copy = Message(payload=message.payload, headers=headers)
     # The client does not count headers. It would send a message that is too large, and the broker would close the connection.
-    if copy.size > client.max_payload:
+    if not message.payload or copy.size > client.max_payload:
         return False
-    jetstream = client.jetstream(timeout=_TIMEOUT)
-    await jetstream.publish(subject, copy.payload, headers=dict(copy.headers))
-    try:
-        await jetstream.delete_msg(message.stream, message.sequence)
-    except APIError as error:
-        try:
-            await jetstream.get_msg(message.stream, message.sequence)
-        except NotFoundError:
-            return True  # somebody else moved it at the same time
-        raise error from None
+    await _publish(client, subject, copy)
+    await client.jetstream().delete_msg(message.stream, message.sequence)
     return True
+
+
+async def _publish(client: Client, subject: str, message: Message) -> None:
+    jetstream = client.jetstream(timeout=_TIMEOUT)
+    await jetstream.publish(subject, message.payload, headers=dict(message.headers))
+
+
+def _headers_of_copy(payload: bytes, headers: Mapping[str, str], *, place: str) -> dict[str, str]:
+    """The headers of a message that is published once more.
+
+    Its stream and number, which are `place`, become the message id, together with a digest: a copy that two processes publish is
+    stored once, and a stream that is made anew counts from 1 again.
+    """
+    copied = {MESSAGE_ID: f"{place}-{hashlib.blake2b(payload, digest_size=8).hexdigest()}"}
+    if ENCODING in headers:
+        copied[ENCODING] = header_text(headers[ENCODING])
+    return copied
+
+
+def _headers_in(message: RawStreamMsg) -> dict[str, str]:
+    """The headers of a message that was looked up in its stream, read like those of a delivered message.
+
+    The client parses them as e-mail: then a value may be an object, and one bad line hides all others.
+    """
+    lines = base64.b64decode(message.hdrs or b"").split(b"\r\n")[1:]
+    pairs = (line.partition(b":") for line in lines if b":" in line)
+    return {name.strip().decode("ascii", "replace"): text.strip().decode("utf-8", "replace") for name, _, text in pairs}

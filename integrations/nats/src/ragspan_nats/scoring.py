@@ -9,7 +9,7 @@ Guarantees:
   scores or finally refused them. Native writers look for the span, so they get the scores after the exporters.
 - A span's id follows from the record and the span's name, and from nothing else: not from the process, nor from other spans, which
   may be fewer when a worker with other metrics scores the record.
-- A record whose spans are not taken is tried again, ever more rarely, and delays no other record.
+- A record whose spans are not taken is tried again, ever more rarely, and delays others for seconds only.
 
 All of it runs in the worker's event loop. Exporters and writers have their own threads.
 """
@@ -31,7 +31,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler, SamplingResult
 
 from ragspan.config import Settings
 from ragspan.defaults import check_worker, emitters_from, engine_from
-from ragspan.delivery import BatchSender, Delivered, DeliveryOptions, DeliveryStatus, Failed, ScoreWriter, WriteResult
+from ragspan.delivery import BatchSender, Delivered, DeliveryOptions, DeliveryStatus, ScoreWriter, WriteResult
 from ragspan.delivery.spans import ExportError, RetryingSpanExporter
 from ragspan.engine import Dropped
 from ragspan.engine._threads import Deadline, call_guarded
@@ -39,10 +39,9 @@ from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.redaction import RedactedRecord
 from ragspan.telemetry import OTelEmitter, semconv
-from ragspan.telemetry.base import Emitter
 from ragspan.telemetry.environment import providers_from_environment
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.consumer import ACKNOWLEDGE, Delivery, Reason, Verdict
+from ragspan_nats.consumer import ACKNOWLEDGE, Delivery, Verdict
 from ragspan_nats.settings import WorkerOptions
 
 if TYPE_CHECKING:
@@ -65,20 +64,17 @@ _RECORDS_A_BATCH = 64
 def verdict_on(scored: ScoredRecord, number: int, options: WorkerOptions) -> Verdict:
     """How delivery `number`, from 1, of a record with these outcomes ends.
 
-    If a judge's service failed, or let every metric run into its time limit, the record comes again later. After its last
-    delivery it is exported with the scores that there are. Without any, it becomes a dead letter.
+    If a judge's service failed, or let every metric run into its time limit, the record comes again later. At its last
+    delivery it is exported with the scores that there are.
     """
     failures = [outcome for outcome in scored.outcomes.values() if isinstance(outcome, MetricFailure)]
     has_scores = any(isinstance(outcome, Score) for outcome in scored.outcomes.values())
     # One metric may take too long because of its input. If no metric ends, the service hangs.
     outages = [one.error_type for one in failures if one.outage or (one.error_type == _TIMEOUT and not has_scores)]
-    is_last = number >= options.max_deliveries
-    if not outages or (is_last and has_scores):
+    if not outages or (has_scores and number >= options.max_deliveries):
         return ACKNOWLEDGE
     detail = f"{len(outages)} of {len(scored.outcomes)} metrics failed: {', '.join(sorted(set(outages)))}"[:200]
-    if is_last:
-        return Verdict(ending="dead_lettered", reason="judge_outage", detail=detail)
-    return Verdict(ending="nacked", reason="judge_outage", detail=detail, delay=options.back_off(number))
+    return Verdict(ending="nacked", reason="judge_outage", detail=detail)
 
 
 class FleetScoring:
@@ -121,7 +117,7 @@ class FleetScoring:
             writer.deliver_with(_for_what_is_in_flight(writer.delivery, options))
         self._others = [one for one in emitters if not isinstance(one, (OTelEmitter, ScoreWriter))]
         self._span_writer = SpanWriter(
-            exporters, self._others, retry_window=options.export_retry_timeout, meter_provider=self.meter_provider
+            exporters, retry_window=options.export_retry_timeout, meter_provider=self.meter_provider
         )
         self._engine = engine_from(settings, self._providers, emitters=[])
 
@@ -149,17 +145,22 @@ class FleetScoring:
             _, error = call_guarded(handle.finish, scored)
         if error is not None:
             self._note(self._spans, error)
-            return self._failed(delivery, "emitter_error", "an emitter raised; the log says what")
+            return Verdict(ending="nacked", reason="emitter_error", detail="an emitter raised; the log says what")
         for other in self._others:
             self._note(other, call_guarded(lambda one: one.start(scored.record).finish(scored), other)[1])
         if not await self._are_written([self._span_writer.put(delivery)]):
-            return self._failed(delivery, "export_failed", "the backend did not take its spans in time")
-        statuses = [self._emit(writer, scored) for writer in self._writers]
-        written = [status for status in statuses if status is not None]
-        if len(written) < len(statuses):
-            return self._failed(delivery, "emitter_error", "a native writer raised; the log says what")
-        if not await self._are_written(written):
-            return self._failed(delivery, "export_failed", "its native scores were not taken in time")
+            return Verdict(ending="nacked", reason="export_failed", detail="the backend did not take its spans in time")
+        statuses: list[DeliveryStatus] = []
+        for writer in self._writers:
+            status, error = call_guarded(writer.emit_with_status, scored)
+            if status is None:
+                self._note(writer, error)
+                return Verdict(
+                    ending="nacked", reason="emitter_error", detail="a native writer raised; the log says what"
+                )
+            statuses.append(status)
+        if not await self._are_written(statuses):
+            return Verdict(ending="nacked", reason="export_failed", detail="its native scores were not taken in time")
         return ACKNOWLEDGE
 
     def abandon(self, delivery: Delivery) -> None:
@@ -188,17 +189,9 @@ class FleetScoring:
             await asyncio.sleep(_PAUSE)
         return False
 
-    def _emit(self, writer: ScoreWriter, scored: ScoredRecord) -> DeliveryStatus | None:
-        status, error = call_guarded(writer.emit_with_status, scored)
-        self._note(writer, error)
-        return status
-
     def _note(self, emitter: object, error: BaseException | None) -> None:
         if error is not None:
             self._log.trouble("emitter", "%s failed with %s", type(emitter).__name__, type(error).__name__)
-
-    def _failed(self, delivery: Delivery, reason: Reason, detail: str) -> Verdict:
-        return Verdict(ending="nacked", reason=reason, detail=detail, delay=self._options.back_off(delivery.number))
 
 
 def _for_what_is_in_flight(delivery: DeliveryOptions, options: WorkerOptions) -> DeliveryOptions:
@@ -254,8 +247,8 @@ class RecordIds(IdGenerator, SpanProcessor, Sampler):
         return int.from_bytes(digest, "big") or 1
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:  # noqa: ARG002 - the SDK's signature
-        if self._delivery is not None and self._delivery.count > 1:
-            span.set_attribute(semconv.DELIVERY_COUNT, self._delivery.count)
+        if self._delivery is not None and self._delivery.number > 1:
+            span.set_attribute(semconv.DELIVERY_COUNT, self._delivery.number)
 
     def on_end(self, span: ReadableSpan) -> None:
         if self._delivery is not None and span.context is not None and span.context.trace_flags.sampled:
@@ -272,25 +265,18 @@ class RecordIds(IdGenerator, SpanProcessor, Sampler):
 
 
 class SpanWriter:
-    """Exports the spans of deliveries. All exporters have to take them, and all other emitters have to flush.
+    """Exports the spans of deliveries. All exporters have to take them.
 
     Args:
         exporters: of spans.
-        others: emitters that were given the records before. One flush serves all records of a batch.
         retry_window: seconds for which a record is tried again.
         meter_provider: counts what became of the records.
     """
 
     def __init__(
-        self,
-        exporters: Sequence[SpanExporter],
-        others: Sequence[Emitter],
-        *,
-        retry_window: float,
-        meter_provider: MeterProvider,
+        self, exporters: Sequence[SpanExporter], *, retry_window: float, meter_provider: MeterProvider
     ) -> None:
         self._exporters = exporters
-        self._others = others
         options = DeliveryOptions(
             queue_size=2**30, queue_bytes=2**40, batch_size=_RECORDS_A_BATCH, linger=_LINGER, retry_window=retry_window
         )
@@ -300,7 +286,7 @@ class SpanWriter:
 
     def put(self, delivery: Delivery) -> DeliveryStatus:
         """Export the delivery's spans together. An answer whose trace is not sampled has none."""
-        return self._sender.put([delivery] if delivery.spans or self._others else [])
+        return self._sender.put([delivery] if delivery.spans else [])
 
     def shutdown(self) -> None:
         """Start no further export, and shut the exporters down, which also ends an export under way."""
@@ -309,28 +295,16 @@ class SpanWriter:
             call_guarded(exporter.shutdown)
 
     def _write(self, batch: Sequence[Delivery]) -> Sequence[WriteResult]:
-        """Export a batch. If it is not taken, export its records one by one.
+        """Export a batch.
 
         Raises:
-            ExportError: the first two records are not taken one by one either, so the backend takes nothing.
+            ExportError: it is not taken. It is tried again in smaller and smaller batches, since one record may be the reason.
         """
-        if self._is_taken(batch):
-            return [Delivered()] * len(batch)
-        if len(batch) == 1:
-            return [Failed()]
-        results: list[WriteResult] = []
-        for one in batch:
-            results.append(Delivered() if self._is_taken([one]) else Failed())
-            if results == [Failed(), Failed()]:
-                raise ExportError
-        return results
-
-    def _is_taken(self, batch: Sequence[Delivery]) -> bool:
-        if not all(call_guarded(other.flush, _FLUSH)[0] for other in self._others):
-            return False
         spans = [span for one in batch for span in one.spans]
-        have_taken = [_export(exporter, spans) for exporter in self._exporters if spans]  # all of them get the spans
-        return all(have_taken)
+        have_taken = [_export(exporter, spans) for exporter in self._exporters]  # all of them get the spans
+        if not all(have_taken):
+            raise ExportError
+        return [Delivered()] * len(batch)
 
 
 def _export(exporter: SpanExporter, spans: Sequence[ReadableSpan]) -> bool:

@@ -12,7 +12,6 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from ragspan.arguments import SECONDS, SOME_SECONDS, WHOLE, number, whole, wrong
 from ragspan.config import variable
 from ragspan.exceptions import ConfigurationError
-from ragspan.record_json import MAX_JSON
 
 _SCHEMES = ("nats", "tls")
 _PORT = 4222
@@ -231,12 +230,9 @@ class WorkerOptions:
     """Seconds, 0 or more, in which a worker that stops finishes what is in flight. It gives back the rest."""
     export_retry_timeout: float = 600.0
     """Seconds, more than 0, for which the worker keeps scores that the backend does not take. Then it gives the record back."""
-    max_in_flight_bytes: int = 128 * 1024 * 1024
-    """Bytes of JSON of all records in flight, at least 4 MiB, which is one record of the largest size."""
 
     def __post_init__(self) -> None:
         WHOLE.check_fields(self, "concurrency", "max_deliveries", "max_ack_pending")
-        whole(MAX_JSON).check_fields(self, "max_in_flight_bytes")
         number("a number of seconds, 1 or more", lambda seconds: seconds >= 1).check_fields(self, "ack_wait")
         SECONDS.check_fields(self, "drain_timeout")
         SOME_SECONDS.check_fields(self, "export_retry_timeout")

@@ -1,19 +1,12 @@
 """The sink: takes captures from the application and publishes them in a thread of its own.
 
-Guarantees:
-- `submit` returns within microseconds, does no I/O and never raises. It may be called from any thread, from a finaliser and from a
-  signal handler, even while it is being called.
-- Each submitted capture ends in exactly one counted way: published, nothing to publish, or dropped with a reason. At every
-  moment `submitted = queued + in flight + finished + dropped`. Published means that the stream has acknowledged it.
-- The queue is bounded by number and by bytes, what is in flight by number. Nothing grows with the number of requests.
+Guarantees, beyond those of `ragspan.engine._background`:
+- Each submitted capture ends in exactly one counted way: published, nothing to publish, or dropped with a reason. Published
+  means that the stream has acknowledged it.
 - A broker that is away, slow or full costs records only after the retry timeout, or when the queue is full. While the broker is
   away nothing is computed: a capture becomes a record when the broker is there.
 - The stream stores a record once, however often it is submitted or published, within the stream's window for duplicates: a message
   that is published again has the same id.
-- `flush` and `shutdown` return when their timeout is over (plus a tenth of a second), whatever hangs.
-- The child of a fork has a fresh, empty sink with its own connection. At the end of the process, waiting captures are
-  published within `exit_timeout`.
-- At most one megabyte and one message wait in nats-py for a connection that takes nothing.
 - Between two records the interpreter is free for a moment, so that a request waits for the work on one record at most. (The
   interpreter's own switch comes every five milliseconds. That is far too late for a request that takes thirty.)
 
@@ -25,20 +18,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ragspan.arguments import SECONDS, instance, whole
+from ragspan.arguments import SECONDS, instance
 from ragspan.backoff import Backoff
 from ragspan.config import DropPolicy, Settings, is_enabled
 from ragspan.engine._background import BackgroundProcessor, ProcessorOptions
 from ragspan.engine._record_queue import Item
 from ragspan.engine._redaction import Redaction
 from ragspan.engine._threads import Deadline, call_guarded
-from ragspan.engine.stats import Dropped, DropReason
-from ragspan.exceptions import ConfigurationError, RecordError
+from ragspan.engine.stats import Dropped, DropReason, EngineStats
+from ragspan.exceptions import RecordError
 from ragspan.records import RagRecord
 from ragspan.redaction import Redact, RedactOption, redact_from
 from ragspan.telemetry import semconv
@@ -59,50 +51,31 @@ _REDACTION_TIMEOUT = 60.0  # seconds for one record
 _BREATH = 50e-6  # seconds; in less time, a request's thread may not be awake
 _CLOSE = 1e-3  # seconds between two records within which they count as one stretch of work
 _PREPARE_TIMEOUT = 2.0  # seconds for making the streams
-_MAX_UNSENT = 1024 * 1024  # bytes
-_UNSENT_TIMEOUT, _UNSENT_PAUSE = 5.0, 0.05  # seconds
 _REPLY_TIMEOUT = 5.0  # seconds; a cluster that stores three copies takes some milliseconds
 _NO_ROOM = frozenset({10002, 10023, 10028, 10047, 10077})  # error codes: account, server, memory, store, stream
 _TOO_LARGE = frozenset({10054, 10097})  # error codes: the message for the stream, its headers for any stream
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 10.0  # seconds
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SinkStats:
-    """Where every submitted capture is, at one moment.
+class SinkStats(EngineStats):
+    """Where every submitted capture is, at one moment, as in `ragspan.EngineStats`; `scored` counts what was published."""
 
-    `submitted == queued + in_flight + finished + sum(dropped.values())` always holds.
-    """
-
-    submitted: int = 0
-    queued: int = 0
-    in_flight: int = 0
-    """Taken from the queue and not yet acknowledged by the stream. While the broker is away, these wait too."""
-    finished: int = 0
-    """`published + nothing_to_publish`."""
-    published: int = 0
-    """Records that the stream has, including those that it already had."""
-    nothing_to_publish: int = 0
-    """Captures that turned out to be no answered request."""
-    dropped: Mapping[str, int]
-    """By `ragspan.engine.DropReason`; reasons that did not occur are left out."""
-    errors: Mapping[str, int]
-    """Errors that lost no record, by place: `publish` (the stream refused or did not answer; it is tried again), `worker`, and
-    what others report to `count_error`, such as `callback`."""
+    @property
+    def published(self) -> int:
+        """Records that the stream has, including those that it already had."""
+        return self.scored
 
 
 class NatsSink(BackgroundProcessor):
     """Publishes captured answers to a JetStream stream, from which `ragspan worker` processes score them.
 
     Args:
-        url: the broker, such as `nats://broker:4222`. The credentials come from `RAGSPAN_NATS_*`.
+        broker: its address, such as `nats://broker:4222`, with credentials of `RAGSPAN_NATS_*`; or a `BrokerAccess`.
         stream: the stream, or its name. Where the stream is missing, the sink makes it with the limits of the `Stream`, or of
             `RAGSPAN_NATS_MAX_RECORDS`, `_MAX_BYTES` and `_REPLICAS`. Records go to the subject `<name>.records`.
-        access: the broker and the credentials, in place of `url` and the environment.
         queue_size: captures that may wait, at least 1.
         queue_bytes: bytes of text that may wait, at least 1, as the captures' size hints add up.
         drop: what is dropped when the queue is full: its `"oldest"` captures, or the `"newest"` one, which is not let in.
-        compress_above: bytes of JSON above which a record is compressed, 0 or more.
         retry_timeout: seconds for which the sink tries a record that the broker does not take, 0 or more. If this is longer than the
             stream's window for duplicates, a record whose acknowledgement was lost may be stored twice.
         exit_timeout: seconds that the end of the process may wait for records to be published, 0 or more.
@@ -118,14 +91,12 @@ class NatsSink(BackgroundProcessor):
 
     def __init__(
         self,
-        url: str | None = None,
+        broker: str | BrokerAccess,
         *,
         stream: str | Stream = "ragspan",
-        access: BrokerAccess | None = None,
         queue_size: int = 2048,
         queue_bytes: int = 64 * 1024 * 1024,
         drop: DropPolicy = "oldest",
-        compress_above: int = 8192,
         retry_timeout: float = 600.0,
         exit_timeout: float = 10.0,
         redact: RedactOption = None,
@@ -133,19 +104,19 @@ class NatsSink(BackgroundProcessor):
         meter_provider: MeterProvider | None = None,
     ) -> None:
         enabled = is_enabled()
-        access = _access_to(url, access, reads_environment=enabled)
+        if isinstance(broker, str):
+            broker = BrokerAccess.from_environment(broker) if enabled else BrokerAccess(url=broker)
         if isinstance(stream, str):
             stream = Stream.from_environment(stream) if enabled else Stream(name=stream)
+        instance(BrokerAccess, "an address or a BrokerAccess").check("broker", broker)
         instance(Stream, "a name or a Stream").check("stream", stream)
-        whole(0).check("compress_above", compress_above)
         SECONDS.check("retry_timeout", retry_timeout)
         self._publishing = partial(
             Publishing,
-            access=access,
+            access=broker,
             stream=stream,
             name=name,
             redact=redact_from(redact) if enabled else None,
-            compress_above=compress_above,
             retry_timeout=retry_timeout,
         )
         super().__init__(
@@ -165,17 +136,7 @@ class NatsSink(BackgroundProcessor):
 
     def stats(self) -> SinkStats:
         """Where everything is that was submitted. Takes no lock."""
-        counts = self._queue.stats
-        return SinkStats(
-            submitted=counts.submitted,
-            queued=counts.queued,
-            in_flight=counts.in_flight,
-            finished=counts.finished,
-            published=counts.scored,  # the queue's word for it
-            nothing_to_publish=counts.nothing_to_score,
-            dropped=counts.dropped,
-            errors=counts.errors,
-        )
+        return SinkStats(*self._queue.stats)
 
     def _make_work(self, log: ThrottledLog) -> Publishing:
         return self._publishing(log=log)
@@ -188,7 +149,7 @@ def sink_from_settings(settings: Settings) -> NatsSink:
         ConfigurationError: the address, a credential, the stream's name or a limit is wrong. The message holds no secret.
     """
     return NatsSink(
-        settings.sink,
+        settings.sink or "",
         stream=Stream.from_environment(),
         queue_size=settings.queue_size,
         queue_bytes=settings.queue_bytes,
@@ -196,17 +157,6 @@ def sink_from_settings(settings: Settings) -> NatsSink:
         exit_timeout=settings.exit_timeout,
         redact=settings.redact,
     )
-
-
-def _access_to(url: str | None, access: BrokerAccess | None, *, reads_environment: bool) -> BrokerAccess:
-    if access is None:
-        if url is None:
-            raise ConfigurationError("no broker is named: give an address, such as nats://broker:4222, or access")
-        return BrokerAccess.from_environment(url) if reads_environment else BrokerAccess(url=url)
-    instance(BrokerAccess, "a BrokerAccess").check("access", access)
-    if url is not None and url != access.url:
-        raise ConfigurationError("url and access name two brokers: give one of them")
-    return access
 
 
 @dataclass(kw_only=True, eq=False)
@@ -220,8 +170,6 @@ class Publishing:
     name: str
     """The connection's name in the broker's statistics."""
     redact: Redact | None
-    compress_above: int
-    """Bytes of JSON."""
     retry_timeout: float
     """Seconds for a record that the stream does not take."""
 
@@ -243,9 +191,16 @@ class Publishing:
             message = message or await self._message_of(item)
             if not isinstance(message, Message):
                 return message
-            refusal = await self._try(connection, client, message)
-            if refusal is None or refusal == "too_large":
-                return None if refusal is None else Dropped(reason=refusal)
+            refusal = await self._publish(connection, client, message)
+            if refusal is None:
+                self._backoff.succeeded()
+                return None
+            if refusal == "too_large":
+                self.log.trouble("too_large", "a record is larger than the broker takes: %d bytes", message.size)
+                return Dropped(reason="too_large")
+            self._backoff.refused()
+            self._last_refusal = refusal
+            self.log.count("publish")
         return Dropped(reason="broker_unavailable" if connection.ready_client is None else self._last_refusal)
 
     def stop(self, deadline: Deadline) -> None:  # noqa: ARG002 - nothing here takes time
@@ -271,7 +226,7 @@ class Publishing:
     def _written(self, record: RagRecord) -> Message | Dropped:
         # Prompts and other texts that only spans show are sent if the application's spans may hold them.
         record = record if self._shows_texts else record.without_step_texts()
-        message, error = call_guarded(lambda: message_of(record, compress_above=self.compress_above))
+        message, error = call_guarded(message_of, record)
         if message is not None:
             return message
         if isinstance(error, RecordError):
@@ -291,29 +246,15 @@ class Publishing:
                     await asyncio.wait_for(connection.client(), limit.remaining)
         return None
 
-    async def _try(self, connection: BrokerConnection, client: Client, message: Message) -> DropReason | None:
-        """Publish once: None if the stream has the message, else why not. After a pause it may be tried again."""
-        refusal = "too_large" if message.size > client.max_payload else await self._refusal(connection, client, message)
-        if refusal is None:
-            self._backoff.succeeded()
-        elif refusal == "too_large":
-            self.log.trouble("too_large", "a record is larger than the broker takes: %d bytes", message.size)
-        else:
-            self._backoff.refused()
-            self._last_refusal = refusal
-            self.log.count("publish")
-        return refusal
-
-    async def _refusal(self, connection: BrokerConnection, client: Client, message: Message) -> DropReason | None:
+    async def _publish(self, connection: BrokerConnection, client: Client, message: Message) -> DropReason | None:
         """Publish once: None if the stream has the message; `broker_unavailable` for all that may change by itself."""
         from nats.js.errors import APIError, NoStreamResponseError
 
-        if not await _has_room(client):
-            return "broker_unavailable"
+        if message.size > client.max_payload:
+            return "too_large"
         try:
             jetstream = client.jetstream(timeout=_REPLY_TIMEOUT)
-            stored = await jetstream.publish(self.stream.records, message.payload, headers=dict(message.headers))
-            return None if type(stored.seq) is int else "broker_unavailable"
+            await jetstream.publish(self.stream.records, message.payload, headers=dict(message.headers))
         except NoStreamResponseError:
             connection.prepare_again()
         except APIError as error:
@@ -324,6 +265,8 @@ class Publishing:
         except Exception as error:  # noqa: BLE001 - the connection is being lost, or the reply is invalid
             if connection.ready_client is client:  # a lost connection logs for itself
                 self.log.trouble("publish", "a record could not be published: %s", type(error).__name__)
+        else:
+            return None
         return "broker_unavailable"
 
     def _new_connection(self) -> BrokerConnection:
@@ -354,11 +297,3 @@ class Publishing:
                 self.stream.name,
                 type(error).__name__,
             )
-
-
-async def _has_room(client: Client) -> bool:
-    """Wait until earlier messages have left the client; False if they do not."""
-    limit = Deadline(_UNSENT_TIMEOUT)
-    while client.pending_data_size > _MAX_UNSENT and limit.remaining:  # noqa: ASYNC110 - nats-py has no event for it
-        await asyncio.sleep(_UNSENT_PAUSE)
-    return client.pending_data_size <= _MAX_UNSENT

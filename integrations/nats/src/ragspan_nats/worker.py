@@ -25,6 +25,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import get_args
 
 from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 
@@ -39,7 +40,7 @@ from ragspan.redaction import Redact, RedactionError, redact_from, redacted
 from ragspan.telemetry import semconv
 from ragspan.telemetry.providers import meter_of
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.consumer import STOPPED, Consumer, Delivery, Verdict
+from ragspan_nats.consumer import LONGEST_REQUEST, STOPPED, Consumer, Delivery, Ending, Verdict
 from ragspan_nats.message import json_in
 from ragspan_nats.scoring import FleetScoring
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
@@ -48,8 +49,8 @@ _LOOK = 0.25  # seconds until the next look for room: the judge's pause may be o
 _HEARTBEAT = 5.0  # seconds between two heartbeats, and for each of them, at most
 _RECOVERY = 10.0  # seconds between two searches for orphans, and for each of them
 _LAST_WORDS = 5.0  # seconds for giving back what is left
-_JUDGE_PAUSES = (1.0, 30.0)  # seconds, the first and the longest, while the judge is away
-_WORDS = {"nacked": "given back", "dead_lettered": "put among the dead letters"}
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0  # seconds, while the judge is away
+_MAX_IN_FLIGHT = 128 * 1024 * 1024  # bytes of JSON of all records in flight
 _QUICKLY_READ = 64 * 1024  # bytes of JSON that are read within some milliseconds, whatever they are
 
 
@@ -91,11 +92,10 @@ class Worker:
         self._consumer = Consumer(
             access=access, stream=stream or Stream(), options=options, take=self._begin, log=self._log
         )
-        self._in_flight: set[Delivery] = set()
-        self._ended: Counter[tuple[str, str]] = Counter()
+        self._in_flight: dict[Delivery, asyncio.Task[None]] = {}
+        self._ended: dict[Ending, Counter[str]] = {ending: Counter() for ending in get_args(Ending)}
         """Deliveries by their end and its reason."""
-        first, longest = _JUDGE_PAUSES
-        self._judge = Backoff(first=first, longest=longest)
+        self._judge = Backoff(first=_FIRST_PAUSE, longest=_LONGEST_PAUSE)
         self._reading = asyncio.Lock()
         self._changed = asyncio.Event()
         self._stop = asyncio.Event()
@@ -110,16 +110,12 @@ class Worker:
 
     def stats(self) -> WorkerStats:
         """How it is, and what it has done so far. May be called from any thread."""
-
-        def ended(how: str) -> dict[str, int]:
-            return {reason: number for (ending, reason), number in dict(self._ended).items() if ending == how}
-
         return WorkerStats(
             ready=self._consumer.is_ready and not self._stop.is_set(),
             in_flight=len(self._in_flight),
-            acknowledged=sum(ended("acknowledged").values()),
-            nacked=ended("nacked"),
-            dead_lettered=ended("dead_lettered"),
+            acknowledged=self._ended["acknowledged"].total(),
+            nacked=dict(self._ended["nacked"]),
+            dead_lettered=dict(self._ended["dead_lettered"]),
         )
 
     def stop(self) -> None:
@@ -130,20 +126,21 @@ class Worker:
 
     async def run(self) -> None:
         """Work until `stop`."""
-        receiving, stopped = asyncio.create_task(self._receive()), asyncio.create_task(self._stop.wait())
+        stopped = asyncio.create_task(self._stop.wait())
+        receiving = asyncio.create_task(self._receive())
         heartbeat = min(self._options.ack_wait / 3, _HEARTBEAT)
         beside = [
-            asyncio.create_task(work)
-            for work in (
-                self._repeat("heartbeat", heartbeat, lambda: self._consumer.send_heartbeat(self._in_flight)),
-                self._repeat("orphans", _RECOVERY, self._consumer.recover_orphans),
-            )
+            asyncio.create_task(
+                self._repeat("heartbeat", heartbeat, lambda: self._consumer.send_heartbeat(self._in_flight))
+            ),
+            asyncio.create_task(self._repeat("orphans", _RECOVERY, self._consumer.recover_orphans)),
         ]
         try:
-            # If another task than the last one ends, there is a defect. Then everything ends, and the error is raised.
-            await asyncio.wait([receiving, *beside, stopped], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                [receiving, stopped], return_when=asyncio.FIRST_COMPLETED
+            )  # the first ends by a defect only
             self._stop.set()
-            await asyncio.wait([receiving], timeout=self._consumer.longest_request)  # requested messages still arrive
+            await asyncio.wait([receiving], timeout=LONGEST_REQUEST)  # requested messages still arrive
             self._requests_are_over.set()
             deadline = Deadline(self._options.drain_timeout)
             while self._in_flight and deadline.remaining and not self._is_hurried:
@@ -158,9 +155,8 @@ class Worker:
             await self._scoring.shutdown()
             with suppress(Exception):  # the broker may be away
                 await asyncio.wait_for(self._consumer.close(), _LAST_WORDS)
-        for task in (receiving, *beside):
-            if task.done() and not task.cancelled() and (error := task.exception()) is not None:
-                raise error
+        with suppress(asyncio.CancelledError):
+            await receiving  # raises the defect
 
     async def _receive(self) -> None:
         """Request as many messages as there is room for, until the worker is stopped."""
@@ -183,7 +179,7 @@ class Worker:
         return min(
             self._may_be_judged() - judging,
             self._options.room - len(self._in_flight),
-            (self._options.max_in_flight_bytes - size) // MAX_JSON,
+            (_MAX_IN_FLIGHT - size) // MAX_JSON,
         )
 
     def _may_be_judged(self) -> int:
@@ -198,8 +194,7 @@ class Worker:
             if one.sequence == delivery.sequence and not one.is_nacked:  # the broker got no heartbeat for a while
                 one.reply, one.number = delivery.reply, max(delivery.number, one.number)
                 return
-        self._in_flight.add(delivery)
-        delivery.task = asyncio.create_task(self._deliver(delivery))
+        self._in_flight[delivery] = asyncio.create_task(self._deliver(delivery))
 
     async def _deliver(self, delivery: Delivery) -> None:
         """Work on one message, from its arrival to its end with the broker."""
@@ -208,9 +203,9 @@ class Worker:
             self._changed.set()
             if verdict is STOPPED:
                 await self._requests_are_over.wait()  # else the broker would deliver it to this worker again
-            self._count(await self._consumer.end(delivery, verdict), asked=verdict)
+            self._count(await self._consumer.end(delivery, verdict))
         finally:
-            self._in_flight.discard(delivery)
+            del self._in_flight[delivery]
             self._changed.set()
 
     async def _end_of(self, delivery: Delivery) -> Verdict:
@@ -233,8 +228,6 @@ class Worker:
 
     async def _verdict_on(self, delivery: Delivery) -> Verdict:
         """Read a message, score its record, and export the scores; how the delivery ends."""
-        if self._stop.is_set():
-            return STOPPED
         if delivery.number > self._options.max_deliveries:
             detail = f"delivered {delivery.number} times, and no worker finished it"
             return Verdict(ending="dead_lettered", reason="deliveries_used_up", detail=detail)
@@ -245,7 +238,7 @@ class Worker:
         except Exception as error:  # noqa: BLE001 - a poison message, whatever is wrong with it
             detail = str(error) if isinstance(error, RecordError) else type(error).__name__
             return Verdict(ending="dead_lettered", reason="invalid_record", detail=detail)
-        if self._stop.is_set():  # reading took a moment
+        if self._stop.is_set():
             return STOPPED
         scored = await self._scoring.score(delivery, record)
         delivery.is_judging = False
@@ -271,38 +264,31 @@ class Worker:
         self._changed.set()  # there is more room: the largest size was reserved
         return record
 
-    def _count(self, verdict: Verdict, *, asked: Verdict) -> None:
-        for one in dict.fromkeys((asked, verdict)):
-            if one.reason:
-                self._log.trouble(one.reason, "a record was %s: %s", _WORDS[one.ending], one.reason)
+    def _count(self, verdict: Verdict) -> None:
         reason = verdict.reason or ""
-        self._ended[verdict.ending, reason] += 1
+        if reason:
+            self._log.trouble(reason, "a record was %s: %s", verdict.ending, reason)
+        self._ended[verdict.ending][reason] += 1
         attributes = {semconv.RESULT: verdict.ending, semconv.REASON: reason}
         self._counter.add(1, {name: value for name, value in attributes.items() if value})
 
-    async def _repeat(self, what: str, longest: float, do: Callable[[], Awaitable[float | None]]) -> None:
-        """Do something with the broker every `longest` seconds, within that time. It may return a shorter pause."""
-        pause = longest
+    async def _repeat(self, what: str, pause: float, do: Callable[[], Awaitable[None]]) -> None:
+        """Do something with the broker every `pause` seconds, within that time, while it is there."""
         while True:
             await asyncio.sleep(pause)
             try:
-                asked: float | None = await asyncio.wait_for(do(), longest)
-                pause = min(asked or longest, longest)
-            except Exception as error:  # noqa: BLE001 - the connection is being lost, or the broker does not permit it
                 if self._consumer.is_ready:
-                    self._log.trouble(what, "the broker could not be asked (%s): %s", what, type(error).__name__)
+                    await asyncio.wait_for(do(), pause)
+            except Exception as error:  # noqa: BLE001 - the connection is being lost, or the broker does not permit it
+                self._log.trouble(what, "the broker could not be asked (%s): %s", what, type(error).__name__)
 
     async def _give_back(self) -> None:
         """Give back what has not ended."""
-        self._consumer.is_stopping = True
-        tasks = []
-        for delivery in self._in_flight:
-            if delivery.task is not None:
-                tasks.append(delivery.task)
-                if delivery.verdict is None:
-                    delivery.task.cancel()
-        if tasks:
-            _, left = await asyncio.wait(tasks, timeout=_LAST_WORDS)
+        for delivery, task in self._in_flight.items():
+            if delivery.verdict is None:
+                task.cancel()
+        if self._in_flight:
+            _, left = await asyncio.wait(self._in_flight.values(), timeout=_LAST_WORDS)
             for task in left:
                 task.cancel()
 

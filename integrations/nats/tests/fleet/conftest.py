@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from cluster import Cluster
-from fleet_network import LossyNetwork
 from fleet_parts import Fleet
 
 
@@ -44,11 +43,3 @@ def cluster(tmp_path):
         yield made
     finally:
         made.kill()
-
-
-@pytest.fixture
-def network(broker):
-    """A network between one worker and the broker."""
-    made = LossyNetwork(broker.port)
-    yield made
-    made.close()

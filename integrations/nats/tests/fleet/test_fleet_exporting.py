@@ -43,7 +43,7 @@ def test_an_answer_that_the_backend_refuses_for_good_becomes_a_dead_letter_and_h
     """Also where the exporter has a patience of its own."""
     fleet.backend.refused = "record-3"
     settings = {"OTEL_TRACES_EXPORTER": exporter}
-    fleet.worker("--export-retry-timeout", 3, "--max-deliveries", 1, environment=settings)
+    fleet.worker("--export-retry-timeout", 30, "--max-deliveries", 1, environment=settings)
     records = fleet.publish(10)
     fleet.until(lambda: len(fleet.backend.records()) == 9, what="the others to be exported")
     fleet.until_empty()
