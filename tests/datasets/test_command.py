@@ -77,13 +77,6 @@ def test_nothing_scored_is_below_any_minimum(run, write_bytes):
     assert "nothing was scored: there are no rows" in done.stderr
 
 
-def test_what_is_read_as_what_is_told(run, write_bytes):
-    table = write_bytes(b"user_input,retrieved_contexts,response,reference\nq,one,r,x\n")
-    done = run(table, "--metrics", "faithfulness")
-
-    assert "reading question from 'user_input', contexts from 'retrieved_contexts', response from 'resp" in done.stderr
-
-
 def test_skipped_rows_are_in_the_last_line(run, write_bytes):
     done = run(write_bytes(INCOMPLETE), "--metrics", "faithfulness")
 

@@ -141,12 +141,6 @@ def test_nothing_is_evaluated_where_scoring_is_switched_off(rows, judge, monkeyp
         evaluate(rows, "faithfulness", judge=judge)
 
 
-def test_a_missing_column_leaves_no_journal_behind(rows, judge, tmp_path):
-    with pytest.raises(TableError, match="no column 'output'"):
-        evaluate(rows, METRICS, judge=judge, answer_column="output", output=tmp_path / "r.csv")
-    assert list(tmp_path.iterdir()) == []
-
-
 class InterruptedAfter:
     """Rows, and then Ctrl-C."""
 

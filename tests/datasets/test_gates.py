@@ -39,12 +39,12 @@ def test_the_failure_tells_the_metric_its_mean_and_the_worst_records(rows):
 
     assert lines[:4] == [
         "faithfulness should have a mean of at least 0.8, but has 0 over 2 scored rows",
-        "  row 1 (a): 0.000",
-        "    question: q1",
-        "    response: r1",
+        "row 1 (a)",
+        "  question             q1",
+        "  response             r1",
     ]
-    assert lines[4].startswith("    why: ")
-    assert "  row 4 (d): 0.000" in lines
+    assert lines[4].startswith("  faithfulness         0.00 fail  ")
+    assert "row 4 (d)" in lines
 
 
 @pytest.mark.parametrize(

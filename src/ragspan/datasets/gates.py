@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ragspan.arguments import SHARE, wrong
 from ragspan.config import METRIC_NAMES
 from ragspan.datasets.results import Evaluation
 from ragspan.metrics.named import require_known
-from ragspan.outcomes import Score
 
 _ROWS_SHOWN = 3
-_TEXT_SHOWN = 300  # characters
 
 
 def parse_minimums(texts: Iterable[str]) -> dict[str, float]:
@@ -57,12 +54,6 @@ def shortfalls(evaluation: Evaluation, minimums: Mapping[str, float], *, allow_s
 
 
 def lowest(evaluation: Evaluation, metric: str) -> Iterator[str]:
-    """The rows with the lowest scores of a metric, with their texts."""
-    for evaluated in evaluation.worst_by(metric)[:_ROWS_SHOWN]:
-        score, record = evaluated.outcomes[metric], evaluated.record
-        if isinstance(score, Score):
-            yield f"  row {evaluated.row} ({record.record_id}): {score.value:.3f}"
-            shown = {"question": record.question, "response": record.response, "why": score.explanation}
-            for name, text in shown.items():
-                if text:
-                    yield f"    {name}: {textwrap.shorten(text, _TEXT_SHOWN, placeholder=' ...')}"
+    """The rows with the lowest scores of a metric, in lines."""
+    for row in evaluation.worst_by(metric)[:_ROWS_SHOWN]:
+        yield from (line.plain for line in row.told(metric))

@@ -204,17 +204,11 @@ def _worst_answers(evaluation: Evaluation) -> Iterator[Any]:
     """The first responses of the report's order that fail, and where they do."""
     from rich.text import Text
 
-    from ragspan.telemetry.console import outcome_line, text_lines
-
     failing = sorted((row for row in evaluation.worst if row.failing), key=lambda row: row.badness)
     if failing:
         yield Text("The worst responses" if len(failing) > 1 else "The failing response", style="bold")
-    for row in failing[:_WORST_SHOWN]:
-        yield Text(f"row {row.row:,}")
-        yield from text_lines(row.record)
-        for name, score in row.failing.items():
-            yield Text("  ").append_text(outcome_line(name, score, score.explanation))
-    if failing:
+        for row in failing[:_WORST_SHOWN]:
+            yield from row.told(*row.failing)
         yield Text()
 
 

@@ -13,11 +13,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
 from operator import attrgetter
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ragspan.notebook import table
 from ragspan.outcomes import CauseKind, Label, MetricFailure, NotApplicable, Outcome, Score, Usage, html_of
 from ragspan.records import RagRecord
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 SKIPPED_REASONS = frozenset({"no_question", "no_response", "contexts_unknown", "budget_exhausted"})
 """Reasons that lie in the table or the budget, and not in the answer: a mean over the other rows hides them."""
@@ -50,6 +53,20 @@ class EvaluatedRow:
         """Orders rows: first those that fail most metrics, then those with the lowest mean."""
         values = [outcome.value for outcome in self.outcomes.values() if isinstance(outcome, Score)]
         return -len(self.failing), math.fsum(values) / len(values) if values else 1.0, self.row
+
+    def told(self, *metrics: str) -> Iterator[Text]:
+        """The row with its texts, and what these metrics say of it, in lines for a terminal."""
+        from rich.text import Text
+
+        from ragspan.telemetry.console import outcome_line, text_lines
+
+        record_id = self.record.record_id
+        yield Text(f"row {self.row:,}" + ("" if record_id == f"row-{self.row}" else f" ({record_id})"))
+        yield from text_lines(self.record)
+        for metric in metrics:
+            outcome = self.outcomes[metric]
+            explanation = outcome.explanation if isinstance(outcome, Score) else None
+            yield Text("  ").append_text(outcome_line(metric, outcome, explanation))
 
     def _repr_html_(self) -> str:
         """For notebooks."""
