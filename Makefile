@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-MEMBERS := -e '.[test]' -e integrations/datadog -e integrations/langchain -e integrations/langfuse -e integrations/langsmith -e integrations/llama-index -e integrations/mlflow -e integrations/nats -e integrations/otlp -e 'integrations/otlp[grpc]' -e integrations/phoenix
+MEMBERS := -e '.[test]' -e integrations/datadog -e integrations/langchain -e integrations/langfuse -e integrations/langsmith -e integrations/llama-index -e integrations/mlflow -e integrations/nats -e integrations/receiver -e 'integrations/receiver[grpc]' -e integrations/phoenix
 PROJECTS := pyproject.toml constraints.txt $(wildcard integrations/*/pyproject.toml)
 
 # LlamaIndex brings what it needs, and looks elsewhere where these are set.
@@ -27,7 +27,7 @@ PEER_TOOLS := langchain langchain-community langchain-openai langgraph llama-ind
 # The tools whose pages the end-to-end tests read: other releases of them may look different.
 PHOENIX := 20.26.1
 MLFLOW := 3.17.2
-E2E_MEMBERS := -e '.[report]' -e 'integrations/langchain[demo]' -e integrations/llama-index -e integrations/phoenix -e integrations/mlflow -e integrations/nats -e integrations/otlp
+E2E_MEMBERS := -e '.[report]' -e 'integrations/langchain[demo]' -e integrations/llama-index -e integrations/phoenix -e integrations/mlflow -e integrations/nats -e integrations/receiver
 E2E_TOOLS := pytest playwright==1.65.2 httpx opentelemetry-exporter-otlp-proto-http
 CLIENT_MEMBERS := -e . -e integrations/datadog -e integrations/langchain -e integrations/langfuse -e integrations/langsmith
 CLIENT_TOOLS := ddtrace langfuse langsmith opentelemetry-exporter-otlp-proto-http pytest pytest-asyncio
@@ -181,7 +181,7 @@ peers: .venv-peers/.installed .venv-judging-peers/.installed  ## what the benchm
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(@D)
 	@grep -E '^(langchain|langgraph|llama-index|openinference|opentelemetry)' constraints.txt > $(@D)/constraints.txt
 	$(BIN)/uv pip install --quiet --link-mode=copy --python $(@D)/bin/python -c $(@D)/constraints.txt \
-	  -e . -e integrations/langchain -e integrations/llama-index -e integrations/otlp --group peers $(PEER_TOOLS)
+	  -e . -e integrations/langchain -e integrations/llama-index -e integrations/receiver --group peers $(PEER_TOOLS)
 	@touch $@
 
 .venv-judging-peers/.installed: $(VENV)/.installed

@@ -117,7 +117,7 @@ def installed(wheels, tmp_path_factory):
 @pytest.mark.slow
 def test_the_wheels_work_in_a_clean_environment(installed):
     program = (
-        "import importlib.util, ragspan, ragspan_datadog, ragspan_langchain, ragspan_langfuse, ragspan_langsmith, ragspan_llama_index, ragspan_mlflow, ragspan_nats, ragspan_otlp, ragspan_phoenix\n"
+        "import importlib.util, ragspan, ragspan_datadog, ragspan_langchain, ragspan_langfuse, ragspan_langsmith, ragspan_llama_index, ragspan_mlflow, ragspan_nats, ragspan_receiver, ragspan_phoenix\n"
         "from ragspan import default_engine\n"
         "assert 'clean' in ragspan.__file__, ragspan.__file__\n"
         "assert ragspan_langchain.RagspanCallbackHandler().open_runs == 0\n"

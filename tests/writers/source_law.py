@@ -102,13 +102,13 @@ class SourceLaw:
         assert f"{backend.writer.name} cannot be read: ConnectionError" in done.stderr
 
     def test_the_missing_readers_are_named(self, evaluate, backend, monkeypatch):
-        monkeypatch.setitem(sys.modules, "ragspan_otlp.readers", None)
+        monkeypatch.setitem(sys.modules, "ragspan_receiver.readers", None)
         monkeypatch.delitem(sys.modules, f"ragspan_{backend.writer.name}.stored", raising=False)
 
         done = evaluate()
 
         assert done.exit_code == 2, done.output
-        assert "reading traces needs ragspan-otlp: pip install ragspan-otlp" in done.stderr
+        assert "reading traces needs the receiver: pip install 'ragspan[receiver]'" in done.stderr
 
     def test_what_judges_wrote_is_no_label(self, pull):
         assert pull("faithfulness")[1] == []

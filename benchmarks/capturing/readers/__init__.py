@@ -73,7 +73,7 @@ PEERS = {
                 "langchain": "openinference-instrumentation-langchain",
                 "llama-index": "openinference-instrumentation-llama-index",
             },
-            reading="the records of ragspan-otlp, from the instrumentor's spans as OTLP",
+            reading="the records of ragspan-receiver, from the instrumentor's spans as OTLP",
         ),
         Peer(
             name="receiver-traceloop",
@@ -81,12 +81,12 @@ PEERS = {
                 "langchain": "opentelemetry-instrumentation-langchain",
                 "llama-index": "opentelemetry-instrumentation-llamaindex",
             },
-            reading="the records of ragspan-otlp, from Traceloop's spans as OTLP",
+            reading="the records of ragspan-receiver, from Traceloop's spans as OTLP",
         ),
         Peer(
             name="receiver-opentelemetry",
             distributions={"langchain": "opentelemetry-instrumentation-genai-langchain"},
-            reading="the records of ragspan-otlp, from the spans of OpenTelemetry's own instrumentation as OTLP",
+            reading="the records of ragspan-receiver, from the spans of OpenTelemetry's own instrumentation as OTLP",
             limits="its retrieval spans have ids of documents and no texts, and models without a name have no span",
         ),
         Peer(

@@ -1,4 +1,4 @@
-"""ragspan-otlp: other instrumentors' spans, encoded as OTLP and decoded by the receiver, read by `ragspan_otlp.readers`."""
+"""ragspan-receiver: other instrumentors' spans, encoded as OTLP and decoded by the receiver, read by `ragspan_receiver.readers`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from capturing.grading import Seen
 from capturing.readers.ragspan import seen_of
 from capturing.traces import LocalSpans
 from ragspan.records import RagRecord
-from ragspan_otlp.readers import records_of
-from ragspan_otlp.spans import RawSpan, batch_of, decoded
+from ragspan_receiver.readers import records_of
+from ragspan_receiver.spans import RawSpan, batch_of, decoded
 
 INSTRUMENTORS = {
     ("openinference", "langchain"): "openinference.instrumentation.langchain:LangChainInstrumentor",

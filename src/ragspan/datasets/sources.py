@@ -80,7 +80,7 @@ def stored_answers(
     known = sorted({"mlflow", "phoenix", *part_names(_SOURCES)})
     missing = f"nothing reads {tool!r}: traces can be read from {' and '.join(known)}"
     if tool in known:
-        missing = f"nothing reads {tool} here: pip install ragspan-{tool} ragspan-otlp"
+        missing = f"nothing reads {tool} here: pip install 'ragspan[{tool},receiver]'"
     source: Source = load_part(_SOURCES, tool, missing)
     if not project:
         raise ConfigurationError(f"--project should say which project of {tool} to read")

@@ -17,10 +17,10 @@ from ragspan_mlflow.emitter import TRACES, tracking_server
 from ragspan_mlflow.exporting import EXPERIMENTS
 
 try:
-    from ragspan_otlp.readers import WHOLE_TRACE, answers_in
-    from ragspan_otlp.spans import SpanEvent, TracedSpan
+    from ragspan_receiver.readers import WHOLE_TRACE, answers_in
+    from ragspan_receiver.spans import SpanEvent, TracedSpan
 except ImportError as error:
-    raise ConfigurationError("reading traces needs ragspan-otlp: pip install ragspan-otlp") from error
+    raise ConfigurationError("reading traces needs the receiver: pip install 'ragspan[receiver]'") from error
 
 _AT_ONCE = 50  # traces
 _PATIENCE = 60.0  # seconds: their spans are many

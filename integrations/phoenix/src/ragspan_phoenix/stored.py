@@ -16,10 +16,10 @@ from ragspan.exceptions import ConfigurationError
 from ragspan_phoenix.emitter import phoenix_server
 
 try:
-    from ragspan_otlp.readers import answers_in
-    from ragspan_otlp.spans import SpanEvent, TracedSpan
+    from ragspan_receiver.readers import answers_in
+    from ragspan_receiver.spans import SpanEvent, TracedSpan
 except ImportError as error:
-    raise ConfigurationError("reading traces needs ragspan-otlp: pip install ragspan-otlp") from error
+    raise ConfigurationError("reading traces needs the receiver: pip install 'ragspan[receiver]'") from error
 
 _KIND = "openinference.span.kind"
 _UNKNOWN = "UNKNOWN"  # Phoenix's word for a span that names no kind

@@ -19,8 +19,8 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
-from ragspan_otlp import servers
-from ragspan_otlp.receiver import BufferLimits
+from ragspan_receiver import servers
+from ragspan_receiver.receiver import BufferLimits
 
 TRACE = bytes(range(1, 17))
 QUICK = BufferLimits(quiet=0.05, deadline=0.1)

@@ -27,8 +27,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ragspan.command_line import host_and_port, listener_at
 from ragspan.exceptions import ConfigurationError
-from ragspan_otlp.receiver import Receiver
-from ragspan_otlp.spans import RefusedError, from_json, unpacked
+from ragspan_receiver.receiver import Receiver
+from ragspan_receiver.spans import RefusedError, from_json, unpacked
 
 MAX_BODY = 64 * 1024 * 1024
 """Bytes of a request's body, before and after it is unpacked."""
@@ -240,7 +240,7 @@ class GRPCServer:
         try:
             import grpc
         except ImportError:
-            raise ConfigurationError("--otlp-grpc needs grpcio: pip install 'ragspan-otlp[grpc]'") from None
+            raise ConfigurationError("--otlp-grpc needs grpcio: pip install 'ragspan-receiver[grpc]'") from None
         host_and_port(address)
         self._receiver = receiver
         self._codes = grpc.StatusCode

@@ -11,7 +11,7 @@ from typing import Any
 
 from ragspan.capturing.snapshots import OPAQUE, Snapshot
 from ragspan.runs.payloads import Message
-from ragspan_otlp.readers.payloads import (
+from ragspan_receiver.readers.payloads import (
     Payloads,
     arguments_in,
     as_fields,
@@ -24,8 +24,8 @@ from ragspan_otlp.readers.payloads import (
     text,
     whole,
 )
-from ragspan_otlp.readers.steps import Kind, Scored, Step
-from ragspan_otlp.spans import TracedSpan
+from ragspan_receiver.readers.steps import Kind, Scored, Step
+from ragspan_receiver.spans import TracedSpan
 
 KIND = "openinference.span.kind"
 

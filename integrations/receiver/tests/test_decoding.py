@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from ragspan_otlp.spans import (
+from ragspan_receiver.spans import (
     RefusedError,
     batch_of,
     decoded,

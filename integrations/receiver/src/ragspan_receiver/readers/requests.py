@@ -16,9 +16,9 @@ from ragspan.runs.payloads import Document, Message
 from ragspan.runs.record import context_of, record_of
 from ragspan.runs.trace import INTERRUPT
 from ragspan.step_texts import MAX_MESSAGE, MAX_STACKTRACE, ErrorReport
-from ragspan_otlp.readers.payloads import text
-from ragspan_otlp.readers.steps import BARE, Scored, Step
-from ragspan_otlp.spans import TracedSpan
+from ragspan_receiver.readers.payloads import text
+from ragspan_receiver.readers.steps import BARE, Scored, Step
+from ragspan_receiver.spans import TracedSpan
 
 _MAX_OF_A_KIND = 100
 _MAX_WRITTEN = 1000

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 import pytest
 
 from ragspan import ConfigurationError
-from ragspan_otlp.command import check_destination
+from ragspan_receiver.command import check_destination
 
 
 @pytest.fixture(autouse=True)

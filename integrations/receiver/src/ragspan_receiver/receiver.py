@@ -32,8 +32,8 @@ from ragspan.records import RecordSink
 from ragspan.telemetry import semconv
 from ragspan.telemetry.providers import meter_of
 from ragspan.throttled_log import ThrottledLog
-from ragspan_otlp.readers import records_of
-from ragspan_otlp.spans import RawSpan, RefusedError, batch_of, decoded
+from ragspan_receiver.readers import records_of
+from ragspan_receiver.spans import RawSpan, RefusedError, batch_of, decoded
 
 LONGEST = 600.0  # seconds
 _SPAN_OVERHEAD = 300  # bytes of memory beside its content, about

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from ragspan.capturing.snapshots import OPAQUE, Snapshot
 from ragspan.runs.payloads import Document, Message
-from ragspan_otlp.spans import TracedSpan
+from ragspan_receiver.spans import TracedSpan
 
 Kind: TypeAlias = Literal["chain", "agent", "model", "retriever", "reranker", "tool", "ignored"]
 Scored: TypeAlias = tuple[Document, float | None]

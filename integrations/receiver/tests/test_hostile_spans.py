@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded_spans import load
 
-from ragspan_otlp.readers import records_of
-from ragspan_otlp.spans import SpanEvent, TracedSpan
+from ragspan_receiver.readers import records_of
+from ragspan_receiver.spans import SpanEvent, TracedSpan
 
 _RECORDED = [span for name in ("langchain", "llama_index") for span in load(f"openinference_{name}")]
 _KEYS = sorted(

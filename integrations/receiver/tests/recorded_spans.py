@@ -1,6 +1,6 @@
 """Spans of the real instrumentors as JSON, so that tests can read them without frameworks.
 
-`python integrations/otlp/tests/recorded_spans.py NAME ...` records them anew, where what they need is installed.
+`python integrations/receiver/tests/recorded_spans.py NAME ...` records them anew, where what they need is installed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ragspan_otlp.spans import SpanEvent, TracedSpan
+from ragspan_receiver.spans import SpanEvent, TracedSpan
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan, TracerProvider

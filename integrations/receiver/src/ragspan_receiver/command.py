@@ -27,8 +27,8 @@ from ragspan.telemetry.environment import (
     exporter_of,
     providers_from_environment,
 )
-from ragspan_otlp.receiver import BufferLimits, Receiver
-from ragspan_otlp.servers import GRPCServer, HTTPServer
+from ragspan_receiver.receiver import BufferLimits, Receiver
+from ragspan_receiver.servers import GRPCServer, HTTPServer
 
 _MIB = 1024 * 1024
 _CONSOLE = ("console",)

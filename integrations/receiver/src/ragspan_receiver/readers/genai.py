@@ -11,7 +11,7 @@ from typing import Any
 
 from ragspan.capturing.snapshots import OPAQUE
 from ragspan.runs.payloads import Message
-from ragspan_otlp.readers.payloads import (
+from ragspan_receiver.readers.payloads import (
     Payloads,
     arguments_in,
     as_text,
@@ -22,8 +22,8 @@ from ragspan_otlp.readers.payloads import (
     text,
     whole,
 )
-from ragspan_otlp.readers.steps import Kind, Step
-from ragspan_otlp.spans import TracedSpan
+from ragspan_receiver.readers.steps import Kind, Step
+from ragspan_receiver.spans import TracedSpan
 
 _OPERATIONS: dict[str, Kind | None] = {
     "chat": "model",

@@ -9,8 +9,8 @@ import pytest
 from recorded_spans import ANSWER, PASSAGES, QUESTION, load
 
 from ragspan.records import RagRecord
-from ragspan_otlp.readers import records_of
-from ragspan_otlp.spans import TracedSpan
+from ragspan_receiver.readers import records_of
+from ragspan_receiver.spans import TracedSpan
 
 
 def only(spans: list[TracedSpan], **options: Any) -> RagRecord:

@@ -13,8 +13,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue, KeyValueList
 
 from ragspan.testing import RecordingSink
-from ragspan_otlp.receiver import Receiver
-from ragspan_otlp.servers import HTTPServer
+from ragspan_receiver.receiver import Receiver
+from ragspan_receiver.servers import HTTPServer
 
 SCOPE = "openinference.instrumentation.langchain"
 

@@ -8,8 +8,8 @@ import pytest
 
 from ragspan import ConfigurationError
 from ragspan.testing import RecordingSink
-from ragspan_otlp.receiver import LONGEST, BufferLimits, Receiver
-from ragspan_otlp.spans import RawSpan
+from ragspan_receiver.receiver import LONGEST, BufferLimits, Receiver
+from ragspan_receiver.spans import RawSpan
 
 ONE, OTHER = b"1" * 16, b"2" * 16
 

@@ -15,11 +15,11 @@ from ragspan.records import RagRecord
 from ragspan.runs.payloads import Message
 from ragspan.telemetry import semconv
 from ragspan.throttled_log import ThrottledLog
-from ragspan_otlp.readers import genai, openinference
-from ragspan_otlp.readers.payloads import Payloads
-from ragspan_otlp.readers.requests import Request
-from ragspan_otlp.readers.steps import Step, requests_in
-from ragspan_otlp.spans import TracedSpan
+from ragspan_receiver.readers import genai, openinference
+from ragspan_receiver.readers.payloads import Payloads
+from ragspan_receiver.readers.requests import Request
+from ragspan_receiver.readers.steps import Step, requests_in
+from ragspan_receiver.spans import TracedSpan
 
 WHOLE_TRACE = ""
 """In place of a span's id: an opinion on all of a trace."""
