@@ -56,17 +56,6 @@ def test_what_waits_for_room_is_published_once_there_is_some(broker, make_sink):
     assert sink.stats().dropped == {}
 
 
-@pytest.mark.slow
-def test_a_full_stream_is_asked_ever_more_rarely(broker, make_sink):
-    broker.make_stream(name="ragspan", subjects=["ragspan.records"], max_msgs=1, discard="new")
-    sink = make_sink(broker, retry_timeout=3.0)
-    submit(sink, a_record("fills"))
-    submit(sink, a_record("waits"))
-    assert sink.stats().dropped == {"stream_full": 1}
-    # At 0, 0.25, 0.75 and 1.75 s, or sooner: chance takes up to a half away.
-    assert sink.stats().errors["publish"] <= 6
-
-
 def test_a_broker_without_room_for_any_stream_is_full(make_broker, make_sink):
     broker = make_broker(jetstream="max_file_store: 20000")
     broker.start()

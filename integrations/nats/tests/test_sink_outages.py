@@ -81,22 +81,6 @@ def test_a_broker_that_hangs_for_longer_than_an_acknowledgement_may_take_costs_n
     assert sink.stats().published == 101
 
 
-def test_what_was_in_flight_when_the_connection_was_lost_is_published_again(broker, make_sink, monkeypatch):
-    monkeypatch.setattr(sink_module, "_REPLY_TIMEOUT", 2 * PATIENCE)
-    sink = make_sink(broker)
-    submit(sink, a_record("before"))
-
-    broker.freeze()
-    for record in records(10):
-        sink.submit(record)
-    until(lambda: sink.stats().in_flight == 10, what="the records to be published")
-    broker.kill()
-    broker.start()
-
-    assert sink.flush(PATIENCE)
-    assert sorted(stored_ids(broker)) == sorted({"before"} | ids(10))
-
-
 def test_records_wait_for_a_broker_that_is_not_there_yet_and_nothing_is_computed_meanwhile(make_broker, make_sink):
     broker, made = make_broker(), []
     sink = make_sink(broker)

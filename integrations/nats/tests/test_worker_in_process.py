@@ -8,14 +8,12 @@ from dataclasses import replace
 
 import pytest
 from brokers import until
-from fleet_absent_judge import AbsentJudge
 from fleet_judge import FleetJudge
 from fleet_records import a_record
 from nats.errors import TimeoutError as NoAnswerError
 from worker_process import STREAM, is_empty, publish
 
 from ragspan.config import Settings
-from ragspan.metrics import named
 from ragspan.record_json import MAX_JSON
 from ragspan.telemetry import environment
 from ragspan.testing import InMemoryTelemetry
@@ -83,18 +81,6 @@ def test_the_bytes_in_hand_are_bounded_as_well_as_the_records(run, broker, judge
     judge.release()
     until(lambda: is_empty(broker), what="the rest", patience=60)
     assert worker.stats().acknowledged == 7
-
-
-@pytest.mark.parametrize("judging", ["thread", "helper"])
-def test_a_judge_that_computes_and_reports_an_outage_leaves_the_record_in_the_stream(run, broker, monkeypatch, judging):
-    monkeypatch.setattr(named, "judge_from", lambda settings: AbsentJudge())
-    publish(broker, a_record(1))
-    worker = run(judging=judging)
-
-    until(lambda: worker.stats().nacked, what="an end", patience=60)
-    assert worker.stats().nacked == {"judge_outage": 1}
-    assert worker.stats().acknowledged == 0
-    assert not is_empty(broker)
 
 
 def a_large_record():
