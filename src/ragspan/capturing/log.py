@@ -167,19 +167,19 @@ Place = TypeVar("Place")
 class EndedRuns:
     """Remembers the runs of requests that ended lately: what they still do in the background is no new request.
 
-    By their hashes it knows the last `_RUNS` runs, but for those that another thread adds while the sets change, and of earlier
-    ones about as many again at most.
+    It knows the last `_RUNS` runs, but for those that another thread adds while the sets change, and of earlier ones about as
+    many again at most.
     """
 
     _RUNS = 1 << 14
 
     def __init__(self) -> None:
-        self._young: set[int] = set()
-        self._old: set[int] = set()
+        self._young: set[RunKey] = set()
+        self._old: set[RunKey] = set()
 
     def add_all(self, keys: Iterable[RunKey]) -> None:
         young = self._young
-        young.update(map(hash, keys))
+        young.update(keys)
         if len(young) > self._RUNS:
             self._old, self._young = young, set()
 
@@ -191,8 +191,7 @@ class EndedRuns:
         return True
 
     def __contains__(self, key: RunKey) -> bool:
-        number = hash(key)
-        return number in self._young or number in self._old
+        return key in self._young or key in self._old
 
 
 _ended = EndedRuns()  # ids are unique in a process, so one serves all

@@ -159,7 +159,8 @@ def text_in(value: Any) -> str | None:
     """The text of a string, a `QueryBundle` or a `ChatMessage`."""
     if isinstance(value, str):
         return value
-    for name in ("query_str", "content"):
+    # A model of pydantic takes long to say that it lacks an attribute.
+    for name in ("content",) if kind_of(value) == "ChatMessage" else ("query_str", "content"):
         try:
             text = value.get(name) if isinstance(value, dict) else getattr(value, name, None)
         except Exception:  # noqa: BLE001  a program's own property: the other texts count all the same

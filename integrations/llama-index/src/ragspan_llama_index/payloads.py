@@ -35,7 +35,11 @@ _PLAIN = frozenset({str, int, float, bool, list, dict, type(None)})
 def texts_given(arguments: _Arguments, log: RequestLog) -> Sequence[str]:
     """The nodes as a synthesizer wrote them for the model."""
     given = argument(arguments, "text_chunks", 1)
-    return [log.count(text) for text in given if isinstance(text, str)] if isinstance(given, (list, tuple)) else ()
+    if not isinstance(given, (list, tuple)):
+        return ()
+    taken = [text for text in given if isinstance(text, str)]
+    log.texts.update(zip(map(id, taken), taken, strict=True))
+    return taken
 
 
 def reply_in(response: Any, log: RequestLog, *, inside_synthesis: bool) -> dict[str, Any]:
@@ -44,7 +48,7 @@ def reply_in(response: Any, log: RequestLog, *, inside_synthesis: bool) -> dict[
     payload: dict[str, Any] = {"reply": (fields.get("raw"), fields.get("additional_kwargs"))}
     message = fields.get("message")
     if message is not None:
-        payload["asked_for"] = calls_in(message)
+        _, payload["asked_for"] = _texts_and_calls(message)
     if inside_synthesis:
         payload["said"] = _text_of(response, log)
     return payload
@@ -130,32 +134,32 @@ def prompt_in(given: Any, log: RequestLog) -> Prompt:
     parts = []
     for message in given if isinstance(given, (list, tuple)) else ():
         role, more = getattr(message, "role", None), getattr(message, "additional_kwargs", None)
-        texts = [log.count(text) for text in _texts_in(getattr(message, "blocks", ()))]
+        texts, calls = _texts_and_calls(message)
+        for text in texts:
+            log.count(text)
         call_id = more.get("tool_call_id") if more else None
-        calls = calls_in(message)
         if texts or calls or call_id:
             parts.append((getattr(role, "value", role), texts, calls, call_id))
     return parts
 
 
-def _texts_in(blocks: Iterable[Any]) -> list[str]:
+def _texts_and_calls(message: Any) -> tuple[list[str], list[Any]]:
+    """The texts of a message, and the tool calls in it, as the framework has them or as the provider has."""
     texts: list[str] = []
-    for block in blocks:
-        text = getattr(block, "text", None)
+    calls: list[Any] = []
+    for block in getattr(message, "blocks", ()):
+        fields = getattr(block, "__dict__", {})  # as above
+        text = fields.get("text")
         if isinstance(text, str):
             if text:
                 texts.append(text)
-        elif isinstance(inner := getattr(block, "content", None), list):  # a block that may be cited
-            texts += _texts_in(inner)
-    return texts
-
-
-def calls_in(message: Any) -> list[Any]:
-    """The tool calls in a model's message, as the framework has them or as the provider has."""
-    blocks = [block for block in getattr(message, "blocks", ()) if getattr(block, "block_type", None) == "tool_call"]
-    more = getattr(message, "additional_kwargs", None)
-    calls = more.get("tool_calls") if more and not blocks else None
-    return calls if isinstance(calls, list) else blocks
+        elif fields.get("block_type") == "tool_call":
+            calls.append(block)
+        elif isinstance(inner := fields.get("content"), list):  # a block that may be cited
+            texts += [text for one in inner if isinstance(text := getattr(one, "text", None), str) and text]
+    more = None if calls else getattr(message, "additional_kwargs", None)
+    given = more.get("tool_calls") if more else None
+    return texts, given if isinstance(given, list) else calls
 
 
 # Starts
@@ -165,7 +169,9 @@ def argument(arguments: Mapping[str, Any], name: str | None, place: int) -> Any:
     """An argument by its name, or by its place where a program's own method names it otherwise."""
     if name is not None and name in arguments:
         return arguments[name]
-    return next(islice(arguments.values(), place, None), None)
+    for value in arguments.values() if place == 0 else islice(arguments.values(), place, None):
+        return value
+    return None
 
 
 def asked_by_event(event: Any) -> Asked:
@@ -198,11 +204,13 @@ def _start_of_call(arguments: _Arguments, instance: Any, log: RequestLog) -> dic
 
 
 def _start_of_synthesis(arguments: _Arguments, _: Any, log: RequestLog) -> dict[str, Any]:
+    log.about["synthesis"] = True
     asked = _asked(argument(arguments, "query", 0), log)
     return {"asked": asked, "given": nodes_in(argument(arguments, "nodes", 1), log)}
 
 
 def _start_of_chunks(arguments: _Arguments, _: Any, log: RequestLog) -> dict[str, Any]:
+    log.about["synthesis"] = True
     return {"asked": _asked(argument(arguments, "query_str", 0), log), "texts": texts_given(arguments, log)}
 
 

@@ -89,7 +89,10 @@ class SpanRecorder:
     ) -> None:
         try:
             place = self._live.get(parent_id) if parent_id else None
-            if instance is not None:
+            if instance is None:
+                if place is not None:
+                    note_work(place[0], id_, bound_args.arguments)
+            else:
                 facts = KNOWN.get(type(instance)) or facts_about(type(instance))
                 role = facts.methods.get(id_[facts.method_start : -UUID_LENGTH]) if facts.methods else None
                 if role is not None:
@@ -98,12 +101,10 @@ class SpanRecorder:
                         place = reader_or_maker(place, stream.place)
                     if place is None:
                         place = self._place_at_top(role, id_, parent_id, tags)
-                    if place is not None:
-                        self._enter(role, facts, place, id_, bound_args.arguments, instance)
-                    return
-            if place is not None:  # a part of the step around it
-                if instance is None:
-                    note_work(place[0], id_, bound_args.arguments)
+                    if place is None:
+                        return
+                    place = self._enter(role, facts, place, id_, bound_args.arguments, instance)
+            if place is not None:  # a step, or a part of the step around it
                 self._follow(place[0], id_, place)
             elif parent_id is not None:
                 self._requests.ended.inherit(id_, parent_id)
@@ -146,7 +147,7 @@ class SpanRecorder:
             payload: dict[str, Any] = {"error": type(error).__name__}
             if place[1] == id_:
                 payload["noted"] = note_error(error)
-                if place[2] == "search":
+                if place[2] == "search" and _OPENINFERENCE in modules:
                     payload["span"] = openinference_anchor(id_)
             log.note("error", id_, None, payload, is_abandoned)
             if place[1] == id_ and place[2] == "chat writer" and place[4] is not None:
@@ -222,39 +223,38 @@ class SpanRecorder:
         span_id: str,
         arguments: Mapping[str, Any],
         instance: Any,
-    ) -> None:
+    ) -> Place:
         """A step begins in a request, or a part of a step that does what it does."""
-        log, step_id, around, inside_synthesis, _ = place
+        log, step_id, around, inside_synthesis, others = place
         inside_synthesis = inside_synthesis or around in _SYNTHESIS
         if inside_synthesis if role in _STANDS_FOR else role == around and role in _NESTED:
             if role == "chunks" and around == "synthesis":
-                place = _note_texts(place, arguments)
-            self._follow(log, span_id, place)
-            return
+                return _note_texts(place, arguments)
+            return place
         if log.span_finder is not None:
             log.find_span()
         began_ns = time_ns()
         payload: dict[str, Any] | None = None
-        beside: Any = None
+        beside: Any = _beside(role, arguments)
         try:
             if role == "chat writer":
                 beside = watch_chat(place, instance, self._end_of_stream)
                 payload = {"answer": beside}
             else:
                 payload = STARTS[role](arguments, instance, log)
-                if role == "synthesis":
-                    beside = [argument(arguments, "nodes", 1)]
-                elif role == "search":
+                if role == "search" and _OPENINFERENCE in modules:
                     payload["span"] = openinference_anchor(span_id)
         except Exception as problem:  # noqa: BLE001  whatever a program passes: the step is followed all the same
             self._requests.report(problem)
         role = _STANDS_FOR.get(role, role)
+        if around == "call" and role != "model":
+            others.append(role)
         if role == "tool" or (role == "model" and not inside_synthesis):
             log.about["asks"] = True
         elif span_id == log.root and "run" in facts.methods:
             log.about |= {"is_run": True, "is_resumed": (payload or {}).get("is_resumed")}
         log.events.append((role, span_id, step_id, began_ns, payload, facts))
-        self._follow(log, span_id, (log, span_id, role, inside_synthesis, beside))
+        return log, span_id, role, inside_synthesis, beside
 
     # Ends
 
@@ -266,7 +266,8 @@ class SpanRecorder:
         try:
             if role in _ANSWERING:
                 payload = answer_of(place, result, self._end_of_stream)
-                if beside and isinstance(beside[0], (list, tuple)):  # nodes that it wrote down in a way of its own
+                # Nodes that it wrote down in a way of its own.
+                if role == "synthesis" and beside and isinstance(beside[0], (list, tuple)):
                     payload["given"] = whole_nodes_in(beside[0], log)
             elif role == "model" and kind_of(result) == GENERATOR:  # its words come later, past its span
                 stream = log.streams[span_id] = TokenStream()
@@ -280,7 +281,7 @@ class SpanRecorder:
                 payload = end_of_tool(result, log)
             else:
                 payload = {"found": nodes_in(result, log)}
-                if role == "search":
+                if role == "search" and _OPENINFERENCE in modules:
                     payload["span"] = openinference_anchor(span_id)
         except Exception as problem:  # noqa: BLE001  whatever a program returns: the request ends all the same
             self._requests.report(problem)
@@ -310,7 +311,7 @@ class SpanRecorder:
             for stream in streams_of(log):
                 stream.forget()
         try:
-            if "asks" in log.about or all(event[0] != "synthesis" for event in log.events):
+            if "asks" in log.about or "synthesis" not in log.about:
                 nodes = [item for item, text in list(log.kept.values()) if text is not None]
                 log.note("nodes", "", None, {snapshot[0]: snapshot for snapshot in whole_nodes_in(nodes, log)})
             if "is_run" in log.about:
@@ -323,6 +324,13 @@ class SpanRecorder:
             log.earlier = tuple(self._interrupted)
         if (log.abandoned or log.about.get("aborted")) and request_of(log).is_interrupted:
             self._interrupted.append(log)
+
+
+def _beside(role: Role, arguments: Mapping[str, Any]) -> list[Any] | None:
+    """What the place of a step that begins keeps beside the step, as `Place` has it."""
+    if role == "call":
+        return []
+    return [argument(arguments, "nodes", 1)] if role == "synthesis" else None
 
 
 def _note_texts(place: Place, arguments: Mapping[str, Any]) -> Place:
@@ -347,8 +355,6 @@ def openinference_anchor(span_id: str) -> SpanAnchor | None:
 
     Its handler is one of the dispatcher's, and keeps its spans where the framework's base class has a place for them.
     """
-    if _OPENINFERENCE not in modules:
-        return None
     for handler in get_dispatcher().span_handlers:
         if type(handler).__module__.startswith("openinference."):
             try:

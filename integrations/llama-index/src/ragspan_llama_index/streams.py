@@ -28,7 +28,6 @@ from ragspan.step_texts import NotedError, is_abandonment, note_error
 from ragspan_llama_index.objects import (
     CHAT_STREAM,
     GENERATOR,
-    STEPS,
     STREAMS,
     Role,
     answer_in,
@@ -43,7 +42,7 @@ from ragspan_llama_index.payloads import whole_nodes_in
 Place: TypeAlias = tuple[RequestLog, str, Role | None, bool, Any]
 """Where a span belongs: the log of its request, the step that it is or is a part of, that step's role, whether the step is
 inside a synthesis; and of a writer its stream, of a model's stream the tokens, of a synthesis the nodes that it has not
-written down."""
+written down, of a call the roles of the steps directly inside it that are no models."""
 
 OnEnd: TypeAlias = "Callable[[Stream], None]"
 
@@ -268,9 +267,11 @@ def _inside(source: Any) -> Any:
 
 def answer_of(place: Place, result: Any, on_end: OnEnd) -> dict[str, Any]:
     """What is noted of the result of a call or a synthesis that has ended."""
-    log, _, role, _, _ = place
-    part = answer_in(result)
-    kind = kind_of(part)
+    log, _, role, _, others = place
+    kind = kind_of(result)
+    part = result if kind is not None else answer_in(result)
+    if part is not result:
+        kind = kind_of(part)
     payload: dict[str, Any] = {}
     answer: Stream | str | None
     if kind in STREAMS:
@@ -291,7 +292,7 @@ def answer_of(place: Place, result: Any, on_end: OnEnd) -> dict[str, Any]:
         if kind is None and role == "call":
             payload["fields"] = list(map(log.count, texts_in(part)))
     payload["answer"] = answer
-    if role == "call" and _only_asked_models(place):  # then what it found was found in a way that no span shows
+    if role == "call" and not others:  # it asked models only: what it found was found in a way that no span shows
         sources = getattr(part, "source_nodes", None)
         payload["given"] = whole_nodes_in(sources, log) if isinstance(sources, (list, tuple)) else ()
     return payload
@@ -308,17 +309,6 @@ def watch_chat(place: Place, response: Any, on_end: OnEnd) -> Stream:
         if watching is not None:
             setattr(response, name, watching)
     return stream
-
-
-def _only_asked_models(place: Place) -> bool:
-    """Whether the steps directly inside a call are calls of models."""
-    log, span_id = place[0], place[1]
-    for event in reversed(log.events):
-        if event[2] == span_id and event[0] != "model":
-            return event[0] not in STEPS
-        if event[1] == span_id and event[0] == "call":
-            return True
-    return True
 
 
 def _watch(place: Place, response: Any, on_end: OnEnd, *, is_async: bool) -> Stream | str | None:
