@@ -17,11 +17,12 @@ from li_programs import (
     engine_over,
     engine_tool,
     ids,
+    node,
     tools_know_their_run,
     topic_engine,
 )
 from llama_index.core.postprocessor import SimilarityPostprocessor
-from llama_index.core.schema import MetadataMode
+from llama_index.core.schema import MetadataMode, NodeWithScore
 from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool
 from llama_index.core.workflow import Context, HumanResponseEvent, InputRequiredEvent
 
@@ -132,6 +133,26 @@ async def test_a_function_that_searches_or_asks(captured, model, function, said)
     await ask(agent(function), ASKED)
 
     assert captured.answers() == [Answered(ASKED, [HARP], FINAL)]
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        lambda found: found,
+        lambda found: found.node,
+        lambda found: {"documents": [found.node], "count": 1},
+        lambda found: ([found], "more"),
+    ],
+    ids=["one", "without a score", "in a dictionary", "beside something else"],
+)
+async def test_a_function_that_returns_nodes_which_no_retriever_found(captured, model, returned):
+    async def look_up(name: str) -> object:
+        return returned(NodeWithScore(node=node(name), score=0.5))
+
+    model.says(calls("look_up", name="harp"), FINAL)
+    await ask(agent(look_up), ASKED)
+
+    assert ids(captured.record().contexts) == ["harp"]
 
 
 async def test_a_function_that_searches_nothing(captured, model):

@@ -16,6 +16,7 @@ from li_programs import ANSWER, CELLO, HARP, QUESTION, ask_model, retriever
 from llama_index.core.schema import MetadataMode
 from llama_index.core.workflow import (
     Context,
+    Event,
     HumanResponseEvent,
     InputRequiredEvent,
     JsonPickleSerializer,
@@ -24,6 +25,11 @@ from llama_index.core.workflow import (
     Workflow,
     step,
 )
+
+from ragspan.capturing.log import RequestLog
+from ragspan_llama_index.fold import record_of
+from ragspan_llama_index.objects import facts_about
+from ragspan_llama_index.payloads import hands_on
 
 YES = HumanResponseEvent(response="yes")
 tasks_tell_of_cancelling = pytest.mark.skipif(
@@ -105,6 +111,24 @@ async def test_a_run_that_waits_inside_a_step_is_resumed(captured):
     first, then = captured.answers()
     assert (first.question, first.response, first.status) == (QUESTION, None, "interrupted")
     assert then == Answered(QUESTION, [CELLO], ANSWER)
+
+
+@pytest.mark.parametrize(
+    ("returned", "status"),
+    [(Event(), "aborted"), (InputRequiredEvent(), "interrupted"), (None, "interrupted")],
+    ids=["for the next step", "for a person", "nothing"],
+)
+def test_a_run_that_is_cancelled_between_two_steps(returned, status):
+    log = RequestLog()
+    log.root, log.keys = "run", ["run", "step"]
+    log.note("call", "run", "", {"is_run": True, "asked": (("query", QUESTION),)}, facts_about(Approval))
+    log.note("work", "step")
+    log.note("work over", "step", about=hands_on(returned))
+    log.note("end", "run")
+    log.about["aborted"] = True
+    log.end()
+
+    assert record_of(log).status == status
 
 
 async def test_runs_that_wait_at_the_same_time_are_told_apart(captured):

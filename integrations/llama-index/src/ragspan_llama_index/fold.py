@@ -103,9 +103,11 @@ def _continue(request: Request, step: Step | None, event: Event) -> None:
     kind, run, _, time_ns, payload, about = event
     if kind == "work":
         request.at_work.add(run)
+        request.is_handing_on = False
         step = None if request.root.asked else request.root
     elif kind == "work over":
         request.at_work.discard(run)
+        request.is_handing_on = bool(about)
     elif kind == "error":
         request.problems.append(payload["error"])
         if not about:  # it is no cancellation

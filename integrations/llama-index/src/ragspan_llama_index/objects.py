@@ -185,6 +185,16 @@ def are_nodes(items: Any) -> bool:
     return all(not facts_about(type(item)).bases.isdisjoint({"NodeWithScore", "BaseNode"}) for item in items)
 
 
+def nodes_among(value: Any, depth: int = 2) -> Sequence[Any]:
+    """The nodes in what a tool returned: the value itself, or in lists and dictionaries not too deep."""
+    if are_nodes(value):
+        return list(value)
+    if not isinstance(value, (list, tuple, dict)):
+        return [value] if are_nodes([value]) else []
+    items = list(value.values() if isinstance(value, dict) else value)[: _MAX_PARTS if depth else 0]
+    return [node for item in items for node in nodes_among(item, depth - 1)]
+
+
 # Answers
 
 _TELLING = ("response", "answer", "result", "output", "final_answer", "final_response", "text", "message", "content")

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from ragspan.capturing.log import RequestLog
-from ragspan_llama_index.objects import Role, are_nodes, fields_of, has_base, text_in, text_of
+from ragspan_llama_index.objects import Role, facts_about, fields_of, has_base, nodes_among, text_in, text_of
 
 Asked: TypeAlias = Sequence[tuple[str, str]]
 """Texts that a call was given, by the name of the argument or field; an empty name means the question itself."""
@@ -117,6 +117,12 @@ def note_work(log: RequestLog, span_id: str, arguments: Mapping[str, Any]) -> No
         event = next((value for value in arguments.values() if has_base(type(value), "StartEvent")), None)
         payload = {"asked": asked_by_event(event)}
     log.note("work", span_id, None, payload)
+
+
+def hands_on(event: Any) -> bool:
+    """Whether a step that returned this event has given work to another one, and waits for nobody."""
+    bases = facts_about(type(event)).bases
+    return "Event" in bases and bases.isdisjoint({"InputRequiredEvent", "StopEvent"})
 
 
 def is_cancelled() -> bool:
@@ -283,8 +289,8 @@ def end_of_tool(result: Any, log: RequestLog) -> dict[str, Any]:
     payload: dict[str, Any] = {}
     if isinstance(content, str):
         payload["answer"] = log.count(content)
-    found = getattr(result, "raw_output", None)
-    if are_nodes(found):
+    found = nodes_among(getattr(result, "raw_output", None))
+    if found:
         payload["found"] = nodes_in(found, log)
     return payload
 

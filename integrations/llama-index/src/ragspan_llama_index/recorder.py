@@ -38,6 +38,7 @@ from ragspan_llama_index.payloads import (
     argument,
     end_of_model,
     end_of_tool,
+    hands_on,
     is_cancelled,
     nodes_in,
     note_work,
@@ -126,7 +127,7 @@ class SpanRecorder:
             if place[1] == id_:
                 self._note_end(place, result)
             elif instance is None and (result is not None or not is_cancelled()):
-                place[0].note("work over", id_)  # cancelled at its work it returns nothing, too
+                place[0].note("work over", id_, about=hands_on(result))  # cancelled at its work it returns nothing, too
         except Exception as problem:  # noqa: BLE001
             self._requests.report(problem)
 

@@ -116,6 +116,7 @@ class Request:
     """
 
     awaited: Stream | None = None  # the request is over when this one is
+    is_handing_on = False  # a workflow's step has ended, and the next one, for which it made an event, has not begun
 
     def __init__(self, log: RequestLog) -> None:
         self.log = log
@@ -131,5 +132,5 @@ class Request:
     @property
     def is_interrupted(self) -> bool:
         """Whether it is a run that was left while it waited for somebody."""
-        has_begun = len(self.log.keys) > 1
-        return self.aborted and self.root.is_run and self.awaited is None and has_begun and not self.at_work
+        is_waiting = len(self.log.keys) > 1 and not (self.at_work or self.is_handing_on)
+        return self.aborted and self.root.is_run and self.awaited is None and is_waiting
