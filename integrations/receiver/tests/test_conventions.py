@@ -158,6 +158,32 @@ def test_messages_may_be_numbered_attributes() -> None:
     assert texts(only([AGENT, SEARCH, span(3, 1, "chat", **numbered)])) == [PASSAGES[0]]
 
 
+def test_instructions_and_a_models_words_are_no_question() -> None:
+    """Some agents' spans show nothing else of what the agent was called with."""
+    told = [{"type": "text", "content": "Answer in one sentence."}]
+    agent = span(1, None, "invoke_agent", gen_ai__system_instructions=json.dumps(told))
+    model = span(3, 1, "chat", gen_ai__input__messages=json.dumps([message("user", QUESTION), SAID]))
+
+    assert only([agent, model]).question == QUESTION
+
+
+def test_traceloop_tells_what_a_stream_was_called_with_when_it_ends() -> None:
+    said = {"type": "constructor", "id": ["AIMessage"], "kwargs": {"content": ANSWER}}
+    asked = {"text": QUESTION, "session": "c-1"}
+    chain = span(
+        1,
+        None,
+        "invoke_workflow",
+        traceloop__span__kind="workflow",
+        traceloop__entity__input=json.dumps({"inputs": {"input": ""}, "tags": []}),
+        traceloop__entity__output=json.dumps({"outputs": ANSWER, "kwargs": {"inputs": asked}}),
+    )
+    parser = span(4, 1, "execute_task", traceloop__entity__input=json.dumps({"inputs": said}))
+    record = only([chain, MODEL, parser])
+
+    assert (record.question, record.response) == (QUESTION, ANSWER)
+
+
 def test_without_prompts_the_documents_that_were_found_count() -> None:
     assert texts(only([AGENT, SEARCH, span(3, 1, "chat")])) == list(PASSAGES)
 

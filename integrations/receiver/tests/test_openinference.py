@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -142,18 +143,22 @@ def test_contexts_are_unknown_where_documents_are_ids() -> None:
     assert only(hidden).contexts is None
 
 
-def test_named_tools_are_searches() -> None:
+@pytest.mark.parametrize(
+    ("framework", "name", "given"),
+    [
+        ("langchain", {"tool.name": "lookup"}, QUESTION),
+        ("dspy", {}, json.dumps({"query": QUESTION})),
+        ("smolagents", {"tool.name": "lookup"}, json.dumps({"args": [], "sane": True, "kwargs": {"query": QUESTION}})),
+    ],
+)
+def test_named_tools_are_searches(framework: str, name: dict[str, str], given: str) -> None:
     spans = load("openinference_langchain")
     changed = [
         replace(
             span,
-            name="lookup",
-            attributes={
-                "openinference.span.kind": "TOOL",
-                "tool.name": "lookup",
-                "input.value": QUESTION,
-                "output.value": PASSAGES[0],
-            },
+            name="lookup.__call__",
+            scope=f"openinference.instrumentation.{framework}",
+            attributes=name | {"openinference.span.kind": "TOOL", "input.value": given, "output.value": PASSAGES[0]},
         )
         if span.attributes["openinference.span.kind"] == "RETRIEVER"
         else span

@@ -69,7 +69,7 @@ def _leaves(value: Snapshot, key: str = "") -> Iterator[tuple[str, str | Message
             yield key, said
         else:
             deeper += [(key, item) for item in reversed(value) if isinstance(item, (dict, list, str))]
-    elif isinstance(value, (str, Message)):
+    elif isinstance(value, str) or (isinstance(value, Message) and value.role == "human"):
         yield key, value
     for name, item in deeper:
         yield from _leaves(item, name)
@@ -81,8 +81,7 @@ def _last_words(items: Sequence[Snapshot], *, are_messages: bool) -> Message | N
         for item in items
         if isinstance(item, Message) or (are_messages and isinstance(item, str))
     ]
-    own = [message for message in messages if message.role == "human"] or messages
-    return own[-1] if own else None
+    return next((message for message in reversed(messages) if message.role == "human"), None)
 
 
 # How it ended

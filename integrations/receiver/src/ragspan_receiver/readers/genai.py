@@ -11,6 +11,8 @@ from typing import Any
 
 from ragspan.capturing.snapshots import OPAQUE
 from ragspan.runs.payloads import Message
+from ragspan.runs.payloads import Message
+from ragspan.runs.trace import NO_INPUT_YET
 from ragspan_receiver.readers.payloads import (
     Payloads,
     arguments_in,
@@ -74,7 +76,7 @@ def read(span: TracedSpan, payloads: Payloads) -> Step | None:
         name=_name_of(attributes) or span.name,
         framework=_FRAMEWORKS.get(framework, framework),
         shows_models=framework == "langchain" and "traceloop.span.kind" in attributes,
-        inputs=payloads.snapshot(_given(given)) if given is not None else OPAQUE,
+        inputs=payloads.snapshot(_given(given, gave)) if given is not None else OPAQUE,
         output=payloads.read(_gave(gave)),
         session_id=text(attributes, "gen_ai.conversation.id", "session.id"),
         user_id=text(attributes, "user.id", "enduser.id"),
@@ -104,12 +106,14 @@ def _name_of(attributes: Mapping[str, Any]) -> str | None:
     return None if name is None else name.removesuffix(".task").removesuffix(".workflow")
 
 
-def _given(data: Any) -> Any:
-    """What a step was called with, without what Traceloop writes around it."""
+def _given(data: Any, gave: Any) -> Any:
+    """What a step was called with, without what Traceloop writes around it; what a stream was, comes with its end."""
     if not isinstance(data, dict):
         return data
     if "inputs" in data or "input_str" in data:
-        return data.get("inputs", data.get("input_str"))
+        inputs = data.get("inputs", data.get("input_str"))
+        beside = gave.get("kwargs") if isinstance(gave, dict) and inputs == NO_INPUT_YET else None
+        return beside.get("inputs", inputs) if isinstance(beside, dict) else inputs
     return arguments_in(data)
 
 
@@ -134,7 +138,7 @@ def _read_chain(step: Step, payloads: Payloads, gave: Any) -> None:
         step.reply = Message("ai", as_text(gave["text"]) or "")
         return
     asked, said = _prompt(step.span, payloads), _replies(step.span, payloads)
-    if asked and step.inputs is OPAQUE:
+    if step.inputs is OPAQUE and any(part.role != "system" for part in asked):
         step.inputs = {"messages": asked}
         # OpenTelemetry's own instrumentation of LangChain writes a state as a text.
         fields = payloads.read(asked[-1].text)

@@ -40,6 +40,8 @@ _KINDS: dict[str, Kind] = {
     "EVALUATOR": "ignored",
     "GUARDRAIL": "ignored",
 }
+_METHODS = {"llama_index", "dspy"}
+"""Their spans have names of a class or tool and its method."""
 _POSTPROCESSING = ("._postprocess_nodes", "._apostprocess_nodes")
 _node = re.compile(r"Node\(id_=([^)]+)\), score=([-\d.e]+)")
 _STREAMS = (("response_txt", "source_nodes"), ("response", "achat_stream"))
@@ -53,7 +55,7 @@ def read(span: TracedSpan, payloads: Payloads) -> Step | None:
     if kind is None:
         return None
     framework = span.scope.rpartition(".")[2]
-    name = span.name.partition(".")[0] if framework == "llama_index" else span.name
+    name = span.name.partition(".")[0] if framework in _METHODS else span.name
     step = Step(
         span=span,
         kind=kind,
@@ -176,7 +178,7 @@ def _read_reranker(step: Step, payloads: Payloads) -> None:
 
 
 def _read_tool(step: Step, _: Payloads) -> None:
-    """LlamaIndex's tools are called with `args` and `kwargs`, and give an object with blocks of text."""
+    """Some tools are called with `args` and `kwargs`; LlamaIndex's give an object with blocks of text."""
     output = step.output
     if isinstance(step.inputs, dict):
         step.inputs = arguments_in(step.inputs)

@@ -19,6 +19,7 @@ _MESSAGE_CLASS = re.compile(r"(human|ai|system|tool|function)?message(?:chunk)?"
 _REPR = re.compile(r"<[\w.]+(?: object| at 0x|\()[^>]*>$|[A-Z]\w*\(\w+=|[A-Z]\w*\(\)$")
 """How Python prints an object, which is no text for a user."""
 _CHUNKS = ("text_chunks", "context", "contexts", "passages")
+_CALLED = {"args", "kwargs"}
 _TEXTS = ("text", "content", "page_content", "document", "contents", "passage", "long_text")
 _IDS = ("id", "id_", "node_id", "doc_id", "document_id")
 _ABOUT = ("metadata", "meta")
@@ -224,8 +225,8 @@ def number(value: Any) -> float | None:
 
 
 def arguments_in(fields: Fields) -> Any:
-    """What a Python function was called with, if these fields are its `args` and `kwargs`: its only text, or its arguments."""
-    if not fields.keys() <= {"args", "kwargs"}:
+    """What a Python function was called with, if its `args` and `kwargs` are among these fields: its only text, or its arguments."""
+    if not (fields.keys() <= _CALLED or fields.keys() >= _CALLED):
         return fields
     named, others = fields.get("kwargs"), fields.get("args")
     only = others[0] if isinstance(others, list) and len(others) == 1 else None
