@@ -54,6 +54,7 @@ PLAIN = [
     (True, True),
     (2.5, 2.5),
     (fractions.Fraction(1, 2), 0.5),
+    (10**5000, CUT),
     (Colour.RED, "red"),
     (dt.date(2026, 1, 2), "2026-01-02"),
     (decimal.Decimal("1.50"), "1.50"),

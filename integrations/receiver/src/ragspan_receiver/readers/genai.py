@@ -11,7 +11,6 @@ from typing import Any
 
 from ragspan.capturing.snapshots import OPAQUE
 from ragspan.runs.payloads import Message
-from ragspan.runs.payloads import Message
 from ragspan.runs.trace import NO_INPUT_YET
 from ragspan_receiver.readers.payloads import (
     Payloads,
