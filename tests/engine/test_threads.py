@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import itertools
 import math
 import threading
@@ -10,8 +12,9 @@ import weakref
 from collections.abc import Iterator
 
 import pytest
+from forked import in_child
 
-from ragspan.engine._threads import DaemonThreads, Deadline, ReentrantCriticalSection, step
+from ragspan.engine._threads import DaemonThreads, Deadline, ReentrantCriticalSection, run_in_loop, step
 
 PATIENCE = 20.0
 
@@ -154,3 +157,28 @@ def test_what_a_step_put_off_returns_is_let_go_of_outside_the_lock():
     section.run(outer)
 
     assert let_go_of == [True]
+
+
+def test_a_signal_handler_can_ask_threads_that_are_just_being_started(threads: DaemonThreads, monkeypatch):
+    """As SIGTERM does where it comes while the end of the process already flushes."""
+    start = threading.Thread.start
+    interrupts = iter([True])
+
+    def interrupted(thread: threading.Thread) -> None:
+        if next(interrupts, False):
+            assert threads.submit(int).result(PATIENCE) == 0
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+
+    assert threads.submit(int).result(PATIENCE) == 0
+
+
+def test_a_fork_leaves_the_event_loops_of_the_parents_threads_alone(threads: DaemonThreads):
+    async def waits_for_a_thread() -> int:
+        return await asyncio.to_thread(lambda: time.sleep(0.1) or 1)
+
+    assert threads.submit(run_in_loop, waits_for_a_thread).result(PATIENCE) == 1
+    in_child(gc.collect)
+
+    assert threads.submit(run_in_loop, waits_for_a_thread).result(PATIENCE) == 1

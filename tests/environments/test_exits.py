@@ -218,11 +218,7 @@ if __name__ == "__main__":
 """
 
 
-# A worker that is terminated may die with the pool's lock, and on a busy machine another one then sometimes waits for it for ever.
-TERMINATED = pytest.param("Pool that is terminated", marks=pytest.mark.alone)
-
-
-@pytest.mark.parametrize("pool", [*list(POOLS)[:-1], TERMINATED])
+@pytest.mark.parametrize("pool", POOLS)
 def test_a_pool_of_processes_finishes_what_its_workers_have_in_work(start, judge, scores, pool):
     """One that is terminated ends its workers by SIGTERM, which waits for scores."""
     program = start(POOL_PROGRAM + POOLS[pool].replace("\n    ", "\n"))

@@ -21,12 +21,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from ragspan.forks import keep_inherited
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
@@ -144,11 +147,13 @@ class DaemonThreads(ThreadPoolExecutor):
                 future.set_exception(RuntimeError("these threads have been shut down"))
                 return future
             self._calls.append(call)
-            if len(self._calls) <= self._idle:
+            needs_thread = len(self._calls) > self._idle and self._alive < self._limit
+            if needs_thread:
+                self._alive += 1
+            else:
                 self._changed.notify()
-            elif self._alive < self._limit and not self._start_thread() and not self._alive:
-                self._calls.remove(call)
-                future.set_exception(RuntimeError("no thread can be started"))
+        if needs_thread:
+            self._start_thread()
         return future
 
     def shutdown(self, wait: bool = False, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 - the base's signature
@@ -159,14 +164,18 @@ class DaemonThreads(ThreadPoolExecutor):
                 self._calls.popleft()[0].cancel()
             self._changed.notify_all()
 
-    def _start_thread(self) -> bool:
+    def _start_thread(self) -> None:
+        """Outside the lock: a signal handler may flush while the thread starts, and needs a thread for that."""
         thread = threading.Thread(target=self._serve, name=self.name, daemon=True)
         try:
             thread.start()
         except RuntimeError:  # a limit of the system, or the end of the interpreter
-            return False
-        self._alive += 1
-        return True
+            with self._changed:
+                self._alive -= 1
+                while self._calls and not self._alive:
+                    future, _ = self._calls.popleft()
+                    if future.set_running_or_notify_cancel():
+                        future.set_exception(RuntimeError("no thread can be started"))
 
     def _serve(self) -> None:
         while (waiting := self._next()) is not None:
@@ -200,10 +209,14 @@ def run_in_loop(call: Callable[..., Coroutine[Any, Any, _T]], *args: object) -> 
 class _Loop:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
+        self._process = os.getpid()
         self.run = self._loop.run_until_complete
 
     def __del__(self) -> None:
-        self._loop.close()
+        if self._process == os.getpid():
+            self._loop.close()
+        else:
+            keep_inherited(self._loop)
 
 
 class _Own(threading.local):
