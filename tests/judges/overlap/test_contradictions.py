@@ -120,6 +120,20 @@ def test_both_sides_of_a_contradiction_are_named(contradictions, context, respon
         ("The cache is disabled in development mode.", "The cache is turned on in development mode."),
         ("Readers may extend a loan.", "Readers must extend a loan."),
         ("The home team had more shots.", "The home team had fewer shots."),
+        (
+            "The pressure is 2.3 bar for the front wheels and 2.5 bar for the rear wheels.",
+            "The pressure is 2.5 bar for the front wheels and 2.3 bar for the rear wheels.",
+        ),
+        (
+            "Do not take this medicine during the last three months of pregnancy.",
+            "The tablets can be taken during the last three months of pregnancy.",
+        ),
+        ("The company kept its forecast unchanged.", "The company raised its forecast."),
+        (
+            "The fine is 4 % or 20 million euros, whichever is higher.",
+            "The fine is 4 % or 20 million euros, whichever is lower.",
+        ),
+        ("Portugal lies to the west of Spain.", "Portugal lies to the east of Spain."),
     ],
 )
 def test_what_says_otherwise_is_found(contradictions, context, response):
@@ -161,6 +175,12 @@ def test_what_says_otherwise_is_found(contradictions, context, response):
         ("The command deletes the index but keeps the documents.", "The documents are not deleted."),
         ("The cache is disabled in development mode.", "The cache is turned off in development mode."),
         ("Basic costs $9 a month, Pro costs $29.", "Pro costs $29 a month."),
+        ("Portugal lies to the west of Spain.", "Spain lies east of Portugal."),
+        ("A data breach must be reported within 72 hours.", "A breach has to be reported within 3 days."),
+        ("Sale items can only be exchanged, not refunded.", "You can only exchange sale items."),
+        ("Only users with the Maintainer role can roll back.", "You have to be a Maintainer to roll back."),
+        ("Please include the original receipt in the parcel.", "Put the original receipt in the package."),
+        ("The account unlocks after 30 minutes.", "The account unlocks after half an hour."),
     ],
 )
 def test_what_says_the_same_in_other_words_is_no_contradiction(contradictions, context, response):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import LANGUAGE, require_few_contexts
+from ragspan.judges.overlap.abbreviations import as_in_contexts
 from ragspan.judges.overlap.contexts import (
     MAX_CHARACTERS,
     MAX_CONTEXTS,
@@ -51,7 +52,8 @@ class Analysis:
         if _has_many_words([response[:MAX_RESPONSE], question, *texts]):
             self.languages = self.languages.with_few_stems()
         self.language = self.languages.response
-        self._claims = read_claims(response, self.language)
+        self._texts = texts
+        self._claims = self._as_in_contexts(read_claims(response, self.language))
         if not self.languages.are_comparable:
             self._claims = comparable_claims(self._claims, self.languages)
         self._question = frozenset(self.language.keys(question))
@@ -82,7 +84,7 @@ class Analysis:
         """One grade for each of any claims."""
         if list(claims) == [claim.text for claim in self._claims]:
             return self.grades
-        read = [read_sentence(claim, self.language) for claim in claims]
+        read = self._as_in_contexts([read_sentence(claim, self.language) for claim in claims])
         return self._graded(read, SharedWords(read, self.contexts))
 
     @property
@@ -110,6 +112,11 @@ class Analysis:
         """The share of the question's words that each context holds."""
         _require_comparable(self._languages_of_question())
         return held_shares(self._question, self._each_context())
+
+    def _as_in_contexts(self, claims: Sequence[Sentence]) -> tuple[Sentence, ...]:
+        """The claims, of which English ones have names as the contexts write them."""
+        comparable = self.language.code == "en" and self.languages.are_comparable
+        return as_in_contexts(claims, self._texts) if comparable else tuple(claims)
 
     def _graded(self, claims: Sequence[Sentence], shared: SharedWords) -> list[Grade]:
         if not self.languages.are_comparable:

@@ -26,6 +26,8 @@ MAX_CONTEXTS = 1000
 """Contexts that are told apart; beyond that, neighbours count as one."""
 
 _PRONOUNS = frozenset({"it", "they", "he", "she", "this", "these", "its", "their", "his", "her"})
+_OPENING = 4
+"""Words of a sentence among which a pronoun means something in the sentence before: "in 1911 it was stolen"."""
 
 Pair: TypeAlias = tuple[str, str]
 Run: TypeAlias = tuple[str, str, str]
@@ -92,9 +94,15 @@ class Context:
 
     @Lazy
     def referring(self) -> int:
-        """The sentences that begin with a pronoun, as bits."""
+        """The sentences with a pronoun among their first words, as bits."""
         having = reduce(or_, [self.places[word] for word in self.held(_PRONOUNS)], 0)
-        return sum([1 << at for at in numbers_of(having) if self.keys[self._ends[at]] in _PRONOUNS])
+        return sum(
+            [
+                1 << at
+                for at in numbers_of(having)
+                if not _PRONOUNS.isdisjoint(self.keys[self._ends[at] : self._ends[at] + _OPENING])
+            ]
+        )
 
     def all_words(self) -> Iterator[str]:
         """The words of all sentences, as they are written."""

@@ -58,6 +58,8 @@ class Grade:
     """Where the sentence says otherwise than the contexts."""
     compared: str = _WITHOUT_DENIALS
     """What was compared, in words."""
+    searched: bool = False
+    """It was searched for all kinds of contradiction."""
 
     score: float = field(init=False, repr=False, compare=False)
     """1 for a sentence that a context holds word for word, below 0 for one of which nothing is there."""
@@ -78,6 +80,8 @@ class Grade:
             return min(score - 0.5, _CONTRADICTED)
         if self.conflicts:
             return score - 0.5
+        if self.searched and not self.numbers and not self.names:
+            score += _SEARCHED
         if self.refuses:
             score = max(score, _REFUSED)
         # Sentences about paths and values share fewer words and almost no trigrams with them.
@@ -86,6 +90,8 @@ class Grade:
 
 _FEW_CLAIMS = 2
 """Responses of so few sentences are searched for all contradictions; longer ones only for those that err least."""
+_SEARCHED = 0.1
+"""What a sentence gains that was searched for all contradictions, if there is none: its other words are paraphrase."""
 _REFUSED = 0.48
 """The least score of a sentence that says that the contexts hold no answer, if they hold little of the question."""
 _ANSWERED = 0.75
@@ -151,6 +157,7 @@ class _Grader:
         self._contexts = contexts
         self._shared = shared
         self._language = language
+        self._lone = lone
         self._excused = language.neutral_keys | question
         self._question = question - language.neutral_keys
         self._asked = frozenset(filter(is_content, question))
@@ -188,6 +195,7 @@ class _Grader:
             refuses=refuses(claim.text, self._language) and not self._is_answered(),
             contradictions=self._comparison.contradictions(claim, frozenset([sought[at] for at in absent])),
             compared=_WITH_DENIALS if self._comparison.finds_denials else _WITHOUT_DENIALS,
+            searched=self._lone and self._language.code == "en",
         )
 
     def _is_unit(self, keys: Sequence[str], at: int) -> bool:

@@ -66,9 +66,12 @@ class Sentence:
     """A sentence with its words and their keys."""
 
     text: str
+    """As it is written."""
     words: tuple[str, ...]
     keys: tuple[str, ...]
     """What each of the words is compared by."""
+    read: str = ""
+    """The text that these words are of, where that is another one: see `abbreviations`."""
 
 
 def read_sentence(text: str, language: Language = ENGLISH) -> Sentence:

@@ -15,8 +15,7 @@ class Contradiction:
     """What the response says, and what the context says in its place."""
 
     kind: str
-    """`number`, `unit`, `date`, `negation`, `opposite`, `name`, `role`, `order`, `quantifier`, `modality`, `addition` or
-    `replacement`."""
+    """`number`, `unit`, `date`, `negation`, `opposite`, `name`, `role`, `order`, `quantifier`, `modality` or `addition`."""
     response: str
     context: str
     """Empty where the context says nothing of the kind."""

@@ -17,7 +17,7 @@ from ragspan.judges.overlap.shared_words import SharedWords
 _BEST = 4
 """Sentences that a claim is compared with."""
 _CARRIED = 0.6
-"""What a word counts for a sentence that begins with a pronoun, if the sentence before has it."""
+"""What a word counts for a sentence with a pronoun at its beginning, if the sentence before has it."""
 _ROUNDING = 1e-9
 _REFERRING = frozenset({"it", "they", "he", "she", "them", "him"})
 _MOST_PLACES = 200
@@ -60,7 +60,7 @@ class Aligner:
         self._comparable = 0
         """The sentences of prose, as bits."""
         self._referring = 0
-        """Those that begin with a pronoun."""
+        """Those with a pronoun among their first words."""
         for context, first in zip(contexts, shared.firsts, strict=True):
             if not context.structured:
                 self._comparable |= ((1 << len(context)) - 1) << first

@@ -17,7 +17,6 @@ from ragspan.judges.overlap.contradictions.replacements import (
     find_other_name,
     find_other_quantity,
     find_other_subject,
-    find_other_words,
 )
 from ragspan.judges.overlap.contradictions.roles import find_other_argument, find_swap
 from ragspan.judges.overlap.keys import content_of, is_number
@@ -66,7 +65,7 @@ class Comparison:
         """The absent numbers whose amount a context gives otherwise: "14 days" as "two weeks", "1,200" as "1.2 thousand"."""
         if self._language.code != "en" or not any(map(is_number, absent)) or not _may_rest(claim, absent):
             return _NO_WORDS
-        facts = SentenceFacts(claim.text, self._language)
+        facts = SentenceFacts(claim.read or claim.text, self._language)
         held = [other for one in self._aligner.best(facts.content, least=_ENOUGH) for other in one.facts.quantities]
         sought = [one for one in facts.quantities if one.raw in absent and one.kind not in DATES]
         return frozenset(one.raw for one in sought if any(same(one, other) for other in held))
@@ -85,7 +84,7 @@ class Comparison:
         return tuple(one for one in found if one is not None)
 
     def _of_lone(self, claim: Sentence, absent: frozenset[str]) -> list[Contradiction | None]:
-        facts = SentenceFacts(claim.text, self._language)
+        facts = SentenceFacts(claim.read or claim.text, self._language)
         sought = facts.content if len(facts.content) > 1 else facts.content | self._question
         aligned = self._aligner.best(sought)
         if not aligned:
@@ -93,8 +92,7 @@ class Comparison:
         found = [
             find_other_name(facts, aligned, self._question, self._aligner, enough=_ENOUGH)
             or find_other_subject(facts, aligned, absent)
-            or find_addition(facts, aligned, absent)
-            or find_other_words(facts, aligned, absent),
+            or find_addition(facts, aligned, absent),
             find_other_argument(facts, aligned, self._aligner),
         ]
         near = [one for one in aligned if one.share >= _ENOUGH]
@@ -111,7 +109,7 @@ class Comparison:
         """Numbers, denials and opposites only, where the sentences are very alike: the other rules err too often here."""
         if not _may_rest(claim, absent) or self._shared.has_sentence(claim.keys):
             return []
-        facts = SentenceFacts(claim.text, self._language)
+        facts = SentenceFacts(claim.read or claim.text, self._language)
         if len(facts.content) < _FEW:
             return []
         aligned = self._aligner.best(facts.content, least=_MOST)

@@ -56,7 +56,7 @@ def find_opposition(
         best = max(matches, key=lambda match: (match.score, not match.agrees), default=None)
         if best is None or best.agrees or not best.clear or best.share < (enough if best.opposed else enough + _SURER):
             continue
-        if best.opposed and _is_elsewhere(best, aligned):
+        if best.opposed and (_is_elsewhere(best, aligned) or _is_converse(claim, clause, best)):
             continue
         if any(match.agrees and match.score >= _AS_GOOD * best.score for match in matches):
             continue
@@ -69,7 +69,13 @@ def _turning(claim: SentenceFacts, aligned: Sequence[Aligned]) -> Sequence[Align
     if may_turn(claim.keys):
         return aligned
     opposites = frozenset().union(*(english().opposites.get(word, ()) for word in claim.content))
-    return [one for one in aligned if may_turn(one.keys) or not opposites.isdisjoint(map(compared, one.keys))]
+    return [
+        one
+        for one in aligned
+        if may_turn(one.keys)
+        or not opposites.isdisjoint(map(compared, one.keys))
+        or not english().phrases.keys().isdisjoint(pairwise(one.keys))
+    ]
 
 
 def _is_elsewhere(match: _Match, aligned: Sequence[Aligned]) -> bool:
@@ -81,25 +87,46 @@ def _is_elsewhere(match: _Match, aligned: Sequence[Aligned]) -> bool:
     )
 
 
+def _is_converse(claim: SentenceFacts, clause: Clause, match: _Match) -> bool:
+    """True for "A is east of B" where the context says "B is west of A"."""
+    word, opposite = match.opposed[0]
+    before, after = _sides(claim, clause, word)
+    others, following = _sides(match.facts, match.clause, opposite)
+    return not before.isdisjoint(following) and not after.isdisjoint(others)
+
+
+def _sides(facts: SentenceFacts, clause: Clause, word: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The content of a clause before a word that "of" follows, and after it."""
+    at = facts.keys.index(word, clause.start, clause.end)
+    if facts.keys[at + 1 : at + 2] != ("of",):
+        return _NONE, _NONE
+    return clause.own.intersection(facts.keys[clause.start : at]), clause.own.intersection(
+        facts.keys[at + 1 : clause.end]
+    )
+
+
 def _matches(claim: SentenceFacts, clause: Clause, one: Aligned, question: frozenset[str]) -> Iterator[_Match]:
     facts = one.facts
     if "than" in claim.keys and "than" in facts.keys:
         return  # `roles.find_swap` looks at comparisons
     carried, turned = one.carried, _conditions_differ(claim, facts)
-    opposites = english().opposites
+    words = clause.own if len(clause.own) > 1 else clause.own | clause.inherited
+    facing = {word: english().opposites.get(word, _NONE) for word in clause.own}
     for other in facts.clauses:
         inherited = other.inherited | carried
         if other.supposed != clause.supposed or not (other.own or other.negations):
             continue
-        shared, opposed = 0.0, []
-        for word in clause.own:
+        opposed = []
+        light = len(clause.light & other.light)
+        shared: float = light
+        for word in words:
             if word in other.own:
                 shared += 1
-            elif (said := opposites.get(word, _NONE) & other.own - claim.content) and not _is_range(word, claim, facts):
+            elif (said := facing.get(word, _NONE) & other.own - claim.content) and not _is_range(word, claim, facts):
                 opposed.append((word, min(said)))
             elif word in inherited:
                 shared += _INHERITED
-        rest = len(clause.own) - len(opposed)
+        rest = len(words) + light - len(opposed)
         asked = question - clause.own
         held = len(asked & other.own) + _INHERITED * len(asked & inherited)
         if rest <= 1:
@@ -145,7 +172,8 @@ def _is_span(first: Quantity, last: Quantity, keys: Sequence[str]) -> bool:
 def _is_clear(
     claim: SentenceFacts, clause: Clause, facts: SentenceFacts, other: Clause, opposed: frozenset[str]
 ) -> bool:
-    ours, theirs = clause.own | clause.inherited | opposed, other.own | other.inherited | opposed
+    ours = clause.own | clause.light | clause.inherited | opposed
+    theirs = other.own | other.light | other.inherited | opposed
     return all(not theirs.isdisjoint(_heads(claim, clause, at)) for at in clause.negations) and all(
         not ours.isdisjoint(_heads(facts, other, at)) for at in other.negations
     )
@@ -153,7 +181,7 @@ def _is_clear(
 
 def _heads(facts: SentenceFacts, clause: Clause, negation: int) -> list[str]:
     """The words that a negation denies, the next two; where none follow, the first of the clause."""
-    following = [word for word in facts.keys[negation + 1 : clause.end] if word in clause.own]
+    following = [word for word in facts.keys[negation + 1 : clause.end] if word in clause.own | clause.light]
     return following[:_HEADS] or [word for word in facts.keys[clause.start : clause.end] if word in clause.own][:1]
 
 

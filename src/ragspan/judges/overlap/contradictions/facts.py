@@ -24,7 +24,7 @@ _NEAR, _SOON = 7, 4
 _PAUSE = re.compile(r"([,;:](?=\s)|[()\[\]\"]|\s-{1,2}\s)")
 _MARKS = frozenset(',;:()[]"-') | {"--"}
 _ANSWERS = frozenset({"yes", "no"})
-_SUPPOSING = frozenset({"if", "unless", "whether", "when"})
+_SUPPOSING = frozenset({"if", "unless", "whether", "when", "whenever"})
 _REFUSING = frozenset({"failed", "fails", "fail", "refused", "refuses", "refuse", "declined", "ceased"})
 _INCLUDING = frozenset({"include", "includes", "included", "including"})
 _LITTLE = frozenset({"against", "still", "also", "as", "well", "now", "current"})
@@ -41,6 +41,8 @@ class Clause:
     end: int
     own: frozenset[str]
     """Keys of its content words, without numbers."""
+    light: frozenset[str]
+    """Its verbs that are too common to be content."""
     inherited: frozenset[str]
     """Those of the clauses before, which may hold its subject or its verb."""
     negations: tuple[int, ...]
@@ -116,6 +118,7 @@ class SentenceFacts:
                 start=start,
                 end=end,
                 own=own,
+                light=frozenset(keys[start:end]) & english().light.keys(),
                 inherited=inherited,
                 negations=tuple(self._denials(start, end)),
                 supposed=keys[start] in _SUPPOSING,
@@ -125,7 +128,7 @@ class SentenceFacts:
     def _begins_clause(self, at: int) -> bool:
         known, keys = english(), self.keys
         mark, word = self.pauses.get(at), keys[at]
-        if mark in {";", ":"} or word in known.turns or word in known.exceptions:
+        if mark in {";", ":"} or word in known.turns or word in known.exceptions or (mark and word == "not"):
             return True
         if word == "that" and at + 1 < len(keys) and keys[at + 1] in known.auxiliaries:
             return True
@@ -147,7 +150,7 @@ class SentenceFacts:
             return 0
         verb = next((at for at in range(start + 1, end) if keys[at] in auxiliaries), end)
         told = next((at for at in range(verb + 1, end) if is_content(keys[at])), end)
-        return next((at for at in range(told + 1, end) if keys[at] in auxiliaries and keys[at] != "not"), 0)
+        return next((at for at in range(told + 1, end) if keys[at] in auxiliaries and self.words[at] != "not"), 0)
 
     def _denials(self, start: int, end: int) -> Iterator[int]:
         known, keys = english(), (*self.keys, "", "")

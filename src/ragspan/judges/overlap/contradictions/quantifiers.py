@@ -102,6 +102,8 @@ def _other_duty(claim: SentenceFacts, facts: SentenceFacts) -> Contradiction | N
         )
         if best.supposed or not _is_about_same(clause, best):
             continue
+        if "only" in facts.keys[best.start : best.end]:  # who alone can has to be one who can
+            continue
         other, context = _duty(facts, best)
         if frozenset({duty, other}) in _APART or (duty, other) == ("must", "can"):
             return Contradiction(kind="modality", response=word, context=context)

@@ -134,7 +134,9 @@ class _Reader:
         if at and self._words[at - 1] in {"$", "€", "£"}:
             return (*units[self._keys[at - 1]], end)
         place = end
-        while self._key(place) in {_DEGREE, "us", "usa", "u"}:
+        while self._key(place) in {_DEGREE, "us", "usa", "u"} or (
+            self._words[at].lower() == "half" and self._key(place) in {"a", "an"}
+        ):
             place += 1
         unit = self._key(place)
         if unit in units and (len(unit) > 1 or self._words[place] in _SYMBOLS):

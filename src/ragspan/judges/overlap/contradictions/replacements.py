@@ -11,11 +11,10 @@ from ragspan.judges.overlap.contradictions.alignment import Aligned, Aligner
 from ragspan.judges.overlap.contradictions.english import english
 from ragspan.judges.overlap.contradictions.facts import Name, SentenceFacts, tells
 from ragspan.judges.overlap.contradictions.quantities import DATES, Quantity, has_quantities, same
+from ragspan.judges.overlap.keys import is_number
 
 _ENOUGH = 0.5
 _NEAR_BEST = 0.7
-_MOST_CAPITALS = 3
-"""A sentence of mostly capitals, and more than these, is a title."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,17 +36,22 @@ class _Part:
 def find_other_quantity(
     claim: SentenceFacts, aligned: Sequence[Aligned], question: frozenset[str], aligner: Aligner, *, enough: float
 ) -> Contradiction | None:
-    """The first quantity of the claim in whose place the context has another."""
+    """The first quantity of the claim in whose place the context has another; or two that have changed places."""
     if not claim.quantities:
         return None
     counting = [one for one in aligned if has_quantities(one.keys)]
     if not counting:
         return None
     parts = _parts(claim, counting, question, enough, best=aligned[0].share)
+    rivals: list[tuple[Quantity, Quantity]] = []
     for quantity in claim.quantities:
         around = _around(claim, quantity.at, question) - {quantity.raw}
         rival = _left(quantity, claim, aligned) or _rival(quantity, around, parts, is_known=quantity.raw in aligner)
-        if rival is not None and not any(_says(other, rival) for other in claim.quantities):
+        if rival is not None:
+            rivals.append((quantity, rival))
+    for quantity, rival in rivals:
+        saying = [other for other in claim.quantities if _says(other, rival)]
+        if not saying or any(other in saying and _says(quantity, instead) for other, instead in rivals):
             kind = "date" if quantity.kind in DATES else "unit" if quantity.raw == rival.raw else "number"
             if quantity.text == rival.text and rival.per != quantity.per:
                 return Contradiction(kind="unit", response=_with_per(quantity), context=_with_per(rival))
@@ -172,8 +176,6 @@ def find_other_name(
         return None
     parts = _parts(claim, aligned, question, enough, best=aligned[0].share)
     for name in claim.names:
-        if not _is_name(name, claim, aligned):
-            continue
         around = _around(claim, name.start, question) - name.keys
         rival = _moved(name, claim, aligned) or _rival_name(name, claim, around, parts)
         if rival is not None:
@@ -203,18 +205,6 @@ def _rival_name(name: Name, claim: SentenceFacts, around: frozenset[str], parts:
             ):
                 return rival
     return None
-
-
-def _is_name(name: Name, claim: SentenceFacts, aligned: Sequence[Aligned]) -> bool:
-    """False for the first word of a sentence, unless it is written as a name elsewhere, and for titles."""
-    capitals = sum(len(one.keys) for one in claim.names)
-    if 2 * capitals > len(claim.content) + 1 and capitals > _MOST_CAPITALS:
-        return False
-    return (
-        bool(name.start)
-        or name.end > 1
-        or any(name.keys == other.keys and other.start for one in aligned for other in one.facts.names)
-    )
 
 
 def _same_place(name: Name, claim: SentenceFacts, rival: Name, part: _Part) -> bool:
@@ -260,11 +250,9 @@ def find_other_subject(
     return None
 
 
-_REACH = 4
 _BEING = frozenset({"is", "was", "has"})
 _SHORT = 8
 """Content words of a claim that is so short that one invented word is much of it."""
-_PREPOSITIONS = frozenset(["by", "in", "at", "on", "from", "to", "for", "with", "of", "as", "into"])
 _JOINS = frozenset({"and", "or", "but"})
 _REASONS = frozenset({"because", "since"})
 
@@ -280,7 +268,7 @@ def find_addition(claim: SentenceFacts, aligned: Sequence[Aligned], absent: froz
     if (name := _added_name(claim, held, absent)) is not None:
         return Contradiction(kind="addition", response=name.text, context="")
     for start, end in list(_part_places(claim))[1:]:
-        content = [word for word in claim.keys[start:end] if word in claim.content]
+        content = [word for word in claim.keys[start:end] if word in claim.content or is_number(word)]
         missing = [word for word in content if word in absent]
         if (
             missing
@@ -309,40 +297,3 @@ def _added_name(claim: SentenceFacts, held: frozenset[str], absent: frozenset[st
 def _part_places(claim: SentenceFacts) -> Iterator[tuple[int, int]]:
     starts = [at for at in range(len(claim.keys)) if not at or claim.parts[at] != claim.parts[at - 1]]
     return zip(starts, [*starts[1:], len(claim.keys)], strict=True)
-
-
-def find_other_words(claim: SentenceFacts, aligned: Sequence[Aligned], absent: frozenset[str]) -> Contradiction | None:
-    """Words of which no context has any, after a word that is followed by others in the context."""
-    if not absent:
-        return None
-    for pivot, at in ((word, at) for at, word in enumerate(claim.keys) if word in claim.content and word not in absent):
-        preposition, start, end = _following(claim, at)
-        said = claim.keys[start:end]
-        if not preposition or not said or not absent.issuperset(said):
-            continue
-        for one in aligned:
-            for place in (place for place, word in enumerate(one.facts.keys) if word == pivot):
-                other, first, last = _following(one.facts, place)
-                held = one.facts.keys[first:last]
-                if held and other == preposition and not set(held) & set(claim.keys):
-                    return Contradiction(
-                        kind="replacement",
-                        response=" ".join(claim.words[at:end]),
-                        context=" ".join(one.facts.words[place:last]),
-                    )
-    return None
-
-
-def _following(facts: SentenceFacts, at: int) -> tuple[str, int, int]:
-    """The preposition after a word, and where the content words after it begin and end."""
-    preposition, start = "", at + 1
-    while start < min(len(facts.keys), at + _REACH) and facts.keys[start] not in facts.content:
-        if facts.parts[start] != facts.parts[at]:
-            return "", start, start
-        if facts.keys[start] in _PREPOSITIONS:
-            preposition = facts.keys[start]
-        start += 1
-    end = start
-    while end < len(facts.keys) and facts.keys[end] in facts.content and facts.parts[end] == facts.parts[at]:
-        end += 1
-    return preposition, start, end

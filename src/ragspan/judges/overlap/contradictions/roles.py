@@ -71,7 +71,7 @@ def find_other_argument(claim: SentenceFacts, aligned: Sequence[Aligned], aligne
                 or any(_pivots(claim, one.facts))  # `find_swap` looks at these
             ):
                 continue
-            slot = _other_slot(claim, ours, one.facts, theirs, aligner)
+            slot = _other_slot(claim, ours, one.facts, theirs, one.carried, aligner)
             if slot and not any(_has(claim, ours, slot, other.facts, frame) for other, frame in held):
                 return Contradiction(
                     kind="role",
@@ -81,7 +81,9 @@ def find_other_argument(claim: SentenceFacts, aligned: Sequence[Aligned], aligne
     return None
 
 
-def _other_slot(claim: SentenceFacts, ours: _Frame, facts: SentenceFacts, theirs: _Frame, aligner: Aligner) -> str:
+def _other_slot(
+    claim: SentenceFacts, ours: _Frame, facts: SentenceFacts, theirs: _Frame, carried: frozenset[str], aligner: Aligner
+) -> str:
     """The place in which the two have different words, where all else is alike; empty where there is none."""
     both = [slot for slot in ours.slots if slot in theirs.slots]
     said = {slot: _keys(claim, ours, slot) for slot in ours.slots}
@@ -94,7 +96,7 @@ def _other_slot(claim: SentenceFacts, ours: _Frame, facts: SentenceFacts, theirs
         swapped = said[slot] & held[more[0]] and said[more[0]] & held[slot]
         return slot if swapped and len(more) == 1 else ""
     rest = claim.content - said[slot]
-    if not _holds(rest, facts, aligner):
+    if not _holds(rest, facts.content | carried, aligner):
         return ""
     new = said[slot] - held[slot]
     if new != said[slot] and _is_named(claim, ours.slots[slot]):
@@ -114,9 +116,9 @@ def _is_one_of_two(words: frozenset[str], others: frozenset[str]) -> bool:
     return len(words - others) == 1 == len(words & others)
 
 
-def _holds(rest: frozenset[str], facts: SentenceFacts, aligner: Aligner) -> bool:
+def _holds(rest: frozenset[str], held: frozenset[str], aligner: Aligner) -> bool:
     whole = sum(map(aligner.weight, rest))
-    return sum(aligner.weight(word) for word in rest if word in facts.keys) >= _REST * whole
+    return sum(aligner.weight(word) for word in rest & held) >= _REST * whole
 
 
 def _could_be_each_other(
