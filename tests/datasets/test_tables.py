@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from ragspan.datasets import files
 from ragspan.datasets.files import open_file
 from ragspan.datasets.tables import table_of
 from ragspan.exceptions import ConfigurationError, TableError
@@ -222,6 +223,21 @@ def test_a_cell_has_a_limit_which_a_quote_that_is_not_closed_does_not_pass(read)
         csv.field_size_limit(limit)
     assert list(map(str, bad)) == ["row 2 (line 3): it is no CSV: field larger than field limit (50)"]
     assert good[-1].data == {"question": "c", "answer": "d"}
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "what"),
+    [
+        (b"a\n" + b"x" * 30_000, "t.csv", "line 2 has 10,000 characters or more"),
+        (b'{"a": 1}\n{"a": "' + b"x" * 30_000, "t.jsonl", "line 2 has 10,000 characters or more"),
+        (b'[{"a": 1},\n' + b'{"a": 1},\n' * 3_000, "t.json", "more than 10,000 characters: write an object a line"),
+    ],
+)
+def test_what_does_not_fit_into_memory_is_an_error(monkeypatch, read, data, name, what):
+    monkeypatch.setattr(files, "_MAX_HELD", 10_000)
+
+    with pytest.raises(TableError, match=what):
+        read(data, name)
 
 
 # JSON -----------------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import nkeys
 import pytest
 import trustme
 from brokers import HOST, PATIENCE, until
+from operators import Operator
 from submitted import a_record, stored_ids, submit
 
 from ragspan.throttled_log import ThrottledLog
@@ -89,6 +90,16 @@ def test_an_nkey_signs_in(make_broker, make_sink, seed):
     )
     broker.start()
     goes_through(make_sink(BrokerAccess(url=broker.url, nkey_file=str(file))), broker)
+
+
+def test_a_file_of_credentials_signs_in(make_broker, make_sink, tmp_path):
+    """As operators with many accounts give them out."""
+    operator = Operator()
+    file = tmp_path / "app.creds"
+    file.write_text(operator.credentials(), encoding="ascii")
+    broker = make_broker(config=operator.config, view={"credentials_file": str(file)})
+    broker.start()
+    goes_through(make_sink(BrokerAccess(url=broker.url, credentials_file=str(file))), broker)
 
 
 @pytest.mark.parametrize("scheme", ["nats", "tls"])

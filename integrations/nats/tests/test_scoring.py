@@ -254,6 +254,14 @@ class TestNativeScores:
         assert await make(Backend(), emitters=[writer]).deliver() == [("nacked", "emitter_error")]
         assert "Scores failed with ZeroDivisionError" in caplog.messages
 
+    async def test_an_emitter_of_another_kind_has_flushed_before_the_record_is_acknowledged(self, make):
+        class Flushing(RecordingEmitter):
+            def flush(self, timeout):
+                return self.scored[-1].record.record_id != "held"
+
+        verdicts = await make(Backend(), emitters=[Flushing()]).deliver(a_record("sent"), a_record("held"))
+        assert verdicts == ACKNOWLEDGED + FAILED
+
     def test_a_writer_holds_for_as_long_whatever_its_worker_holds(self):
         """Else it would give scores up that the worker keeps for it, and they would be judged again."""
         options = WorkerOptions(concurrency=250, export_retry_timeout=3600.0)

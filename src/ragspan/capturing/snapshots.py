@@ -28,7 +28,7 @@ _MAX_ITEMS = 2000  # of one list of a step that may hold documents deeper
 _MAX_TEXT_OF_STEP = 20_000
 _MAX_TYPES = 4096  # programs may make classes as they go
 _FEW = 4
-_TOO_LARGE = 10**4000  # Python writes no number of more digits
+_MAX_BITS = 14_000  # of an integer: Python writes none of more than 4,300 digits
 
 Snapshot: TypeAlias = Any
 """str, number, bool, None, an `Opaque`, what an integration makes of its framework's objects, or a list or dict of these."""
@@ -221,7 +221,7 @@ _COMMON: Mapping[type, Reader] = {
     enum.Enum: lambda copying, value, depth: copying.copy(value.value, depth + 1),
     str: lambda _, value, __: value,
     bool: lambda _, value, __: value,
-    int: lambda _, value, __: value if -_TOO_LARGE < value < _TOO_LARGE else CUT,
+    int: lambda _, value, __: value if value.bit_length() < _MAX_BITS else CUT,
     type(None): lambda _, value, __: value,
     dict: Copying.fields,
     list: Copying.items,

@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias, cast, get_args
@@ -37,6 +38,8 @@ BY_ENDING: dict[str, FileFormat] = {
     ".pq": "parquet",
 }
 _LINES_ONLY = (".jsonl", ".ndjson")
+_MAX_HELD = 1 << 29
+"""Characters of a line, and of a JSON array: each is held as a whole, and a small compressed file may have more than fits."""
 _DELIMITERS = ",;\t|"
 
 # All readers of a process share this limit, so it is set once. A quote that is never closed ends here.
@@ -119,10 +122,12 @@ def _text(stream: BinaryIO, encoding: str) -> io.TextIOWrapper:
 
 
 def _lines(text: io.TextIOWrapper, name: str) -> Lines:
-    """The lines, up to bytes that are no text in this encoding, or damaged compression: that is a `TableError`."""
+    """The lines, up to bytes that are no text in this encoding, damaged compression, or a line too long: a `TableError`."""
     number = 0
     try:
-        for number, line in enumerate(text, start=1):
+        for number, line in enumerate(iter(partial(text.readline, _MAX_HELD), ""), start=1):
+            if len(line) == _MAX_HELD:
+                raise TableError(f"{name}: line {number} has {_MAX_HELD:,} characters or more")
             yield number, line
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise TableError(f"{name} cannot be decompressed: {error}") from None
@@ -198,8 +203,13 @@ def _json_table(lines: Lines, name: str) -> Table:
     first, begin = next(lines)
     if begin.lstrip()[0] != "[" or name.lower().removesuffix(".gz").endswith(_LINES_ONLY):
         return sampled(_line_entries(chain([(first, begin)], lines)))
+    text, room = [begin], _MAX_HELD
+    for _, line in lines:
+        text.append(line)
+        if (room := room - len(line)) < 0:
+            raise TableError(f"{name} has more than {_MAX_HELD:,} characters: write an object a line, as .jsonl")
     try:
-        elements = json.loads("".join(chain([begin], (line for _, line in lines))))
+        elements = json.loads("".join(text))
     except (ValueError, RecursionError) as error:
         raise TableError(f"{name} is no JSON: {_json_error(error)}") from None
     entries = (_json_entry(row, value) for row, value in enumerate(elements, start=1))

@@ -148,6 +148,8 @@ class FleetScoring:
             return Verdict(ending="nacked", reason="emitter_error", detail="an emitter raised; the log says what")
         for other in self._others:
             self._note(other, call_guarded(lambda one: one.start(scored.record).finish(scored), other)[1])
+            if not (await asyncio.to_thread(call_guarded, other.flush, _FLUSH))[0]:
+                return Verdict(ending="nacked", reason="export_failed", detail="an emitter did not flush in time")
         if not await self._are_written([self._span_writer.put(delivery)]):
             return Verdict(ending="nacked", reason="export_failed", detail="the backend did not take its spans in time")
         statuses: list[DeliveryStatus] = []
