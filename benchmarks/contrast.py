@@ -4,7 +4,8 @@
 
 A FILE holds pairs, one JSON object a line: `kind`, `language`, `question`, `passage` (or `contexts`, a list), and the two
 responses `right` and `wrong`. Without one the pairs in `benchmarks/contrast_pairs.jsonl` are taken. Those in
-`benchmarks/contrast_unseen.jsonl` are for an estimate of unseen texts: measure on them, read no row, develop nothing on them.
+`benchmarks/contrast_unseen.jsonl`, and those of the kind `sealed` in `contrast_paraphrased.jsonl`, are for an estimate of unseen
+texts: measure on them, read no row, develop nothing on them.
 
 A table by language and kind shows for context adherence and for faithfulness:
 

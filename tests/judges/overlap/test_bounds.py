@@ -107,6 +107,7 @@ HOSTILE = {
     "words with combining marks": lambda: (["a\u0301 " * 500_000], "a\u0301 " * 500_000),
     "one word repeated": lambda: (["word " * 2_000_000], "word " * 2_000_000),
     "one verb repeated": lambda: (["thanks, " * 12_500], "thanks, " * 20_000),
+    "names to be written out": lambda: (["and about " * 10_000], "The AAAAAB and the AAAAAC met. " * 1_000),
     "abbreviations": lambda: (["e.g. The " * 100_000], "e.g. The " * 100_000),
     "initials": lambda: (["A. " * 200_000], "A.B. " * 20_000),
     "ideographs": lambda: (["\u4e00\u4e8c" * 200_000], "\u4e00" * 200_000),

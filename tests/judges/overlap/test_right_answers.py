@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ragspan.judges.overlap.abbreviations import as_in_contexts
+from ragspan.judges.overlap.sentences import read_sentence
 from ragspan.metrics import ContextAdherence, Faithfulness
 from ragspan.records import RagRecord
 
@@ -75,6 +77,17 @@ async def test_names_are_read_as_the_contexts_write_them_in_both_directions(judg
 
     assert await labels_of(judge, context, "The World Health Organization is based in Geneva.") == {"pass"}
     assert await labels_of(judge, context, "The World Health Organization is based in Rome.") == {"fail"}
+
+
+def test_words_that_happen_to_have_a_names_initials_are_not_that_name():
+    claim = read_sentence("The WHO is in Geneva.")
+
+    assert as_in_contexts([claim], ["When the hotel opens, guests can check in."]) == (claim,)
+    assert as_in_contexts([claim], ["We have one hotel, and the World Health\nOrganization."])[0].text == claim.text
+    assert (
+        as_in_contexts([claim], ["the World Health\nOrganization"])[0].read
+        == "The World Health\nOrganization is in Geneva."
+    )
 
 
 async def test_a_claim_is_quoted_as_the_response_writes_it(judge):

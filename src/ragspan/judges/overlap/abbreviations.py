@@ -7,10 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ragspan.judges.overlap.sentences import Sentence, read_sentence
+from ragspan.judges.overlap.vocabulary import FUNCTION_WORDS
 
 _SHORT = re.compile(r"\b[A-Z]{2,6}\b")
-_SMALL = r"(?:(?:of|the|and|for|on) ){0,2}"
-_LONG = re.compile(rf"\b[A-Z][a-z]{{1,30}}(?:[ -]{_SMALL}[A-Z][a-z]{{1,30}}){{1,5}}")
+_LONG = re.compile(r"\b[A-Z][a-z]{1,30}(?:[ -](?:(?:of|the|and|for|on) ){0,2}[A-Z][a-z]{1,30}){1,5}")
+_WORD = re.compile("[A-Za-z]+")
+_SMALL = frozenset({"of", "the", "and", "for", "on"})
+"""Words that give an abbreviation no letter."""
 _ANY_CASE = 3
 """Letters from which on the long form may have small letters: "virtual private network"."""
 _MOST = 8
@@ -31,9 +34,15 @@ def _read_with(forms: dict[str, str], claim: Sentence) -> Sentence:
 
 
 def _other_forms(response: str, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
-    for short in list(dict.fromkeys(_SHORT.findall(response)))[:_MOST]:
-        if not _holding(short, texts) and (found := _written_out(short, texts)):
-            yield short, found
+    shorts = [one for one in list(dict.fromkeys(_SHORT.findall(response)))[:_MOST] if not _holding(one, texts)]
+    for text in texts if shorts else ():
+        letters, places = _initials(text)
+        for short in shorts:
+            at = letters.find(short)
+            if at < 0 and len(short) >= _ANY_CASE:
+                at = letters.lower().find(short.lower())
+            if at >= 0:
+                yield short, text[places[at][0] : places[at + len(short) - 1][1]]
     for long in list(dict.fromkeys(_LONG.findall(response)))[:_MOST]:
         if any(long in text for text in texts):
             continue
@@ -48,8 +57,15 @@ def _holding(short: str, texts: Sequence[str]) -> bool:
     return any(short in text and re.search(rf"\b{short}\b", text) for text in texts)
 
 
-def _written_out(short: str, texts: Sequence[str]) -> str:
-    """The first words in a row with these initials."""
-    words = rf"[ -]{_SMALL}".join(rf"{letter}[A-Za-z]{{1,30}}" for letter in short)
-    pattern = re.compile(rf"\b{words}\b", re.IGNORECASE if len(short) >= _ANY_CASE else 0)
-    return next((found[0] for found in map(pattern.search, texts) if found), "")
+def _initials(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """The first letters of its words, and where the words are. A space is between words that make no name together."""
+    letters, places, end = [], [], 0
+    for found in _WORD.finditer(text):
+        between, end = text[end : found.start()], found.end()
+        if between != "-" and not between.isspace():
+            letters.append(" ")
+            places.append(found.span())
+        if found[0] not in _SMALL:
+            letters.append(" " if found[0].lower() in FUNCTION_WORDS else found[0][0])
+            places.append(found.span())
+    return "".join(letters), places
