@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from nats.aio.client import Client
 from nats.errors import ConnectionClosedError, UnexpectedEOF
 
+from ragspan.telemetry.values import legible
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
 
@@ -173,7 +174,7 @@ class BrokerConnection:
         if isinstance(error, UnexpectedEOF):  # the next attempt logs that the connection is lost
             return
         # Without our credentials: the client gets them apart from the addresses.
-        said = repr(error)[:_MAX_SAID]
+        said = legible(str(error) or type(error).__name__)[:_MAX_SAID]
         kind = "broker" if isinstance(error, OSError) else type(error).__name__
         self._log.trouble(kind, "the broker at %s cannot be used: %s", self._access.place, said)
 
