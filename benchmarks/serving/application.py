@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import socket
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -153,7 +152,8 @@ def application(sink: ScoringEngine | NatsSink | None, provider: TracerProvider)
         if sink is None:
             return JSONResponse({})
         stats: Any = sink.stats()
-        return JSONResponse(stats._asdict() if hasattr(stats, "_asdict") else asdict(stats))
+        published = {"scored": 0, "published": stats.published} if hasattr(stats, "published") else {}
+        return JSONResponse(stats._asdict() | published)
 
     return Starlette(routes=[Route("/answer", answer), Route("/report", report)])
 
