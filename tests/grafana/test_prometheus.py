@@ -183,6 +183,7 @@ def test_the_cases_of_the_rules_are_made_of_series_that_there_are(scraping):
     cases = [case for file in CASES for case in yaml.safe_load(file.read_text(encoding="utf-8"))["tests"]]
     made_up = {series["series"] for case in cases for series in case["input_series"]}
 
+    assert made_up
     for series in made_up:
         scraping.wait_for(_with_any_names(series))
 

@@ -81,12 +81,13 @@ def _texts_beside(documents: Sequence[SeenDocument]) -> list[SeenDocument]:
 
     A text that several have says something of their source.
     """
-    beside = [
+    texts = (
         SeenDocument(Document(text, entry.document.id, entry.document.metadata), entry.rank, entry.score, entry.carried)
-        for entry in documents[:_MAX_FIELDS]
+        for entry in documents
         for text in islice(entry.document.metadata.values(), _MAX_ENTRIES)
         if type(text) is str and len(text[:_LOOKED_AT].split()) >= _MIN_WORDS
-    ]
+    )
+    beside = list(islice(texts, _MAX_FIELDS))
     times = Counter(entry.text for entry in beside)
     return [entry for entry in beside if times[entry.text] == 1]
 

@@ -9,6 +9,7 @@ import dataclasses
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from types import FrameType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -191,7 +192,7 @@ def nodes_among(value: Any, depth: int = 2) -> Sequence[Any]:
         return list(value)
     if not isinstance(value, (list, tuple, dict)):
         return [value] if are_nodes([value]) else []
-    items = list(value.values() if isinstance(value, dict) else value)[: _MAX_PARTS if depth else 0]
+    items = islice(value.values() if isinstance(value, dict) else value, _MAX_PARTS if depth else 0)
     return [node for item in items for node in nodes_among(item, depth - 1)]
 
 

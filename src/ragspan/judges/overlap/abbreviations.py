@@ -35,14 +35,11 @@ def _read_with(forms: dict[str, str], claim: Sentence) -> Sentence:
 
 def _other_forms(response: str, texts: Sequence[str]) -> Iterator[tuple[str, str]]:
     shorts = [one for one in list(dict.fromkeys(_SHORT.findall(response)))[:_MOST] if not _holding(one, texts)]
-    for text in texts if shorts else ():
-        letters, places = _initials(text)
-        for short in shorts:
-            at = letters.find(short)
-            if at < 0 and len(short) >= _ANY_CASE:
-                at = letters.lower().find(short.lower())
-            if at >= 0:
-                yield short, text[places[at][0] : places[at + len(short) - 1][1]]
+    initials = [_initials(text) for text in texts] if shorts else []
+    for short in shorts:
+        written_out = (_written_out(short, text, *initial) for text, initial in zip(texts, initials, strict=True))
+        if found := next(filter(None, written_out), None):
+            yield short, found
     for long in list(dict.fromkeys(_LONG.findall(response)))[:_MOST]:
         if any(long in text for text in texts):
             continue
@@ -55,6 +52,14 @@ def _other_forms(response: str, texts: Sequence[str]) -> Iterator[tuple[str, str
 
 def _holding(short: str, texts: Sequence[str]) -> bool:
     return any(short in text and re.search(rf"\b{short}\b", text) for text in texts)
+
+
+def _written_out(short: str, text: str, letters: str, places: Sequence[tuple[int, int]]) -> str | None:
+    """The first words in a row with these initials: names, or from `_ANY_CASE` letters on any words of content."""
+    at = letters.find(short)
+    if at < 0 and len(short) >= _ANY_CASE:
+        at = letters.lower().find(short.lower())
+    return text[places[at][0] : places[at + len(short) - 1][1]] if at >= 0 else None
 
 
 def _initials(text: str) -> tuple[str, list[tuple[int, int]]]:
