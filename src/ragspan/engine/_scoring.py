@@ -24,12 +24,12 @@ from ragspan.engine.budget import BudgetTracker
 from ragspan.engine.helper.scoring import HelperScoring
 from ragspan.engine.stats import Dropped
 from ragspan.judges.llm.replies import PROBLEMS
-from ragspan.judges.overlap.languages import languages_of
-from ragspan.judges.overlap.responses import is_refusal
 from ragspan.judges.session import JudgingSession
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.telemetry.self_metrics import SelfMetrics
+from ragspan.text.languages import languages_of
+from ragspan.text.responses import is_refusal
 from ragspan.throttled_log import ThrottledLog
 
 About: TypeAlias = tuple[bool, str | None]

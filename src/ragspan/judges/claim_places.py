@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
-from ragspan.judges.overlap.keys import is_content, keys, readable
-from ragspan.judges.overlap.sentences import places_of
+from ragspan.text.keys import is_content, keys, readable
+from ragspan.text.sentences import places_of
 
 _LEAST_SHARED = 0.5
 """The share of a claim's words that its sentence has."""

@@ -12,8 +12,8 @@ from ragspan.judges.llm.prompt_context import (
     split_context,
     used_share,
 )
-from ragspan.judges.text_limits import fair_limit
 from ragspan.records import RagRecord
+from ragspan.text.limits import fair_limit
 
 
 @pytest.mark.parametrize(

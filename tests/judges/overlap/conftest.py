@@ -5,10 +5,10 @@ import pytest
 from ragspan.judges.overlap import OverlapJudge
 from ragspan.judges.overlap.contexts import ContextReader
 from ragspan.judges.overlap.grounding import grade_claims
-from ragspan.judges.overlap.keys import keys
-from ragspan.judges.overlap.sentences import read_sentence
 from ragspan.judges.overlap.shared_words import SharedWords
 from ragspan.records import RagRecord
+from ragspan.text.keys import keys
+from ragspan.text.sentences import read_sentence
 
 TOWER = "The Eiffel Tower was built by the company of Gustave Eiffel. It opened in March 1889. It is 330 metres tall."
 MUSEUM = "The Louvre in Paris is the most visited museum in the world. It opened in 1793."

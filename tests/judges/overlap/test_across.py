@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ragspan.judges.overlap import OverlapJudge
-from ragspan.judges.overlap.languages import languages_of
 from ragspan.metrics import ChunkAttribution, Completeness, ContextAdherence, ContextRelevance, Faithfulness
 from ragspan.outcomes import NotApplicable, Score
 from ragspan.records import RagRecord
+from ragspan.text.languages import languages_of
 
 SHOP = "Returns are possible within 30 days of the purchase. The shop is in Berlin and is run by Maria Keller."
 RETURNS = "Возврат возможен в течение 30 дней после покупки, если товар не был в употреблении."

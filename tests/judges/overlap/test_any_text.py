@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.overlap import OverlapJudge
-from ragspan.judges.overlap.responses import is_refusal
 from ragspan.records import RagRecord
+from ragspan.text.responses import is_refusal
 
 # Text with what breaks judges: surrogates, controls, bidirectional and combining marks, pieces of JSON and of refusals.
 _PIECES = (

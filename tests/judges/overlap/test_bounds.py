@@ -10,7 +10,7 @@ import unicodedata
 
 import pytest
 
-from ragspan.judges.overlap import OverlapJudge, vocabulary
+from ragspan.judges.overlap import OverlapJudge
 from ragspan.judges.overlap.contexts import MAX_CHARACTERS, MAX_CONTEXTS
 from ragspan.metrics import (
     ChunkAttribution,
@@ -23,6 +23,7 @@ from ragspan.metrics import (
 )
 from ragspan.outcomes import NotApplicable, Score
 from ragspan.records import RagRecord
+from ragspan.text import vocabulary
 
 SECONDS = 0.25
 OF_EACH_CONTEXT = (ContextUtilization, ContextRelevance, ChunkAttribution, ChunkUtilization)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.judges.overlap.responses import MAX_CHARACTERS, MAX_CLAIMS, read_claims
+from ragspan.text.responses import MAX_CHARACTERS, MAX_CLAIMS, read_claims
 
 
 def texts_of(response):

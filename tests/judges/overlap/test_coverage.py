@@ -4,9 +4,9 @@ import pytest
 
 from ragspan.judges.overlap.contexts import ContextReader
 from ragspan.judges.overlap.coverage import are_useful, cover, main_words, shared_with_response
-from ragspan.judges.overlap.keys import key, keys
-from ragspan.judges.overlap.sentences import read_sentence
 from ragspan.judges.overlap.shared_words import SharedWords
+from ragspan.text.keys import key, keys
+from ragspan.text.sentences import read_sentence
 
 READ = ContextReader().read
 CONTEXTS = READ(

@@ -151,6 +151,6 @@ async def test_values_in_json_are_contradicted_in_the_answer(judge, record_of):
 
 
 def test_the_stemmer_is_loaded_with_the_first_judgement_and_not_before():
-    code = "import sys, ragspan.judges.overlap, ragspan.judges.overlap.responses; sys.exit('snowballstemmer' in sys.modules)"
+    code = "import sys, ragspan.judges.overlap, ragspan.text.responses; sys.exit('snowballstemmer' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

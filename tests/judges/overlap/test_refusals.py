@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.judges.overlap.responses import MAX_REFUSAL, is_refusal
+from ragspan.text.responses import MAX_REFUSAL, is_refusal
 
 
 @pytest.mark.parametrize(

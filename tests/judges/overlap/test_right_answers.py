@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ragspan.judges.overlap.abbreviations import as_in_contexts
-from ragspan.judges.overlap.sentences import read_sentence
 from ragspan.metrics import ContextAdherence, Faithfulness
 from ragspan.records import RagRecord
+from ragspan.text.sentences import read_sentence
 
 RESET = """To reset your password, open the sign-in page and choose "Forgot password". We send a link to your registered
  email address. The link expires after 24 hours."""

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragspan.judges.overlap.contexts import Context, Place
-from ragspan.judges.overlap.sentences import END, Sentence
 from ragspan.judges.overlap.shared_words import SharedWords
+from ragspan.text.sentences import END, Sentence
 
 words = st.sampled_from(["ant", "bee", "cat", "dog", "elk", "the", "of"])
 FUNCTION_WORDS = {"the", "of"}

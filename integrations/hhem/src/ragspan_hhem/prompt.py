@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from ragspan.judges.text_limits import fair_limit
+from ragspan.text.limits import fair_limit
 
 INSTRUCTION = "Determine if the hypothesis is true given the premise?\n\nPremise:"
 HYPOTHESIS = "Hypothesis:"

@@ -11,10 +11,10 @@ from ragspan.datasets.report.signs import REASONS
 from ragspan.datasets.results import EvaluatedRow
 from ragspan.judges.base import ClaimVerdict, ContextVerdict
 from ragspan.judges.claim_places import Place, locate
-from ragspan.judges.text_limits import fair_limit
 from ragspan.metrics import ChunkAttribution, ChunkUtilization, ContextRelevance, JudgedContext
 from ragspan.outcomes import NotApplicable, Outcome, Score
 from ragspan.records import RagRecord, RetrievedContext
+from ragspan.text.limits import fair_limit
 
 State: TypeAlias = Literal["pass", "fail", "scored", "not scored"]
 Numbered: TypeAlias = Sequence[tuple[int, ClaimVerdict]]

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import LANGUAGE, ClaimVerdict, Vote
 from ragspan.judges.endpoint import PATH, Endpoint
-from ragspan.judges.overlap.languages import languages_of
 from ragspan.records import RagRecord
+from ragspan.text.languages import languages_of
 
 _TOLERANCE = 0.005
 """Results of processors and devices differ by less than a thousandth, those of a wrong loader by much more."""

@@ -17,8 +17,8 @@ from ragspan.judges.base import ClaimVerdict
 from ragspan.judges.detectors.base import ServedDetector
 from ragspan.judges.llm.chat_protocol import read_completions
 from ragspan.judges.session import report_usage
-from ragspan.judges.text_limits import fair_limit
 from ragspan.records import RagRecord
+from ragspan.text.limits import fair_limit
 
 GuardForm: TypeAlias = Literal["granite-guardian", "lynx"]
 

@@ -34,11 +34,11 @@ from ragspan.judges.llm.prompt_context import (
     split_context,
     used_share,
 )
-from ragspan.judges.overlap.sentences import places_of
 from ragspan.judges.prices import Price
 from ragspan.judges.session import report_usage, reserve, session_of
 from ragspan.outcomes import Usage
 from ragspan.records import RagRecord
+from ragspan.text.sentences import places_of
 
 _T = TypeVar("_T")
 _Read: TypeAlias = "tuple[list[_T], str | None]"

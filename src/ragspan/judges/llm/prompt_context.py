@@ -23,9 +23,9 @@ from typing import Any, TypeVar
 from ragspan.judges.base import ChatMessage
 from ragspan.judges.llm.fencing import Fence, overhead
 from ragspan.judges.llm.prompts import RULES, introduction
-from ragspan.judges.overlap.sentences import places_of
-from ragspan.judges.text_limits import fair_limit
 from ragspan.records import RagRecord
+from ragspan.text.limits import fair_limit
+from ragspan.text.sentences import places_of
 
 _T = TypeVar("_T")
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ragspan.judges.overlap.sentences import Sentence, read_sentence
-from ragspan.judges.overlap.vocabulary import FUNCTION_WORDS
+from ragspan.text.sentences import Sentence, read_sentence
+from ragspan.text.vocabulary import FUNCTION_WORDS
 
 _SHORT = re.compile(r"\b[A-Z]{2,6}\b")
 _LONG = re.compile(r"\b[A-Z][a-z]{1,30}(?:[ -](?:(?:of|the|and|for|on) ){0,2}[A-Z][a-z]{1,30}){1,5}")

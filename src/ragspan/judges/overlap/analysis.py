@@ -24,14 +24,14 @@ from ragspan.judges.overlap.grounding import (
     grade_claims,
     probability,
 )
-from ragspan.judges.overlap.languages import Languages, characters_read, guess, languages_of
-from ragspan.judges.overlap.lazy import Lazy
-from ragspan.judges.overlap.responses import MAX_CHARACTERS as MAX_RESPONSE
-from ragspan.judges.overlap.responses import read_claims
-from ragspan.judges.overlap.sentences import Sentence, read_sentence
 from ragspan.judges.overlap.shared_words import SharedWords
-from ragspan.judges.overlap.vocabulary import MOST_STEMS
 from ragspan.records import RagRecord
+from ragspan.text.languages import Languages, characters_read, guess, languages_of
+from ragspan.text.lazy import Lazy
+from ragspan.text.responses import MAX_CHARACTERS as MAX_RESPONSE
+from ragspan.text.responses import read_claims
+from ragspan.text.sentences import Sentence, read_sentence
+from ragspan.text.vocabulary import MOST_STEMS
 
 _MAX_QUESTION = 20_000
 """Characters of a question that are read."""

@@ -14,11 +14,11 @@ from itertools import chain, islice, pairwise
 from operator import or_
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from ragspan.judges.overlap.keys import readable
-from ragspan.judges.overlap.languages import ENGLISH, Language, characters_read
-from ragspan.judges.overlap.lazy import Lazy
-from ragspan.judges.overlap.sentences import END, Sentence, read_sentence, reader, stripped
 from ragspan.judges.overlap.structured import Flag, read_structure
+from ragspan.text.keys import readable
+from ragspan.text.languages import ENGLISH, Language, characters_read
+from ragspan.text.lazy import Lazy
+from ragspan.text.sentences import END, Sentence, read_sentence, reader, stripped
 
 MAX_CHARACTERS = 80_000
 """Characters of contexts that are read for one record; long contexts give way first."""

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from itertools import chain, compress
 
 from ragspan.judges.overlap.contexts import Context, numbers_of
-from ragspan.judges.overlap.keys import content_of, is_content
 from ragspan.judges.overlap.shared_words import SharedWords
+from ragspan.text.keys import content_of, is_content
 
 _MAIN_WORDS = 25
 _MOST_RELEVANT = 15

@@ -19,12 +19,12 @@ from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.contradictions.comparing import Comparison
 from ragspan.judges.overlap.contradictions.english import english
 from ragspan.judges.overlap.contradictions.flags import find_conflicts, read_topics
-from ragspan.judges.overlap.keys import is_content, is_number
-from ragspan.judges.overlap.languages import ENGLISH, Language, Languages
-from ragspan.judges.overlap.lazy import Lazy
-from ragspan.judges.overlap.responses import refuses
-from ragspan.judges.overlap.sentences import Sentence
 from ragspan.judges.overlap.shared_words import SharedWords
+from ragspan.text.keys import is_content, is_number
+from ragspan.text.languages import ENGLISH, Language, Languages
+from ragspan.text.lazy import Lazy
+from ragspan.text.responses import refuses
+from ragspan.text.sentences import Sentence
 
 _WITHOUT_DENIALS, _WITH_DENIALS = "words, numbers and names", "words, numbers, names and denials"
 

@@ -12,10 +12,10 @@ from ragspan.judges.overlap.analysis import Analysis, share_read
 from ragspan.judges.overlap.contexts import ContextReader
 from ragspan.judges.overlap.coverage import Coverage, are_useful
 from ragspan.judges.overlap.grounding import Grade, probability
-from ragspan.judges.overlap.responses import is_refusal
-from ragspan.judges.overlap.vocabulary import stemmer_of
 from ragspan.judges.session import session_of
 from ragspan.records import RagRecord, as_contexts
+from ragspan.text.responses import is_refusal
+from ragspan.text.vocabulary import stemmer_of
 
 _THRESHOLD = 0.5
 _SURE = 0.6

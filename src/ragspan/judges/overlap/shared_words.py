@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, pairwise
 
 from ragspan.judges.overlap.contexts import Context, Pair, Place, Run
-from ragspan.judges.overlap.keys import content_of
-from ragspan.judges.overlap.sentences import Sentence
+from ragspan.text.keys import content_of
+from ragspan.text.sentences import Sentence
 
 _GAP = 2
 """Numbers left free between two contexts, so that no window of three sentences spans both."""

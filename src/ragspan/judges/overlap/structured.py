@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from ragspan.judges.overlap.vocabulary import FUNCTION_WORDS
+from ragspan.text.vocabulary import FUNCTION_WORDS
 
 Leaf: TypeAlias = str | bool | None
 

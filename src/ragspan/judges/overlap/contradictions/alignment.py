@@ -11,8 +11,8 @@ from heapq import nlargest
 from ragspan.judges.overlap.contexts import Context, numbers_of
 from ragspan.judges.overlap.contradictions.english import english
 from ragspan.judges.overlap.contradictions.facts import SentenceFacts
-from ragspan.judges.overlap.keys import is_number
 from ragspan.judges.overlap.shared_words import SharedWords
+from ragspan.text.keys import is_number
 
 _BEST = 4
 """Sentences that a claim is compared with."""

@@ -19,10 +19,10 @@ from ragspan.judges.overlap.contradictions.replacements import (
     find_other_subject,
 )
 from ragspan.judges.overlap.contradictions.roles import find_other_argument, find_swap
-from ragspan.judges.overlap.keys import content_of, is_number
-from ragspan.judges.overlap.languages import Language
-from ragspan.judges.overlap.sentences import Sentence
 from ragspan.judges.overlap.shared_words import SharedWords
+from ragspan.text.keys import content_of, is_number
+from ragspan.text.languages import Language
+from ragspan.text.sentences import Sentence
 
 _ENOUGH, _MOST = 0.6, 0.8
 """The share of a claim's words that a context sentence has to hold to be compared: in a lone response, and in a longer one."""

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from ragspan.judges.overlap.keys import key
-from ragspan.judges.overlap.vocabulary import pairs_of, rows_of, words_of
+from ragspan.text.keys import key
+from ragspan.text.vocabulary import pairs_of, rows_of, words_of
 
 
 class EnglishWords:

@@ -10,10 +10,10 @@ from itertools import accumulate, compress, pairwise
 
 from ragspan.judges.overlap.contradictions.english import english
 from ragspan.judges.overlap.contradictions.quantities import WORDED, read_quantities
-from ragspan.judges.overlap.keys import is_content, is_number, key, tokens
-from ragspan.judges.overlap.languages import ENGLISH, Language
-from ragspan.judges.overlap.lazy import Lazy
-from ragspan.judges.overlap.vocabulary import FUNCTION_WORDS, word_set
+from ragspan.text.keys import is_content, is_number, key, tokens
+from ragspan.text.languages import ENGLISH, Language
+from ragspan.text.lazy import Lazy
+from ragspan.text.vocabulary import FUNCTION_WORDS, word_set
 
 _MOST_CHARACTERS = 1200
 """Characters of a sentence that are compared."""

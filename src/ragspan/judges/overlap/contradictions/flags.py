@@ -14,9 +14,9 @@ from functools import cache
 from itertools import pairwise
 
 from ragspan.judges.overlap.contexts import Context
-from ragspan.judges.overlap.keys import key, keys, tokens
 from ragspan.judges.overlap.structured import Flag
-from ragspan.judges.overlap.vocabulary import NEGATIONS
+from ragspan.text.keys import key, keys, tokens
+from ragspan.text.vocabulary import NEGATIONS
 
 MAX_FLAGS = 256
 """Flags that are compared for one record."""

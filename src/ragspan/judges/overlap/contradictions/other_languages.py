@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from ragspan.judges.overlap.contexts import Context
 from ragspan.judges.overlap.contradictions import Contradiction
-from ragspan.judges.overlap.keys import is_content, is_negation, is_number
-from ragspan.judges.overlap.languages import Language
-from ragspan.judges.overlap.sentences import Sentence
 from ragspan.judges.overlap.shared_words import SharedWords
+from ragspan.text.keys import is_content, is_negation, is_number
+from ragspan.text.languages import Language
+from ragspan.text.sentences import Sentence
 
 _NEAREST = 2
 _ABOUT = 0.4

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ragspan.judges.overlap.contradictions.english import english
-from ragspan.judges.overlap.keys import is_content, is_number
-from ragspan.judges.overlap.vocabulary import word_set
+from ragspan.text.keys import is_content, is_number
+from ragspan.text.vocabulary import word_set
 
 _NOUNS = 3
 _TENS = frozenset(range(20, 100, 10))

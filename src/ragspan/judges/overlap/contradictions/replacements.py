@@ -11,7 +11,7 @@ from ragspan.judges.overlap.contradictions.alignment import Aligned, Aligner
 from ragspan.judges.overlap.contradictions.english import english
 from ragspan.judges.overlap.contradictions.facts import Name, SentenceFacts, tells
 from ragspan.judges.overlap.contradictions.quantities import DATES, Quantity, has_quantities, same
-from ragspan.judges.overlap.keys import is_number
+from ragspan.text.keys import is_number
 
 _ENOUGH = 0.5
 _NEAR_BEST = 0.7

@@ -13,8 +13,8 @@ from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.contradictions.alignment import Aligned, Aligner
 from ragspan.judges.overlap.contradictions.english import english
 from ragspan.judges.overlap.contradictions.facts import SentenceFacts, is_past, tells
-from ragspan.judges.overlap.keys import is_number
-from ragspan.judges.overlap.vocabulary import word_set
+from ragspan.text.keys import is_number
+from ragspan.text.vocabulary import word_set
 
 _ENOUGH = 0.45
 _REST = 0.75

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from snowballstemmer.english_stemmer import EnglishStemmer
 
-from ragspan.judges.overlap.keys import is_content, is_number, key, keys, readable, tokens
-from ragspan.judges.overlap.vocabulary import rows_of, stemmer_of
+from ragspan.text.keys import is_content, is_number, key, keys, readable, tokens
+from ragspan.text.vocabulary import rows_of, stemmer_of
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final
 
-from ragspan.judges.overlap.languages.language import CODES, ENGLISH, UNKNOWN, Language, language
-from ragspan.judges.overlap.languages.writing import MARKS, letters_by_script, main_script
-from ragspan.judges.overlap.vocabulary import FUNCTION_WORDS
+from ragspan.text.languages.language import CODES, ENGLISH, UNKNOWN, Language, language
+from ragspan.text.languages.writing import MARKS, letters_by_script, main_script
+from ragspan.text.vocabulary import FUNCTION_WORDS
 
 _SAMPLE = 1_500
 """Characters of a response or a question that are looked at ..."""

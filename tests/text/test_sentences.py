@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.judges.overlap.sentences import split_sentences
+from ragspan.text.sentences import split_sentences
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ragspan.judges.overlap.keys import readable
-from ragspan.judges.overlap.languages import ENGLISH, language
-from ragspan.judges.overlap.sentences import END, SentenceReader, split_sentences, stripped
+from ragspan.text.keys import readable
+from ragspan.text.languages import ENGLISH, language
+from ragspan.text.sentences import END, SentenceReader, split_sentences, stripped
 
 _PIECES = (
     "Mr.¦e.g.¦etc.¦U.S.¦D.C.¦p.m.¦5¦12¦1889¦1,000¦17:30¦1.¦(1.¦2)¦(a)¦b)¦pm¦a.m.¦cent¦per¦Per¦Cent¦The¦the¦It¦"

@@ -10,7 +10,7 @@ from itertools import chain, islice
 from operator import add
 from typing import Final
 
-from ragspan.judges.text_limits import fair_limit
+from ragspan.text.limits import fair_limit
 
 _LETTERS: Final = {
     "latin": "A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u1e00-\u1eff\ufb00-\ufb06\uff21-\uff3a\uff41-\uff5a",

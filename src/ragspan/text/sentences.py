@@ -14,8 +14,8 @@ from itertools import chain, pairwise
 from sys import intern
 from typing import Any, Final
 
-from ragspan.judges.overlap.keys import readable
-from ragspan.judges.overlap.languages.language import ENGLISH, Language
+from ragspan.text.keys import readable
+from ragspan.text.languages.language import ENGLISH, Language
 
 # A break is one character with at most a few closing marks, so that any run of them takes linear time. Full stops of other
 # scripts end a sentence whatever follows; so does one of ASCII after a letter of Chinese, Japanese or Thai.

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from ragspan.judges.overlap.keys import is_content, readable
-from ragspan.judges.overlap.languages import ENGLISH, Language, characters_read, guess
-from ragspan.judges.overlap.sentences import Sentence, read_sentence, split_sentences
-from ragspan.judges.overlap.vocabulary import word_set
+from ragspan.text.keys import is_content, readable
+from ragspan.text.languages import ENGLISH, Language, characters_read, guess
+from ragspan.text.sentences import Sentence, read_sentence, split_sentences
+from ragspan.text.vocabulary import word_set
 
 MAX_CHARACTERS = 30_000
 """Characters of a response that are read."""

@@ -6,9 +6,9 @@ keys = language.keys(sentence)
 
 from __future__ import annotations
 
-from ragspan.judges.overlap.languages.guessing import Languages, are_apart, guess, languages_of
-from ragspan.judges.overlap.languages.language import ENGLISH, UNKNOWN, Language, language
-from ragspan.judges.overlap.languages.writing import characters_read
+from ragspan.text.languages.guessing import Languages, are_apart, guess, languages_of
+from ragspan.text.languages.language import ENGLISH, UNKNOWN, Language, language
+from ragspan.text.languages.writing import characters_read
 
 __all__ = [
     "ENGLISH",

@@ -9,12 +9,12 @@ from importlib.resources import files
 import pytest
 
 from ragspan.judges.overlap import OverlapJudge
-from ragspan.judges.overlap import keys as english
-from ragspan.judges.overlap.keys import is_content, is_negation, is_number
-from ragspan.judges.overlap.languages import ENGLISH, UNKNOWN, Language, guess, language, languages_of
-from ragspan.judges.overlap.languages.language import CODES
-from ragspan.judges.overlap.sentences import split_sentences
 from ragspan.records import RagRecord
+from ragspan.text import keys as english
+from ragspan.text.keys import is_content, is_negation, is_number
+from ragspan.text.languages import ENGLISH, UNKNOWN, Language, guess, language, languages_of
+from ragspan.text.languages.language import CODES
+from ragspan.text.sentences import split_sentences
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ async def test_denials_are_said_to_be_compared_only_where_they_are():
 
 
 def test_every_language_has_its_file_and_every_file_its_language():
-    folder = files("ragspan.judges.overlap.languages") / "words"
+    folder = files("ragspan.text.languages") / "words"
     found = {entry.name.removesuffix(".json") for entry in folder.iterdir() if entry.name.endswith(".json")}
 
     assert found | {"en"} == CODES

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from ragspan.judges.overlap import keys as english
-from ragspan.judges.overlap.keys import MARK, NEGATION
-from ragspan.judges.overlap.languages.writing import (
+from ragspan.text import keys as english
+from ragspan.text.keys import MARK, NEGATION
+from ragspan.text.languages.writing import (
     HAN_KANA,
     MARKS,
     SOUTH_EAST_ASIAN,
@@ -24,8 +24,8 @@ from ragspan.judges.overlap.languages.writing import (
     segments,
     without_repetition,
 )
-from ragspan.judges.overlap.lazy import Lazy
-from ragspan.judges.overlap.vocabulary import ENGLISH_WORDS, FUNCTION_WORDS, few_stems, pairs_of, stemmer_of, words_of
+from ragspan.text.lazy import Lazy
+from ragspan.text.vocabulary import ENGLISH_WORDS, FUNCTION_WORDS, few_stems, pairs_of, stemmer_of, words_of
 
 _CODES = """
     ar bg bn ca cs da de el en es et eu fa fi fr ga he hi hu hy id it ja ko lt ne nl no pl pt ro ru sk sr sv ta th tr uk ur
