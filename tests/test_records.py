@@ -1,9 +1,19 @@
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
-from ragspan import ConfigurationError, Generation, RagRecord, RecordError, Retrieval, RetrievedContext, SpanAnchor
+from ragspan import (
+    Background,
+    ConfigurationError,
+    Generation,
+    RagRecord,
+    RecordError,
+    Retrieval,
+    RetrievedContext,
+    SpanAnchor,
+)
 from ragspan.records import as_contexts
 
 
@@ -126,3 +136,63 @@ def test_a_passage_without_text_is_refused():
 def test_a_message_in_place_of_its_text_is_refused_by_its_type(part):
     with pytest.raises(ConfigurationError, match=f"{part} should be a text, not SimpleNamespace"):
         make(**{part: SimpleNamespace(content="At night.")})
+
+
+def test_background_given_as_texts_is_of_the_kind_other():
+    record = RagRecord(question="q", contexts=[], response="r", background=["a", Background(text="b", kind="tool")])
+
+    assert record.background == (Background(text="a", kind="other"), Background(text="b", kind="tool"))
+    assert not record.background_truncated
+
+
+@pytest.mark.parametrize("given", ["one text", [1], [{"text": "a"}]])
+def test_background_that_is_no_sequence_of_texts_is_refused(given):
+    with pytest.raises(ConfigurationError, match=r"write \[text\]"):
+        RagRecord(question="q", contexts=[], response="r", background=given)
+
+
+def test_background_beyond_the_limit_is_cut_and_the_record_says_so():
+    given = [Background(text="a" * 40_000, kind="tool"), Background(text="b" * 40_000, kind="history"), "c"]
+
+    record = RagRecord(question="q", contexts=[], response="r", background=given)
+
+    assert [(one.kind, len(one.text)) for one in record.background] == [("tool", 40_000), ("history", 20_000)]
+    assert record.background_truncated
+    assert replace(record, response="s").background_truncated
+
+
+def test_the_reason_for_unknown_contexts_is_dropped_with_contexts():
+    unknown = RagRecord(question="q", contexts=None, response="r", contexts_unknown="picture")
+
+    assert unknown.contexts_unknown == "picture"
+    assert replace(unknown, contexts=()).contexts_unknown is None
+
+
+def test_json_keeps_background_and_what_is_not_known_of_contexts():
+    record = RagRecord(
+        question="q",
+        contexts=None,
+        response="r",
+        background=[Background(text="b", kind="metadata")],
+        background_truncated=True,
+        contexts_unknown="unmarked_text",
+        prompts_seen=True,
+        from_model=False,
+    )
+
+    assert RagRecord.from_json(record.to_json()) == record
+
+
+def test_a_record_of_an_earlier_sender_has_no_background():
+    sent = json.loads(RagRecord(question="q", contexts=[], response="r").to_json())
+    new = ("background", "background_truncated", "contexts_unknown", "prompts_seen", "from_model")
+
+    read = RagRecord.from_json(json.dumps({name: value for name, value in sent.items() if name not in new}))
+
+    assert [getattr(read, name) for name in new] == [(), False, None, False, None]
+
+
+def test_the_size_counts_background():
+    bare = RagRecord(question="q", contexts=[], response="r")
+
+    assert replace(bare, background=["b" * 5000]).size_hint - bare.size_hint >= 5000

@@ -154,7 +154,7 @@ OUTCOMES = [
         value=0.5,
         threshold=0.4,
         explanation=f"says {SECRET}",
-        evidence=(ClaimVerdict(index=0, supported=True, claim=SECRET), Vote(grounded=True, explanation=SECRET)),
+        evidence=(ClaimVerdict(index=0, verdict="supported", claim=SECRET), Vote(grounded=True, explanation=SECRET)),
         judge="own",
     ),
     NotApplicable(reason="no_contexts", detail=SECRET),

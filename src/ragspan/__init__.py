@@ -14,6 +14,7 @@ from ragspan.exceptions import ConfigurationError, JudgeError, RagspanError, Rec
 from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord, Usage
 from ragspan.records import (
     AnswerStatus,
+    Background,
     Capture,
     Generation,
     RagRecord,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer",
     "AnswerStatus",
+    "Background",
     "Budget",
     "Capture",
     "Cause",

@@ -9,15 +9,18 @@ import contextlib
 import functools
 import json
 import math
+import re
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragspan.exceptions import ConfigurationError, RecordError
 
 if TYPE_CHECKING:
     import msgspec
+
+_T = TypeVar("_T")
 
 MAX_JSON = 4 * 1024 * 1024
 """Bytes of a record's JSON, or characters of a text."""
@@ -26,7 +29,7 @@ MAX_VALUES = 100_000
 MAX_DEPTH = 32
 """Lists and objects inside each other; `RagRecord.to_json` writes at most 21."""
 MAX_CONTEXTS = 10_000
-"""Contexts, evidence, results of searches, and input and output of rerankers, together."""
+"""Contexts, background, evidence, results of searches, and input and output of rerankers, together."""
 MAX_STEPS = 1_000
 """Searches, rerankings, and calls of tools and models, together. Each becomes a span."""
 
@@ -56,6 +59,22 @@ def read_json(text: str | bytes) -> Any:
         raise RecordError(f"a record should be JSON text: {error}") from None
     check("values inside each other", _depth(value), MAX_DEPTH)
     return value
+
+
+def read_as(kind: type[_T], text: str | bytes) -> _T:
+    """The record of this type that `write_json` wrote; unknown fields are ignored.
+
+    Raises:
+        RecordError: as `read_json`, or it is no such record. The message names the field, and contains nothing of its value.
+    """
+    import msgspec
+
+    values = read_json(text)
+    try:
+        return msgspec.convert(values, kind)
+    except msgspec.ValidationError as error:
+        told = re.sub("enum value .*(?= - at )", "enum value", str(error), flags=re.DOTALL)  # the only quote
+        raise RecordError(f"this JSON is no record: {told}") from None
 
 
 def write_json(value: Any, *, metadata: Iterable[Mapping[Any, Any]]) -> str:
@@ -166,12 +185,34 @@ def plain_entries(metadata: Mapping[Any, Any]) -> dict[str, Any]:
     }
 
 
-def context_fields(document: Mapping[Any, Any]) -> dict[str, Any]:
-    """The fields of a context that a dictionary describes, by the names that tools use.
+def context_fields(document: Any) -> dict[str, Any]:
+    """The fields of a context that a text, a dictionary or a framework's object describes, by the names that tools use.
 
     Raises:
         ConfigurationError: it has no text.
     """
+    if isinstance(document, str):
+        return {"text": document}
+    if isinstance(document, Mapping):
+        return _fields_of(document)
+    get_content = getattr(document, "get_content", None)
+    text = getattr(document, "page_content", None)
+    if not isinstance(text, str):
+        text = get_content() if callable(get_content) else getattr(document, "text", None)
+    if not isinstance(text, str):
+        kind = type(document).__name__
+        raise ConfigurationError(
+            f"a context is a text, or has one in page_content, get_content() or text; this {kind} has none"
+        )
+    metadata = getattr(document, "metadata", None)
+    return {
+        "text": text,
+        "id": identifier((getattr(document, "id", None), getattr(document, "node_id", None))),
+        "metadata": metadata if isinstance(metadata, Mapping) else {},
+    }
+
+
+def _fields_of(document: Mapping[Any, Any]) -> dict[str, Any]:
     text = next((document[key] for key in _TEXT_KEYS if isinstance(document.get(key), str)), None)
     if text is None:
         raise ConfigurationError(f"a context that is a dictionary has a text under one of {', '.join(_TEXT_KEYS)}")
@@ -184,6 +225,15 @@ def context_fields(document: Mapping[Any, Any]) -> dict[str, Any]:
         "source": identifier(map(document.get, _SOURCE_KEYS)),
         "metadata": plain_entries(metadata) if isinstance(metadata, Mapping) else {},
     }
+
+
+def finite(figure: Any) -> float | None:
+    """The figure as a number; None if it is not a finite one."""
+    try:
+        number = float(figure)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
 
 
 def identifier(candidates: Iterable[Any]) -> str | None:

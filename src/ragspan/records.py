@@ -5,37 +5,35 @@ All times are Unix nanoseconds. All text is the user's data and is never interpr
 
 from __future__ import annotations
 
-import math
-import re
 import sys
 import time
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast, get_args
 
-from ragspan.exceptions import ConfigurationError, RecordError
+from ragspan.exceptions import ConfigurationError
 from ragspan.notebook import named_texts, table
-from ragspan.record_json import MAX_CONTEXTS, MAX_STEPS, check, context_fields, identifier, read_json, write_json
+from ragspan.record_json import MAX_CONTEXTS, MAX_STEPS, check, context_fields, finite, read_as, write_json
 from ragspan.step_texts import ErrorReport, Message, without_texts
 
 AnswerStatus: TypeAlias = Literal["complete", "aborted", "error", "interrupted"]
+BackgroundKind: TypeAlias = Literal["metadata", "tool", "history", "other"]
+UnknownContexts: TypeAlias = Literal[
+    "picture", "provider_search", "unseen_prompt", "unmarked_text", "earlier_answer", "too_much"
+]
 
-
-def _finite(figure: Any) -> float | None:
-    try:
-        number = float(figure)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None
+MAX_BACKGROUND = 60_000
+"""Characters of background that a record keeps."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RetrievedContext:
-    """A text that reached the model in its prompt."""
+    """A document that reached the model in its prompt, or that a search found."""
 
     text: str
-    """The whole text, as it was when the model was called."""
+    """In a record's contexts what the prompt held of it, in its own spelling; in a search's results its whole text."""
     id: str | None = None
     rank: int | None = None
     """0-based place in the result of the first search that found it; None if no ranked result has it."""
@@ -44,12 +42,22 @@ class RetrievedContext:
     source: str | None = None
     """The origin of the text: a file, a URL, a title."""
     truncated: bool = False
-    """The prompt contains only a part of `text`."""
+    """The document has more text than the prompt held."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.score is not None:  # the retriever's library may have its own numbers
-            object.__setattr__(self, "score", _finite(self.score))
+            object.__setattr__(self, "score", finite(self.score))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Background:
+    """Evidence in a prompt that is no document."""
+
+    text: str
+    kind: BackgroundKind = "other"
+    """`metadata`: what was written beside documents. `tool`: the result of a tool that is no search. `history`: documents
+    and results of tools of earlier turns. `other`: what else the program wrote, such as memories or a date."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -174,8 +182,7 @@ class RagRecord:
     question: str | None
     """The user's own words."""
     contexts: tuple[RetrievedContext, ...] | None
-    """The texts that reached the model, in prompt order. `()` means that there were none, `None` that they could not be
-    observed."""
+    """The documents that reached the model, in prompt order. `()`: there were none; None: they could not be observed."""
     response: str | None
     """The answer that the caller got."""
     status: AnswerStatus = "complete"
@@ -208,6 +215,16 @@ class RagRecord:
     """A model chose the steps, by calling tools."""
     error: ErrorReport | None = None
     """The error, with status `error`."""
+    background: tuple[Background, ...] = ()
+    """The other evidence in the prompts, in prompt order: at most `MAX_BACKGROUND` characters of it."""
+    background_truncated: bool = False
+    """The prompts held more of it."""
+    contexts_unknown: UnknownContexts | None = None
+    """Why `contexts` is None, if that is known. With other contexts it is None."""
+    prompts_seen: bool = False
+    """The text of every prompt behind the answer was seen."""
+    from_model: bool | None = None
+    """False: a model answered, but the response is not its words (a block, a limit, a template)."""
 
     if TYPE_CHECKING:  # for type checkers: contexts may be plain strings
 
@@ -238,6 +255,11 @@ class RagRecord:
             rerankings: tuple[Reranking, ...] = (),
             is_agent: bool = False,
             error: ErrorReport | None = None,
+            background: Iterable[Background | str] = (),
+            background_truncated: bool = False,
+            contexts_unknown: UnknownContexts | None = None,
+            prompts_seen: bool = False,
+            from_model: bool | None = None,
         ) -> None: ...
 
     def __post_init__(self) -> None:
@@ -248,8 +270,14 @@ class RagRecord:
                 raise ConfigurationError(f"{part} should be a text, not {type(text).__name__}")
         if self.contexts is not None:
             object.__setattr__(self, "contexts", as_contexts(self.contexts))
+            object.__setattr__(self, "contexts_unknown", None)
         if self.evidence:
             object.__setattr__(self, "evidence", as_contexts(self.evidence))
+        if self.background:
+            object.__setattr__(self, "background", as_background(self.background))
+            if sum(len(one.text) for one in self.background) > MAX_BACKGROUND:
+                object.__setattr__(self, "background", _kept(self.background))
+                object.__setattr__(self, "background_truncated", True)
         object.__setattr__(self, "ended_ns", max(self.ended_ns, self.started_ns))
 
     @property
@@ -260,19 +288,12 @@ class RagRecord:
 
     def without_step_texts(self) -> RagRecord:
         """The same record without the texts that only spans show; `ragspan.step_texts` lists them."""
-        bare: RagRecord = without_texts(self)
-        return replace(
-            bare,
-            tool_calls=tuple(map(without_texts, self.tool_calls)),
-            retrievals=tuple(map(without_texts, self.retrievals)),
-            rerankings=tuple(map(without_texts, self.rerankings)),
-            generations=tuple(map(without_texts, self.generations)),
-        )
+        return cast("RagRecord", without_texts(self))
 
     @property
     def size_hint(self) -> int:
         """Bytes of memory of the record's texts, found without reading them."""
-        texts = [self.question, self.response]
+        texts = [self.question, self.response, *(one.text for one in self.background)]
         for call in self.tool_calls:
             texts += [call.arguments, call.result]
         for model in self.generations:
@@ -303,8 +324,8 @@ class RagRecord:
         Metadata values that are not possible in JSON (locks, clients, NaN, integers of 300 digits) become the name of their
         type, and keys become texts.
         """
-        contexts = (context.metadata for contexts in self._all_contexts() for context in contexts)
-        return write_json(self, metadata=[self.metadata, *contexts])
+        contexts = (context for contexts in self._all_contexts() for context in contexts)
+        return write_json(self, metadata=[self.metadata, *(context.metadata for context in contexts)])
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RagRecord:
@@ -314,15 +335,9 @@ class RagRecord:
             RecordError: the text is not JSON or not a record, or exceeds the limits of `ragspan.record_json`. The message
                 names the field, and contains nothing of its value.
         """
-        import msgspec
-
-        values = read_json(text)
-        try:
-            record = msgspec.convert(values, cls)
-        except msgspec.ValidationError as error:
-            told = re.sub("enum value .*(?= - at )", "enum value", str(error), flags=re.DOTALL)  # the only quote
-            raise RecordError(f"this JSON is no record: {told}") from None
-        check("contexts", sum(map(len, record._all_contexts())), MAX_CONTEXTS)  # noqa: SLF001  its own class
+        record = read_as(cls, text)
+        count = len(record.background) + sum(map(len, record._all_contexts()))  # noqa: SLF001  its own class
+        check("contexts", count, MAX_CONTEXTS)
         check("steps", len(record.steps), MAX_STEPS)
         return record
 
@@ -333,11 +348,9 @@ class Capture(Protocol):
     @property
     def size_hint(self) -> int:
         """Bytes of its texts, for the queue's limit; quick to compute."""
-        ...
 
     def to_record(self) -> RagRecord | None:
         """The record, made in the worker; None if there is nothing to score."""
-        ...
 
 
 class RecordSink(Protocol):
@@ -364,24 +377,23 @@ def as_contexts(documents: Iterable[Any]) -> tuple[RetrievedContext, ...]:
 
 
 def _as_context(document: Any) -> RetrievedContext:
-    if isinstance(document, RetrievedContext):
-        return document
-    if isinstance(document, str):
-        return RetrievedContext(text=document)
-    if isinstance(document, Mapping):
-        return RetrievedContext(**context_fields(document))
-    get_content = getattr(document, "get_content", None)
-    text = getattr(document, "page_content", None)
-    if not isinstance(text, str):
-        text = get_content() if callable(get_content) else getattr(document, "text", None)
-    if not isinstance(text, str):
-        kind = type(document).__name__
-        raise ConfigurationError(
-            f"a context is a text, or has one in page_content, get_content() or text; this {kind} has none"
-        )
-    metadata = getattr(document, "metadata", None)
-    return RetrievedContext(
-        text=text,
-        id=identifier((getattr(document, "id", None), getattr(document, "node_id", None))),
-        metadata=metadata if isinstance(metadata, Mapping) else {},
-    )
+    return document if isinstance(document, RetrievedContext) else RetrievedContext(**context_fields(document))
+
+
+def as_background(texts: Iterable[Any]) -> tuple[Background, ...]:
+    """Texts as background: `Background`s, or strings, whose kind is `other`.
+
+    Raises:
+        ConfigurationError: one of them is neither, or `texts` is a single string.
+    """
+    made = tuple(Background(text=one) if isinstance(one, str) else one for one in texts)
+    if isinstance(texts, str) or not all(isinstance(one, Background) for one in made):
+        raise ConfigurationError("background is a sequence of texts and Backgrounds; of a single text, write [text]")
+    return made
+
+
+def _kept(background: tuple[Background, ...]) -> tuple[Background, ...]:
+    """The beginning of background that a record keeps."""
+    places = accumulate([len(one.text) for one in background], initial=0)
+    cut = [replace(one, text=one.text[: max(MAX_BACKGROUND - at, 0)]) for one, at in zip(background, places)]  # noqa: B905
+    return tuple(one for one in cut if one.text)

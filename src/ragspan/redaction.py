@@ -32,7 +32,7 @@ _NOT_TEXT = frozenset(
         *("id", "record_id", "response_id", "call_id", "tool_call_id", "data_source_id"),
         *("name", "tool_name", "framework", "provider", "model", "response_model", "search", "step"),
         *("status", "error_type", "swallowed_errors", "type", "role", "finish_reason"),
-        *("judge", "prompt_version", "label", "kind", "reason", "fallback"),
+        *("judge", "prompt_version", "label", "kind", "reason", "fallback", "verdict", "contexts_unknown"),
     )
 )
 """Fields without users' words; every other text is redacted."""

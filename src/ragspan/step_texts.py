@@ -123,10 +123,16 @@ def note_error(error: BaseException) -> NotedError:
 
 
 def without_texts(step: Any) -> Any:
-    """The step, or the record, without these texts. A reranking also loses its documents' texts, which its search has."""
+    """The step, or the record with its steps, without these texts.
+
+    A reranking also loses its documents' texts, which its search has.
+    """
     none = {"error": None, "arguments": None, "result": None, "prompt": (), "reply": None}
     left_out: dict[str, Any] = {name: empty for name, empty in none.items() if getattr(step, name, empty) != empty}
     if hasattr(step, "given"):  # a reranking
         bare = {name: tuple(replace(one, text="") for one in getattr(step, name)) for name in ("given", "contexts")}
         left_out |= {"query": None, **bare}
+    for kind in ("tool_calls", "retrievals", "rerankings", "generations"):  # a record
+        if steps := getattr(step, kind, ()):
+            left_out[kind] = tuple(map(without_texts, steps))
     return replace(step, **left_out) if left_out else step

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragspan.exceptions import TableError
-from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Judge, Rating, Vote
+from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Judge, Rating, Verdict, Vote
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import Capture, RagRecord
 from ragspan.telemetry.base import ScoreEmitter
@@ -80,8 +80,8 @@ class FakeJudge:
     """Completeness from 0 to 1, one value for each rating."""
     claims: Sequence[str] | None = None
     """The claims in the response; None means the response itself."""
-    supported: Sequence[bool] = (True,)
-    """Whether each claim is supported."""
+    supported: Sequence[bool | None] = (True,)
+    """Whether each claim is supported; None is unsure."""
     useful: Sequence[bool] = (True,)
     """Whether each context was useful."""
     answer_relevance: Sequence[float] = (1.0,)
@@ -109,7 +109,7 @@ class FakeJudge:
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:  # noqa: ARG002  as above
         text = self.explanations.get("claim")
         return [
-            ClaimVerdict(index=index, supported=supported, claim=claim, explanation=text)
+            ClaimVerdict(index=index, verdict=_VERDICTS[supported], claim=claim, explanation=text)
             for index, (claim, supported) in enumerate(zip(claims, _repeated(self.supported, len(claims)), strict=True))
         ]
 
@@ -132,6 +132,9 @@ class FakeJudge:
         text = self.explanations.get("chunk")
         ratings = _repeated(values, len(record.contexts or ()))
         return [ContextRating(index=index, value=value, explanation=text) for index, value in enumerate(ratings)]
+
+
+_VERDICTS: Mapping[bool | None, Verdict] = {True: "supported", False: "unsupported", None: "unsure"}
 
 
 class InMemoryTelemetry:

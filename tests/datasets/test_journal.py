@@ -95,7 +95,7 @@ class OwnEvidence:
 EVIDENCE = (
     Vote(grounded=True, probability=0.5),
     Rating(value=0.25, explanation="e"),
-    ClaimVerdict(index=0, supported=False, claim="c"),
+    ClaimVerdict(index=0, verdict="unsupported", claim="c"),
     ContextVerdict(index=1, useful=True),
     ContextRating(index=2, value=0.0),
     JudgedContext(index=0, id=None, rank=None, value=1.0),

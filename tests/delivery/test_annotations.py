@@ -21,7 +21,7 @@ QUOTING = Score(
     value=0.5,
     explanation="Zanzifer said so.",
     judge="overlap",
-    evidence=(ClaimVerdict(index=0, supported=False, claim="Zanzifer said so."),),
+    evidence=(ClaimVerdict(index=0, verdict="unsupported", claim="Zanzifer said so."),),
 )
 
 

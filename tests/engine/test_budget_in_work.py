@@ -51,7 +51,7 @@ class CountingVerifier:
 
     async def verify_claims(self, record, claims):
         self.claims += claims
-        return [ClaimVerdict(index=index, supported=True) for index in range(len(claims))]
+        return [ClaimVerdict(index=index, verdict="supported") for index in range(len(claims))]
 
 
 @dataclass(frozen=True)

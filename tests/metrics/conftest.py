@@ -15,7 +15,11 @@ class FixedJudge:
         self.votes = made(Vote, votes, lambda _, vote: Vote(grounded=vote))
         self.ratings = made(Rating, ratings, lambda _, value: Rating(value=value))
         self.claims = list(claims)
-        self.supported = made(ClaimVerdict, supported, lambda index, one: ClaimVerdict(index=index, supported=one))
+        self.supported = made(
+            ClaimVerdict,
+            supported,
+            lambda index, one: ClaimVerdict(index=index, verdict="supported" if one else "unsupported"),
+        )
         self.useful = made(ContextVerdict, useful, lambda index, one: ContextVerdict(index=index, useful=bool(one)))
         self.rated = made(ContextRating, rated, lambda index, value: ContextRating(index=index, value=value))
         self.asked = []

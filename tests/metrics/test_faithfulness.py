@@ -29,14 +29,14 @@ async def test_the_value_is_the_share_of_supported_claims_and_the_explanation_li
 
 
 async def test_the_evidence_holds_the_first_verdict_on_each_claim_in_the_claims_order(fixed_judge, answered):
-    given = [(1, False), (0, True), (0, False), (2, True)]
-    verdicts = [ClaimVerdict(index=index, supported=supported, explanation="why") for index, supported in given]
+    given = [(1, "unsupported"), (0, "supported"), (0, "unsupported"), (2, "supported")]
+    verdicts = [ClaimVerdict(index=index, verdict=verdict, explanation="why") for index, verdict in given]
 
     score = await Faithfulness(fixed_judge(claims=["a", "b"], supported=verdicts)).score(answered())
 
     assert score.evidence == (
-        ClaimVerdict(index=0, supported=True, claim="a", explanation="why"),
-        ClaimVerdict(index=1, supported=False, claim="b", explanation="why"),
+        ClaimVerdict(index=0, verdict="supported", claim="a", explanation="why"),
+        ClaimVerdict(index=1, verdict="unsupported", claim="b", explanation="why"),
     )
 
 

@@ -25,8 +25,8 @@ RECORD = RagRecord(
 
 def shown(record=RECORD, **policy):
     verdicts = (
-        ClaimVerdict(index=0, supported=True, claim=FEE, probability=0.98765),
-        ClaimVerdict(index=1, supported=False, claim=INVENTED),
+        ClaimVerdict(index=0, verdict="supported", claim=FEE, probability=0.98765),
+        ClaimVerdict(index=1, verdict="unsupported", claim=INVENTED),
     )
     told = claim_map(record, Score(value=0.5, evidence=verdicts), ContentPolicy(**({"capture_content": True} | policy)))
     return None if told is None else json.loads(told)
@@ -55,7 +55,7 @@ def test_there_is_none_where_the_response_may_not_stand(policy):
 
 
 def test_of_many_claims_as_many_are_told_as_one_attribute_holds():
-    verdicts = tuple(ClaimVerdict(index=at, supported=False, claim=f"{at} " * 90) for at in range(100))
+    verdicts = tuple(ClaimVerdict(index=at, verdict="unsupported", claim=f"{at} " * 90) for at in range(100))
 
     told = claim_map(RECORD, Score(value=0.0, evidence=verdicts), ContentPolicy(capture_content=True))
 

@@ -191,7 +191,7 @@ def test_all_emitters_of_the_environment_have_one_policy(monkeypatch, value):
 
 
 CLAIMS = tuple(
-    ClaimVerdict(index=index, supported=supported, claim="quoted")
+    ClaimVerdict(index=index, verdict="supported" if supported else "unsupported", claim="quoted")
     for index, supported in enumerate([True, False, True, False, True])
 )
 

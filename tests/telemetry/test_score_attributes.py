@@ -16,7 +16,7 @@ def test_the_cause_of_a_failing_answer_is_an_attribute_and_its_place_is_told_wit
     telemetry, make_record, answer
 ):
     lost = Cause(kind="lost_before_prompt", claim="SECRET", document=7, search="store", step="CohereRerank")
-    verdicts = (ClaimVerdict(index=0, supported=False, claim="SECRET"),)
+    verdicts = (ClaimVerdict(index=0, verdict="unsupported", claim="SECRET"),)
     score = Score(value=0.0, threshold=0.8, causes=(lost,), evidence=verdicts, explanation="SECRET")
     answer(telemetry.emitter(explanations=None), make_record(), {"m": score})
 

@@ -117,7 +117,10 @@ class OwnVerifier:
     name = "own"
 
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
-        return [ClaimVerdict(index=index, supported=bool(record.contexts)) for index, _ in enumerate(claims)]
+        return [
+            ClaimVerdict(index=index, verdict="supported" if bool(record.contexts) else "unsupported")
+            for index, _ in enumerate(claims)
+        ]
 
 
 class OwnJudge(OwnVerifier):

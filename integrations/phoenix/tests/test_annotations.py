@@ -80,7 +80,7 @@ def test_verdicts_on_passages_go_to_the_documents_where_the_search_has_them(rows
     [
         (ContextRating(index=1, value=0.25), [(1, 0.25)]),
         (JudgedContext(index=0, id="id-2", rank=2, value=0.75), [(2, 0.75)]),
-        (ClaimVerdict(index=0, supported=True), []),
+        (ClaimVerdict(index=0, verdict="supported"), []),
         (ContextVerdict(index=2, useful=True), []),
         (ContextVerdict(index=-1, useful=True), []),
         ("a verdict of somebody's own", []),

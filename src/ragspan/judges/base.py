@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypedDict, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
 
 from ragspan.exceptions import JudgeError
 from ragspan.outcomes import Usage
 from ragspan.records import RagRecord
+
+Verdict: TypeAlias = Literal["supported", "unsupported", "unsure"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,15 +42,20 @@ class Rating:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClaimVerdict:
-    """Whether one claim of the response follows from the contexts."""
+    """Whether one claim of the response follows from the contexts and the background."""
 
     index: int
     """0-based, into the claims of the question."""
-    supported: bool
+    verdict: Verdict
+    """`unsure`: the judge cannot tell. Such a claim counts neither for nor against the response."""
     claim: str | None = None
     explanation: str | None = None
     probability: float | None = None
     """0..1; None if the judge has none."""
+
+    @property
+    def supported(self) -> bool:
+        return self.verdict == "supported"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,8 +17,8 @@ from ragspan.judges.base import ClaimVerdict, ContextVerdict
 from ragspan.metrics import JudgedContext
 
 CLAIMS = (
-    ClaimVerdict(index=0, supported=True, claim="The tower is 300 m tall."),
-    ClaimVerdict(index=1, supported=False, claim="It is green.", explanation="no word of it", probability=0.1),
+    ClaimVerdict(index=0, verdict="supported", claim="The tower is 300 m tall."),
+    ClaimVerdict(index=1, verdict="unsupported", claim="It is green.", explanation="no word of it", probability=0.1),
 )
 
 
@@ -76,7 +76,9 @@ def test_texts_of_a_megabyte_are_cut_and_what_is_missing_is_counted(answered):
 
 
 def pieces_of(response, claims):
-    unsupported = [(number, ClaimVerdict(index=0, supported=False, claim=claim)) for number, claim in claims.items()]
+    unsupported = [
+        (number, ClaimVerdict(index=0, verdict="unsupported", claim=claim)) for number, claim in claims.items()
+    ]
     return mark_claims(unsupported, response, ())[0]
 
 

@@ -44,7 +44,7 @@ def everywhere(answered, text):
             prompt_version=text,
             details={text: 0.5},
             evidence=(
-                ClaimVerdict(index=0, supported=False, claim=text, explanation=text),
+                ClaimVerdict(index=0, verdict="unsupported", claim=text, explanation=text),
                 ContextVerdict(index=0, useful=True, explanation=text),
             ),
         ),
@@ -162,7 +162,7 @@ def test_rows_that_could_not_be_read_are_listed_up_to_a_number(answered, evaluat
 
 
 def test_an_answer_can_be_read_without_scripts(answered, evaluation_of, page_of):
-    claims = (ClaimVerdict(index=0, supported=False, claim="It is green.", explanation="no word of it"),)
+    claims = (ClaimVerdict(index=0, verdict="unsupported", claim="It is green.", explanation="no word of it"),)
     verdicts = (ContextVerdict(index=0, useful=True), ContextVerdict(index=1, useful=False))
     outcomes = {
         "faithfulness": Score(value=0.0, threshold=0.8, evidence=claims, explanation="Not supported: It is green."),

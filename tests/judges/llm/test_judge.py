@@ -192,8 +192,8 @@ async def test_each_claim_gets_its_verdict_by_its_number(scripted, claim_verdict
     verdicts = await judge.verify_claims(super_bowl, ["a", "b"])
 
     assert verdicts == [
-        ClaimVerdict(index=0, supported=True, claim="a", explanation="because"),
-        ClaimVerdict(index=1, supported=False, claim="b", explanation="because"),
+        ClaimVerdict(index=0, verdict="supported", claim="a", explanation="because"),
+        ClaimVerdict(index=1, verdict="unsupported", claim="b", explanation="because"),
     ]
     assert "1. a\n2. b\n" in client.tasks[0]
 

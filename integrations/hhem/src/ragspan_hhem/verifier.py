@@ -112,7 +112,7 @@ class HHEMVerifier(Detector):
             explanation = f"context {context + 1} supports it best, with a probability of {best.probability:.2f}"
         return ClaimVerdict(
             index=index,
-            supported=best.probability >= self.threshold,
+            verdict="supported" if best.probability >= self.threshold else "unsupported",
             probability=best.probability,
             explanation=f"{explanation} [{best.remark}]" if best.remark else explanation,
         )

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import msgspec
 
 from ragspan.arguments import choice, wrong
-from ragspan.judges.base import ClaimVerdict
+from ragspan.judges.base import ClaimVerdict, Verdict
 from ragspan.judges.detectors.base import ServedDetector
 from ragspan.judges.llm.chat_protocol import read_completions
 from ragspan.judges.session import report_usage
@@ -94,7 +94,8 @@ class GuardDetector(ServedDetector):
         words = f"{self.name} finds it {'supported' if supported else 'not supported'}"
         cut = " [it read only the beginnings of the contexts]" if is_cut else ""
         explanation = f"{words}{f': {reason}' if reason else ''}{cut}"
-        return ClaimVerdict(index=index, supported=supported, probability=probability, explanation=explanation)
+        verdict: Verdict = "supported" if supported else "unsupported"
+        return ClaimVerdict(index=index, verdict=verdict, probability=probability, explanation=explanation)
 
 
 _Answer: TypeAlias = "tuple[bool, float | None, str]"

@@ -54,7 +54,7 @@ class SpanDetector(ServedDetector):
         marked = [verdict for span in _spans(reply) for verdict in _by_text(span, texts, starts)]
         clean = set(range(len(texts))) - {verdict.index for verdict in marked}
         return marked + [
-            ClaimVerdict(index=index, supported=True, explanation=f"{self.name} marks nothing in it")
+            ClaimVerdict(index=index, verdict="supported", explanation=f"{self.name} marks nothing in it")
             for index in sorted(clean)
         ]
 
@@ -86,7 +86,7 @@ def _by_text(span: _Span, texts: Sequence[str], starts: Sequence[int]) -> Iterat
         if part:
             yield ClaimVerdict(
                 index=index,
-                supported=False,
+                verdict="unsupported",
                 probability=1 - span.hallucination_score,
                 explanation=f'"{part}" is marked as unsupported with a probability of {span.hallucination_score:.2f}',
             )

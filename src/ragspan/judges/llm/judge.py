@@ -131,7 +131,7 @@ class LLMJudge:
         return [
             ClaimVerdict(
                 index=one.index,
-                supported=one.verdict == "supported",
+                verdict=one.verdict,
                 claim=claims[one.index],
                 explanation=one.reasoning,
             )

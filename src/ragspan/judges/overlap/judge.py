@@ -142,7 +142,7 @@ def _verdict(index: int, grade: Grade, analysis: Analysis) -> ClaimVerdict:
     supported = probability(grade.score, analysis.language)
     return ClaimVerdict(
         index=index,
-        supported=supported >= _THRESHOLD,
+        verdict="supported" if supported >= _THRESHOLD else "unsupported",
         claim=grade.sentence,
         explanation=_noted(explain_sentence(grade), analysis, [grade]),
         probability=supported,
