@@ -39,7 +39,8 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         ragspan.ConfigurationError: `sink` takes no records, or none is given and a `RAGSPAN_*` variable has a wrong value.
     """
 
-    # In async code a handler that is not inline costs an executor hop per event, even per token.
+    # In async code a handler that is not inline costs an executor hop per event, even per token; `inline` keeps that from
+    # the handlers beside it.
     run_inline = True
     raise_error = False
 
@@ -197,7 +198,7 @@ class RagspanLangChainInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # a
     answers go to `ragspan.default_engine()`. A handler of the same sink that is passed explicitly makes no second
     record.
 
-    LangChain itself asks registered context variables for handlers whenever it configures a call; nothing is patched. A
+    LangChain itself asks registered context variables for handlers whenever it configures a call. A
     registration cannot be taken back, so it is made once, and the handler is switched off and on.
     """
 
