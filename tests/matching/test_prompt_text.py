@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 
 import pytest
 
-from ragspan.matching import PromptText
+from ragspan.matching import PromptTexts
 
 BETA = "Beta settles card payments after midnight; the run takes about four minutes on weekdays."
 ALPHA = 'Alpha stores "customer profiles" in Postgres\nand keeps them for <seven> years & a day.'
@@ -67,16 +67,18 @@ FORMATTERS = {
 
 
 def found(prompt, *texts):
-    return [None if match is None else ("whole" if match.whole else "part") for match in PromptText(prompt).find(texts)]
+    return [
+        ("whole" if matches[0].whole else "part") if matches else None
+        for matches in PromptTexts([prompt]).find(texts, once=True)
+    ]
 
 
 @pytest.mark.parametrize("name", FORMATTERS)
 def test_texts_are_found_however_a_formatter_wrote_them_and_those_left_out_are_not(name):
     write = FORMATTERS[name]
-    first = "part" if name in {"numbered lines", "html lines"} else "whole"  # these put words between its lines
 
-    assert found(f"Use this:\n{write(TRICKY)}\nQuestion: who?", *TRICKY) == [first, "whole", "whole"]
-    assert found(f"Use this:\n{write(TRICKY[:2])}\nQuestion: who?", *TRICKY) == [first, "whole", None]
+    assert found(f"Use this:\n{write(TRICKY)}\nQuestion: who?", *TRICKY) == ["whole", "whole", "whole"]
+    assert found(f"Use this:\n{write(TRICKY[:2])}\nQuestion: who?", *TRICKY) == ["whole", "whole", None]
 
 
 @pytest.mark.parametrize("texts", [CHINESE, JAPANESE], ids=["chinese", "japanese"])
@@ -86,7 +88,7 @@ def test_texts_without_spaces_between_words(texts, name):
 
 
 def test_matches_can_be_put_in_prompt_order():
-    first, second = PromptText(f"{BETA}\n{ALPHA}").find([ALPHA, BETA])
+    (first,), (second,) = PromptTexts([f"{BETA}\n{ALPHA}"]).find([ALPHA, BETA])
 
     assert second.start < first.start
 
@@ -242,21 +244,124 @@ def test_a_short_text_must_stand_by_itself(texts):
 
 
 def test_equal_texts_share_their_place_and_blank_ones_have_none():
-    matches = PromptText(BETA).find([BETA, BETA, "  "])
+    first, second, blank = PromptTexts([BETA]).find([BETA, BETA, "  "], once=True)
 
-    assert matches[0] == matches[1]
-    assert matches[2] is None
+    assert first == second
+    assert not blank
 
 
 def test_the_users_own_words_hold_no_texts():
-    prompt = PromptText(f"Answer briefly.\nIs it true that {BETA}?", apart=f"Is it true that {BETA}?")
+    prompt = PromptTexts([f"Answer briefly.\nIs it true that {BETA}?"], apart=f"Is it true that {BETA}?")
 
-    assert prompt.find([BETA]) == [None]
+    assert prompt.find([BETA]) == [[]]
 
 
 def test_a_text_that_begins_with_the_users_words():
     question = "How long is the warranty on the pump?"
     texts = [f"Q: {question}\nA: Three years.", ALPHA]
-    prompt = PromptText("\n\n".join([*texts, question]), apart=question)
+    prompt = PromptTexts(["\n\n".join([*texts, question])], apart=question)
 
-    assert [match is not None and match.whole for match in prompt.find(texts)] == [True, True]
+    assert [[match.whole for match in own] for own in prompt.find(texts)] == [[True], [True]]
+
+
+# What the prompt has of a text, and what it has beside
+
+
+def shown(prompt, *texts, apart=""):
+    """The matches of texts, and what is left of a prompt where it has more than a mark."""
+    prompts = PromptTexts([prompt], apart=apart)
+    matches = [own[0].text if own else None for own in prompts.find(texts, once=True)]
+    left = [prompt[start:end].strip('\n\\"[.') for start, end in prompts.free(0)]
+    return matches, [text for text in left if text]
+
+
+CONTACT = "The contact of the boiler room is anna@example.com, and the pressure is two bar when it is cold."
+
+
+@pytest.mark.parametrize("write", [str, json.dumps, html.escape, ascii], ids=["plain", "json", "html", "python"])
+def test_what_a_program_masked_is_not_in_the_text(write):
+    masked = CONTACT.replace("anna@example.com", "[E-MAIL]")
+
+    assert shown(f"Use:\n{write(masked)}\nAnswer!", CONTACT)[0] == [masked]
+
+
+def test_a_mask_in_a_long_text_is_no_small_matter():
+    text = " ".join(f"Paragraph {at} speaks of item {at * 7} in the house." for at in range(60))
+    masked = text.replace("item 210 in", "item ### in")
+
+    assert shown(masked, text)[0] == [masked]
+
+
+def test_masks_at_the_edges_of_a_text_belong_to_it():
+    text = "Anna Smith of Graz runs the boiler room of the whole house since 1999"
+    masked = "[NAME] of <CITY> runs the boiler room of the whole house since ****"
+
+    assert shown(f"Source: a.pdf\n{masked}\n", text) == ([masked], ["Source: a.pdf"])
+
+
+def test_a_text_is_cut_where_the_prompt_cuts_it():
+    text = f"{BETA} Its reports go to the head office by courier, and copies of them to the archive in Turin."
+
+    assert shown(f"{text[: len(BETA)]}\n\nWhere do its reports go?", text) == ([BETA], ["Where do its reports go?"])
+
+
+def test_words_between_the_pieces_of_a_text_are_those_of_the_prompt():
+    text = " ".join(f"Paragraph {at} speaks of item {at * 7} in the house." for at in range(60))
+
+    ((written,), left) = shown(f"{text[:300]} [...] {text[900:1200]}\nSource: b.pdf", text)
+
+    assert written == f"{text[:300]} [...] {text[900:1200]}"
+    assert left == ["Source: b.pdf"]
+
+
+def test_another_text_between_the_pieces_of_one_is_not_a_part_of_it():
+    text = " ".join(f"Paragraph {at} speaks of item {at * 7} in the house." for at in range(60))
+
+    ((written, other), _) = shown(f"{text[:300]}\n{CONTACT}\n{text[900:1200]}", text, CONTACT)
+
+    assert other == CONTACT
+    assert "boiler" not in written
+
+
+CODE = "def area(r):\n    pi = 3.14\n    x = r * r\n    return pi * x\n\ndef main():\n    print(area(2))"
+MARKUP = "<h1>Boiler</h1>\n<p>It has a <a href='x.html'>water pressure</a> of <i>one</i> to <b>two</b> bar.</p>"
+HYPHENS = "The circu-\nlation pump moves the wa-\nter through the pipes."
+
+
+@pytest.mark.parametrize(
+    "line", ["{} | {}", "{:>4}\t{}", "{}: {}", "L{}: {}", "[{}] {}", "({}) {}", "{} {}", "{:>3}  {}", "> {}. {}"]
+)
+def test_code_whose_lines_are_numbered_is_there(line):
+    numbered = "\n".join(line.format(number, text) for number, text in enumerate(CODE.splitlines(), 9))
+
+    assert shown(f"The file:\n{numbered}\nWhat does it do?", CODE)[0] == [CODE]
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        (MARKUP, re.sub("<[^>]*>", "", MARKUP)),
+        (MARKUP, re.sub("<[^>]*>", " ", MARKUP)),
+        (re.sub("<[^>]*>", "", MARKUP), MARKUP),
+        (HYPHENS, HYPHENS.replace("-\n", "")),
+        (HYPHENS.replace("-\n", ""), HYPHENS),
+        ("See [the manual](https://a.example/b?c=d) of the boiler first.", "See the manual of the boiler first."),
+        ("It starts at dawn. It stops at noon.", "[1.1] It starts at dawn.\n[1.2] It stops at noon."),
+    ],
+)
+def test_a_text_whose_layout_was_added_or_taken_away_is_there(text, written):
+    assert shown(f"Use:\n{written}\nAnswer!", text)[0] == [text]
+
+
+def test_the_copies_of_a_text_are_not_beside_it():
+    assert shown(f"{BETA}\nPrice: 3\n{BETA}", BETA) == ([BETA], ["Price: 3"])
+    assert shown(f"{json.dumps(ALPHA)}\nPrice: 3\n{json.dumps(ALPHA)}", ALPHA) == ([ALPHA], ["Price: 3"])
+
+
+def test_places_are_characters_of_the_prompt_through_all_escapes():
+    prompt = "Für alle: " + json.dumps([json.dumps("Größe 𠀋"), "The pump runs at 3 < 4 bar & never at 5."])
+
+    (match,), (missing,) = (*PromptTexts([prompt]).find(["The pump runs at 3 < 4 bar & never at 5."]), [None])
+
+    assert prompt[match.start : match.end] == "The pump runs at 3 < 4 bar & never at 5"
+    assert missing is None

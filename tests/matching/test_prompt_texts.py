@@ -2,7 +2,7 @@
 
 import pytest
 
-from ragspan.matching import PromptTexts
+from ragspan.matching import PromptTexts, Speech
 
 BETA = "Beta settles card payments after midnight; the run takes about four minutes on weekdays."
 ALPHA = "Alpha stores customer profiles in Postgres and keeps them for seven years and a day."
@@ -13,7 +13,7 @@ def parts_with(prompts, *texts):
 
 
 def held_by(prompts, said):
-    (held,) = prompts.held([said])
+    (held,) = Speech(prompts).held([said])
     return held
 
 

@@ -6,7 +6,8 @@ threads from running for more than milliseconds. `prompt_texts` finds texts, `pr
 """
 
 from ragspan.matching.normalization import words_of
-from ragspan.matching.prompt_texts import Held, Match, PromptText, PromptTexts
+from ragspan.matching.prompt_texts import Match, PromptTexts
 from ragspan.matching.prompt_words import PromptWords
+from ragspan.matching.speech import Held, Speech
 
-__all__ = ["Held", "Match", "PromptText", "PromptTexts", "PromptWords", "words_of"]
+__all__ = ["Held", "Match", "PromptTexts", "PromptWords", "Speech", "words_of"]

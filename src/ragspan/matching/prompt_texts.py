@@ -1,73 +1,56 @@
-"""Which texts are in which parts of prompts, and which parts hold what a model said.
+"""Which texts are in which parts of prompts, where, and what the parts have of them.
 
 Programs rarely put a passage into a prompt as it is. They number and indent it, dump it as JSON, escape it, cut it off, or
-take sentences out of it. So a text is looked for as it is first, then by its words, and then as an excerpt: by runs of
-words that the prompt has in the text's own order. A place in the prompt counts for one text only, the one that covers
-most of it: a short passage inside a longer one, or a heading that several share, proves nothing.
+take sentences out of it. So a text is looked for as it is first, then by its words, then without what belongs to a layout,
+and then as an excerpt: by runs of words that the prompt has in the text's own order. A place in the prompt counts for one
+text only, the one that covers most of it: a short passage inside a longer one, or a heading that several share, proves nothing.
 """
 
 from __future__ import annotations
 
+import functools
 import heapq
-import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ragspan.matching.normalization import MAX_COST, unescaped, words_of
-from ragspan.matching.prompt_words import APART, EXCERPT, FOUND, FREE, SILENT, PromptWords, Run
+from ragspan.matching.excerpts import Excerpt, aligned, take_between
+from ragspan.matching.literal import NOWHERE, literal_places, spans_of
+from ragspan.matching.normalization import MAX_COST, Counts, is_laid_out, words_of
+from ragspan.matching.prompt_words import APART, EXCERPT, FOUND, FREE, PromptWords, Run
+from ragspan.matching.word_places import Span, WordPlaces
 
 _MIN_APART = 24
 _MIN_HEAD = 24
 """Characters of a text's beginning that make an excerpt."""
 _MIN_WORDS = 8
 """Words in runs that make an excerpt."""
-_MIN_SAID = 5
-_MOST = 0.8
-_NEARLY_ALL = 0.9
 _MAX_TRIES = 3
-_MAX_SAID = 100_000
-_MAX_LINE = 2000
-_MAX_LINES = 5000
-_MIN_SENTENCE = 3
-_SHORT = 20
-"""Texts below this length must stand between word boundaries."""
-_HEAD = 64
-_WINDOW = 500_000
-"""Characters that are searched at once: other threads wait no longer than for one window."""
-_MAX_TRIED = 20
-_MAX_COMPARED = 10_000_000
-"""Characters of other texts that are searched for all texts together."""
-
-_list_mark = re.compile(r"^\s*(?:[-*•>]|\d+[.):])\s+")
-_sentence_end = re.compile(r"(?<=[.!?。！？])\s*")  # noqa: RUF001  Chinese and Japanese sentences end in these
+_MAX_BARE_COST = MAX_COST // 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Match:
-    """A text found in a prompt."""
+    """A text found in a part of the prompts."""
 
     start: int
-    """Where it begins; to be compared with other matches in the same prompt only."""
+    """Its first character in the part."""
+    end: int
+    """The one after its last."""
     whole: bool
-    """Nothing of the text is missing."""
+    """All words of the text stand there in order."""
+    text: str
+    """What the part has of the text, in the text's own spelling."""
     part: int = 0
-    """The number of the prompt's part that has it."""
+    """The number of the part."""
 
 
-@dataclass(kw_only=True, slots=True)
-class Held:
-    """The parts of prompts that hold what a model said, by their numbers."""
+class _Place(NamedTuple):
+    """Where a text is in a part."""
 
-    words: Sequence[str]
-    """What was said, as it is compared."""
-    free: set[int] = field(default_factory=set)
-    """Those that hold it, whole or a run of it, outside of the texts that were found."""
-    in_found: set[int] = field(default_factory=set)
-    """Those that hold it inside a text that was found."""
-    as_line: set[int] = field(default_factory=set)
-    """Those that have it as a line or field of its own, outside of the texts that were found."""
+    whole: bool
+    runs: Sequence[Run]
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
@@ -79,11 +62,11 @@ class _Spelled:
     is_cut: bool
     """There are more words, too many to look at."""
     texts: list[str] = field(default_factory=list)
-    found: dict[int, tuple[int, bool]] = field(default_factory=dict)
-    """By the number of a part, where the text begins in it, and whether it is whole."""
+    found: dict[int, _Place] = field(default_factory=dict)
+    """By the number of a part."""
 
 
-class _Excerpt(NamedTuple):
+class _Waiting(NamedTuple):
     """What stands of a text in a part of a prompt; the largest comes first, and of equal ones the first that is no copy."""
 
     size: int
@@ -96,63 +79,6 @@ class _Excerpt(NamedTuple):
     is_copy: bool = False
 
 
-class PromptText:
-    """A prompt that texts are looked for in.
-
-    Args:
-        text: the prompt.
-        apart: a text in it that holds no passages, even if it quotes some: the user's own words.
-    """
-
-    def __init__(self, text: str, *, apart: str = "") -> None:
-        self._text = text
-        self._apart = apart
-        self.is_complete = True
-        """False when what was not found may be there all the same: to look further would take too long."""
-
-    def find(self, texts: Sequence[str], *, excerpts: bool = True) -> list[Match | None]:
-        """Where each text stands in the prompt, whole or, with `excerpts`, in part; equal texts share a place."""
-        starts = self._all_in_order([text for text in texts if text.strip()])
-        if starts is not None:
-            return [Match(start=starts[text], whole=True) if text.strip() else None for text in texts]
-        prompt = PromptTexts([self._text], apart=self._apart)
-        found = prompt.find(texts, excerpts=excerpts)
-        self.is_complete = prompt.is_complete
-        return [matches[0] if matches else None for matches in found]
-
-    def _all_in_order(self, texts: Sequence[str]) -> dict[str, int] | None:
-        """The places of the texts if all are in the prompt as they are, in the same order; this is mostly so."""
-        if len(self._apart) * len(texts) > _MAX_COMPARED or any(text in self._apart for text in texts):
-            return None
-        starts: dict[str, int] = {}
-        end = 0
-        for text in texts:
-            start = self._place_of(text, end)
-            if start is None:
-                return None
-            starts.setdefault(text, start)
-            end = start + len(text)
-        return None if _hold_one_another(texts) else starts
-
-    def _place_of(self, text: str, start: int) -> int | None:
-        """The first place of a text at or after `start`; None also where too many others begin alike."""
-        head = text[:_HEAD]
-        for _ in range(_MAX_TRIED):
-            place = _find(self._text, head, start)
-            if place < 0:
-                return None
-            if self._text.startswith(text, place) and not (len(text) < _SHORT and self._cuts_words(place, text)):
-                return place
-            start = place + 1
-        return None
-
-    def _cuts_words(self, start: int, needle: str) -> bool:
-        text, end = self._text, start + len(needle)
-        before = start > 0 and text[start - 1].isalnum() and text[start].isalnum()
-        after = end < len(text) and text[end].isalnum() and text[end - 1].isalnum()
-        return before or after
-
-
 class PromptTexts:
     """The parts of prompts, which texts are looked for in; a part that several prompts share is looked at once.
 
@@ -163,51 +89,124 @@ class PromptTexts:
     """
 
     def __init__(self, parts: Sequence[str], *, apart: str = "", silent: Iterable[int] = ()) -> None:
-        self._parts = parts
+        self.parts = parts
+        self._user = apart
+        self._silent = frozenset(silent)
         self._cut = False
-        self._prompt = PromptWords(self._words_of_parts(), silent=silent)
-        self._apart = words_of(apart, MAX_COST // 10)[0] if len(apart) >= _MIN_APART else []
         self._unknown = False
-        self._lines: dict[int, set[str]] = {}
+        self._counts: list[Counts] = []
+        self._places: dict[int, WordPlaces] = {}
+        self._masks: dict[int, list[Span]] = {}
+        """At the edges of excerpts."""
+        self._literal: dict[int, list[Span]] | None = None
+        """Where the texts are, if all were found as they are, and the words were not needed."""
+
+    @functools.cached_property
+    def words(self) -> PromptWords:
+        """The words of all parts."""
+        return PromptWords(self._words_of_parts(), silent=self._silent)
+
+    @functools.cached_property
+    def _apart(self) -> Sequence[str]:
+        return words_of(self._user, MAX_COST // 10)[0] if len(self._user) >= _MIN_APART else []
 
     def _words_of_parts(self) -> Iterable[Sequence[str]]:
         left = MAX_COST
-        for part in self._parts:
-            words, left = words_of(part, max(0, left))
+        for part in self.parts:
+            counts: Counts = []
+            words, left = words_of(part, max(0, left), counts=counts)
+            self._counts.append(counts)
             self._cut = self._cut or left < 0
             yield words
 
     @property
     def is_complete(self) -> bool:
         """False when what was not found may be there all the same: to look further would take too long."""
-        return not self._unknown and self._prompt.work >= 0
+        return not self._unknown and (self._literal is not None or self.words.work >= 0)
 
-    # Documents
+    def miss(self) -> None:
+        """Note that something was not looked for to the end."""
+        self._unknown = True
 
-    def find(self, texts: Sequence[str], *, excerpts: bool = True) -> list[list[Match]]:
+    def find(self, texts: Sequence[str], *, excerpts: bool = True, once: bool = False) -> list[list[Match]]:
         """Where each text is, whole or, with `excerpts`, in part: its first place in every part that has it.
 
         A place counts for one text only, the one that covers most of it. Equal texts share their places.
+
+        Args:
+            texts: what is looked for.
+            excerpts: look for parts of texts, too.
+            once: the first place of each is enough; then most prompts need no closer look.
         """
+        places = literal_places(texts, self.parts, self._silent, self._user) if once else None
+        if places is not None:
+            self._literal = spans_of(texts, places, self.parts)
+            return [
+                [Match(part=part, start=start, end=start + len(text), whole=True, text=text)]
+                if (part, start) != NOWHERE
+                else []
+                for text, (part, start) in zip(texts, places, strict=True)
+            ]
         spelled = sorted(_spelled(texts), key=lambda own: len(own.words), reverse=True)
         self._find_whole(spelled)
+        self._find_bare([own for own in spelled if not own.found])
         if excerpts:
             self._find_excerpts(spelled)
         matches: dict[str, list[Match]] = {}
         for own in spelled:
             self._unknown = self._unknown or (not own.found and (self._cut or own.is_cut))
-            found = [
-                Match(start=start, whole=whole and not own.is_cut, part=part)
-                for part, (start, whole) in sorted(own.found.items())
-            ]
-            matches |= dict.fromkeys(self._likeliest(own.texts), found)
+            matches |= {text: list(self._matches(text, own)) for text in self._likeliest(own.texts)}
         return [matches.get(text, []) for text in texts]
+
+    def free(self, part: int) -> list[Span]:
+        """Where a part has none of the texts that were found, and not the words apart."""
+        if self._literal is not None:
+            taken = self._literal.get(part, [])
+        else:
+            words, places = self.words, self._places_in(part)
+            first, end = words.start_of(part), words.start_of(part + 1) - 1
+            free = [*words.free_words(part)] if part not in self._silent else [(first, end)]
+            edges = [first, *(edge for span in free for edge in span), end]
+            taken = self._masks.get(part, []) + [
+                places.span(a - first, b - first) for a, b in zip(edges[::2], edges[1::2], strict=True) if a < b
+            ]
+        pieces, at = [], 0
+        for start, stop in sorted(taken):
+            pieces.append((at, start))
+            at = max(at, stop)
+        return [(start, stop) for start, stop in [*pieces, (at, len(self.parts[part]))] if start < stop]
+
+    # Places
+
+    def _places_in(self, part: int) -> WordPlaces:
+        if part not in self._places:
+            self._places[part] = WordPlaces(self.parts[part], self._counts[part])
+        return self._places[part]
+
+    def _matches(self, text: str, own: _Spelled) -> Iterator[Match]:
+        """Where one of the spellings is."""
+        for part, (whole, runs) in sorted(own.found.items()):
+            first, places = self.words.start_of(part), self._places_in(part)
+            if whole:
+                start = places.span(runs[0].place - first, runs[0].place - first + 1)[0]
+                end = places.span(
+                    runs[-1].place + runs[-1].length - 1 - first, runs[-1].place + runs[-1].length - first
+                )
+                yield Match(part=part, start=start, end=end[1], whole=not own.is_cut, text=text)
+            else:
+                excerpt = Excerpt(text, own.words, self.parts[part], places, first, self.words)
+                written, (begin, stop) = excerpt.written(runs)
+                edges = places.span(runs[0].place - first, runs[-1].place + runs[-1].length - first)
+                self._masks.setdefault(part, []).extend([(begin, edges[0]), (edges[1], stop)])
+                yield Match(part=part, start=begin, end=stop, whole=False, text=written)
 
     def _likeliest(self, texts: list[str]) -> list[str]:
         """Of texts that differ in case and punctuation only, those that are there as they are."""
         if len(texts) == 1:
             return texts
-        return [text for text in texts if any(text in part for part in self._parts)] or texts
+        return [text for text in texts if any(text in part for part in self.parts)] or texts
+
+    # Whole texts
 
     def _find_whole(self, texts: Sequence[_Spelled]) -> None:
         """Take all places of all texts, which come in order of their length, the longest first.
@@ -215,7 +214,7 @@ class PromptTexts:
         `apart` takes its places before anything shorter does: what stands in it is a quotation. A text that is longer
         may hold it.
         """
-        prompt, apart = self._prompt, self._apart
+        prompt, apart = self.words, self._apart
         *places, of_apart = prompt.places_of([*(own.words for own in texts), apart])
         is_placed = False
         for own, its_places in zip(texts, places, strict=True):
@@ -223,30 +222,59 @@ class PromptTexts:
                 is_placed = True
                 self._take_all(of_apart, len(apart), APART)
             for place in self._take_all(its_places, len(own.words), FOUND):
-                own.found.setdefault(prompt.part_of(place), (place, True))
+                own.found.setdefault(prompt.part_of(place), _Place(whole=True, runs=[Run(0, place, len(own.words))]))
         if not is_placed:
             self._take_all(of_apart, len(apart), APART)
 
     def _take_all(self, places: Iterable[int], length: int, owner: int) -> list[int]:
         taken: list[int] = []
         for place in places:
-            if not self._prompt.is_taken(place, length, FREE):
-                self._prompt.take(place, length, owner)
+            if not self.words.is_taken(place, length, FREE):
+                self.words.take(place, length, owner)
                 taken.append(place)
         return taken
 
+    def _find_bare(self, texts: Sequence[_Spelled]) -> None:
+        """Take the places of texts that are there but for a layout: a program numbers their lines, or strips their tags."""
+        laid_out = [part for part, text in enumerate(self.parts) if part not in self._silent and is_laid_out(text)]
+        changed = {own.number for own in texts if is_laid_out(own.texts[0])}
+        if not texts or not (laid_out or changed):
+            return
+        parts = [part for part in range(len(self.parts)) if part not in self._silent] if changed else laid_out
+        left, counts = _MAX_BARE_COST, [Counts() for _ in parts]
+        rows: list[Sequence[str]] = []
+        for part, own_counts in zip(parts, counts, strict=True):
+            row, left = words_of(self.parts[part], max(0, left), counts=own_counts, bare=True)
+            rows.append(row)
+        bare, places = PromptWords(rows), {}
+        wanted = [
+            words_of(own.texts[0], max(0, left), bare=True)[0] if own.number in changed else own.words for own in texts
+        ]
+        for own, words, found in zip(texts, wanted, bare.places_of(wanted), strict=True):
+            for place in found if len(words) > 1 else ():
+                row_number = bare.part_of(place)
+                part, first = parts[row_number], bare.start_of(row_number)
+                if part not in places:
+                    places[part] = WordPlaces(self.parts[part], counts[row_number], bare=True)
+                start, end = places[part].span(place - first, place - first + len(words))
+                low, high = (self.words.start_of(part) + at for at in self._places_in(part).words_in(start, end))
+                if self._take_all([low], high - low, FOUND):
+                    own.found.setdefault(part, _Place(whole=True, runs=[Run(0, low, high - low)]))
+
+    # Excerpts
+
     def _find_excerpts(self, texts: Sequence[_Spelled]) -> None:
         """Take the places of excerpts, that of which most is there first: what it takes is no other's any more."""
-        recurring = self._prompt.recurring() if any(own.found for own in texts) else []
-        waiting: list[_Excerpt] = []
+        recurring = self.words.recurring() if any(own.found for own in texts) else []
+        waiting: list[_Waiting] = []
         for own in texts:
-            starts = [start for start, _ in own.found.values()]
+            starts = [place.runs[0].place for place in own.found.values()]
             if not starts or recurring is None or any(_is_among(recurring, start, len(own.words)) for start in starts):
                 waiting += self._excerpts(own)
         heapq.heapify(waiting)
         while waiting:
             excerpt = heapq.heappop(waiting)
-            free = [run for run in excerpt.runs if not self._prompt.is_taken(run.place, run.length, FREE)]
+            free = [run for run in excerpt.runs if not self.words.is_taken(run.place, run.length, FREE)]
             if len(free) == len(excerpt.runs) or excerpt.is_copy:
                 self._take_excerpt(excerpt, free)
                 for copies in [] if excerpt.is_copy else self._copies(excerpt):
@@ -255,102 +283,30 @@ class PromptTexts:
                 for smaller in self._excerpts(excerpt.text, excerpt.part, excerpt.tries + 1):
                     heapq.heappush(waiting, smaller)
 
-    def _excerpts(self, text: _Spelled, part: int | None = None, tries: int = 0) -> Iterator[_Excerpt]:
+    def _excerpts(self, text: _Spelled, part: int | None = None, tries: int = 0) -> Iterator[_Waiting]:
         """What stands of a text in each part, or in one, where it is not whole and that is enough to prove anything."""
-        for number, runs in self._prompt.runs(text.words, FREE, part).items():
+        for number, runs in self.words.runs(text.words, FREE, part).items():
             size = _size_of_excerpt(text.words, runs)
-            if size and not text.found.get(number, (0, False))[1]:
-                yield _Excerpt(-size, tries, text.number, number, text, runs)
+            if size and not (number in text.found and text.found[number].whole):
+                yield _Waiting(-size, tries, text.number, number, text, runs)
 
-    def _take_excerpt(self, excerpt: _Excerpt, free: Iterable[Run]) -> None:
-        for run in free:
-            self._prompt.take(run.place, run.length, EXCERPT)
+    def _take_excerpt(self, excerpt: _Waiting, free: Sequence[Run]) -> None:
         text = excerpt.text
-        text.found.setdefault(excerpt.part, (excerpt.runs[0].place, -excerpt.size >= _NEARLY_ALL * len(text.words)))
+        is_known = excerpt.is_copy or excerpt.part in text.found
+        runs, whole = (free, False) if is_known else aligned(text.words, free, self.words)
+        for run in runs:
+            self.words.take(run.place, run.length, EXCERPT)
+        if not is_known:
+            take_between(runs, self.words)
+            text.found[excerpt.part] = _Place(whole=whole, runs=runs)
 
-    def _copies(self, excerpt: _Excerpt) -> Iterator[_Excerpt]:
+    def _copies(self, excerpt: _Waiting) -> Iterator[_Waiting]:
         """The same words at other places, which prove nothing of another text; but one that has as many goes first."""
         start, taken, length = excerpt.runs[0]
-        places = self._prompt.places_of_copies(taken, length)
+        places = self.words.places_of_copies(taken, length)
         if places:
             runs = [Run(start, place, length) for place in places]
             yield excerpt._replace(tries=_MAX_TRIES, runs=runs, is_copy=True)
-
-    # Words of models
-
-    def held(self, said: Sequence[str]) -> list[Held]:
-        """Which parts hold each of the texts that models said, whole, a sentence of it, or a run of its words.
-
-        One word stands anywhere, so it takes two, or a line with nothing else. What looks like an excerpt of a text, and is
-        no more than what a model said, are its own words.
-        """
-        most = MAX_COST // 3 // max(1, len(said))
-        spelled = [words_of(text, most) for text in said]
-        held = [Held(words=words) for words, _ in spelled]
-        self._add_holders(held)
-        sentences: list[Held] = []
-        speakers: list[Held] = []
-        for own, text in zip(held, said, strict=True):
-            parts = _sentence_end.split(text[:most])
-            words = [words_of(part)[0] for part in parts] if len(parts) > 1 else []
-            sentences += [Held(words=sentence) for sentence in words if len(sentence) >= _MIN_SENTENCE]
-            speakers += [own] * (len(sentences) - len(speakers))
-        self._add_holders(sentences)
-        for sentence, own in zip(sentences, speakers, strict=True):
-            own.free |= sentence.free
-        self._unknown = self._unknown or any(
-            left < 0 and not own.free for own, (_, left) in zip(held, spelled, strict=True)
-        )
-        return held
-
-    def _add_holders(self, held: Sequence[Held]) -> None:
-        prompt = self._prompt
-        for own, places in zip(held, prompt.places_of([own.words for own in held]), strict=True):
-            words = own.words
-            for place in places:
-                part = prompt.part_of(place)
-                around = (prompt.taken[place - 1], prompt.taken[place + len(words)])
-                if not prompt.is_taken(place, len(words), SILENT if EXCERPT in around else EXCERPT):
-                    own.free.add(part)
-                elif prompt.taken[place] in {EXCERPT, FOUND}:
-                    own.in_found.add(part)
-            line = " ".join(words)
-            own.as_line |= {part for part in own.free if line in self._lines_of(part)}
-            if len(words) == 1:
-                own.free.clear()
-            enough = min(_MIN_WORDS, max(_MIN_SAID, _MOST * len(words)))
-            for part, runs in prompt.runs(words, SILENT).items():
-                if sum(run.length for run in runs) >= enough:
-                    own.free.add(part)
-
-    def _lines_of(self, part: int) -> set[str]:
-        """The lines of a part without list marks, the whole, and the fields if it is JSON; short ones only."""
-        if part not in self._lines:
-            text = unescaped(self._parts[part][:_MAX_SAID])
-            if text.lstrip().startswith(("{", "[", "```")):
-                text = text.replace('"', "\n")
-            lines = [_list_mark.sub("", line) for line in text.splitlines()[:_MAX_LINES] if len(line) <= _MAX_LINE]
-            whole = [text] if len(text) <= _MAX_LINE else []
-            self._lines[part] = {" ".join(words_of(line)[0]) for line in (*lines, *whole)}
-        return self._lines[part]
-
-
-def _hold_one_another(texts: Sequence[str]) -> bool:
-    """Whether a text is inside a longer one, and so may have been found in a copy of that."""
-    by_length = sorted(set(texts), key=len)
-    if len(texts) * sum(map(len, by_length)) > _MAX_COMPARED:
-        return False
-    return any(text in longer for at, text in enumerate(by_length) for longer in by_length[at + 1 :])
-
-
-def _find(text: str, needle: str, start: int) -> int:
-    """`text.find(needle, start)` in steps."""
-    while start < len(text):
-        place = text.find(needle, start, start + _WINDOW + len(needle))
-        if place >= 0:
-            return place
-        start += _WINDOW
-    return -1
 
 
 def _spelled(texts: Iterable[str]) -> Iterable[_Spelled]:

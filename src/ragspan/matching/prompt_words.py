@@ -34,6 +34,9 @@ FREE, SILENT, EXCERPT, FOUND, APART = range(5)
 the words apart."""
 
 
+_free = re.compile(rb"\x00+")
+
+
 class Run(NamedTuple):
     """Words in a row that a text shares with a prompt."""
 
@@ -85,6 +88,15 @@ class PromptWords:
     def part_of(self, place: int) -> int:
         """The number of the text that has this word."""
         return bisect_right(self._part_ends, place)
+
+    def start_of(self, part: int) -> int:
+        """The place of the first word of a text."""
+        return self._part_ends[part - 1] if part else 0
+
+    def free_words(self, part: int) -> Iterator[tuple[int, int]]:
+        """The places in this text where words in a row belong to nothing: of the first, and after the last."""
+        for free in _free.finditer(self.taken, self.start_of(part), self._part_ends[part] - 1):
+            yield free.span()
 
     def is_taken(self, place: int, length: int, most: int) -> bool:
         """Whether more than a tenth of these words belong to something above `most`."""

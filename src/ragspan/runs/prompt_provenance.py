@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import islice
 
-from ragspan.matching import Held, PromptText, PromptTexts, PromptWords, words_of
+from ragspan.matching import Held, PromptTexts, PromptWords, Speech, words_of
 from ragspan.runs.payloads import Document, Message, calls_text, evened, json_in, texts_in
 from ragspan.runs.trace import ModelRun, SeenDocument, Trace
 
@@ -109,12 +109,12 @@ def _documents_of(
 ) -> tuple[list[Found], bool]:
     """The documents in one prompt."""
     turns = (_Turn.THIS, _Turn.EARLIER)  # a document that stands in both has its place in this one
-    given = (part.text for turn in turns for part in run.prompt if provenance.turn_of(part) is turn)
+    given = [part.text for turn in turns for part in run.prompt if provenance.turn_of(part) is turn]
     texts = [run.seen.get(entry, entry.text) for entry in documents]
-    prompt = PromptText("\n".join(given), apart=question)
-    matches = zip(documents, texts, prompt.find(texts), strict=True)
-    found = sorted(((match, entry, text) for entry, text, match in matches if match), key=lambda item: item[0].start)
-    return [(entry, text, match.whole) for match, entry, text in found], prompt.is_complete
+    prompt = PromptTexts(given, apart=question)
+    matches = zip(documents, prompt.find(texts, once=True), strict=True)
+    found = sorted(((own[0], entry) for entry, own in matches if own), key=lambda item: (item[0].part, item[0].start))
+    return [(entry, match.text, match.whole) for match, entry in found], prompt.is_complete
 
 
 def _documents_of_several(
@@ -126,16 +126,19 @@ def _documents_of_several(
     entries |= {entry.text: entry for entry in reversed(documents) if not entry.carried}
     for run in reversed(provenance.models):
         entries |= {text: entry for entry, text in run.seen.items() if text is not entry.text}
-    by_part: dict[int, list[tuple[int, Found]]] = {}
+    by_part: dict[int, list[tuple[int, str, Found]]] = {}
     for (text, entry), matches in zip(entries.items(), prompts.find(list(entries)), strict=True):
         for match in matches:
             if not (entry.carried and match.part in provenance.earlier):
-                by_part.setdefault(match.part, []).append((match.start, (entry, text, match.whole)))
-    found: list[Found] = []
+                by_part.setdefault(match.part, []).append((match.start, text, (entry, match.text, match.whole)))
+    found: dict[tuple[SeenDocument, str], Found] = {}
     for run in provenance.behind(answering, prompts):
         for part in sorted(provenance.parts_of(run), key=provenance.earlier.__contains__):
-            found += [document for _, document in sorted(by_part.pop(part, ()), key=lambda item: item[0])]
-    return found, prompts.is_complete
+            for _, wanted, own in sorted(by_part.pop(part, ()), key=lambda item: item[0]):
+                known = found.setdefault((own[0], wanted), own)
+                if not known[2] and (own[2] or len(own[1]) > len(known[1])):
+                    found[own[0], wanted] = own  # a prompt that has more of it
+    return list(found.values()), prompts.is_complete
 
 
 class _Turn(enum.Enum):
@@ -258,7 +261,7 @@ class _Provenance:
     def _held(self, prompts: PromptTexts) -> dict[str, Held]:
         """Which parts hold what a model said; also tools' results that are a part of it, as of an inner answer."""
         said = list(dict.fromkeys(text for own in self._words.values() for text in own))
-        held = prompts.held(said)
+        held = Speech(prompts).held(said)
         results = {number: words_of(text[:_MAX_RESULT])[0] for number, text in self._results.items()}
         read = PromptWords([own.words for own in held])
         for (number, words), places in zip(results.items(), read.places_of(list(results.values())), strict=True):

@@ -10,7 +10,7 @@ from typing import Any
 
 from ragspan.capturing.log import RequestLog
 from ragspan.capturing.snapshots import Opaque, Snapshot
-from ragspan.matching import PromptText
+from ragspan.matching import PromptTexts
 from ragspan.provider_replies import facts_of
 from ragspan.record_json import plain_entries
 from ragspan.records import Generation, RagRecord, Reranking, Retrieval, RetrievedContext, ToolCall
@@ -83,7 +83,9 @@ def _shows_documents(trace: Trace, response: str | None) -> bool:
     """No model was asked, and what came out is what a search found: a search with a formatter."""
     if response is None or trace.model_runs or trace.log.grouped or trace.recorded:
         return False
-    return any(PromptText(response).find([entry.text for entry in trace.documents.values()], excerpts=False))
+    return any(
+        PromptTexts([response]).find([entry.text for entry in trace.documents.values()], excerpts=False, once=True)
+    )
 
 
 def _question(trace: Trace) -> str | None:

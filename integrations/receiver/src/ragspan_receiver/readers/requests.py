@@ -10,7 +10,7 @@ from typing import Any
 
 from ragspan.capturing.log import Event, RequestLog
 from ragspan.capturing.snapshots import OPAQUE, Opaque, Snapshot
-from ragspan.matching import PromptText
+from ragspan.matching import PromptTexts
 from ragspan.records import RagRecord, Reranking, RetrievedContext, SpanAnchor
 from ragspan.runs.payloads import Document, Message
 from ragspan.runs.record import context_of, record_of
@@ -194,9 +194,9 @@ class Request:
             said = "" if step.reply is None else step.reply.text.strip()
             if said and any(said in text for text in generated):
                 prompt = "\n".join(part.prompt_text for part in step.prompt)
-                matches = PromptText(prompt).find(list(documents), excerpts=False)
+                matches = PromptTexts([prompt]).find(list(documents), excerpts=False, once=True)
                 pairs = zip(documents.values(), matches, strict=True)
-                found |= {document.text: document for document, match in pairs if match is not None}
+                found |= {document.text: document for document, match in pairs if match}
         return tuple(found.values())
 
     def _rerankings(self) -> tuple[Reranking, ...]:
