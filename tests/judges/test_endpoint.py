@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import json
 import logging
 import threading
+import time
 import tracemalloc
 import zlib
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from raw_http import RawServer, head
 
 from ragspan.exceptions import ConfigurationError, JudgeError
-from ragspan.judges.endpoint import MAX_BODY
+from ragspan.judges.bounded_client import MAX_BODY
 from ragspan.judges.openai import OpenAIJudge
 
 ANSWER = json.dumps({"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}).encode()
@@ -145,6 +148,57 @@ def test_a_redirect_with_an_endless_body_is_bounded_too(endpoint):
         ask(endpoint)
 
     assert endpoint.asked[-1][0] == "/elsewhere"
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize(
+    "elsewhere",
+    ["http://localhost:{port}/v1/x", "//localhost:{port}/v1/x", "http://127.0.0.1:{port}/v1/x", "http://[::1"],
+)
+def test_no_byte_of_the_texts_follows_a_redirect_to_another_origin(endpoint, status, elsewhere):
+    other = Endpoint()
+    try:
+        endpoint.status, endpoint.headers = status, {"Location": elsewhere.format(port=other.port)}
+        with pytest.raises(JudgeError) as failure:
+            ask(endpoint)
+    finally:
+        other.close()
+
+    assert other.asked == []
+    assert f"HTTP {status}: it redirects to " in str(failure.value)
+    assert "give base_url=" in str(failure.value)
+    assert failure.value.outage
+
+
+def test_a_redirect_within_the_origin_is_followed(endpoint):
+    endpoint.status, endpoint.headers = 307, {"Location": f"http://127.0.0.1:{endpoint.port}/other/completions"}
+    begun = threading.Event()
+
+    def answer():
+        if begun.is_set():
+            endpoint.status, endpoint.headers = 200, {}
+        begun.set()
+        return [ANSWER]
+
+    endpoint.chunks = answer
+    with contextlib.suppress(JudgeError):
+        ask(endpoint)
+
+    assert {path for path, _ in endpoint.asked} == {"/chat/completions", "/other/completions"}
+
+
+@pytest.mark.parametrize("begun", [b"HTTP/1.1 200 OK\r\nx-long: ", head(1_000_000)], ids=["header", "body"])
+def test_an_endpoint_that_drips_holds_a_try_no_longer_than_its_timeout(monkeypatch, begun):
+    monkeypatch.setenv("NO_PROXY", "*")
+    server = RawServer(lambda: server.dripping(begun))
+    with server:
+        started = time.monotonic()
+        with pytest.raises(JudgeError) as failure:
+            text_by(OpenAIJudge("m", base_url=server.url, api_key="sk-key", timeout=0.3, max_retries=1))
+
+        assert len(server.requests) == 2
+    assert failure.value.error_type == "APITimeoutError"
+    assert time.monotonic() - started < 30, "it drips for ever"
 
 
 def test_an_answer_that_is_packed_is_unpacked(endpoint):

@@ -56,6 +56,27 @@ class SourceLaw:
         assert sorted(row["score"] for row in rows) == [0.0, 1.0, 1.0, 1.0]
         assert {request.headers["authorization"] for request in server.requests} == {f"Bearer {backend.secret}"}
 
+    def test_where_a_page_is_larger_than_we_read_smaller_ones_are_asked_for(self, evaluate, server):
+        def too_much(request):
+            """Two or more traces, or ten or more spans, take more than the bound."""
+            number = len(request.query.get("trace_ids", ()))
+            is_large = number > 1 or ("spans" in request.path and int(request.query["limit"][0]) >= 10)
+            return (200, "[" + "0," * (8 << 20)) if is_large else None
+
+        server.script.extend([too_much] * 50)
+        done = evaluate()
+
+        assert done.exit_code == 0, done.output
+        assert "4 rows evaluated" in done.stdout
+        assert any(too_much(request) for request in server.requests)
+
+    def test_a_single_trace_that_is_larger_is_said(self, evaluate, server):
+        server.script.extend([lambda _: (200, "[" + "0," * (8 << 20))] * 50)
+        done = evaluate()
+
+        assert done.exit_code == 2
+        assert "reply_too_large" in done.stderr
+
     def test_older_traces_are_left_out(self, evaluate, stored_in):
         assert "1 row evaluated" in evaluate("--since", stored_in.newest).stdout
 

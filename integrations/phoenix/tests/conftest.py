@@ -93,8 +93,8 @@ class FakePhoenix(ScoreServer):
         if "start_time" in query:
             found = [row for row in found if row["start_time"] >= query["start_time"][0]]
         first = int(query.get("cursor", ["0"])[0])
-        following = str(first + PAGE) if len(found) > first + PAGE else None
-        return 200, {"data": found[first : first + PAGE], "next_cursor": following}
+        last = first + min(PAGE, int(query["limit"][0]))
+        return 200, {"data": found[first:last], "next_cursor": str(last) if len(found) > last else None}
 
 
 @pytest.fixture

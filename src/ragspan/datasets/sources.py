@@ -28,6 +28,7 @@ _MEANINGS = {
     "http_401": "it wants other credentials",
     "http_403": "it does not let us see that",
     "http_404": "it has no such project, or is too old to be asked",
+    "reply_too_large": "one of its traces is larger than 16 MiB",
 }
 
 
@@ -47,6 +48,10 @@ class StoredAnswer:
     """Its parent is the answer's span, and its id is always the same for that."""
     opinions: Sequence[Opinion] = ()
     """From the oldest to the newest."""
+
+
+class ReplyTooLarge(TableError):  # noqa: N818 - it is a state, not a mistake
+    """A tool's reply is larger than we read: ask for less at once."""
 
 
 class Source(Protocol):
@@ -104,8 +109,10 @@ def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any)
     """What a tool's server answers.
 
     Raises:
-        TableError: it does not, or with a status that is no success.
+        ReplyTooLarge: the answer is larger than 16 MiB.
+        TableError: it does not answer, or with a status that is no success.
     """
+    from ragspan.delivery.http import TOO_LARGE
     from ragspan.delivery.results import Unavailable
 
     try:
@@ -118,7 +125,8 @@ def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any)
     except TimeoutError:
         reason = "timeout"
     meaning = _MEANINGS.get(reason)
-    raise TableError(f"{tool} cannot be read: {reason}{f' ({meaning})' if meaning else ''}")
+    kind = ReplyTooLarge if reason == TOO_LARGE else TableError
+    raise kind(f"{tool} cannot be read: {reason}{f' ({meaning})' if meaning else ''}")
 
 
 # Labels ---------------------------------------------------------------------------------------------------------------

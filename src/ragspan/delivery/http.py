@@ -6,7 +6,8 @@ and HTTPX, which some use, logs every request at level INFO, where Requests is s
 Guarantees:
 - A client may be used by several threads at the same time. The child of a fork has connections of its own.
 - Requests is imported with the first request, in the thread that makes it.
-- No request waits for longer than the time limit for a sign of life, and none is tried twice.
+- A reply has the bounds of `ragspan.delivery.sessions`: no more than 16 MiB, the time limit in all, and no redirect.
+- No request is tried twice.
 - What the client raises names neither addresses nor credentials, and quotes nothing of a reply.
 """
 
@@ -19,6 +20,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from json import loads
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragspan.addresses import without_credentials
@@ -30,6 +32,8 @@ from ragspan.forks import keep_inherited, watch_forks
 if TYPE_CHECKING:
     import requests
 
+    from ragspan.delivery.sessions import BoundedSession
+
 _CONNECT_TIMEOUT = 5.0  # seconds
 _NOT_NOW = frozenset({401, 407, 408, 425, 429, 502, 503, 504})
 """The server is busy, or away behind its proxy, or it wants other credentials, which may come by rotation."""
@@ -37,6 +41,9 @@ _REJECTIONS = frozenset({400, 413, 422})
 """Statuses that are about what was sent; 413 is a batch that is too large."""
 _BARE = frozenset({202, 204})
 """Successes that may come without a word: what was sent is accepted."""
+
+TOO_LARGE = "reply_too_large"
+"""Why a reply could not be read that is larger than 16 MiB."""
 
 _Job = TypeVar("_Job")
 _Result = TypeVar("_Result")
@@ -55,7 +62,7 @@ class Endpoint:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """For each request, by lower-case name; the authorization is one of them."""
     timeout: float = 10.0
-    """Seconds that it may take to answer."""
+    """Seconds that it may take to answer, to the last byte."""
     certificates: str | None = None
     """A file or folder of certificate authorities to trust in place of the usual ones."""
     client_certificate: str | None = None
@@ -117,7 +124,7 @@ class HttpClient:
     def __init__(self, endpoint: Endpoint, *, size: int = 1) -> None:
         self.endpoint = endpoint
         self._size = size
-        self._session: requests.Session | None = None
+        self._session: BoundedSession | None = None
         watch_forks(self, HttpClient._leave_to_parent)
 
     def call(
@@ -142,7 +149,6 @@ class HttpClient:
                 params=query,
                 json=json,
                 timeout=(min(timeout, _CONNECT_TIMEOUT), timeout),
-                allow_redirects=False,  # to a login page: a POST would become a GET there, and its answer a success
             )
         except requests.ReadTimeout:
             raise TimeoutError from None
@@ -163,20 +169,11 @@ class HttpClient:
         self._session = None
 
 
-def session_for(endpoint: Endpoint, *, size: int = 1) -> requests.Session:
+def session_for(endpoint: Endpoint, *, size: int = 1) -> BoundedSession:
     """A session with our credentials for this server."""
-    import requests
-    from requests.adapters import HTTPAdapter
+    from ragspan.delivery.sessions import BoundedSession
 
-    class Session(requests.Session):
-        """Checks the server's certificate as the endpoint says, whatever `REQUESTS_CA_BUNDLE` says to other programs."""
-
-        def merge_environment_settings(self, *arguments: Any, **named: Any) -> Any:
-            settings = super().merge_environment_settings(*arguments, **named)
-            return settings if self.verify is True else {**settings, "verify": self.verify}
-
-    session = Session()
-    session.mount(endpoint.url, HTTPAdapter(pool_connections=1, pool_maxsize=size))
+    session = BoundedSession(size=size)
     session.headers.update(endpoint.headers)
     session.auth = lambda request: request  # without an authentication, Requests looks for one in a .netrc file
     session.verify = (endpoint.certificates or True) if endpoint.checks_certificate else False
@@ -185,19 +182,24 @@ def session_for(endpoint: Endpoint, *, size: int = 1) -> requests.Session:
 
 
 def _reply(response: requests.Response) -> Reply:
+    from ragspan.delivery.sessions import is_cut
+
     status, pause = response.status_code, _seconds(response.headers.get("Retry-After"))
     if status in _NOT_NOW or HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
         raise Unavailable(f"http_{status}", retry_after=pause)
+    if response.ok and is_cut(response):
+        raise Unavailable(TOO_LARGE)
     try:
-        body = response.json()
-    except ValueError:
+        body = loads(response.content)
+    except (ValueError, RecursionError):
         body = None
     if isinstance(body, list):
         body = {"items": body}
     is_bare = status in _BARE and not response.content
     if response.ok and not isinstance(body, dict) and not is_bare:  # a proxy's page, a captive portal, another server
         raise Unavailable("no_json")
-    return Reply(status=status, body=body if isinstance(body, dict) else {}, text=response.text, retry_after=pause)
+    text = response.content.decode("utf-8", "replace")
+    return Reply(status=status, body=body if isinstance(body, dict) else {}, text=text, retry_after=pause)
 
 
 def _seconds(header: str | None) -> float | None:

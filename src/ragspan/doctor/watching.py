@@ -202,10 +202,11 @@ def _watched_exporter(signal: Signal, entry: EntryPoint, exchanges: list[Exchang
 
 
 def _watched_session(exchange: Exchange) -> requests.Session:
-    import requests
     from requests.utils import get_environ_proxies, select_proxy
 
-    class Session(requests.Session):
+    from ragspan.delivery.sessions import BoundedSession
+
+    class Session(BoundedSession):
         def request(self, method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:
             exchange.url = str(url)
             try:

@@ -1,8 +1,8 @@
 """An HTTP endpoint that a judge asks: answers are bounded, passing failures are retried, and secrets are not logged.
 
 The `openai` client sends the requests, to endpoints of other protocols as well: it retries and keeps connections. The HTTP
-client logs the address of each request, so credentials in an address become a header. An answer that is longer than a bound,
-or packed in another way than asked for, cannot be read.
+client logs the address of each request, so credentials in an address become a header. What an answer may be is bounded in
+`bounded_client`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import os
 import pickle
 import re
 import weakref
-import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
@@ -24,18 +23,13 @@ from urllib.parse import parse_qsl
 
 from ragspan.addresses import cause_of, secrets_in_url, without_credentials
 from ragspan.exceptions import ConfigurationError, JudgeError
+from ragspan.judges.bounded_client import MAX_BODY, default_certificates, open_client
 from ragspan.judges.llm.errors import is_outage, redacted_message
 
 if TYPE_CHECKING:
-    import ssl
-
     from openai import AsyncOpenAI
 
 PATH = "/chat/completions"
-MAX_BODY = 4 * 1024 * 1024
-"""Bytes of an answer that are read, unpacked; usual answers have some thousands."""
-_GZIP = zlib.MAX_WBITS | 16
-
 _REQUESTS_EACH = 8
 """Requests that one client has at a time, as long as there are fewer than `_MOST_CLIENTS`."""
 _MOST_CLIENTS = 32
@@ -76,10 +70,10 @@ class Endpoint:
     ) -> None:
         address = _address(base_url) if base_url is not None and client is None else {}
         _import_for_requests()
-        certificates = _certificates() if client is None else None
+        certificates = default_certificates() if client is None else None
 
         def opening() -> AsyncOpenAI:
-            return _open_client(certificates, **address, api_key=api_key, timeout=timeout, max_retries=max_retries)
+            return open_client(certificates, **address, api_key=api_key, timeout=timeout, max_retries=max_retries)
 
         _ = (client or opening()).default_headers  # to name the system in them, Python starts a process
         self._copy = partial(Endpoint, base_url, path=path, api_key=api_key, timeout=timeout, max_retries=max_retries)
@@ -250,6 +244,7 @@ _ADVICE: Mapping[object, str] = {
     401: "check the key: api_key=, RAGSPAN_JUDGE_API_KEY or OPENAI_API_KEY",
     403: "the key may not use this model, or not from here",
     _NOT_FOUND: "check the model's name, and base_url",
+    **dict.fromkeys((301, 302, 303, 307, 308), "give base_url= or RAGSPAN_JUDGE_BASE_URL the address that is meant"),
     429: "the account has reached its rate limit or its credit; Budget(requests_per_minute=) keeps below a limit",
     _UNREACHABLE: "check base_url, the network, and that the server runs",
     "APITimeoutError": "raise timeout=, or take a faster model",
@@ -283,36 +278,3 @@ def _import_for_requests() -> None:
     for module in ("httpx", "anyio._backends._asyncio"):
         with contextlib.suppress(ImportError):
             importlib.import_module(module)
-
-
-def _certificates() -> ssl.SSLContext:
-    """The HTTP client's default certificates. Each client would read them again, while OpenSSL holds locks."""
-    import openai
-
-    library = importlib.import_module(openai.DefaultAsyncHttpxClient.__mro__[1].__module__)  # httpx or httpx2
-    made: ssl.SSLContext = library.create_ssl_context()
-    return made
-
-
-def _open_client(certificates: Any, **options: Any) -> AsyncOpenAI:
-    import openai
-
-    headers, hooks = {"Accept-Encoding": "gzip"}, {"response": [_read_bounded]}
-    http_client = openai.DefaultAsyncHttpxClient(verify=certificates, headers=headers, event_hooks=hooks)
-    return openai.AsyncOpenAI(http_client=http_client, **options)
-
-
-async def _read_bounded(response: Any) -> None:
-    """Read and unpack an answer up to the bound, before the client reads all of it."""
-    packing = response.headers.pop("Content-Encoding", "")
-    unpacking = zlib.decompressobj(_GZIP) if "gzip" in packing else None
-    body = bytearray()
-    received = 0
-    with contextlib.suppress(zlib.error):
-        async for chunk in response.stream:
-            received += len(chunk)
-            body += chunk if unpacking is None else unpacking.decompress(chunk, MAX_BODY - len(body))
-            if max(received, len(body)) >= MAX_BODY:
-                break
-    await response.stream.aclose()
-    response.stream = type(response)(200, content=bytes(body[:MAX_BODY])).stream

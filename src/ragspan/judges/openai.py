@@ -37,7 +37,8 @@ class OpenAIJudge(LLMJudge):
         base_url: the endpoint; else `OPENAI_BASE_URL`, else OpenAI's own.
         api_key: the key; else `OPENAI_API_KEY`.
         client: an `openai.AsyncOpenAI` to use as it is, in place of `base_url`, `api_key`, `timeout` and `max_retries`.
-            It has to work in the judge's event loop, and has to bound what it reads of an answer.
+            It has to work in the judge's event loop. What it reads of an answer, how long that may take, and whether it
+            follows a redirect to another host, are its own affair.
         timeout: seconds for one attempt.
         max_retries: further attempts after rate limits, timeouts, and errors of the server or the connection.
         extra_body: further fields of each request, such as `{"reasoning_effort": "low"}`.

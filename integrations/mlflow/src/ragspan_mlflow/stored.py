@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ragspan.datasets.cells import nanoseconds_of
-from ragspan.datasets.sources import Opinion, StoredAnswer, asked
+from ragspan.datasets.sources import Opinion, ReplyTooLarge, StoredAnswer, asked
 from ragspan.delivery.http import HttpClient
 from ragspan.exceptions import ConfigurationError
 from ragspan_mlflow.emitter import TRACES, tracking_server
@@ -55,10 +55,16 @@ def _experiment(client: HttpClient, project: str) -> str:
 
 
 def _whole(client: HttpClient, ids: Sequence[str]) -> Sequence[Mapping[str, Any]]:
-    """The traces with their spans, in the order of their ids."""
+    """The traces with their spans, in the order of their ids; asked for in parts where all are more than we read at once."""
     if not ids:
         return ()
-    found = asked(client, "mlflow", "GET", f"{TRACES}/batchGet", query={"trace_ids": ids}).get("traces", ())
+    try:
+        found = asked(client, "mlflow", "GET", f"{TRACES}/batchGet", query={"trace_ids": ids}).get("traces", ())
+    except ReplyTooLarge:
+        if len(ids) == 1:
+            raise
+        half = len(ids) // 2
+        return [*_whole(client, ids[:half]), *_whole(client, ids[half:])]
     return sorted(found, key=lambda trace: ids.index(trace["trace_info"]["trace_id"]))
 
 

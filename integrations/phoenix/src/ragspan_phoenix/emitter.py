@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from ragspan.arguments import FLAG, TEXT
 from ragspan.config import CaptureContent, variable
 from ragspan.delivery import Annotation, Delivered, Rejected, ScoreWriter, SpanNotFound, Unavailable, WriteResult
-from ragspan.delivery.http import Endpoint, Reply
+from ragspan.delivery.http import Endpoint, Reply, session_for
 from ragspan.delivery.spans import RetryingSpanExporter
 from ragspan.delivery.writer import present
 from ragspan.judges.base import ContextRating, ContextVerdict
@@ -91,7 +91,8 @@ class PhoenixAnnotations(ScoreWriter):
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
         endpoint = self.client.endpoint
-        inner = OTLPSpanExporter(f"{endpoint.url}/v1/traces", headers=dict(endpoint.headers))
+        url, headers = f"{endpoint.url}/v1/traces", dict(endpoint.headers)
+        inner = OTLPSpanExporter(url, headers=headers, session=session_for(endpoint))
         return RetryingSpanExporter(inner, exit_timeout=1.0)
 
     def items_of(self, scored: ScoredRecord, span: SpanAnchor) -> Sequence[Annotation]:

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ragspan.datasets.cells import nanoseconds_of
-from ragspan.datasets.sources import Opinion, StoredAnswer, asked
+from ragspan.datasets.sources import Opinion, ReplyTooLarge, StoredAnswer, asked
 from ragspan.delivery.http import HttpClient
 from ragspan.exceptions import ConfigurationError
 from ragspan_phoenix.emitter import phoenix_server
@@ -50,10 +50,18 @@ class _Project:
         self._path = path
 
     def pages(self, kind: str, query: Mapping[str, Any]) -> Iterator[Sequence[Mapping[str, Any]]]:
+        """Pages of at most `query["limit"]` entries; of fewer, where so many are more than we read at once."""
         cursor: str | None = None
+        limit = int(query["limit"])
         while True:
-            asking = dict(query) | ({"cursor": cursor} if cursor else {})
-            page = asked(self._client, "phoenix", "GET", f"{self._path}/{kind}", query=asking)
+            asking = dict(query) | {"limit": str(limit)} | ({"cursor": cursor} if cursor else {})
+            try:
+                page = asked(self._client, "phoenix", "GET", f"{self._path}/{kind}", query=asking)
+            except ReplyTooLarge:
+                if limit == 1:
+                    raise
+                limit = limit // 2
+                continue
             yield page["data"]
             cursor = page.get("next_cursor")
             if not cursor:

@@ -1,0 +1,157 @@
+"""What a backend may make us read: so many bytes, so many seconds, and nothing of another server."""
+
+from __future__ import annotations
+
+import gzip
+import time
+import tracemalloc
+
+import pytest
+import requests
+from local_http import LocalHttp
+from raw_http import RawServer, head
+
+from ragspan.delivery import Unavailable
+from ragspan.delivery.http import Endpoint, HttpClient, session_for
+from ragspan.delivery.sessions import MAX_REPLY, BoundedSession
+
+PATIENCE = 20.0
+"""Seconds in which a call has to be over that may take 0.3: a busy machine is slow, a dripping server goes on for ever."""
+
+
+@pytest.fixture(autouse=True)
+def _without_proxies(monkeypatch):
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def called(url, **given):
+    client = HttpClient(Endpoint(url=url, **given))
+    try:
+        return client.call("POST", "/scores", json={"comment": "a user's words"})
+    finally:
+        client.close()
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nx-long: ", head(1_000_000)],
+    ids=["status", "headers", "a header", "body"],
+)
+def test_a_server_that_drips_holds_a_call_no_longer_than_its_timeout(begun):
+    server = RawServer(lambda: server.dripping(begun))
+    with server:
+        began = time.monotonic()
+        with pytest.raises(TimeoutError):
+            called(server.url, timeout=0.3)
+
+    assert time.monotonic() - began < PATIENCE
+
+
+def test_neither_does_one_that_drips_in_chunks():
+    def answer():
+        yield b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        for _ in server.dripping():
+            yield b"1\r\nx\r\n"
+
+    server = RawServer(answer)
+    with server, pytest.raises(TimeoutError):
+        called(server.url, timeout=0.3)
+
+
+def test_neither_does_a_proxy_that_drips(monkeypatch):
+    proxy = RawServer(lambda: proxy.dripping(b"HTTP/1.1 200 OK\r\nx-long: "))
+    with proxy:
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+        with pytest.raises((TimeoutError, Unavailable)):
+            called("https://scores.invalid", timeout=0.3)
+
+        assert proxy.requests[0].startswith(b"CONNECT scores.invalid")
+
+
+def test_a_reply_that_unpacks_to_a_gigabyte_is_not_unpacked():
+    piece = gzip.compress(bytes(1 << 20))
+    bomb = piece * 1024  # members of one stream; a gigabyte, unpacked
+    server = RawServer(lambda: [head(len(bomb), **{"Content-Encoding": "gzip"}), bomb])
+    one = gzip.compress(bytes(1 << 26))
+    single = RawServer(lambda: [head(len(one), **{"Content-Encoding": "gzip"}), one])
+    tracemalloc.start()
+    try:
+        for attacked in (server, single):
+            with attacked, pytest.raises(Unavailable):
+                called(attacked.url)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 4 * MAX_REPLY
+
+
+def test_a_reply_without_end_is_read_up_to_the_bound():
+    def answer():
+        yield b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n["
+        for _ in range(1024):
+            yield b"0," * (1 << 19)
+
+    with RawServer(answer) as server, pytest.raises(Unavailable, match="reply_too_large"):
+        called(server.url)
+
+    assert MAX_REPLY <= server.sent < 4 * MAX_REPLY
+
+
+def test_of_a_failure_without_end_the_status_still_counts():
+    def answer():
+        yield b"HTTP/1.1 422 Unprocessable\r\n\r\n"
+        for _ in range(64):
+            yield b"no, " * (1 << 18)
+
+    with RawServer(answer) as server:
+        reply = called(server.url)
+
+    assert (reply.status, len(reply.text)) == (422, MAX_REPLY)
+
+
+def test_json_that_nests_without_end_is_no_reply():
+    with RawServer(lambda: [head(2_000_000), b"[" * 2_000_000]) as server, pytest.raises(Unavailable, match="no_json"):
+        called(server.url)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_byte_of_a_request_follows_a_redirect(status):
+    arrived = []
+    other = LocalHttp(lambda request: arrived.append(request) or (200, {}, b"{}"))
+    first = LocalHttp(lambda _: (status, {"Location": f"{other.url}/elsewhere"}, b""))
+    try:
+        with pytest.raises(Unavailable, match=f"http_{status}"):
+            called(first.url)
+        with session_for(Endpoint(url=first.url)) as session:  # as an exporter of spans uses it
+            assert session.post(f"{first.url}/v1/traces", data=b"spans").status_code == status
+    finally:
+        first.close()
+        other.close()
+
+    assert arrived == []
+
+
+def test_packed_replies_are_read_and_keep_their_connection():
+    server = LocalHttp(lambda _: (200, {"Content-Encoding": "gzip"}, gzip.compress(b'{"is": "there"}')))
+    try:
+        client = HttpClient(Endpoint(url=server.url))
+        bodies = [client.call("GET", "/").body for _ in range(3)]
+        client.close()
+        with BoundedSession() as session:
+            streamed = session.get(server.url, stream=True)
+            assert b"".join(streamed.iter_content(4)) == b'{"is": "there"}'
+    finally:
+        server.close()
+
+    assert bodies == [{"is": "there"}] * 3
+    assert len(server.connections) == 2
+
+
+def test_a_connection_that_breaks_off_is_no_timeout():
+    with RawServer(lambda: [head(100), b'{"is"']) as server:
+        with BoundedSession() as session, pytest.raises(requests.ConnectionError):
+            session.get(server.url, timeout=5)
+        with pytest.raises(Unavailable, match="ConnectionError"):
+            called(server.url)
