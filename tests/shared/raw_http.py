@@ -53,10 +53,13 @@ class RawServer:
     def _serve(self, connection):
         with contextlib.suppress(OSError), connection:
             connection.settimeout(60)
-            head = b""
-            while b"\r\n\r\n" not in head:
-                head += connection.recv(65536) or b"\r\n\r\n"
-            self.requests.append(head)
+            with connection.makefile("rb") as reading:  # all of it: what is unread resets the connection at its end
+                lines = [reading.readline()]
+                while lines[-1].strip():
+                    lines.append(reading.readline())
+                length = next((line for line in lines if line.lower().startswith(b"content-length:")), b":0")
+                reading.read(int(length.split(b":")[1]))
+            self.requests.append(b"".join(lines))
             for piece in self._answer():
                 connection.sendall(piece)
                 self.sent += len(piece)
