@@ -2,15 +2,19 @@
 
 import dataclasses
 import functools
+import pathlib
+import re
 import typing
 
 import pytest
 
+import ragspan
 from ragspan import ConfigurationError, RagRecord
 from ragspan.judges.base import ClaimVerdict, Vote
-from ragspan.outcomes import MetricFailure, NotApplicable, Score
-from ragspan.records import Generation, Reranking, Retrieval, RetrievedContext, SpanAnchor, ToolCall
-from ragspan.redaction import RedactionError, redact_from, redacted, redacted_outcome
+from ragspan.metrics import JudgedContext
+from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score
+from ragspan.records import Background, Generation, Reranking, Retrieval, RetrievedContext, SpanAnchor, ToolCall
+from ragspan.redaction import _IDENTITY, RedactionError, redact_from, redacted, redacted_outcome, withhold
 from ragspan.step_texts import ErrorReport, Message, ToolRequest
 
 SECRET = "anna@example.org"
@@ -23,6 +27,7 @@ KEPT = {
     "name",
     "provider",
     "record_id",
+    "run_id",
     "status",
     "swallowed_errors",
     "call_id",
@@ -111,6 +116,136 @@ def test_ids_names_and_times_stay_as_they_are():
         contexts=(dataclasses.replace(record.contexts[0], text="[hidden]"),),
         response="[hidden]",
     )
+
+
+RUN = "0f0e1111-2222-4333-8444-555566667777"
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """Evidence of a metric of the application's: its fields have the names of ragspan's, and hold texts."""
+
+    quote: str = SECRET
+    reason: str = SECRET
+    label: str = SECRET
+    name: str = SECRET
+    id: str = SECRET
+    kind: str = SECRET
+    judge: str = SECRET
+    status: str = SECRET
+    nested: tuple = (SECRET, {"reason": SECRET})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Located(ClaimVerdict):
+    """One that adds to a class of ragspan's."""
+
+    label: str = SECRET
+
+
+def test_no_redactor_changes_an_id():
+    record = RagRecord(
+        question="q 1234",
+        contexts=[RetrievedContext(text="c 1234", id="doc-1234", metadata={"page 1234": 1234})],
+        response="r 1234",
+        record_id="record-1234",
+        run_id=RUN,
+        parent=SpanAnchor(trace_id=1234, span_id=5678),
+        retrievals=(Retrieval(name="r", query="q 1234", started_ns=1, ended_ns=1, tool_call_id="call-1234"),),
+        background=[Background(text="b 1234", kind="tool")],
+        user_id="user-1234",
+    )
+
+    made = redacted(record, lambda text: re.sub(r"\d", "#", text))
+
+    assert (made.run_id, made.record_id, made.parent) == (record.run_id, record.record_id, record.parent)
+    assert (made.contexts[0].id, made.retrievals[0].tool_call_id) == ("doc-1234", "call-1234")
+    assert (made.question, made.contexts[0].metadata, made.background[0].text) == (
+        "q ####",
+        {"page ####": 1234},
+        "b ####",
+    )
+    assert (made.background[0].kind, made.user_id) == ("tool", "user-####")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"a@x.de": 1, "b@y.de": 2, "[M]": 3, "[M] (2)": 4},
+        {"deep": {"a@x.de": 1, "b@y.de": 2, "c@z.de": 3}},
+        {("a", 1): 1, ("b", 2): 2, 1: 3, "1": 4},
+    ],
+    ids=str,
+)
+def test_keys_that_become_equal_lose_no_entry(given):
+    def values(found):
+        return [value for one in found.values() for value in (values(one) if isinstance(one, dict) else [one])]
+
+    record = RagRecord(
+        question="q", contexts=[RetrievedContext(text="c", metadata=given)], response="r", metadata=given
+    )
+    made = redacted(record, lambda text: re.sub(r"\S+@\S+", "[M]", text))
+
+    assert values(made.metadata) == values(made.contexts[0].metadata) == values(given)
+    assert "@" not in repr(made.metadata)
+
+
+def test_every_text_of_a_class_of_the_applications_is_redacted_whatever_its_field_is_called():
+    made = redacted_outcome(
+        Score(value=0.5, evidence=(Finding(), Located(index=0, verdict="unsure", claim=SECRET))), mask
+    )
+
+    assert SECRET not in repr(made)
+    assert made.evidence[0].nested == ("[e-mail]", {"reason": "[e-mail]"})
+    assert made.evidence[1] == Located(index=0, verdict="unsure", claim="[e-mail]", label="[e-mail]")
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        NotApplicable(reason=f"asked by {SECRET}"),
+        NotApplicable(reason=SECRET),
+        MetricFailure(error_type=f"cannot read {SECRET}", message="m"),
+        Score(value=0.5, label=SECRET),
+        Score(value=0.5, fallback=SECRET),
+    ],
+    ids=str,
+)
+def test_what_ragspan_would_fill_with_its_own_words_is_text_where_a_metric_writes_something_else(outcome):
+    assert SECRET not in repr(redacted_outcome(outcome, mask))
+    assert SECRET not in repr(redacted_outcome(outcome, withhold)) or isinstance(outcome, Score)
+
+
+def test_ragspans_own_words_stay():
+    outcomes = [
+        NotApplicable(reason="no_contexts"),
+        MetricFailure(error_type="openai.APITimeoutError", message=""),
+        Score(value=0.5, threshold=0.1, judge="openai:m", prompt_version="v1", fallback="budget_exhausted"),
+        Score(value=0.1, causes=(Cause(kind="cut", search="lookup", step="reranker"),)),
+        Score(
+            value=0.1,
+            evidence=(ClaimVerdict(index=0, verdict="unsupported"), JudgedContext(index=0, id="d", rank=0, value=1)),
+        ),
+    ]
+
+    assert [redacted_outcome(outcome, lambda _: "[hidden]") for outcome in outcomes] == outcomes
+
+
+def test_the_reasons_of_ragspans_metrics_are_known():
+    written = set()
+    for file in pathlib.Path(ragspan.__file__).parent.rglob("*.py"):
+        written |= set(re.findall(r'NotApplicable\(reason="(\w+)"', file.read_text()))
+    outcomes = [NotApplicable(reason=reason) for reason in sorted(written)]
+
+    assert len(outcomes) >= 4
+    assert [redacted_outcome(outcome, lambda _: "[hidden]") for outcome in outcomes] == outcomes
+
+
+def test_what_is_said_to_be_identity_exists():
+    kinds = {one.__name__: one for one in (*NESTED, RagRecord, Score, Cause, JudgedContext)}
+
+    for kind, names in _IDENTITY.items():
+        assert names <= {field.name for field in dataclasses.fields(kinds[kind])}, kind
 
 
 def test_the_same_text_is_redacted_once_and_alike():

@@ -11,7 +11,7 @@ import json
 import math
 import re
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -258,10 +258,22 @@ def plain(value: Any, depth: int = 0) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {item.name: plain(getattr(value, item.name), depth + 1) for item in fields(value)}
     if isinstance(value, Mapping):
-        return {_key(key): plain(item, depth + 1) for key, item in value.items()}
+        made: dict[str, Any] = {}
+        for key, item in value.items():
+            made[unused_key(_key(key), made)] = plain(item, depth + 1)
+        return made
     if isinstance(value, (list, tuple)):
         return [plain(item, depth + 1) for item in value]
     return type(value).__name__
+
+
+def unused_key(key: str, taken: Collection[str]) -> str:
+    """The key, with a number after it if it is taken: keys that become equal must not lose an entry."""
+    number, unused = len(taken), key
+    while unused in taken:
+        number += 1
+        unused = f"{key} ({number})"
+    return unused
 
 
 def _plain_scalar(value: str | float) -> str | float:

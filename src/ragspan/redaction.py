@@ -1,21 +1,29 @@
 """Runs the application's `redact` function (`RAGSPAN_REDACT`) over all text of a record and of its outcomes.
 
-The function gets every text but ids of documents and records, and names of steps, models and error types. If it fails, the
-text does not leave the process.
+What is text, and what is identity, is decided here and nowhere else:
+
+- Identity says which thing something is, and stays as it is: the fields in `_IDENTITY` of ragspan's own classes, all numbers and
+  spans, and words that ragspan itself has chosen, which are those in a field's `Literal` and in `_OWN_WORDS`.
+- All else is text and is redacted: every other field of ragspan's classes, every field of the classes of other people, whatever
+  its name is, and metadata with their keys.
+
+If the function fails, the text does not leave the process.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, Literal, TypeAlias, TypeVar, cast
+from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from ragspan.config import FUNCTION_NAME, variable
 from ragspan.exceptions import ConfigurationError, RagspanError
-from ragspan.outcomes import NotApplicable, Outcome, Score
-from ragspan.record_json import plain
+from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
+from ragspan.record_json import plain, unused_key
 from ragspan.records import RagRecord, SpanAnchor
 
 Redact: TypeAlias = Callable[[str], str]
@@ -27,15 +35,37 @@ _T = TypeVar("_T")
 
 _VARIABLE = "RAGSPAN_REDACT"
 _ALLOWED = "a function that takes a text and returns one"
-_NOT_TEXT = frozenset(
-    (
-        *("id", "record_id", "response_id", "call_id", "tool_call_id", "data_source_id"),
-        *("name", "tool_name", "framework", "provider", "model", "response_model", "search", "step"),
-        *("status", "error_type", "swallowed_errors", "type", "role", "finish_reason"),
-        *("judge", "prompt_version", "label", "kind", "reason", "fallback", "verdict", "contexts_unknown"),
-    )
-)
-"""Fields without users' words; every other text is redacted."""
+_IDENTITY: Mapping[str, frozenset[str]] = {
+    kind: frozenset(names.split())
+    for kind, names in {
+        "RagRecord": "record_id run_id framework name error_type swallowed_errors",
+        "RetrievedContext": "id",
+        "Retrieval": "name error_type data_source_id tool_name tool_call_id",
+        "Reranking": "name model error_type",
+        "Generation": "model provider finish_reason error_type response_id response_model",
+        "ToolCall": "name call_id error_type",
+        "Message": "role tool_call_id",
+        "ToolRequest": "name id",
+        "ErrorReport": "type",
+        "Score": "judge prompt_version",
+        "Cause": "search step",
+        "JudgedContext": "id",
+    }.items()
+}
+"""By the name of a class of ragspan's: its fields that are identity."""
+_OWN_WORDS: Mapping[str, frozenset[str]] = {
+    "reason": frozenset(
+        (
+            *("answer_aborted", "answer_error", "interrupted", "not_from_model", "no_response", "no_question"),
+            *("contexts_unknown", "no_contexts", "no_claims", "too_many_contexts", "language"),
+            *("not_sampled", "budget_exhausted"),
+        )
+    ),
+    "fallback": frozenset({"budget_exhausted"}),
+}
+"""By the name of a field of ragspan's: what it says where ragspan fills it. A metric of the application's may say anything."""
+_TYPE_NAME = re.compile(r"[A-Za-z_][\w.]{0,99}")
+"""What the type of a `MetricFailure` is, unless a metric of the application's puts a text there."""
 
 
 class RedactionError(RagspanError):
@@ -89,8 +119,11 @@ def redacted_outcome(outcome: Outcome, redact: Redact) -> Outcome:
         if isinstance(outcome, Score):
             return replace(outcome, explanation=None, evidence=())
         if isinstance(outcome, NotApplicable):
-            return replace(outcome, detail=None)
-        return replace(outcome, message="the message could not be redacted")
+            is_own = _identity_of(NotApplicable)["reason"](outcome.reason)
+            return replace(outcome, reason=outcome.reason if is_own else "not_redacted", detail=None)
+        is_name = _TYPE_NAME.fullmatch(outcome.error_type)
+        error_type = outcome.error_type if is_name else "not_redacted"
+        return replace(outcome, error_type=error_type, message="the message could not be redacted")
 
 
 def withhold(text: str) -> str:  # noqa: ARG001 - the application's function has it
@@ -107,6 +140,27 @@ def _run(value: _T, redact: Redact) -> _T:
         raise RedactionError(type(error).__name__) from None
 
 
+@functools.cache
+def _identity_of(kind: type) -> Mapping[str, Callable[[str], object]]:
+    """By the name of a field of this class: which texts are identity there. It has them from the classes of ragspan's."""
+    found: dict[str, Callable[[str], object]] = {}
+    for base in kind.__mro__:
+        if base.__module__.partition(".")[0] == "ragspan" and is_dataclass(base):
+            for name, hint in get_type_hints(base).items():
+                found[name] = (_words_in(hint) | _OWN_WORDS.get(name, frozenset())).__contains__
+            found |= dict.fromkeys(_IDENTITY.get(base.__name__, ()), lambda _: True)
+    if issubclass(kind, MetricFailure):
+        found["error_type"] = _TYPE_NAME.fullmatch
+    return found
+
+
+def _words_in(hint: object) -> frozenset[str]:
+    """The texts that a type spells out."""
+    parts = get_args(hint)
+    own = frozenset(part for part in parts if isinstance(part, str)) if get_origin(hint) is Literal else frozenset()
+    return own.union(*map(_words_in, () if own else parts))
+
+
 class _Pass:
     """Redacts one record or outcome."""
 
@@ -120,18 +174,32 @@ class _Pass:
         if isinstance(value, str):
             return self._text(str.__str__(value))
         if is_dataclass(value) and not isinstance(value, type):
-            names = [field.name for field in fields(value) if field.init and field.name not in _NOT_TEXT]
-            return replace(value, **{name: self.over(getattr(value, name)) for name in names})
+            return replace(value, **self._fields(value))
         if isinstance(value, tuple):
             return tuple(map(self.over, value))
         return self._plain(plain(value))
+
+    def _fields(self, value: Any) -> dict[str, Any]:
+        """The fields with text in them, redacted."""
+        kind: type = type(value)
+        identity = _identity_of(kind)
+        made = {}
+        for name in (field.name for field in fields(value) if field.init):
+            given, is_identity = getattr(value, name), identity.get(name)
+            texts = given if isinstance(given, tuple) else (given,)
+            if is_identity is None or not all(isinstance(one, str) and is_identity(one) for one in texts):
+                made[name] = self.over(given)
+        return made
 
     def _plain(self, value: Any) -> Any:
         """A value of JSON's types."""
         if isinstance(value, str):
             return self._text(value)
         if isinstance(value, Mapping):
-            return {self._text(key): self._plain(item) for key, item in value.items()}
+            made: dict[str, Any] = {}
+            for key, item in value.items():
+                made[unused_key(self._text(key), made)] = self._plain(item)
+            return made
         return [*map(self._plain, value)] if isinstance(value, list) else value
 
     def _text(self, text: str) -> str:
