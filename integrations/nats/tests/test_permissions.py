@@ -130,3 +130,26 @@ async def test_an_application_cannot_read_what_others_wrote(broker):
     ):
         # The broker answers first, and writes its log after that.
         await asyncio.to_thread(until, lambda text=violation: text in broker.log, what=violation)
+
+
+async def test_a_worker_that_may_not_acknowledge_says_which_permission_is_missing(make_broker, caplog):
+    config = USERS.replace("{ user: application, password", OWNER).replace('"$JS.ACK.ragspan.ragspan-workers.>"', "")
+    broker = make_broker(config=config, view={"user": "owner", "password": "OWNER"})
+    broker.start()
+    broker.make_stream(name=STREAM.name, subjects=[STREAM.records], retention="workqueue")
+    broker.publish(STREAM.records, b"one")
+    consumer = consumer_of(access(broker, "worker"))
+    try:
+        client = await consumer._connection.client()
+        await ensure_consumer(client.jetstream(), STREAM, WorkerOptions())
+        (message,) = await (await client.jetstream().pull_subscribe_bind(STREAM.consumer, STREAM.name)).fetch(1)
+        await client.publish("elsewhere", b"")  # another violation does not hide the one that matters
+        await consumer.send_heartbeat([Delivery.of(message)])
+        await client.flush()
+        await asyncio.to_thread(until, lambda: "$js.ack" in caplog.text, what="the broker's refusal")
+    finally:
+        await consumer.close()
+
+    assert "does not permit us to publish to elsewhere" in caplog.text
+    assert "does not permit us to publish to $js.ack.ragspan.ragspan-workers." in caplog.text
+    assert "docs/fleet.md" in caplog.text

@@ -56,7 +56,7 @@ def test_what_waits_for_room_is_published_once_there_is_some(broker, make_sink):
     assert sink.stats().dropped == {}
 
 
-def test_a_broker_without_room_for_any_stream_is_full(make_broker, make_sink):
+def test_a_broker_without_room_for_any_stream_is_full_and_says_so_in_its_own_words(make_broker, make_sink, caplog):
     broker = make_broker(jetstream="max_file_store: 20000")
     broker.start()
     broker.make_stream(name="ragspan", subjects=["ragspan.records"])
@@ -68,6 +68,17 @@ def test_a_broker_without_room_for_any_stream_is_full(make_broker, make_sink):
     stats = sink.stats()
     assert 0 < stats.published < 20
     assert stats.dropped == {"stream_full": 20 - stats.published}
+    assert "the stream ragspan takes no record now: insufficient resources" in caplog.text
+
+
+def test_a_broker_without_room_for_the_stream_itself_says_so_in_its_own_words(make_broker, make_sink, caplog):
+    broker = make_broker(jetstream="max_file_store: 20000")
+    broker.start()
+    sink = make_sink(broker, retry_timeout=0.5)
+    submit(sink, a_record())
+
+    assert sink.stats().dropped == {"broker_unavailable": 1}
+    assert "could neither be found nor made: insufficient storage resources available" in caplog.text
 
 
 def test_an_application_that_may_not_make_streams_publishes_all_the_same(guarded, make_sink, caplog):
@@ -76,7 +87,7 @@ def test_an_application_that_may_not_make_streams_publishes_all_the_same(guarded
     submit(sink, *records(10))
     assert len(stored_ids(guarded)) == 10
     assert caplog.text.count("could neither be found nor made") == 1
-    assert caplog.text.count("permissions violation") == 1
+    assert caplog.text.count("does not permit us to publish to $js.api.stream.info.ragspan") == 1
 
 
 @pytest.mark.slow
@@ -85,5 +96,5 @@ def test_an_application_that_may_not_publish_drops_its_records(guarded, make_sin
     sink = make_sink(as_user(guarded, "reader", "none"), retry_timeout=3.0)
     submit(sink, a_record(response="SECRET"))
     assert sink.stats().dropped == {"broker_unavailable": 1}
-    assert "permissions violation" in caplog.text
+    assert "does not permit us to publish to ragspan.records" in caplog.text
     assert "SECRET" not in caplog.text

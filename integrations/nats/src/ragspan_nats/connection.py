@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,9 @@ _PING_INTERVAL = 10  # seconds; after two pings without an answer the connection
 _CLOSE_TIMEOUT = 2.0  # seconds
 _EXISTS = 10058  # error code: the stream exists, with other settings than ours
 _MAX_SAID = 200  # characters of an error in the log
+_VIOLATION = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"', re.IGNORECASE)
+_DEEDS = {"publish": "publish", "subscription": "subscribe"}
+_NAMED = 3  # parts of a subject that tell what is not permitted; the others are names and numbers
 
 
 class BrokerClient(Client):
@@ -173,10 +177,25 @@ class BrokerConnection:
     async def _failed(self, error: Exception) -> None:
         if isinstance(error, UnexpectedEOF):  # the next attempt logs that the connection is lost
             return
+        if (violation := _VIOLATION.search(str(error))) is not None:
+            deed, subject = _DEEDS[violation[1].lower()], violation[2]
+            # One must not hide another, so each kind of subject has a line of its own.
+            self._log.trouble(
+                f"may not {deed} {subject.split('.')[:_NAMED]}",
+                "the broker at %s does not permit us to %s to %s; docs/fleet.md lists what each user needs",
+                self._access.place,
+                deed,
+                legible(subject)[:_MAX_SAID],
+            )
+            return
         # Without our credentials: the client gets them apart from the addresses.
-        said = legible(str(error) or type(error).__name__)[:_MAX_SAID]
         kind = "broker" if isinstance(error, OSError) else type(error).__name__
-        self._log.trouble(kind, "the broker at %s cannot be used: %s", self._access.place, said)
+        self._log.trouble(kind, "the broker at %s cannot be used: %s", self._access.place, words_of(error))
+
+
+def words_of(error: BaseException) -> str:
+    """What the server says, or what kind of error it is; one line, without our credentials."""
+    return legible(getattr(error, "description", None) or str(error) or type(error).__name__)[:_MAX_SAID]
 
 
 async def _closed(client: Client) -> None:
@@ -225,8 +244,8 @@ async def ensure_streams(jetstream: JetStreamContext, stream: Stream) -> None:
                     raise
 
 
-async def ensure_consumer(jetstream: JetStreamContext, stream: Stream, options: WorkerOptions) -> None:
-    """Make the workers' consumer, or change it to these settings.
+async def ensure_consumer(jetstream: JetStreamContext, stream: Stream, options: WorkerOptions, about: str = "") -> None:
+    """Make the workers' consumer, or change it to these settings; `about` describes it to whoever looks at it.
 
     It has no limit of deliveries: it would leave the message in the stream, out of reach. The workers count deliveries and
     make a dead letter of the message.
@@ -238,6 +257,7 @@ async def ensure_consumer(jetstream: JetStreamContext, stream: Stream, options: 
 
     config = ConsumerConfig(
         durable_name=stream.consumer,
+        description=about,
         filter_subject=stream.records,  # a stream that somebody else made may have other subjects
         deliver_policy=DeliverPolicy.ALL,
         ack_policy=AckPolicy.EXPLICIT,

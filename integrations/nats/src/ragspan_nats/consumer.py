@@ -17,13 +17,15 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from ragspan.engine._threads import Deadline
 from ragspan.record_json import MAX_JSON
+from ragspan.telemetry.values import legible
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.connection import BrokerConnection, ensure_consumer, ensure_streams
+from ragspan_nats.connection import BrokerConnection, ensure_consumer, ensure_streams, words_of
 from ragspan_nats.message import deliver_again, publish_dead_letter, stored_messages
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
 
@@ -136,6 +138,8 @@ class Consumer:
     take: Callable[[Delivery], None]
     """Called with each message."""
     log: ThrottledLog
+    scores: str = ""
+    """Which metrics this worker scores, and by which judge."""
 
     def __post_init__(self) -> None:
         self._connection = BrokerConnection(self.access, name="ragspan worker", log=self.log, prepare=self._prepare)
@@ -166,7 +170,7 @@ class Consumer:
             await asyncio.wait_for(self._is_over.wait(), self._expiry + _MARGIN)
         except Exception as error:  # noqa: BLE001 - whatever the broker or the client says, it is asked again
             self._connection.prepare_again()
-            self.log.trouble("consumer", "records cannot be fetched: %s", type(error).__name__)
+            self.log.trouble("consumer", "records cannot be fetched: %s", words_of(error))
             await asyncio.sleep(_PAUSE)
 
     async def _hear(self, message: Msg) -> None:
@@ -186,11 +190,26 @@ class Consumer:
 
     async def _prepare(self, client: Client) -> None:
         """Make the streams and the consumer if they are missing, and listen for messages."""
+        from nats.js.errors import NotFoundError
+
         jetstream = client.jetstream()
         await ensure_streams(jetstream, self.stream)
-        await ensure_consumer(jetstream, self.stream, self.options)
+        with suppress(NotFoundError):
+            self._compare((await jetstream.consumer_info(self.stream.name, self.stream.consumer)).config.description)
+        await ensure_consumer(jetstream, self.stream, self.options, self.scores)
         self._inbox = client.new_inbox()
         await client.subscribe(f"{self._inbox}.*", cb=self._hear)
+
+    def _compare(self, others: str | None) -> None:
+        """Say it if the worker that started last scores otherwise. The consumer's description tells what that does."""
+        if self.scores and others and others != self.scores:
+            self.log.trouble(
+                "metrics",
+                "workers of the stream %s score differently, so it is chance what a record gets: this one %s, another one %s",
+                self.stream.name,
+                self.scores,
+                legible(others),
+            )
 
     async def send_heartbeat(self, in_flight: Iterable[Delivery]) -> None:
         """Keep the broker from giving messages in flight to other workers.
@@ -218,7 +237,7 @@ class Consumer:
                 client = await self._connection.client()
                 await client.request(delivery.reply, said, timeout=_CONFIRMATION)
             except Exception as error:  # noqa: BLE001, PERF203 - it is sent again
-                self.log.trouble("end", "the end of a delivery could not be told: %s", type(error).__name__)
+                self.log.trouble("end", "the end of a delivery could not be told: %s", words_of(error))
                 await asyncio.sleep(_PAUSE)
             else:
                 return verdict
@@ -230,7 +249,7 @@ class Consumer:
             await ensure_streams(client.jetstream(), self.stream)  # somebody may have deleted it
             await publish_dead_letter(client, self.stream, delivery, verdict)
         except Exception as error:  # noqa: BLE001 - the message stays in the stream of records
-            self.log.trouble("dead_letters", "a record could not be put aside: %s", type(error).__name__)
+            self.log.trouble("dead_letters", "a record could not be put aside: %s", words_of(error))
             return False
         return True
 
@@ -249,6 +268,7 @@ class Consumer:
         client = await self._connection.client()
         jetstream, name = client.jetstream(), self.stream.name
         consumer = await jetstream.consumer_info(name, self.stream.consumer)
+        self._compare(consumer.config.description)
         info = await jetstream.stream_info(name)
         keeps_acknowledged = info.config.retention != RetentionPolicy.WORK_QUEUE  # its owner may have chosen so
         if consumer.num_ack_pending or consumer.delivered is None or keeps_acknowledged:

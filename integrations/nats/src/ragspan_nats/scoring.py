@@ -17,6 +17,7 @@ All of it runs in the worker's event loop. Exporters and writers have their own 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler, SamplingResult
 
+from ragspan.backoff import Backoff
 from ragspan.config import Settings
 from ragspan.defaults import check_worker, emitters_from, engine_from
 from ragspan.delivery import BatchSender, Delivered, DeliveryOptions, DeliveryStatus, ScoreWriter, WriteResult
@@ -59,6 +61,8 @@ _SCORES_OF_A_RECORD = 128  # at most: some metrics have one for each context
 _BYTES_OF_A_RECORD = 256 * 1024  # likewise, explanations included
 _LINGER = 0.2  # seconds that spans and scores wait for others to be sent with
 _RECORDS_A_BATCH = 64
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0  # seconds, while spans or native scores are not taken
+_SLOW = 2.0  # seconds after which an export that has not ended may fail
 
 
 def verdict_on(scored: ScoredRecord, number: int, options: WorkerOptions) -> Verdict:
@@ -100,6 +104,7 @@ class FleetScoring:
         )
         self._options = options
         self._log = log
+        self.exporting = Exporting()
         self._ids = RecordIds()
         exporters: list[SpanExporter] = []
 
@@ -117,7 +122,10 @@ class FleetScoring:
             writer.deliver_with(_for_what_is_in_flight(writer.delivery, options))
         self._others = [one for one in emitters if not isinstance(one, (OTelEmitter, ScoreWriter))]
         self._span_writer = SpanWriter(
-            exporters, retry_window=options.export_retry_timeout, meter_provider=self.meter_provider
+            exporters,
+            retry_window=options.export_retry_timeout,
+            meter_provider=self.meter_provider,
+            exporting=self.exporting,
         )
         self._engine = engine_from(settings, self._providers, emitters=[])
 
@@ -151,6 +159,7 @@ class FleetScoring:
             if not (await asyncio.to_thread(call_guarded, other.flush, _FLUSH))[0]:
                 return Verdict(ending="nacked", reason="export_failed", detail="an emitter did not flush in time")
         if not await self._are_written([self._span_writer.put(delivery)]):
+            self.exporting.end(has_taken=False)
             return Verdict(ending="nacked", reason="export_failed", detail="the backend did not take its spans in time")
         statuses: list[DeliveryStatus] = []
         for writer in self._writers:
@@ -162,6 +171,7 @@ class FleetScoring:
                 )
             statuses.append(status)
         if not await self._are_written(statuses):
+            self.exporting.end(has_taken=False)
             return Verdict(ending="nacked", reason="export_failed", detail="its native scores were not taken in time")
         return ACKNOWLEDGE
 
@@ -266,6 +276,48 @@ class RecordIds(IdGenerator, SpanProcessor, Sampler):
         return self._sampler.get_description()
 
 
+class Exporting:
+    """Whether the exporters take what is scored. If they do not, it is scored again later: then scoring has to wait.
+
+    The exporters' thread changes it, and the worker's loop looks at it.
+    """
+
+    def __init__(self) -> None:
+        self._pauses = Backoff(first=_FIRST_PAUSE, longest=_LONGEST_PAUSE)
+        self._began: float | None = None
+        self._has_taken = False
+
+    def begin(self) -> None:
+        """An export begins."""
+        self._began = time.monotonic()
+
+    def end(self, *, has_taken: bool) -> None:
+        """An export was taken, or was not, or something was given up."""
+        self._began = None
+        self._has_taken = has_taken
+        if has_taken:
+            self._pauses.succeeded()
+        else:
+            self._pauses.refused()
+
+    def take(self) -> None:
+        """A record is taken. While exports fail, the next one has to wait for what becomes of it, or for a longer pause."""
+        if self._pauses.refusals:
+            self._pauses.refused()
+
+    def room(self, in_flight: int, concurrency: int) -> int | None:
+        """How many records more may be scored, of which there are so many in flight; None if that does not depend on exports.
+
+        While exports fail it is one at a time, with pauses. Before the first was taken, and while one takes long, it is no more
+        than are scored at a time: an exporter may need ten seconds to find out that nobody is there.
+        """
+        if self._pauses.refusals:
+            return 0 if self._pauses.remaining else 1
+        began = self._began
+        is_slow = began is not None and time.monotonic() - began > _SLOW
+        return None if self._has_taken and not is_slow else max(0, concurrency - in_flight)
+
+
 class SpanWriter:
     """Exports the spans of deliveries. All exporters have to take them.
 
@@ -273,12 +325,19 @@ class SpanWriter:
         exporters: of spans.
         retry_window: seconds for which a record is tried again.
         meter_provider: counts what became of the records.
+        exporting: told of each export that was taken, or was not.
     """
 
     def __init__(
-        self, exporters: Sequence[SpanExporter], *, retry_window: float, meter_provider: MeterProvider
+        self,
+        exporters: Sequence[SpanExporter],
+        *,
+        retry_window: float,
+        meter_provider: MeterProvider,
+        exporting: Exporting,
     ) -> None:
         self._exporters = exporters
+        self._exporting = exporting
         options = DeliveryOptions(
             queue_size=2**30, queue_bytes=2**40, batch_size=_RECORDS_A_BATCH, linger=_LINGER, retry_window=retry_window
         )
@@ -303,7 +362,9 @@ class SpanWriter:
             ExportError: it is not taken. It is tried again in smaller and smaller batches, since one record may be the reason.
         """
         spans = [span for one in batch for span in one.spans]
+        self._exporting.begin()
         have_taken = [_export(exporter, spans) for exporter in self._exporters]  # all of them get the spans
+        self._exporting.end(has_taken=all(have_taken))
         if not all(have_taken):
             raise ExportError
         return [Delivered()] * len(batch)

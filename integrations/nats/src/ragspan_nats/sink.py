@@ -250,6 +250,8 @@ class Publishing:
         """Publish once: None if the stream has the message; `broker_unavailable` for all that may change by itself."""
         from nats.js.errors import APIError, NoStreamResponseError
 
+        from ragspan_nats.connection import words_of
+
         if message.size > client.max_payload:
             return "too_large"
         try:
@@ -258,13 +260,15 @@ class Publishing:
         except NoStreamResponseError:
             connection.prepare_again()
         except APIError as error:
-            if error.err_code in _NO_ROOM:
-                return "stream_full"
             if error.err_code in _TOO_LARGE:
                 return "too_large"
+            # In the server's words: room may be short in the stream, the account, the store or the memory.
+            self.log.trouble("refusal", "the stream %s takes no record now: %s", self.stream.name, words_of(error))
+            if error.err_code in _NO_ROOM:
+                return "stream_full"
         except Exception as error:  # noqa: BLE001 - the connection is being lost, or the reply is invalid
             if connection.ready_client is client:  # a lost connection logs for itself
-                self.log.trouble("publish", "a record could not be published: %s", type(error).__name__)
+                self.log.trouble("publish", "a record could not be published: %s", words_of(error))
         else:
             return None
         return "broker_unavailable"
@@ -285,7 +289,7 @@ class Publishing:
 
     async def _make_streams(self, client: Client) -> None:
         """Make missing streams. If that fails, go on: an application that may publish need not be allowed to make streams."""
-        from ragspan_nats.connection import ensure_streams
+        from ragspan_nats.connection import ensure_streams, words_of
 
         try:
             jetstream = client.jetstream(timeout=_PREPARE_TIMEOUT)
@@ -295,5 +299,5 @@ class Publishing:
                 "streams",
                 "the stream %s could neither be found nor made: %s; records are published all the same",
                 self.stream.name,
-                type(error).__name__,
+                words_of(error),
             )

@@ -11,8 +11,8 @@ Guarantees:
   its loop: what takes long to read is read in a thread, one message at a time, and within limits.
 - What is in flight is bounded by number and by bytes. The broker gets three heartbeats for it in `ack_wait`, however long a
   judge or a backend takes.
-- While the judge's service is away, records are taken one at a time and ever more rarely, so that they do not use up their
-  deliveries.
+- While the judge's service or the exporter is away, records are taken one at a time and ever more rarely. So they do not use up
+  their deliveries, and no judge is paid for scores that cannot be delivered.
 - `stop` takes nothing new, finishes what is in flight within `drain_timeout` seconds, and gives the rest back at once.
 
 The loop belongs to the thread that calls `run`. `stop` must be called in it.
@@ -40,6 +40,7 @@ from ragspan.redaction import Redact, RedactionError, redact_from, redacted
 from ragspan.telemetry import semconv
 from ragspan.telemetry.providers import meter_of
 from ragspan.throttled_log import ThrottledLog
+from ragspan_nats.connection import words_of
 from ragspan_nats.consumer import LONGEST_REQUEST, STOPPED, Consumer, Delivery, Ending, Verdict
 from ragspan_nats.message import json_in
 from ragspan_nats.scoring import FleetScoring
@@ -90,7 +91,12 @@ class Worker:
         self._log = ThrottledLog()
         self._scoring = FleetScoring(settings, options, log=self._log)
         self._consumer = Consumer(
-            access=access, stream=stream or Stream(), options=options, take=self._begin, log=self._log
+            access=access,
+            stream=stream or Stream(),
+            options=options,
+            take=self._begin,
+            log=self._log,
+            scores=f"{', '.join(sorted(settings.metrics))} by {settings.judge}",
         )
         self._in_flight: dict[Delivery, asyncio.Task[None]] = {}
         self._ended: dict[Ending, Counter[str]] = {ending: Counter() for ending in get_args(Ending)}
@@ -176,8 +182,10 @@ class Worker:
         """How many more records there is room for, if each has the largest size."""
         judging = sum(one.is_judging for one in self._in_flight)
         size = sum(one.size for one in self._in_flight)
+        may_be_exported = self._scoring.exporting.room(len(self._in_flight), self._options.concurrency)
         return min(
             self._may_be_judged() - judging,
+            self._options.concurrency if may_be_exported is None else may_be_exported,
             self._options.room - len(self._in_flight),
             (_MAX_IN_FLIGHT - size) // MAX_JSON,
         )
@@ -194,6 +202,7 @@ class Worker:
             if one.sequence == delivery.sequence and not one.is_nacked:  # the broker got no heartbeat for a while
                 one.reply, one.number = delivery.reply, max(delivery.number, one.number)
                 return
+        self._scoring.exporting.take()
         self._in_flight[delivery] = asyncio.create_task(self._deliver(delivery))
 
     async def _deliver(self, delivery: Delivery) -> None:
@@ -280,7 +289,7 @@ class Worker:
                 if self._consumer.is_ready:
                     await asyncio.wait_for(do(), pause)
             except Exception as error:  # noqa: BLE001 - the connection is being lost, or the broker does not permit it
-                self._log.trouble(what, "the broker could not be asked (%s): %s", what, type(error).__name__)
+                self._log.trouble(what, "the broker could not be asked (%s): %s", what, words_of(error))
 
     async def _give_back(self) -> None:
         """Give back what has not ended."""

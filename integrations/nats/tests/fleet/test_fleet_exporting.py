@@ -11,19 +11,35 @@ pytestmark = [pytest.mark.slow, pytest.mark.alone]
 def test_scores_wait_for_a_backend_and_are_judged_and_exported_once(make_fleet, broker, is_up):
     fleet = make_fleet(broker, backend_is_up=is_up)
     fleet.backend.status = 503
-    workers = fleet.start(2, "--ack-wait", 2.5)
+    workers = fleet.start(2, "--ack-wait", 2.5, "--concurrency", 8)
     records = fleet.publish(100)
-    fleet.until(lambda: fleet.judge.asked_about() == set(records), what="all records to be judged")
+    fleet.until(lambda: len(fleet.judge.asked) >= 16, what="both hands full")
     if is_up:
         fleet.until(lambda: fleet.backend.offered > 2, what="a second try")
     fleet.pause(4)
+    # Before an export was taken a worker scores no more than its hands hold; after a failure one at a time, with pauses.
+    assert len(fleet.judge.asked) < 24
     assert broker.stream("ragspan").messages == 100
-    assert sum(worker.figures()["in_flight"] for worker in workers) == 100
+    assert sum(worker.figures()["in_flight"] for worker in workers) == len(fleet.judge.asked)
     fleet.backend.status = 200
     if not is_up:
         fleet.backend.listen()
     fleet.all_scored(records, once=True)
     assert len(fleet.judge.asked) == len(records)
+
+
+def test_records_that_come_again_and_again_because_of_the_backend_cost_few_judge_calls(make_fleet, broker):
+    """Thirty records that nobody takes are not judged once for each of their deliveries."""
+    fleet = make_fleet(broker, backend_is_up=False)
+    options = ("--concurrency", 8, "--export-retry-timeout", 1, "--max-deliveries", 9)
+    worker = fleet.worker(*options, environment={"OTEL_EXPORTER_OTLP_TIMEOUT": "1"})
+    records = fleet.publish(30)
+    fleet.until(lambda: worker.figures()["nacked"].get("export_failed", 0) >= 8, what="records to be given back")
+    fleet.pause(12)  # the first pause before a record comes again takes 5 s
+
+    assert len(fleet.judge.asked) < len(records)
+    fleet.backend.listen()
+    fleet.all_scored(records)
 
 
 def test_a_backend_that_hangs_for_longer_than_ack_wait_gets_everything(fleet):
@@ -54,13 +70,13 @@ def test_an_answer_that_the_backend_refuses_for_good_becomes_a_dead_letter_and_h
     assert not ends.again
 
 
-def test_a_worker_takes_no_more_than_it_has_room_for_while_the_backend_is_away(make_fleet, broker):
-    fleet = make_fleet(broker, backend_is_up=False)
+def test_a_worker_scores_no_more_than_its_hands_hold_before_the_backend_has_taken_something(fleet):
+    fleet.backend.hold_replies()
     worker = fleet.worker("--concurrency", 8)
-    fleet.publish(400)
-    fleet.until(lambda: len(fleet.judge.asked) >= 256, what="both hands full")
-    fleet.pause(0.5)
+    records = fleet.publish(100)
+    fleet.until(lambda: fleet.backend.offered, what="an export")
+    fleet.pause(1)
 
-    assert fleet.in_work() == 256
-    assert len(fleet.judge.asked) == 256
-    assert worker.figures()["in_flight"] == 256
+    assert fleet.in_work() == len(fleet.judge.asked) == worker.figures()["in_flight"] == 8
+    fleet.backend.release()
+    fleet.all_scored(records)
