@@ -85,7 +85,7 @@ def _search_with(span):
         ("[]", "object"),
         ('{"question": 1, "contexts": [], "response": null}', r"\$\.question"),
         ('{"question": null, "contexts": [{"text": 3}], "response": null}', r"\$\.contexts\[0\]\.text"),
-        ('{"question": null, "contexts": [], "response": null, "status": "x"}', r"\$\.status"),
+        ('{"question": null, "contexts": [], "response": null, "status": 7}', r"\$\.status"),
         (_search_with('{"trace_id": "a", "span_id": 1}'), r"\$\.retrievals\[0\]\.span\.trace_id"),
         ('{"question": NaN, "contexts": [], "response": null}', "NaN"),
         ('{"question": "q"}', "contexts"),

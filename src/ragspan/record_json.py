@@ -9,11 +9,10 @@ import contextlib
 import functools
 import json
 import math
-import re
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from ragspan.exceptions import ConfigurationError, RecordError
 
@@ -61,8 +60,13 @@ def read_json(text: str | bytes) -> Any:
     return value
 
 
-def read_as(kind: type[_T], text: str | bytes) -> _T:
+def read_as(kind: type[_T], text: str | bytes, newer: Iterable[tuple[str, Any, str | None]]) -> _T:
     """The record of this type that `write_json` wrote; unknown fields are ignored.
+
+    Args:
+        kind: the type.
+        text: the JSON.
+        newer: fields whose words a newer release may have more of: name, `Literal`, and what a word that is not in it becomes.
 
     Raises:
         RecordError: as `read_json`, or it is no such record. The message names the field, and contains nothing of its value.
@@ -70,11 +74,20 @@ def read_as(kind: type[_T], text: str | bytes) -> _T:
     import msgspec
 
     values = read_json(text)
+    if isinstance(values, dict):
+        background = values.get("background")
+        for part in (values, *(background if isinstance(background, list) else ())):
+            _replace_newer(part, newer)
     try:
         return msgspec.convert(values, kind)
     except msgspec.ValidationError as error:
-        told = re.sub("enum value .*(?= - at )", "enum value", str(error), flags=re.DOTALL)  # the only quote
-        raise RecordError(f"this JSON is no record: {told}") from None
+        raise RecordError(f"this JSON is no record: {error}") from None
+
+
+def _replace_newer(part: Any, newer: Iterable[tuple[str, Any, str | None]]) -> None:
+    for name, known, instead in newer:
+        if isinstance(part, dict) and isinstance(part.get(name), str) and part[name] not in get_args(known):
+            part[name] = instead
 
 
 def write_json(value: Any, *, metadata: Iterable[Mapping[Any, Any]]) -> str:

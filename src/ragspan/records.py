@@ -23,7 +23,11 @@ BackgroundKind: TypeAlias = Literal["metadata", "tool", "history", "other"]
 UnknownContexts: TypeAlias = Literal[
     "picture", "provider_search", "unseen_prompt", "unmarked_text", "earlier_answer", "too_much"
 ]
-
+_NEW = (  # words of newer releases
+    ("status", AnswerStatus, "aborted"),
+    ("contexts_unknown", UnknownContexts, None),
+    ("kind", BackgroundKind, "other"),
+)
 MAX_BACKGROUND = 60_000
 """Characters of background that a record keeps."""
 
@@ -321,23 +325,20 @@ class RagRecord:
     def to_json(self) -> str:
         """The record as JSON text, of which `from_json` makes an equal record.
 
-        Metadata values that are not possible in JSON (locks, clients, NaN, integers of 300 digits) become the name of their
-        type, and keys become texts.
+        Metadata values that JSON cannot hold (locks, clients, NaN, integers of 300 digits) become the name of their type.
         """
         contexts = (context for contexts in self._all_contexts() for context in contexts)
         return write_json(self, metadata=[self.metadata, *(context.metadata for context in contexts)])
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RagRecord:
-        """The record that `to_json` wrote; unknown fields are ignored.
+        """The record that `to_json` wrote; unknown fields are ignored, and words of newer releases replaced.
 
         Raises:
-            RecordError: the text is not JSON or not a record, or exceeds the limits of `ragspan.record_json`. The message
-                names the field, and contains nothing of its value.
+            RecordError: it is no record, or exceeds the limits of `ragspan.record_json`. The message names the field alone.
         """
-        record = read_as(cls, text)
-        count = len(record.background) + sum(map(len, record._all_contexts()))  # noqa: SLF001  its own class
-        check("contexts", count, MAX_CONTEXTS)
+        record = read_as(cls, text, _NEW)
+        check("contexts", len(record.background) + sum(map(len, record._all_contexts())), MAX_CONTEXTS)  # noqa: SLF001
         check("steps", len(record.steps), MAX_STEPS)
         return record
 
