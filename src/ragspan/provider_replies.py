@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from ragspan.plain_data import fields_of, in_slot, is_dict, items_of, plain_scalar, text_keyed
+
 _INPUT = ("prompt_tokens", "input_tokens", "prompt_token_count", "prompt_eval_count")
 _OUTPUT = ("completion_tokens", "output_tokens", "candidates_token_count", "eval_count")
 _CACHED = ("cache_read", "cached_tokens", "cache_read_input_tokens", "cached_content_token_count")
@@ -24,7 +26,7 @@ class ReplyFacts(NamedTuple):
 
 
 def facts_of(reply: Iterable[Any]) -> ReplyFacts:
-    """Search the raw reply, and everything else that a framework keeps of it: mappings, or a provider's objects."""
+    """Search the raw reply, and everything else that a framework keeps of it: dictionaries, a provider's objects, or their notes."""
     places = [place for part in reply for place in _places(part)]
     return ReplyFacts(
         response_model=_first(str, places, ("model_name", "model")),
@@ -36,31 +38,48 @@ def facts_of(reply: Iterable[Any]) -> ReplyFacts:
     )
 
 
-def _places(part: Any) -> Iterator[Any]:
-    """The reply itself, its usage, and its first choice; None for what it does not have."""
-    if part is None or isinstance(part, str):
+def notes_of(reply: Iterable[Any]) -> tuple[Mapping[str, Any], ...]:
+    """The entries of the raw reply that `facts_of` reads, as plain data: for the request path, which keeps nothing else of it."""
+    return tuple(notes for part in reply for place in _places(part) if (notes := _noted(place)))
+
+
+def _places(part: Any) -> Iterator[Mapping[str, Any]]:
+    """The fields of the reply itself, of its usage, and of its first choice. No code of its classes runs."""
+    own = _fields(part)
+    if not own:
         return
-    yield part
+    yield own
     for name in ("usage", "usage_metadata", "token_usage"):
-        usage = _get(part, name)
-        yield usage
-        yield from (_get(usage, f"{which}_details") for which in ("input_token", "prompt_tokens", "input_tokens"))
-    yield _get(part, "input_token_details")  # a framework's own record of usage
+        if usage := _fields(own.get(name)):
+            yield usage
+            yield from (
+                _fields(usage.get(f"{which}_details")) for which in ("input_token", "prompt_tokens", "input_tokens")
+            )
+    yield _fields(own.get("input_token_details"))  # a framework's own record of usage
     for name in ("choices", "candidates"):
-        choices = _get(part, name)
-        if isinstance(choices, (list, tuple)) and choices:
-            yield choices[0]
+        choices = own.get(name)
+        if choices is not None and (items := items_of(choices)):
+            yield _fields(items[0])
 
 
-def _first(kind: type[Any], places: Iterable[Any], names: Iterable[str]) -> Any:
-    found = (_get(place, name) for name in names for place in places)
-    return next((value for value in found if isinstance(value, kind) and not isinstance(value, bool) and value), None)
+def _fields(value: Any) -> Mapping[str, Any]:
+    """The entries of a dictionary, or the attributes that an object keeps."""
+    if value is None or type(value) is str:
+        return _NOTHING
+    if is_dict(value):
+        return text_keyed(value)
+    more = in_slot(value, "__pydantic_extra__")  # what a client's model has no field for
+    return {**fields_of(value), **text_keyed(more)} if more is not None and is_dict(more) else fields_of(value)
 
 
-def _get(place: Any, name: str) -> Any:
-    if isinstance(place, Mapping):
-        return place.get(name)
-    try:
-        return getattr(place, name, None)
-    except Exception:  # noqa: BLE001  a provider's own object
-        return None
+_NOTHING: Mapping[str, Any] = {}
+_NAMES = frozenset((*_INPUT, *_OUTPUT, *_CACHED, *_REASONS, *("model_name", "model", "id", "response_id")))
+
+
+def _noted(place: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: plain for name in _NAMES.intersection(place) if (plain := plain_scalar(place[name])) is not None}
+
+
+def _first(kind: type[Any], places: Iterable[Mapping[str, Any]], names: Iterable[str]) -> Any:
+    found = (plain_scalar(place.get(name)) for name in names for place in places)
+    return next((value for value in found if type(value) is kind and value), None)

@@ -10,11 +10,23 @@ import functools
 import json
 import math
 import uuid
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 from ragspan.exceptions import ConfigurationError, RecordError
+from ragspan.plain_data import (
+    class_name,
+    dataclass_fields,
+    dict_in,
+    fields_of,
+    is_dict,
+    items_of,
+    kept_entries,
+    number_of,
+    plain_scalar,
+    text_keyed,
+    text_of,
+)
 
 if TYPE_CHECKING:
     import msgspec
@@ -32,8 +44,6 @@ MAX_CONTEXTS = 10_000
 MAX_STEPS = 1_000
 """Searches, rerankings, and calls of tools and models, together. Each becomes a span."""
 
-_PLAIN_TYPES = (str, bool, type(None))
-_PLAIN_ENTRIES = (str, bool, int, float)
 _MAX_PLAIN_DEPTH = 20  # in the JSON that we write
 _MAX_DIGITS = 300
 """Digits of a number. A longer one takes long to read, and may be too large for a float."""
@@ -114,15 +124,16 @@ def _encoder() -> msgspec.json.Encoder:
 
 def _exact(value: object) -> str:
     """The text of an object of a framework's subclass of `str`."""
-    if isinstance(value, str):
+    if issubclass(type(value), str):
         return str.__str__(value)
-    raise TypeError(type(value).__name__)
+    raise TypeError(class_name(type(value)))
 
 
 def _is_plain(metadata: Mapping[Any, Any]) -> bool:
     """Whether every JSON writer writes the same."""
     return type(metadata) is dict and all(
-        type(key) is str and (type(value) in _PLAIN_TYPES or _is_plain_number(value)) for key, value in metadata.items()
+        type(key) is str and (value is None or type(value) is str or type(value) is bool or _is_plain_number(value))
+        for key, value in metadata.items()
     )
 
 
@@ -190,94 +201,119 @@ def _no_constant(name: str) -> None:
 
 
 def plain_entries(metadata: Mapping[Any, Any]) -> dict[str, Any]:
-    """The entries of a framework's metadata that are plain data, so that every form of a record can hold them."""
+    """The entries of a framework's metadata that are one text, number or truth value, so that every form of a record can hold them."""
     return {
-        str.__str__(key): value if value is None or type(value) in _PLAIN_ENTRIES else _plain_scalar(value)
-        for key, value in metadata.items()
-        if isinstance(key, str) and (value is None or isinstance(value, (str, int, float, bool)))
+        key: value if value is None or type(value) is str or type(value) is bool else _plain_scalar(value)
+        for key, value in text_keyed(dict_in(metadata) or {}).items()
+        if value is None or issubclass(type(value), (str, int, float))
     }
 
 
 def context_fields(document: Any) -> dict[str, Any]:
     """The fields of a context that a text, a dictionary or a framework's object describes, by the names that tools use.
 
+    Of an object the plain attributes are read, and no property.
+
     Raises:
         ConfigurationError: it has no text.
     """
-    if isinstance(document, str):
-        return {"text": document}
-    if isinstance(document, Mapping):
-        return _fields_of(document)
-    get_content = getattr(document, "get_content", None)
-    text = getattr(document, "page_content", None)
-    if not isinstance(text, str):
-        text = get_content() if callable(get_content) else getattr(document, "text", None)
-    if not isinstance(text, str):
-        kind = type(document).__name__
+    text = text_of(document)
+    if text is not None:
+        return {"text": text}
+    if is_dict(document):
+        return _fields_in(text_keyed(document))
+    own = fields_of(document)
+    inner = fields_of(own["node"]) if "node" in own else own  # a node with a score
+    text = next((text for name in _TEXT_NAMES if (text := text_of(inner.get(name))) is not None), None)
+    if text is None:
+        text = text_of(fields_of(inner.get("text_resource")).get("text"))
+    if text is None:
         raise ConfigurationError(
-            f"a context is a text, or has one in page_content, get_content() or text; this {kind} has none"
+            f"a context is a text, or has one in page_content or text; this {class_name(type(document))} has none"
         )
-    metadata = getattr(document, "metadata", None)
     return {
         "text": text,
-        "id": identifier((getattr(document, "id", None), getattr(document, "node_id", None))),
-        "metadata": metadata if isinstance(metadata, Mapping) else {},
+        "id": identifier(map(inner.get, _ID_NAMES)),
+        "score": number_of(own.get("score")),
+        "metadata": kept_entries(inner.get("metadata")),
     }
 
 
-def _fields_of(document: Mapping[Any, Any]) -> dict[str, Any]:
-    text = next((document[key] for key in _TEXT_KEYS if isinstance(document.get(key), str)), None)
+def _fields_in(document: Mapping[str, Any]) -> dict[str, Any]:
+    text = next((text for key in _TEXT_KEYS if (text := text_of(document.get(key))) is not None), None)
     if text is None:
         raise ConfigurationError(f"a context that is a dictionary has a text under one of {', '.join(_TEXT_KEYS)}")
-    metadata, score, rank = document.get("metadata"), document.get("score"), document.get("rank")
+    rank = document.get("rank")
     return {
         "text": text,
         "id": identifier(map(document.get, _ID_KEYS)),
         "rank": rank if type(rank) is int and rank >= 0 else None,
-        "score": score if isinstance(score, (int, float)) and not isinstance(score, bool) else None,
+        "score": number_of(document.get("score")),
         "source": identifier(map(document.get, _SOURCE_KEYS)),
-        "metadata": plain_entries(metadata) if isinstance(metadata, Mapping) else {},
+        "metadata": kept_entries(document.get("metadata")),
     }
 
 
 def finite(figure: Any) -> float | None:
     """The figure as a number; None if it is not a finite one."""
+    number = number_of(figure)
     try:
-        number = float(figure)
-    except (TypeError, ValueError, OverflowError):
+        return float(number) if number is not None and math.isfinite(number) else None
+    except OverflowError:
         return None
-    return number if math.isfinite(number) else None
 
 
 def identifier(candidates: Iterable[Any]) -> str | None:
     """The first that identifies something: a number, a UUID, a text that is not blank."""
-    told = (str(one) for one in candidates if isinstance(one, (str, int, uuid.UUID)))
+    told = (str(plain_scalar(one)) for one in candidates if issubclass(type(one), (str, int, uuid.UUID)))
     return next((name for name in told if name.strip()), None)
 
 
+_TEXT_NAMES = ("page_content", "text")
+_ID_NAMES = ("id", "id_", "node_id")
 _TEXT_KEYS = ("text", "page_content", "content")
 _ID_KEYS = ("id", "doc_id", "document_id", "chunk_id")
 _SOURCE_KEYS = ("source", "url", "title")
 
 
-def plain(value: Any, depth: int = 0) -> Any:
+def plain_metadata(metadata: Mapping[Any, Any]) -> Mapping[str, Any]:
+    """Metadata that somebody has written by hand, as plain data; itself if it is that already."""
+    return metadata if _is_plain(metadata) else cast("dict[str, Any]", _plain(dict_in(metadata) or {}, 0, _own_scalar))
+
+
+def plain(value: Any) -> Any:
     """The value in JSON's types. Other types, and values that are nested too deep, become the name of their type."""
+    return _plain(value, 0, _plain_scalar)
+
+
+def _plain(value: Any, depth: int, scalar: Callable[[Any], Any]) -> Any:
+    kind = type(value)
     if depth > _MAX_PLAIN_DEPTH:
-        return type(value).__name__
-    if type(value) in _PLAIN_TYPES:
+        return class_name(kind)
+    if value is None or kind is str or kind is bool:
         return value
-    if isinstance(value, (str, int, float)):
-        return _plain_scalar(value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return {item.name: plain(getattr(value, item.name), depth + 1) for item in fields(value)}
-    if isinstance(value, Mapping):
+    if issubclass(kind, (str, int, float)):
+        return scalar(value)
+    inside = dict_in(value)
+    if inside is not None:
         made: dict[str, Any] = {}
-        for key, item in value.items():
-            made[unused_key(_key(key), made)] = plain(item, depth + 1)
+        for key, item in list(dict.items(inside)):
+            made[unused_key(_key(key), made)] = _plain(item, depth + 1, scalar)
         return made
-    if isinstance(value, (list, tuple)):
-        return [plain(item, depth + 1) for item in value]
-    return type(value).__name__
+    if issubclass(kind, (list, tuple)):
+        return [_plain(item, depth + 1, scalar) for item in items_of(value) or ()]
+    declared = dataclass_fields(kind)
+    if declared is None:
+        return class_name(kind)
+    own = fields_of(value)
+    return {name: _plain(own[name], depth + 1, scalar) for name in declared if name in own}
+
+
+def _own_scalar(value: str | float) -> str | float:
+    """The text or number, of Python's own class."""
+    if issubclass(type(value), str):
+        return str.__str__(value)
+    return int.__int__(value) if issubclass(type(value), int) else float.__float__(value)  # type: ignore[arg-type]
 
 
 def unused_key(key: str, taken: Collection[str]) -> str:
@@ -290,14 +326,13 @@ def unused_key(key: str, taken: Collection[str]) -> str:
 
 
 def _plain_scalar(value: str | float) -> str | float:
-    if isinstance(value, str):
-        return str.__str__(value)  # an enum's own __str__ would give its name
-    if isinstance(value, int):
-        return int(value) if value.bit_length() <= _MAX_BITS else "int"
-    return float(value) if math.isfinite(value) else "float"
+    value = _own_scalar(value)  # an enum's own __str__ would give its name
+    if type(value) is int:
+        return value if value.bit_length() <= _MAX_BITS else "int"
+    return value if type(value) is str or math.isfinite(value) else "float"  # type: ignore[arg-type]
 
 
 def _key(key: object) -> str:
-    if isinstance(key, str):
-        return key
-    return str(plain(key)) if isinstance(key, (int, float)) else type(key).__name__
+    if issubclass(type(key), str):
+        return str.__str__(key)
+    return str(plain(key)) if issubclass(type(key), (int, float)) else class_name(type(key))

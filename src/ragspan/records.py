@@ -5,17 +5,27 @@ All times are Unix nanoseconds. All text is the user's data and is never interpr
 
 from __future__ import annotations
 
-import sys
 import time
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast, get_args
 
 from ragspan.exceptions import ConfigurationError
 from ragspan.notebook import named_texts, table
-from ragspan.record_json import MAX_CONTEXTS, MAX_STEPS, check, context_fields, finite, read_as, write_json
+from ragspan.plain_data import class_name, fields_of, given_items, text_of
+from ragspan.record_json import (
+    MAX_CONTEXTS,
+    MAX_STEPS,
+    check,
+    context_fields,
+    finite,
+    plain_metadata,
+    read_as,
+    write_json,
+)
+from ragspan.sizes import size_of
 from ragspan.step_texts import ErrorReport, Message, without_texts
 
 AnswerStatus: TypeAlias = Literal["complete", "aborted", "error", "interrupted"]
@@ -52,6 +62,7 @@ class RetrievedContext:
     def __post_init__(self) -> None:
         if self.score is not None:  # the retriever's library may have its own numbers
             object.__setattr__(self, "score", finite(self.score))
+        _make_plain(self, "text", "id", "source")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -270,8 +281,9 @@ class RagRecord:
         if self.status not in get_args(AnswerStatus):
             raise ValueError(f"status is one of {', '.join(get_args(AnswerStatus))}, not {self.status!r}")
         for part, text in (("question", self.question), ("response", self.response)):
-            if not isinstance(text, (str, type(None))):
-                raise ConfigurationError(f"{part} should be a text, not {type(text).__name__}")
+            if text is not None and text_of(text) is None:
+                raise ConfigurationError(f"{part} should be a text, not {class_name(type(text))}")
+        _make_plain(self, "question", "response")
         if self.contexts is not None:
             object.__setattr__(self, "contexts", as_contexts(self.contexts))
             object.__setattr__(self, "contexts_unknown", None)
@@ -296,16 +308,8 @@ class RagRecord:
 
     @property
     def size_hint(self) -> int:
-        """Bytes of memory of the record's texts, found without reading them."""
-        texts = [self.question, self.response, *(one.text for one in self.background)]
-        for call in self.tool_calls:
-            texts += [call.arguments, call.result]
-        for model in self.generations:
-            texts += [message.text for message in (*model.prompt, *([model.reply] if model.reply else ()))]
-        for contexts in self._all_contexts():
-            texts += [context.text for context in contexts]
-        unique = {id(text): text for text in texts if text is not None}
-        return sum(map(sys.getsizeof, unique.values()))
+        """Bytes of memory of the record with all that it holds, found without reading its texts."""
+        return size_of(self)
 
     def _all_contexts(self) -> Iterable[tuple[RetrievedContext, ...]]:
         """Contexts, evidence, results of searches, and input and output of rerankers."""
@@ -348,7 +352,7 @@ class Capture(Protocol):
 
     @property
     def size_hint(self) -> int:
-        """Bytes of its texts, for the queue's limit; quick to compute."""
+        """Bytes of all that it holds, for the queue's limit; quick to compute."""
 
     def to_record(self) -> RagRecord | None:
         """The record, made in the worker; None if there is nothing to score."""
@@ -365,20 +369,47 @@ class RecordSink(Protocol):
 def as_contexts(documents: Iterable[Any]) -> tuple[RetrievedContext, ...]:
     """Documents as contexts.
 
-    A document may be a `RetrievedContext`, a string, an object with its text in `page_content` (LangChain),
-    `get_content()` (LlamaIndex) or `text`, or a dictionary with one under `text`, `page_content` or `content`, which may also
-    have an `id`, `source`, `score`, `rank` and `metadata`.
+    A document may be a `RetrievedContext`, a string, a node of LlamaIndex, an object that keeps its text in a plain attribute
+    `page_content` (LangChain) or `text`, or a dictionary with one under `text`, `page_content` or `content`, which may also
+    have an `id`, `source`, `score`, `rank` and `metadata`. No code of the objects' classes runs, so properties are not read.
+
+    Args:
+        documents: a list, tuple, set or deque, or a generator.
 
     Raises:
-        ConfigurationError: one of `documents` has no text, or `documents` is a single string.
+        ConfigurationError: one of `documents` has no text, or `documents` is a single string or of another kind.
     """
-    if isinstance(documents, (str, bytes)):
+    kind = type(documents)
+    if kind is tuple and all(type(one) is RetrievedContext for one in documents):
+        return documents  # type: ignore[return-value]
+    if issubclass(kind, (str, bytes)):
         raise ConfigurationError("contexts are a sequence of texts or documents, not a single string: write [text]")
-    return tuple(_as_context(document) for document in documents)
+    items = given_items(documents)
+    if items is None:
+        raise ConfigurationError(
+            f"contexts are a list or tuple of texts or documents, not {class_name(kind)}: write list(...)"
+        )
+    return tuple(map(_as_context, items))
 
 
 def _as_context(document: Any) -> RetrievedContext:
-    return document if isinstance(document, RetrievedContext) else RetrievedContext(**context_fields(document))
+    kind = type(document)
+    if kind is RetrievedContext:
+        return document  # type: ignore[no-any-return]
+    if issubclass(kind, RetrievedContext):  # the program's own
+        own = fields_of(document)
+        return RetrievedContext(**{one.name: own[one.name] for one in fields(RetrievedContext) if one.name in own})
+    return RetrievedContext(**context_fields(document))
+
+
+def _make_plain(part: RetrievedContext | RagRecord, *names: str) -> None:
+    """Have no texts and no metadata of the program's own classes: what waits runs none of its code, and keeps nothing alive."""
+    for name in names:
+        text = getattr(part, name)
+        if text is not None and type(text) is not str:
+            object.__setattr__(part, name, text if (own := text_of(text)) is None else own)
+    if type(part.metadata) is not dict or part.metadata:
+        object.__setattr__(part, "metadata", plain_metadata(part.metadata))
 
 
 def as_background(texts: Iterable[Any]) -> tuple[Background, ...]:

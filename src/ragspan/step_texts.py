@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from types import CodeType, TracebackType
-from typing import Any, NamedTuple
+from types import CodeType, TracebackType, WrapperDescriptorType
+from typing import Any, NamedTuple, cast
+
+from ragspan.plain_data import bases_of, class_name, own_of, scalar_reader, texts_among
 
 MAX_MESSAGE = 8192
 MAX_STACKTRACE = 8000
+TOOL_ERROR = "tool_error"
+"""The type of an error of which only the tool's result tells, as in OpenTelemetry's conventions for MCP."""
 _MAX_FRAMES = 40
 _MAX_CAUSES = 10  # that an error names
 # Event loops have their own classes for cancellations, with a common name.
@@ -95,31 +100,65 @@ class NotedError(NamedTuple):
 
 def is_abandonment(error: BaseException) -> bool:
     """Whether this error means that the reader or a cancellation stopped the answer, not that it failed."""
-    return any(kind.__name__ in _ABANDONMENTS for kind in type(error).__mro__) or _comes_from_closing(error)
+    return any(class_name(kind) in _ABANDONMENTS for kind in bases_of(type(error))) or _comes_from_closing(error)
 
 
 def _comes_from_closing(error: BaseException) -> bool:
     """Whether a coroutine was closed, and this error was raised while it ended."""
-    context = error.__context__
+    context = _CONTEXT(error)
     for _ in range(_MAX_CAUSES):
-        if context is None or isinstance(context, GeneratorExit):
+        if context is None or type(context) is GeneratorExit:
             break
-        context = context.__context__
-    return isinstance(context, GeneratorExit)
+        context = _CONTEXT(context)
+    return type(context) is GeneratorExit
 
 
 def note_error(error: BaseException) -> NotedError:
     """Record an error's message and where it was raised."""
-    try:
-        message = str(error)[:MAX_MESSAGE]
-    except Exception:  # noqa: BLE001  the program's own class
-        message = ""
     places: deque[tuple[CodeType, int]] = deque(maxlen=_MAX_FRAMES)
-    raised_in: TracebackType | None = error.__traceback__
+    raised_in: TracebackType | None = _TRACEBACK(error)
     while raised_in is not None:
         places.append((raised_in.tb_frame.f_code, raised_in.tb_lineno or 0))
         raised_in = raised_in.tb_next
-    return NotedError(type(error), message, tuple(places))
+    return NotedError(type(error), _message_of(error)[:MAX_MESSAGE], tuple(places))
+
+
+def _message_of(error: BaseException) -> str:
+    """What the error says, without running a `__str__` of the program's own: that may load what it tells of."""
+    given = _ARGUMENTS(error)
+    if all(argument is None or scalar_reader(type(argument)) is not None for argument in given):
+        for base in bases_of(type(error)):
+            write = own_of(base, "__str__")
+            if write is not None:
+                if type(write) is WrapperDescriptorType and base.__module__ == "builtins" and not _names_file(error):
+                    return cast("str", write(error))
+                break
+    if class_name(type(error)) == "ValidationError" and (told := _told_by_pydantic(error)):
+        return told
+    return "\n".join(texts_among(given))
+
+
+def _names_file(error: BaseException) -> bool:
+    """Whether it names a file by an object of an unknown class."""
+    names = (OSError.filename, OSError.filename2) if issubclass(type(error), OSError) else ()
+    return any(type(name.__get__(error)) not in {str, bytes, int, type(None)} for name in names)
+
+
+def _told_by_pydantic(error: BaseException) -> str:
+    """What pydantic says of values that do not fit, without the values."""
+    kind = vars(sys.modules["pydantic_core"]).get("ValidationError") if "pydantic_core" in sys.modules else None
+    if type(error) is not kind:
+        return ""
+    lines = [
+        f"{'.'.join(map(str, one['loc']))}: {one['msg']} [type={one['type']}]"
+        for one in error.errors(include_input=False, include_context=False, include_url=False)  # type: ignore[attr-defined]
+    ]
+    return "\n".join([f"{len(lines)} validation error{'s' if len(lines) > 1 else ''} for {error.title}", *lines])  # type: ignore[attr-defined]
+
+
+_ARGUMENTS: Callable[[BaseException], tuple[Any, ...]] = vars(BaseException)["args"].__get__
+_CONTEXT: Callable[[BaseException], BaseException | None] = vars(BaseException)["__context__"].__get__
+_TRACEBACK: Callable[[BaseException], TracebackType | None] = vars(BaseException)["__traceback__"].__get__
 
 
 def without_texts(step: Any) -> Any:

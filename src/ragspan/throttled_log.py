@@ -1,6 +1,7 @@
 """Warnings in the log, at most one a minute for each kind.
 
-No line contains text of users or documents: callers log only kinds and types of errors.
+No line contains text of users or documents: callers log only kinds and types of errors. Names of classes are the program's, and
+may hold anything.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import time
 from collections.abc import Callable
 
 _INTERVAL = 60.0  # seconds
+_MAX_KINDS = 1000
+_MAX_SHOWN = 1000  # characters of an argument
 
 
 class ThrottledLog:
@@ -47,9 +50,19 @@ class ThrottledLog:
         if last is not None and now - last < _INTERVAL:
             self._suppressed[kind] = self._suppressed.get(kind, 0) + 1
             return
+        if len(self._last) >= _MAX_KINDS:
+            self._last.clear()
+            self._suppressed.clear()
         self._last[kind] = now
         suppressed = self._suppressed.pop(kind, 0)
         if suppressed:
             message, args = f"{message} (and %d more since the last such line)", (*args, suppressed)
         with contextlib.suppress(Exception):  # a handler of the application's
-            self._logger.warning(message, *args)
+            self._logger.warning(message, *map(_shown, args))
+
+
+def _shown(argument: object) -> object:
+    """An argument without signs that a terminal acts on."""
+    if not isinstance(argument, str) or (argument.isprintable() and len(argument) <= _MAX_SHOWN):
+        return argument
+    return "".join(sign if sign.isprintable() else "?" for sign in argument[:_MAX_SHOWN])

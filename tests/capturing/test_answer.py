@@ -156,14 +156,14 @@ def fresh_log(monkeypatch):
     monkeypatch.setattr(answer, "_log", ThrottledLog())
 
 
-@pytest.mark.parametrize("error", [LookupError("secret"), TypeError("secret"), RecursionError("secret")])
-def test_a_document_that_raises_costs_itself_and_nothing_else(sink, caplog, error):
+def test_a_document_that_cannot_be_read_costs_itself_and_nothing_else(sink, caplog):
+    error = LookupError("secret")
     with ragspan.capture(sink=sink) as answer:
         ragspan.record_contexts(iter(["recorded", Unreadable(error)]))
         answer.contexts = ["first", Unreadable(error), "last"]
 
     assert [context.text for context in sink.records()[0].contexts] == ["first", "last", "recorded"]
-    assert type(error).__name__ in caplog.text
+    assert "this Unreadable has none" in caplog.text
     assert "secret" not in caplog.text
 
 

@@ -117,7 +117,7 @@ def test_large_texts_count_wherever_they_are(captured, name):
 def test_a_small_request_is_small(captured):
     rag_chain().invoke(QUESTION, captured.config)
 
-    assert size_of(captured) < 5000
+    assert size_of(captured) < 10_000
 
 
 def test_the_tokens_of_a_stream_count_each_as_a_text_of_its_own(captured):

@@ -153,7 +153,7 @@ def test_what_went_on_to_its_end_is_forgotten(captured, monkeypatch):
     assert len(table.waiting) == 0
 
 
-@pytest.mark.parametrize(("limit", "value"), [("max_threads", 3), ("max_bytes", 5000)])
+@pytest.mark.parametrize(("limit", "value"), [("max_threads", 3), ("max_bytes", 15_000)])
 def test_what_waits_is_bounded_and_the_oldest_goes_first(captured, monkeypatch, limit, value):
     table = Interruptions()
     monkeypatch.setattr("ragspan_langchain.recorder._interruptions", table)

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
 from ragspan.exceptions import ConfigurationError
+from ragspan.plain_data import MAX_ENTRIES, class_name, dict_in, given_items, kept_entries, text_of, texts_among
+from ragspan.record_json import MAX_CONTEXTS, identifier
 from ragspan.records import AnswerStatus, Capture, RagRecord, RecordSink, RetrievedContext, as_contexts
 from ragspan.step_texts import NotedError, is_abandonment, note_error
 from ragspan.telemetry.otel_context import current_anchor
@@ -39,6 +41,7 @@ class Answer:
         self.response: str | None = None
         """What the caller gets."""
         self._recorded: list[RetrievedContext] = []
+        self._recorded_none = False
         self._parts: dict[int, tuple[object, Capture, Callable[[Any], object]]] = {}
         self.closed = False
         """The block has been left."""
@@ -56,6 +59,7 @@ class Answer:
     def record_contexts(self, contexts: Iterable[RetrievedContext]) -> None:
         """These contexts go into the prompt, too."""
         self._recorded += contexts
+        self._recorded_none = not self._recorded
 
     def _close(self, record: RagRecord, noted: NotedError | None) -> _AnswerCapture:
         self.closed = True
@@ -73,6 +77,7 @@ class Answer:
                 response=self.response,
             ),
             noted=noted,
+            recorded_none=self._recorded_none,
             parts=tuple(seen for _, part, end in parts if (seen := _guarded(_ended, part, end)) is not None),
         )
 
@@ -89,6 +94,8 @@ def _ended(part: Capture, end: Callable[[Any], object]) -> Capture:
 class _AnswerCapture:
     set_by_hand: RagRecord
     noted: NotedError | None
+    recorded_none: bool
+    """The program said that no context reaches the prompt."""
     parts: tuple[Capture, ...]
 
     @property
@@ -99,7 +106,7 @@ class _AnswerCapture:
         own = self.set_by_hand
         seen = [record for record in (part.to_record() for part in self.parts) if record is not None]
         contexts = [context for record in seen for context in record.contexts or ()]
-        observed = any(record.contexts is not None for record in seen)
+        observed = self.recorded_none or any(record.contexts is not None for record in seen)
         return replace(
             own,
             question=_first(own.question, *(record.question for record in seen)),
@@ -161,12 +168,12 @@ def capture(
             question=None,
             contexts=None,
             response=None,
-            name=name,
+            name=text_of(name) or "answer",
             parent=current_anchor(),
-            session_id=session_id,
-            user_id=user_id,
-            tags=tuple(tags),
-            metadata=dict(metadata or {}),
+            session_id=identifier((session_id,)),
+            user_id=identifier((user_id,)),
+            tags=texts_among(given_items(tags, MAX_ENTRIES) or ()),
+            metadata=kept_entries(dict_in(metadata), nested=True),
         )
     )
     target = _guarded(_default_sink) if sink is None else sink
@@ -178,7 +185,7 @@ def capture(
     try:
         yield answer
     except BaseException as error:
-        error_type = type(error).__name__
+        error_type = class_name(type(error))
         noted = note_error(error)
         status = "aborted" if is_abandonment(error) else "error"
         raise
@@ -220,13 +227,16 @@ def add_context_recorder(recorder: ContextRecorder) -> None:
         _recorders.append(recorder)
 
 
-def _readable(given: Iterable[Any]) -> list[RetrievedContext] | None:
+def _readable(given: Any) -> list[RetrievedContext] | None:
     """These objects as contexts, without those that cannot be read; None if not one of them can."""
-    read: Callable[..., Any] = as_contexts if isinstance(given, (str, bytes)) else list  # which refuses a single text
-    items: list[Any] | None = _guarded(read, given)
-    if not items:
-        return items
-    return [context for item in items for context in _guarded(as_contexts, [item]) or ()] or None
+    items: list[Any] | None = _guarded(given_items, given, MAX_CONTEXTS + 1)
+    if items is None:
+        _guarded(as_contexts, given)  # which says why
+        return None
+    if len(items) > MAX_CONTEXTS:
+        _log.trouble("contexts", "an answer has more than %d contexts: the others are left out", MAX_CONTEXTS)
+    found = [context for item in items[:MAX_CONTEXTS] for context in _guarded(as_contexts, [item]) or ()]
+    return found if found or not items else None
 
 
 def _default_sink() -> RecordSink:
@@ -243,7 +253,7 @@ def _guarded(call: Callable[..., _T], *args: Any) -> _T | None:
     try:
         return call(*args)
     except Exception as error:  # noqa: BLE001 - documents, sinks and settings are the user's
-        what = str(error) if isinstance(error, ConfigurationError) else type(error).__name__
+        what = str(error) if type(error) is ConfigurationError else class_name(type(error))
         _log.trouble(what, "an answer or a part of it is not captured: %s", what)
         return None
 

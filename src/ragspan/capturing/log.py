@@ -24,14 +24,13 @@ from opentelemetry.context import get_current
 
 from ragspan.capturing.answer import enclosing_answer
 from ragspan.records import RagRecord, RecordSink, SpanAnchor
+from ragspan.sizes import EVENT_PARTS, PART_BYTES, size_of_texts
 from ragspan.telemetry.otel_context import current_anchor, is_suppressed
 from ragspan.throttled_log import ThrottledLog
 
 RunKey: TypeAlias = int | str
 """The key of a framework's run or span; unique in this process."""
 
-_TOKEN_BYTES = 60
-"""Of a short text; a token of content blocks is some of them."""
 _MAX_RUNS = 50_000  # of one request
 
 
@@ -57,7 +56,7 @@ class TokenStream:
         self.first_ns = time_ns()
         self.tokens: list[Any] = []
         self.last_chunk: Any = None
-        """The framework's own object that came with the last token."""
+        """The framework's own object that came with the last token; what is kept of it once the request is over."""
 
 
 class RequestLog:
@@ -83,7 +82,9 @@ class RequestLog:
     span_finder: Callable[[], SpanAnchor | None] | None = None
     """Finds the span that another instrumentation makes for the request; None once it is the anchor."""
     bytes = 0
-    """Of the texts that it refers to; known when it is over."""
+    """Of all that it holds; known when it is over."""
+    parts = 0
+    """What the containers in its snapshots hold."""
 
     def __init__(self, fold: Fold | None = None, *, grouped: bool = False) -> None:
         self.grouped = grouped
@@ -108,9 +109,9 @@ class RequestLog:
         return [Event._make(event) for event in list(self.events)]
 
     @property
-    def last_event_ns(self) -> int:
-        """When something last happened."""
-        return self.events[-1][3] if self.events else self.started_ns
+    def progress(self) -> int:
+        """A number that grows with each event and token."""
+        return len(self.events) + sum(len(stream.tokens) for stream in list(self.streams.values()))
 
     @property
     def size_hint(self) -> int:
@@ -148,11 +149,11 @@ class RequestLog:
         self.span_finder = None
 
     def release(self) -> None:
-        """Release the program's documents and sum up the texts, which stay in the snapshots."""
-        # A text's size is known without reading it.
-        self.bytes = sum(map(str.__sizeof__, list(self.texts.values())))
+        """Release the program's documents and sum up what stays in the snapshots."""
+        parts = self.parts + EVENT_PARTS * len(self.events) + len(self.keys)
         if self.streams:
-            self.bytes += _TOKEN_BYTES * sum(len(stream.tokens) for stream in list(self.streams.values()))
+            parts += sum(len(stream.tokens) for stream in list(self.streams.values()))
+        self.bytes = size_of_texts(list(self.texts.values())) + PART_BYTES * parts
         self.kept.clear()
         self.texts.clear()
 
@@ -227,8 +228,9 @@ class OpenRequests(Generic[Place]):
         self._log = ThrottledLog()
         self._on_end = on_end
         self._open: dict[int, RequestLog] = {}  # by identity, in order of their start
+        self._seen: dict[int, tuple[int, float]] = {}  # how far each had come, and when that was noted
         self._max_open = max_open
-        self._max_ns = int(max_seconds * 1e9)
+        self._max_seconds = max_seconds
         self._sweep_seconds = sweep_seconds
         self._next_sweep = time.monotonic() + sweep_seconds
 
@@ -264,15 +266,23 @@ class OpenRequests(Generic[Place]):
         """The log of a request that begins; others that should have ended are given up."""
         while len(self._open) >= self._max_open:
             self.give_up(next(iter(self._open.values())))
-        now = time.monotonic()
+        now = time.monotonic()  # the wall clock may be set while a request runs
         if now >= self._next_sweep:
             self._next_sweep = now + self._sweep_seconds
-            too_old = time.time_ns() - self._max_ns
-            for each in [each for each in list(self._open.values()) if each.last_event_ns < too_old]:
-                self.give_up(each)
+            self._sweep(now)
         log = RequestLog(self._fold, grouped=grouped)
         self._open[id(log)] = log
+        self._seen[id(log)] = (0, now)
         return log
+
+    def _sweep(self, now: float) -> None:
+        """Give up the requests in which nothing has happened for too long."""
+        for key, log in list(self._open.items()):
+            progress, since = self._seen.get(key, (-1, now))
+            if log.progress != progress:
+                self._seen[key] = (log.progress, now)
+            elif now - since > self._max_seconds:
+                self.give_up(log)
 
     # Ends
 
@@ -310,6 +320,7 @@ class OpenRequests(Generic[Place]):
         """End a request; False if it has ended."""
         if self._open.pop(id(log), None) is None:
             return False
+        self._seen.pop(id(log), None)
         log.end()
         live = self.live
         for key in log.keys:

@@ -1,22 +1,17 @@
 """Copies of payloads as they were when they passed by: the structure is copied, the texts are shared.
 
-The program goes on using its payloads. So their structure is copied, with references to the texts. Iterators are left alone,
-and no method of a payload is called that could run the program's code.
+The program goes on using its payloads. So their structure is copied, with references to the texts. `ragspan.plain_data` reads
+them, so that no code of the program's runs, and nothing of it is kept but texts.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import datetime as dt
-import decimal
-import enum
-import numbers
-import uuid
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ragspan.capturing.log import RequestLog
+from ragspan.plain_data import class_name, dataclass_fields, derives_from, fields_of, scalar_reader, text_keyed
 
 _MAX_DEPTH = 50
 _MAX_NODES = 1000
@@ -28,7 +23,6 @@ _MAX_ITEMS = 2000  # of one list of a step that may hold documents deeper
 _MAX_TEXT_OF_STEP = 20_000
 _MAX_TYPES = 4096  # programs may make classes as they go
 _FEW = 4
-_MAX_BITS = 14_000  # of an integer: Python writes none of more than 4,300 digits
 
 Snapshot: TypeAlias = Any
 """str, number, bool, None, an `Opaque`, what an integration makes of its framework's objects, or a list or dict of these."""
@@ -92,40 +86,51 @@ class Snapshots:
         if type(value) is str and (whole or len(value) <= _MAX_TEXT_OF_STEP):  # as most are
             log.texts[id(value)] = value
             return value
-        return Copying(self._readers, log, whole).copy(value)
+        copying = Copying(self._readers, log, whole)
+        snapshot = copying.copy(value)
+        log.parts += copying.parts
+        return snapshot
 
 
-class _ReadersByType(dict[type, Reader]):
-    """Readers by exact type, found once: `isinstance` with a pydantic class costs more than all the rest here."""
+class _ReadersByType(dict[int, tuple[type, Reader]]):
+    """Readers by the identity of the exact type, found once; it is kept beside, so that its identity stays its own."""
 
     def __init__(self, readers: Mapping[type, Reader], hidden: Collection[str]) -> None:
         super().__init__()
         self._by_base = [*readers.items(), *_COMMON.items()]
         self._hidden = hidden
 
-    def __missing__(self, kind: type) -> Reader:
+    def find(self, kind: type) -> tuple[type, Reader]:
+        """The reader for a type that was not met before."""
         if len(self) >= _MAX_TYPES:
             self.clear()
-        other = _read_dataclass if dataclasses.is_dataclass(kind) else _read_other
-        if kind.__name__ in self._hidden:
-            other = _read_hidden
-        base, reader = next((pair for pair in self._by_base if issubclass(kind, pair[0])), (kind, other))
-        as_plain = _PLAIN.get(base)
-        if as_plain is not None and kind is not base:
-            self[kind] = lambda copying, value, depth: reader(copying, as_plain(value), depth)
-        else:
-            self[kind] = reader
-        return self[kind]
+        entry = self[id(kind)] = kind, self._reader_of(kind)
+        return entry
+
+    def _reader_of(self, kind: type) -> Reader:
+        declared = dataclass_fields(kind)
+        if class_name(kind) in self._hidden:
+            return _read_nothing if declared is None else _hiding(_reader_of_dataclass(declared))
+        for base, reader in self._by_base:
+            if derives_from(kind, base):
+                as_plain = None if kind is base else _PLAIN.get(base)
+                return reader if as_plain is None else _after(as_plain, reader)
+        scalar = scalar_reader(kind)
+        if scalar is not None:
+            return _reader_of_scalar(scalar)
+        return _read_other if declared is None else _reader_of_dataclass(declared)
 
 
 class Copying:
     """One payload that is being copied, for readers."""
 
-    __slots__ = ("_left", "_readers", "kept", "texts", "whole")
+    __slots__ = ("_left", "_readers", "kept", "parts", "texts", "whole")
 
-    def __init__(self, readers: Mapping[type, Reader], log: RequestLog, whole: bool) -> None:  # noqa: FBT001  made at most events
+    def __init__(self, readers: _ReadersByType, log: RequestLog, whole: bool) -> None:  # noqa: FBT001  made at most events
         self._readers = readers
         self._left = _MAX_NODES if whole else _MAX_NODES_OF_STEP
+        self.parts = 1
+        """Of the snapshot: what its containers hold."""
         self.whole = whole
         self.kept = log.kept
         self.texts = log.texts
@@ -139,8 +144,8 @@ class Copying:
             self.texts[id(value)] = value
             return value
         try:
-            return self._readers[kind](self, value, depth)
-        except Exception:  # noqa: BLE001  whatever a program's object raises; the rest of the payload stays readable
+            return (self._readers.get(id(kind)) or self._readers.find(kind))[1](self, value, depth)
+        except Exception:  # noqa: BLE001  a list that another thread is changing; the rest of the payload stays readable
             return Opaque(id(value))
 
     def aside(self, value: Any, depth: int) -> Snapshot:
@@ -155,12 +160,15 @@ class Copying:
         """A dictionary. Fields whose names are no texts are hidden in one without a name."""
         items = list(dict.items(value))
         self._left -= len(items)
+        self.parts += len(items)
         if depth > _MAX_DEPTH or self._left < 0:
             return CUT
         copies: dict[str, Snapshot] = {}
         for key, item in items if len(items) <= _MAX_FIELDS else items[:_MAX_FIELDS]:
-            if isinstance(key, str):
+            if type(key) is str:
                 copies[key] = self.copy(item, depth + 1)
+            elif issubclass(type(key), str):
+                copies[str.__str__(key)] = self.copy(item, depth + 1)
             else:
                 copies.setdefault("", Hidden([])).inside.append(self.copy(item, depth + 1))
         if len(items) > _MAX_FIELDS:
@@ -191,37 +199,56 @@ class Copying:
         self._left -= len(rest)
         return copies + self._copies(rest, depth + 1)
 
-    def _copies(self, items: Iterable[Any], depth: int) -> list[Snapshot]:
+    def _copies(self, items: Sequence[Any], depth: int) -> list[Snapshot]:
         kept = self.kept
+        self.parts += len(items)
         return [known[1] if (known := kept.get(id(item))) is not None else self.copy(item, depth) for item in items]
 
     def _is_document(self, item: Any) -> bool:
         """Whether an item that was read is a document, alone or with a score."""
         if issubclass(type(item), (tuple, list)):
-            item = next(iter((tuple if issubclass(type(item), tuple) else list).__iter__(item)), None)
+            item = next((tuple if issubclass(type(item), tuple) else list).__iter__(item), None)
         return id(item) in self.kept
 
 
 _DULL = frozenset({str, int, float, bool, type(None), Opaque})
 
 
-def _read_dataclass(copying: Copying, value: Any, depth: int) -> Snapshot:
-    return copying.state({field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}, depth)
+def _reader_of_dataclass(declared: Sequence[str]) -> Reader:
+    def read(copying: Copying, value: Any, depth: int) -> Snapshot:
+        own = fields_of(value)
+        return copying.state({name: own[name] for name in declared if name in own}, depth)
+
+    return read
 
 
-def _read_hidden(copying: Copying, value: Any, depth: int) -> Snapshot:
-    return Hidden(_read_dataclass(copying, value, depth) if dataclasses.is_dataclass(value) else {})
+def _hiding(read: Reader) -> Reader:
+    return lambda copying, value, depth: Hidden(read(copying, value, depth))
+
+
+def _read_nothing(_: Copying, __: Any, ___: int) -> Snapshot:
+    return Hidden({})
 
 
 def _read_other(_: Copying, value: Any, __: int) -> Snapshot:
     return Opaque(id(value))
 
 
+def _reader_of_scalar(read: Callable[[Any], Any]) -> Reader:
+    def reader(copying: Copying, value: Any, _: int) -> Snapshot:
+        plain = read(value)
+        if type(plain) is str:
+            copying.texts[id(plain)] = plain
+        return CUT if plain is None else plain
+
+    return reader
+
+
+def _after(as_plain: Callable[[Any], Any], reader: Reader) -> Reader:
+    return lambda copying, value, depth: reader(copying, as_plain(value), depth)
+
+
 _COMMON: Mapping[type, Reader] = {
-    enum.Enum: lambda copying, value, depth: copying.copy(value.value, depth + 1),
-    str: lambda _, value, __: value,
-    bool: lambda _, value, __: value,
-    int: lambda _, value, __: value if value.bit_length() < _MAX_BITS else CUT,
     type(None): lambda _, value, __: value,
     dict: Copying.fields,
     list: Copying.items,
@@ -229,21 +256,16 @@ _COMMON: Mapping[type, Reader] = {
     set: Copying.items,
     frozenset: Copying.items,
     deque: Copying.items,
-    numbers.Real: lambda _, value, __: float(value),
-    dt.date: lambda _, value, __: value.isoformat(),
-    dt.time: lambda _, value, __: value.isoformat(),
-    uuid.UUID: lambda _, value, __: str(value),
-    decimal.Decimal: lambda _, value, __: str(value),
 }
 
 
 def _rebuilt(kind: type) -> Callable[[Any], Any]:
-    return lambda value: kind(kind.__iter__(value))  # type: ignore[attr-defined]  # it is a collection
+    return lambda value: list(kind.__iter__(value))  # type: ignore[attr-defined]  # it is a collection
 
 
 _PLAIN: Mapping[type, Callable[[Any], Any]] = {
-    str: str.__str__,
-    int: int.__int__,
-    **{kind: _rebuilt(kind) for kind in (list, tuple, set, frozenset, deque)},
+    dict: text_keyed,
+    tuple: lambda value: tuple(tuple.__iter__(value)),
+    **{kind: _rebuilt(kind) for kind in (list, set, frozenset, deque)},
 }
 """Makes a value plain whose class is the program's own: its items, without the methods of that class."""

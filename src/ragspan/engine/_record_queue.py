@@ -5,7 +5,7 @@ Guarantees:
   thread (see `ReentrantCriticalSection`). No code of the user's runs inside a step, not even the finaliser of a capture that
   is let go.
 - Each step replaces `stats` once for each item, by a balanced value. Whoever reads it takes no lock and sees no step half done.
-- What waits is bounded by number and by bytes. An item with `on_end` is neither refused nor evicted for lack of room: its
+- What waits is bounded by number, and with what is in work by bytes. An item with `on_end` is neither refused nor evicted for lack of room: its
   caller holds it in any case. Items leave in the order of their submits.
 - The worker is woken only when it sleeps: it has found the queue empty, or there is none. Exactly one caller wakes it.
 - `wait_until_out` waits on a `SimpleQueue`, the only primitive of Python that a finaliser may signal.
@@ -53,8 +53,8 @@ class RecordQueue(ReentrantCriticalSection):
 
     Args:
         max_count: items that may wait.
-        max_bytes: the sum of their sizes.
-        drop: what goes when it is full: the oldest items, or the newest, which is not let in.
+        max_bytes: the sum of their sizes and of those in work, which hold their memory until they are out.
+        drop: what goes when it is full: the oldest items that wait, or the newest, which is not let in.
         wake_worker: wakes or starts the worker, or sets `worker_sleeps`; runs outside the steps and raises nothing.
         rate_limit: lets in one capture a token; None lets in all.
     """
@@ -84,7 +84,7 @@ class RecordQueue(ReentrantCriticalSection):
         """There is no worker, or it stopped short of the queue's end: the next submit wakes one."""
         self.stats = EngineStats()
         self.bytes = 0
-        """Bytes that wait."""
+        """Bytes that wait or are in work."""
 
     @property
     def is_closed(self) -> bool:
@@ -117,7 +117,7 @@ class RecordQueue(ReentrantCriticalSection):
         is_awaited = item.on_end is not None
         short_of = None if is_awaited else self._lacks_room_for(item.size)
         refused = self._refuses
-        if refused is None and short_of and (self._drops_newest or item.size > self._max_bytes):
+        if refused is None and short_of and (self._drops_newest or not self._can_make_room_for(item.size)):
             refused = short_of
         if refused is None and self._rate_limit is not None and not self._rate_limit.take():
             refused = "rate_limited"
@@ -155,7 +155,6 @@ class RecordQueue(ReentrantCriticalSection):
             return None
         is_awaited = awaited and (not waiting or awaited[0].sequence < waiting[0].sequence)
         item = (awaited if is_awaited else waiting).popleft()
-        self.bytes -= item.size
         self._in_work[item.sequence] = item
         self._count(queued=-1, in_flight=1)
         return item
@@ -165,6 +164,7 @@ class RecordQueue(ReentrantCriticalSection):
         """Count what became of an item in work, and call its `on_end`; None if nobody asks for the result."""
         if self._in_work.pop(item.sequence, None) is None:
             return  # it was abandoned in the meantime, and counted then
+        self.bytes -= item.size
         item.is_out = True
         if not isinstance(result, Dropped):
             self._count(in_flight=-1, scored=1)
@@ -181,6 +181,7 @@ class RecordQueue(ReentrantCriticalSection):
     def cancel(self, item: Item) -> None:
         """Drop an item that nobody awaits any more, unless it has ended."""
         if self._in_work.pop(item.sequence, None) is not None:
+            self.bytes -= item.size
             self._drop([item], "cancelled", in_flight=-1)
         elif item in self._awaited:
             self._awaited.remove(item)
@@ -203,7 +204,7 @@ class RecordQueue(ReentrantCriticalSection):
         waiting = [*self._waiting, *self._awaited]
         self._waiting.clear()
         self._awaited.clear()
-        self.bytes = 0
+        self.bytes -= sum(item.size for item in waiting)
         self._drop(waiting, "shutdown", queued=-1)
         return [*waiting, *self._drop_in_work("shutdown")]
 
@@ -243,6 +244,12 @@ class RecordQueue(ReentrantCriticalSection):
             return "queue_bytes"
         return "queue_full" if len(self._waiting) >= self._max_count else None
 
+    def _can_make_room_for(self, size: int) -> bool:
+        """Whether there is room if what waits goes. It is summed up only when the queue is full of what is in work."""
+        if self.bytes + size - self._max_bytes <= (self._waiting[0].size if self._waiting else 0):
+            return True
+        return self.bytes + size - sum(item.size for item in self._waiting) <= self._max_bytes
+
     def _drop(
         self, items: Sequence[Item], reason: DropReason, *, submitted: int = 0, queued: int = 0, in_flight: int = 0
     ) -> None:
@@ -255,6 +262,7 @@ class RecordQueue(ReentrantCriticalSection):
     def _drop_in_work(self, reason: DropReason) -> Sequence[Item]:
         items = [*self._in_work.values()]
         self._in_work.clear()
+        self.bytes -= sum(item.size for item in items)
         self._drop(items, reason, in_flight=-1)
         return items
 

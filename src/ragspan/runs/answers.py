@@ -161,13 +161,9 @@ def _last_delivered(trace: Trace) -> str | None:
     return None
 
 
-def _is_last(chunk: Any) -> bool:
-    """Whether a streamed chunk says that it is the last one of its reply."""
-    message = getattr(chunk, "message", None)
-    if getattr(message, "chunk_position", None) == "last":
-        return True
-    told = (getattr(message, "response_metadata", None), getattr(chunk, "generation_info", None))
-    return facts_of([each for each in told if isinstance(each, dict)]).finish_reason is not None
+def _is_last(chunk: tuple[bool, Sequence[Mapping[str, Any]]] | None) -> bool:
+    """Whether a streamed chunk said that it is the last one of its reply."""
+    return chunk is not None and (chunk[0] or facts_of(chunk[1]).finish_reason is not None)
 
 
 # The response

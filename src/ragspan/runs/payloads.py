@@ -62,6 +62,8 @@ class Message:
     calls: list[Call] | None = None
     call_id: Any = None
     """Of a tool's message: the call that it answers."""
+    failed: bool = False
+    """Of a tool's message: it tells of an error."""
     artifact: Snapshot = None
     documents: Snapshot = None
     """Those beside the content."""

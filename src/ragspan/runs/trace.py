@@ -22,7 +22,7 @@ from ragspan.runs.payloads import (
     text_of,
     tool_messages,
 )
-from ragspan.step_texts import ErrorReport, NotedError
+from ragspan.step_texts import MAX_MESSAGE, TOOL_ERROR, ErrorReport, NotedError
 
 INTERRUPT = "GraphInterrupt"
 """A graph raises an error of this name to wait for a person."""
@@ -115,7 +115,8 @@ class ModelRun(Run):
     """What the provider said about the reply, in any form."""
     tokens: Sequence[Any] = ()
     first_token_ns: int | None = None
-    last_chunk: Any = None
+    last_chunk: tuple[bool, Sequence[Mapping[str, Any]]] | None = None
+    """Of a stream, whether its last chunk said that it was the last, and what the provider told with it."""
     beside_search: bool = False
     """A search was going on beside it."""
 
@@ -292,6 +293,9 @@ class Trace:
 
     def _end_tool(self, run: ToolRun, output: Snapshot) -> None:
         messages = tool_messages(output)
+        failed = next((message for message in messages if message.failed), None)
+        if failed is not None:  # the tool's caller made a result of the error
+            run.noted = ErrorReport(type=TOOL_ERROR, message=failed.text[:MAX_MESSAGE], stacktrace="")
         artifacts = [message.artifact for message in messages]
         self.empty_search |= [] in artifacts
         lists = [found for shown in (*artifacts, output) for found in documents_in(shown)]
@@ -340,6 +344,7 @@ class Trace:
 
     def _contexts(self, event: Event) -> None:
         self.recorded += event.payload
+        self.empty_search |= not event.payload  # the program says that nothing was found
 
     # Documents
 

@@ -111,8 +111,10 @@ def _kept_apart(model: BaseChatModel) -> dict[str, Any]:
 def _completion(result: LLMResult) -> Completion:
     generation = result.generations[0][0] if result.generations else None
     message = getattr(generation, "message", None)
-    told = told_about(result, generation, message)
-    return completion_of(told, _text(message) if isinstance(message, AIMessage) else "")
+    told = told_about(vars(result), vars(generation) if generation else {}, vars(message) if message else {})
+    return completion_of(
+        [each for each in told if isinstance(each, dict)], _text(message) if isinstance(message, AIMessage) else ""
+    )
 
 
 def _text(message: AIMessage) -> str:

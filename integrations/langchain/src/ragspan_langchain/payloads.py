@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.documents import Document as LangChainDocument
@@ -12,6 +12,8 @@ from pydantic import BaseModel
 
 from ragspan.capturing.log import RequestLog
 from ragspan.capturing.snapshots import Copying, Opaque, Snapshot, Snapshots
+from ragspan.plain_data import fields_of, is_dict, items_of, kept_entries, text_keyed, text_of
+from ragspan.provider_replies import notes_of
 from ragspan.runs.payloads import MEDIA, MESSAGE, ROLES, Call, Document, Message
 
 
@@ -20,38 +22,45 @@ def take_each(values: Iterable[Any], log: RequestLog) -> list[Snapshot]:
     return [SNAPSHOTS.take(value, log) for value in values]
 
 
-def take_reply(response: Any, log: RequestLog) -> tuple[Message, list[Mapping[str, Any]]]:
+def take_reply(response: Any, log: RequestLog) -> tuple[Message, Sequence[Mapping[str, Any]]]:
     """The reply of the first generation in an `LLMResult`, and what the provider told about it."""
-    try:
-        generation = response.generations[0][0]
-    except (AttributeError, IndexError, TypeError):
-        return Message("ai"), []
-    message = getattr(generation, "message", None)
+    result = fields_of(response)
+    generation: Any = result.get("generations")
+    for _ in range(2):  # a list for each prompt
+        items = items_of(generation)
+        generation = items[0] if items else None
+    own = fields_of(generation)
+    message = own.get("message")
     if message is not None:
         taken = SNAPSHOTS.take(message, log)
     else:
-        text = getattr(generation, "text", None)
-        taken = Message("ai", SNAPSHOTS.take(text, log) if isinstance(text, str) else "")
-    return taken, told_about(response, generation, message)
+        text = text_of(own.get("text"))
+        taken = Message("ai", "" if text is None else log.count(text))
+    return taken, notes_of(told_about(result, own, fields_of(message)))
 
 
-def told_about(response: Any, generation: Any, message: Any) -> list[Mapping[str, Any]]:
-    """What the provider told about its reply, in whatever form."""
-    told = [getattr(generation, "generation_info", None), getattr(response, "llm_output", None)]
-    told += [getattr(message, "response_metadata", None), getattr(message, "usage_metadata", None)]
-    return [each for each in told if isinstance(each, dict)]
+def told_about(result: Mapping[str, Any], generation: Mapping[str, Any], message: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What the provider told about its reply, in whatever form; the arguments are the fields of LangChain's objects."""
+    own = generation.get("generation_info"), result.get("llm_output")
+    return (*own, message.get("response_metadata"), message.get("usage_metadata"))
+
+
+def end_of_stream(chunk: Any) -> tuple[bool, Sequence[Mapping[str, Any]]]:
+    """Whether the last chunk of a stream says that it is the last, and what the provider told with it."""
+    own = fields_of(chunk)
+    message = fields_of(own.get("message"))
+    notes = notes_of((message.get("response_metadata"), own.get("generation_info")))
+    return text_of(message.get("chunk_position")) == "last", notes
 
 
 def rewritten_documents(log: RequestLog) -> list[tuple[Document, str]]:
     """The documents that were rewritten in place since they passed by, with their texts as they are now."""
     changed = []
     for document, snapshot in list(log.kept.values()):
-        try:
-            text = dict.get(document, "page_content") if isinstance(document, dict) else document.page_content
-        except Exception:  # noqa: BLE001  a class of the program's own: what was read at first counts
-            text = snapshot.text
-        if text is not snapshot.text and isinstance(text, str):
-            changed.append((snapshot, log.count(str.__str__(text))))
+        fields = text_keyed(document) if is_dict(document) else fields_of(document)
+        text = text_of(fields.get("page_content"))
+        if text is not None and text is not snapshot.text and text != snapshot.text:
+            changed.append((snapshot, log.count(text)))
     return changed
 
 
@@ -59,16 +68,17 @@ def _read_document(copying: Copying, value: Any, _: int, fields: Mapping[str, An
     known = copying.kept.get(id(value))
     if known is not None:
         return known[1]
-    fields = value.__dict__ if fields is None else fields
-    text, own_id, metadata = fields.get("page_content"), fields.get("id"), fields.get("metadata")
-    if type(text) is not str:
-        if not isinstance(text, str):
-            return Opaque()
-        text = str.__str__(text)
-    entries = metadata if type(metadata) is dict else dict.items(metadata) if isinstance(metadata, dict) else ()
-    about = dict(entries)  # the values are shared
-    document = Document(text, own_id if isinstance(own_id, str) else None, about)
+    fields = fields_of(value) if fields is None else fields
+    text = text_of(fields.get("page_content"))
+    if text is None:
+        return Opaque()
+    metadata = kept_entries(fields.get("metadata"))
+    document = Document(text, text_of(fields.get("id")), metadata)
     copying.texts[id(text)] = text
+    for entry in metadata.values():
+        if type(entry) is str:
+            copying.texts[id(entry)] = entry
+    copying.parts += 3 * len(metadata)  # what names and short texts are
     copying.kept[id(value)] = value, document
     return document
 
@@ -76,63 +86,82 @@ def _read_document(copying: Copying, value: Any, _: int, fields: Mapping[str, An
 def _read_message(copying: Copying, value: Any, depth: int) -> Snapshot:
     if not copying.whole:
         return MESSAGE
-    beside, content = value.additional_kwargs, value.content
+    own = fields_of(value)
+    beside, content = own.get("additional_kwargs"), own.get("content")
     text = copying.copy(content, depth) if type(content) is str else _content(copying, content, depth)
-    message = Message(ROLES.get(value.type) or _role_of(value), text)
-    if beside and "documents" in beside:
+    message = Message(_role_of(own), text)
+    if beside and is_dict(beside) and "documents" in (beside := text_keyed(beside)):
         message.documents = copying.copy(beside["documents"], depth + 1)
     if message.role == "ai":
-        message.calls = _calls(copying, getattr(value, "tool_calls", None), depth)
+        message.calls = _calls(copying, own.get("tool_calls"), depth)
     elif message.role == "tool":
-        message.call_id = getattr(value, "tool_call_id", None)
-        message.artifact = copying.aside(getattr(value, "artifact", None), depth + 1)
+        message.call_id = text_of(own.get("tool_call_id"))
+        message.failed = own.get("status") == "error"
+        message.artifact = copying.aside(own.get("artifact"), depth + 1)
     return message
 
 
-def _role_of(message: BaseMessage) -> str:
-    """The role of a streamed message, or of one that has its role in a field."""
-    kind = message.type.lower().removesuffix("messagechunk")
-    return ROLES.get(str(getattr(message, "role", "")).lower() if kind == "chat" else kind, "human")
+def _role_of(message: Mapping[str, Any]) -> str:
+    """The role of a message, also of a streamed one, or of one that has its role in a field."""
+    kind = text_of(message.get("type")) or ""
+    if kind in ROLES:
+        return ROLES[kind]
+    kind = kind.lower().removesuffix("messagechunk")
+    return ROLES.get((text_of(message.get("role")) or "").lower() if kind == "chat" else kind, "human")
 
 
 def _content(copying: Copying, content: Any, depth: int) -> Any:
-    if not isinstance(content, list):
-        return copying.copy(content, depth) if isinstance(content, str) else ""
-    shown = [block for block in content if not (isinstance(block, dict) and block.get("type") in MEDIA)]
-    return [copying.copy(block, depth + 1) for block in shown]
+    text = text_of(content)
+    if text is not None:
+        return copying.copy(text, depth)
+    blocks = items_of(content) if issubclass(type(content), list) else None
+    return [copying.copy(block, depth + 1) for block in blocks or () if not _is_media(block)]
+
+
+def _is_media(block: Any) -> bool:
+    return is_dict(block) and text_of(text_keyed(block).get("type")) in MEDIA
 
 
 def _calls(copying: Copying, calls: Any, depth: int) -> list[Call] | None:
-    return [_call(copying, call, depth) for call in calls if isinstance(call, dict)] if calls else None
+    items = items_of(calls) if calls is not None else None
+    return [_call(copying, text_keyed(call), depth) for call in items if is_dict(call)] or None if items else None
 
 
-def _call(copying: Copying, call: dict[Any, Any], depth: int) -> Call:
-    return Call(call.get("name"), call.get("id"), copying.copy(call.get("args"), depth + 1))
+def _call(copying: Copying, call: Mapping[str, Any], depth: int) -> Call:
+    return Call(text_of(call.get("name")), text_of(call.get("id")), copying.copy(call.get("args"), depth + 1))
 
 
 def _read_prompt(copying: Copying, value: Any, depth: int) -> Snapshot:
-    return copying.items(value.to_messages(), depth + 1) if copying.whole else MESSAGE
+    if not copying.whole:
+        return MESSAGE
+    own = fields_of(value)
+    text = text_of(own.get("text"))
+    return (
+        copying.items(items_of(own.get("messages")) or [], depth + 1)
+        if text is None
+        else [Message("human", copying.copy(text))]
+    )
 
 
 def _read_fields(copying: Copying, given: dict[Any, Any], depth: int) -> Snapshot:
-    value = given if type(given) is dict else dict(dict.items(given))  # a lazy one of the program's is not filled
-    if isinstance(value.get("page_content"), str):  # what a document becomes when a checkpoint is read back
+    value = text_keyed(given)
+    if text_of(value.get("page_content")) is not None:  # what a document becomes when a checkpoint is read back
         return _read_document(copying, given, depth, value)
     if copying.whole:
-        kind = value.get("type")
+        kind = text_of(value.get("type"))
         if kind == "tool_call" and "args" in value:
             return _call(copying, value, depth)
         if kind == "base64":
             return Opaque()
-        role = value.get("role", kind)
-        if isinstance(role, str) and role.lower() in ROLES and "content" in value:
-            return Message(ROLES[role.lower()], _content(copying, value["content"], depth))
-    return copying.fields(value, depth)
+        role = text_of(value.get("role")) if "role" in value else kind
+        if role is not None and (role := role.lower()) in ROLES and "content" in value:
+            return Message(ROLES[role], _content(copying, value["content"], depth))
+    return copying.fields(given, depth)
 
 
 def _read_tuple(copying: Copying, value: tuple[Any, ...], depth: int) -> Snapshot:
-    if copying.whole and len(value) == 2 and isinstance(value[0], str) and value[0].lower() in ROLES:  # noqa: PLR2004  (role, content)
-        return Message(ROLES[value[0].lower()], _content(copying, value[1], depth))
+    if copying.whole and len(value) == 2 and (role := text_of(value[0])) is not None and role.lower() in ROLES:  # noqa: PLR2004  (role, content)
+        return Message(ROLES[role.lower()], _content(copying, value[1], depth))
     return copying.items(value, depth)
 
 
@@ -141,7 +170,7 @@ SNAPSHOTS = Snapshots(
         LangChainDocument: _read_document,
         BaseMessage: _read_message,
         PromptValue: _read_prompt,
-        BaseModel: lambda copying, value, depth: copying.state(value.__dict__, depth),
+        BaseModel: lambda copying, value, depth: copying.state(fields_of(value), depth),
         dict: _read_fields,
         tuple: _read_tuple,
     },

@@ -17,12 +17,22 @@ from langchain_core.runnables.config import var_child_runnable_config
 
 from ragspan.capturing.log import OpenRequests, RequestLog, TokenStream
 from ragspan.capturing.snapshots import OPAQUE, Opaque, Snapshot
+from ragspan.plain_data import (
+    MAX_ENTRIES,
+    is_dict,
+    items_of,
+    kept_entries,
+    plain_scalar,
+    text_keyed,
+    text_of,
+    texts_among,
+)
 from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
 from ragspan.runs.record import record_of
 from ragspan.runs.trace import INTERRUPT, MAX_SAVED_STATES, NO_INPUT_YET
 from ragspan.step_texts import NotedError, note_error
 from ragspan.telemetry.otel_context import anchor_of_span
-from ragspan_langchain.payloads import SNAPSHOTS, rewritten_documents, take_each, take_reply
+from ragspan_langchain.payloads import SNAPSHOTS, end_of_stream, rewritten_documents, take_each, take_reply
 
 RunId: TypeAlias = UUID | str
 
@@ -42,7 +52,7 @@ class EventRecorder:
     """
 
     def __init__(self, sink: RecordSink) -> None:
-        self.requests: OpenRequests[RequestLog] = OpenRequests(sink, record_of)
+        self.requests: OpenRequests[RequestLog] = OpenRequests(sink, record_of, on_end=_let_go)
         self._live = self.requests.live
 
     def start(
@@ -114,7 +124,7 @@ class EventRecorder:
             if log is None:
                 return
             stream = log.streams.get(key) or log.streams.setdefault(key, TokenStream())
-            stream.tokens.append(token)
+            stream.tokens.append(token if type(token) is str else SNAPSHOTS.take(token, log))
             stream.last_chunk = chunk
         except Exception as problem:  # noqa: BLE001
             self.requests.report(problem)
@@ -164,9 +174,15 @@ def recorder_for(sink: RecordSink) -> EventRecorder:
     return recorder or _recorders.setdefault(id(sink), EventRecorder(sink))
 
 
+def _let_go(log: RequestLog) -> None:
+    """Keep of the framework's objects what the record needs."""
+    for stream in list(log.streams.values()):
+        stream.last_chunk = end_of_stream(stream.last_chunk)
+
+
 def _name_in(serialized: Any, default: str) -> str:
-    name = serialized.get("name") or (serialized.get("id") or [default])[-1] if isinstance(serialized, dict) else None
-    return name if isinstance(name, str) and name else default
+    own = _entries(serialized)
+    return text_of(own.get("name")) or text_of((items_of(own.get("id")) or [default])[-1]) or default
 
 
 def _note_top(log: RequestLog, key: int, run_id: RunId, about: Mapping[str, Any]) -> None:
@@ -177,8 +193,12 @@ def _note_top(log: RequestLog, key: int, run_id: RunId, about: Mapping[str, Any]
     log.about["framework"] = "langchain"
     log.about["run_id"] = run_id
     log.about["run_type"] = about.get("run_type")
-    log.about["tags"] = tuple(about.get("tags") or ())
-    log.about["metadata"] = dict(about.get("metadata") or ())
+    log.about["tags"] = tags = texts_among((items_of(about.get("tags")) or ())[:MAX_ENTRIES])
+    log.about["metadata"] = metadata = kept_entries(about.get("metadata"))
+    for text in (*tags, *metadata.values()):
+        if type(text) is str:
+            log.count(text)
+    log.parts += len(tags) + 3 * len(metadata)
     if _openinference() is not None:
         log.look_for_span(functools.partial(_openinference_anchor, run_id))
 
@@ -198,9 +218,11 @@ def _wants_state(log: RequestLog) -> bool:
 
 def _output_of(value: Any) -> Any:
     """What a call returned. The client of a remote program returns all events of a stream; the last one has the output."""
-    if type(value) is list and value and type(value[-1]) is dict and "event" in value[-1]:
-        data = value[-1].get("data")
-        return data.get("output") if isinstance(data, dict) else None
+    if type(value) is list and value and type(value[-1]) is dict:
+        last = text_keyed(value[-1])
+        if "event" in last:
+            data = last.get("data")
+            return _entries(data).get("output")
     return value
 
 
@@ -208,30 +230,39 @@ def _output_of(value: Any) -> Any:
 
 
 def _tool(log: RequestLog, _: RunId, given: Any, details: dict[str, Any], about: Mapping[str, Any]) -> Snapshot:
-    details["call_id"] = about.get("tool_call_id")
+    details["call_id"] = text_of(about.get("tool_call_id"))
     return SNAPSHOTS.take(given, log)
 
 
 def _retriever(
     log: RequestLog, run_id: RunId, given: Any, details: dict[str, Any], about: Mapping[str, Any]
 ) -> Snapshot:
-    details["metadata"] = about.get("metadata") or {}
+    metadata = _entries(about.get("metadata"))
+    details["metadata"] = {name: plain_scalar(metadata[name]) for name in _OF_SEARCHES if name in metadata}
     details["span"] = _openinference_anchor(run_id)
     return SNAPSHOTS.take(given, log)
 
 
 def _model(log: RequestLog, _: RunId, given: Any, details: dict[str, Any], about: Mapping[str, Any]) -> Snapshot:
-    metadata, told = about.get("metadata") or {}, about.get("invocation_params") or {}
-    details["model"], details["provider"] = metadata.get("ls_model_name"), metadata.get("ls_provider")
+    metadata, told = _entries(about.get("metadata")), _entries(about.get("invocation_params"))
+    details["model"], details["provider"] = text_of(metadata.get("ls_model_name")), text_of(metadata.get("ls_provider"))
     if "delivered" not in log.about and _tokens_are_delivered():
         log.about["delivered"] = True
     details["rewritten"] = rewritten_documents(log)
-    beside: Any = told.get("documents") or told.get("source_documents")  # the latter of Cohere's chat before 2024
-    is_list = isinstance(beside, (list, tuple))
+    beside = next((told[name] for name in _BESIDE if told.get(name) is not None), None)
+    items = items_of(beside) if beside is not None else None
     details["documents"] = (
-        take_each(beside, log) if is_list else None if beside is None else SNAPSHOTS.take(beside, log)
+        take_each(items, log) if items is not None else None if beside is None else SNAPSHOTS.take(beside, log)
     )
     return take_each(given, log)
+
+
+_OF_SEARCHES = ("data_source_id", "top_k")
+_BESIDE = ("documents", "source_documents")  # the latter of Cohere's chat before 2024
+
+
+def _entries(given: Any) -> Mapping[str, Any]:
+    return text_keyed(given) if given is not None and is_dict(given) else {}
 
 
 def _error(log: RequestLog, run_id: RunId, error: BaseException) -> tuple[Snapshot, Any]:

@@ -1,0 +1,375 @@
+"""Reads what the program's objects hold without running any of its code, on the request path and in the worker.
+
+Plain data are texts, numbers, dates, dictionaries, lists and the like, and the attributes that an object keeps in its dictionary
+or in plain slots. Everything else is opaque. So nothing here may call what a class of the program's can define: no `getattr`, no
+`isinstance` (it asks `__class__`), no `==`, `hash`, `bool`, `len`, `str` or iteration of an object whose class is not known. What
+is asked is the exact type, which nobody can hide. Of a subclass of a builtin the base class's own methods are called.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import enum
+import fractions
+import gc
+import itertools
+import sys
+import types
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+_MRO: Final[Callable[[type], tuple[type, ...]]] = type.__dict__["__mro__"].__get__
+_CLASS_DICT: Final[Callable[[type], Mapping[str, Any]]] = type.__dict__["__dict__"].__get__
+_FLAGS: Final[Callable[[type], int]] = type.__dict__["__flags__"].__get__
+_NAME: Final[Callable[[type], str]] = type.__dict__["__name__"].__get__
+_MAX_CLASSES = 4096  # programs may make classes as they go
+_MADE_IN_PYTHON = 1 << 9  # the flag of such classes
+_MAX_BITS = 14_000  # of an integer: Python writes none of more than 4,300 digits
+_ABSENT: Final = object()
+_NO_FIELDS: Final[dict[str, Any]] = {}
+
+MAX_METADATA = 20_000
+"""Characters of longer texts that are kept of one document's or request's metadata; prompts may show them."""
+SHORT = 200
+"""Characters of a text in metadata that is kept in any case."""
+MAX_ENTRIES = 200
+"""Of metadata, and of each list or dictionary inside."""
+_MAX_NESTED = 5
+
+
+# Classes
+
+
+def bases_of(kind: type) -> tuple[type, ...]:
+    """The class and all of its bases."""
+    return _MRO(kind)
+
+
+def derives_from(kind: type, base: type) -> bool:
+    """Whether a class is the other or below it, whatever its metaclass says."""
+    return any(each is base for each in _MRO(kind))
+
+
+def class_name(kind: type) -> str:
+    """The name of a class, which nobody has overridden."""
+    return _NAME(kind)
+
+
+def own_of(kind: type, name: str) -> Any:
+    """What the class itself has under this name, unbound; None if it has nothing of its own."""
+    return _CLASS_DICT(kind).get(name)
+
+
+def in_class(kind: type, name: str) -> Any:
+    """What the class itself, or the nearest of its bases, has under this name, unbound; None if there is nothing."""
+    for base in _MRO(kind):
+        found = _CLASS_DICT(base).get(name, _ABSENT)
+        if found is not _ABSENT:
+            return found
+    return None
+
+
+def dataclass_fields(kind: type) -> tuple[str, ...] | None:
+    """The names of a dataclass's fields; None for any other class."""
+    declared = in_class(kind, "__dataclass_fields__")
+    return tuple(name for name in declared if type(name) is str) if type(declared) is dict else None
+
+
+# Objects
+
+
+class _Layout(NamedTuple):
+    kind: type
+    """Keeps the class alive, so that its identity stays its own."""
+    dictionary: Callable[[Any], Any] | None
+    slots: tuple[tuple[str, Callable[[Any], Any]], ...]
+    own: Mapping[str, Callable[[Any], Any]]
+    """Slots with names such as `__pydantic_extra__`."""
+
+
+_layouts: dict[int, _Layout] = {}  # by the class's identity: a metaclass may have a hash of its own
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """The attributes that an object keeps in its dictionary or in plain slots, not to be changed. Properties are not asked."""
+    layout = _layouts.get(id(type(value))) or _look_up(type(value))
+    fields = _NO_FIELDS if layout.dictionary is None else text_keyed(layout.dictionary(value))
+    if not layout.slots:
+        return fields
+    return {**{name: held for name, read in layout.slots if (held := _held(read, value)) is not _ABSENT}, **fields}
+
+
+def _look_up(kind: type) -> _Layout:
+    dictionary = None
+    found: dict[str, Any] = {}
+    for base in _MRO(kind):
+        own = _CLASS_DICT(base)
+        entry = own.get("__dict__")
+        if type(entry) is types.GetSetDescriptorType or type(entry) is types.MemberDescriptorType:
+            dictionary = dictionary or entry.__get__
+        if _FLAGS(base) & _MADE_IN_PYTHON:
+            found = {**own, **found}  # a property below a slot hides it
+    slots = {name: entry.__get__ for name, entry in found.items() if type(entry) is types.MemberDescriptorType}
+    plain = tuple((name, read) for name, read in slots.items() if not name.startswith("__"))
+    if len(_layouts) >= _MAX_CLASSES:
+        _layouts.clear()
+    layout = _layouts[id(kind)] = _Layout(kind, dictionary, plain, slots)
+    return layout
+
+
+def in_slot(value: Any, name: str) -> Any:
+    """What an object keeps in this slot; None if it has no such slot, or nothing in it."""
+    read = (_layouts.get(id(type(value))) or _look_up(type(value))).own.get(name)
+    held = None if read is None else _held(read, value)
+    return None if held is _ABSENT else held
+
+
+def _held(read: Callable[[Any], Any], value: Any) -> Any:
+    try:
+        return read(value)
+    except AttributeError:  # it was not set
+        return _ABSENT
+
+
+def text_keyed(mapping: dict[Any, Any]) -> dict[str, Any]:
+    """The entries of a dictionary whose keys are texts. Keys of the program's own classes may compare as they like."""
+    if type(mapping) is dict:
+        for key in mapping:
+            if type(key) is not str:
+                break
+        else:
+            return mapping
+    return {
+        key if type(key) is str else str.__str__(key): item
+        for key, item in list(dict.items(mapping))
+        if issubclass(type(key), str)
+    }
+
+
+def is_dict(value: Any) -> bool:
+    return issubclass(type(value), dict)
+
+
+def dict_in(value: Any) -> dict[Any, Any] | None:
+    """The dictionary that this is, or that it is a read-only view of; None for anything else."""
+    if type(value) is types.MappingProxyType:
+        value = gc.get_referents(value)[0]  # its methods may be those of a mapping of the program's own
+    return value if issubclass(type(value), dict) else None
+
+
+def is_list(value: Any) -> bool:
+    """Whether it is a list or a tuple."""
+    return issubclass(type(value), (list, tuple))
+
+
+_ITERATORS: Final[Mapping[type, Callable[[Any], Iterator[Any]]]] = {
+    kind: kind.__iter__ for kind in (list, tuple, deque, set, frozenset, dict)
+}
+_ONE_SHOT: Final[tuple[type, ...]] = (
+    *(types.GeneratorType, map, filter, zip, enumerate, reversed, itertools.chain, itertools.islice),
+    *(type(iter([])), type(iter(())), type({}.keys()), type({}.values()), type(iter({}.values()))),
+)
+
+
+def items_of(value: Any) -> list[Any] | None:
+    """The items of a list, tuple, set or deque, by its base class's own method; None for anything else."""
+    kind = type(value)
+    if kind is list or kind is tuple:
+        return list(value)
+    for base, iterate in _ITERATORS.items():
+        if issubclass(kind, base) and base is not dict:
+            return list(iterate(value))
+    return None
+
+
+def given_items(value: Any, most: int = sys.maxsize) -> list[Any] | None:
+    """The items of what the program hands over to be read: also of a generator or the like. At most so many; None as above."""
+    items = items_of(value)
+    if items is not None:
+        return items[:most]
+    return list(itertools.islice(value, most)) if any(type(value) is kind for kind in _ONE_SHOT) else None
+
+
+# Texts and numbers
+
+
+def text_of(value: Any) -> str | None:
+    """The text that this is, without a class of the program's own; None for anything else."""
+    if type(value) is str:
+        return value
+    return str.__str__(value) if issubclass(type(value), str) else None
+
+
+def number_of(value: Any) -> int | float | None:
+    """The number that this is, as Python's own; None for anything else, also for truth values."""
+    kind = type(value)
+    if kind is float or (kind is int and value.bit_length() < _MAX_BITS):
+        return value  # type: ignore[no-any-return]
+    if kind is bool or value is None or kind is str:
+        return None
+    read = scalar_reader(kind)
+    found = None if read is None else read(value)
+    return found if type(found) is int or type(found) is float else None
+
+
+def _read_int(value: Any) -> Any:
+    number = int.__int__(value)
+    return number if number.bit_length() < _MAX_BITS else None
+
+
+def _read_fraction(value: Any) -> Any:
+    fields = fields_of(value)
+    return int.__int__(fields["_numerator"]) / int.__int__(fields["_denominator"])
+
+
+def _read_datetime(value: Any) -> str:
+    zone: Any = dt.datetime.tzinfo.__get__(value)
+    known = (
+        type(None),
+        dt.timezone,
+        vars(sys.modules["zoneinfo"]).get("ZoneInfo") if "zoneinfo" in sys.modules else None,
+    )
+    if any(type(zone) is kind for kind in known):
+        return dt.datetime.isoformat(value)
+    parts = (*(dt.date.year, dt.date.month, dt.date.day), *_CLOCK)
+    return dt.datetime(*(part.__get__(value) for part in parts)).isoformat()  # noqa: DTZ001  a zone of the program's own
+
+
+_CLOCK = (dt.datetime.hour, dt.datetime.minute, dt.datetime.second, dt.datetime.microsecond)
+
+
+def _read_uuid(value: Any) -> str:
+    return str(uuid.UUID(int=int.__int__(fields_of(value)["int"])))
+
+
+def _read_enum(value: Any) -> Any:
+    return plain_scalar(fields_of(value).get("_value_"))
+
+
+_SCALARS: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = (
+    (enum.Enum, _read_enum),
+    (str, str.__str__),
+    (bool, bool),
+    (int, _read_int),
+    (float, float.__float__),
+    (fractions.Fraction, _read_fraction),
+    (dt.datetime, _read_datetime),
+    (dt.date, dt.date.isoformat),
+    (uuid.UUID, _read_uuid),
+    (decimal.Decimal, decimal.Decimal.__str__),
+)
+"""How to make a text or number of a value of this class or below it."""
+
+
+def scalar_reader(kind: type) -> Callable[[Any], Any] | None:
+    """How to make plain what is one text, number or date; None for other classes."""
+    for base, read in _SCALARS:
+        if derives_from(kind, base):
+            return read
+    if kind is dt.time:
+        return lambda value: value.isoformat() if value.tzinfo is None else None
+    generic = vars(sys.modules["numpy"]).get("generic") if "numpy" in sys.modules else None
+    if type(generic) is type and derives_from(kind, generic) and not _FLAGS(kind) & _MADE_IN_PYTHON:
+        return float
+    return None
+
+
+def plain_scalar(value: Any) -> str | int | float | bool | None:
+    """A text, number or truth value as Python's own, a date or identifier as text; None for anything else."""
+    kind = type(value)
+    if value is None or kind is str or kind is bool or kind is float:
+        return value  # type: ignore[no-any-return]
+    try:
+        read = scalar_reader(kind)
+        return None if read is None else read(value)
+    except Exception:  # noqa: BLE001  numbers of other libraries
+        return None
+
+
+# Metadata
+
+
+def kept_entries(metadata: Any, *, nested: bool = False) -> dict[str, Any]:
+    """What a record keeps of the metadata of a document or a request: texts, numbers and truth values by their names.
+
+    A text of up to `SHORT` characters is kept, longer ones share `MAX_METADATA`: one that has more is cut there. Nothing of the program's own
+    stays alive by it.
+
+    Args:
+        metadata: a dictionary; anything else has no entries.
+        nested: lists and dictionaries of such values are kept as well.
+    """
+    return _Keeping(nested).entries(metadata, 0) if issubclass(type(metadata), dict) else {}
+
+
+_PLAIN = frozenset({bool, float, type(None)})
+
+
+class _Keeping:
+    """One metadata that is being reduced."""
+
+    __slots__ = ("_left", "_nested", "_room")
+
+    def __init__(self, nested: bool) -> None:  # noqa: FBT001  made for each document
+        self._left = MAX_ENTRIES
+        self._room = MAX_METADATA
+        self._nested = nested
+
+    def entries(self, metadata: dict[Any, Any], depth: int) -> dict[str, Any]:
+        kept: dict[str, Any] = {}
+        entries = metadata.items() if type(metadata) is dict else dict.items(metadata)
+        for key, value in list(entries):
+            name = key if type(key) is str else text_of(key)
+            if name is None or len(name) > SHORT:
+                continue
+            if self._left <= 0:
+                break
+            self._left -= 1
+            kind = type(value)
+            if kind is str and len(value) <= SHORT:
+                kept[name] = value
+            else:
+                found = value if value is None or kind is float or kind is bool else self._other(value, depth)
+                if found is not _ABSENT:
+                    kept[name] = found
+        return kept
+
+    def _other(self, value: Any, depth: int) -> Any:
+        kind = type(value)
+        if self._nested and depth < _MAX_NESTED:
+            if issubclass(kind, dict):
+                return self.entries(value, depth + 1)
+            if issubclass(kind, (list, tuple)):
+                return self._items(items_of(value) or [], depth + 1)
+        if issubclass(kind, str):
+            return self._text(str.__str__(value))
+        if not issubclass(kind, (int, float)):
+            return _ABSENT
+        number = number_of(value)
+        return _ABSENT if number is None else number
+
+    def _items(self, values: list[Any], depth: int) -> list[Any]:
+        kept = []
+        for value in values[: max(0, self._left)]:
+            self._left -= 1
+            found = value if type(value) in _PLAIN else self._other(value, depth)
+            if found is not _ABSENT:
+                kept.append(found)
+        return kept
+
+    def _text(self, text: str) -> Any:
+        if len(text) <= SHORT:
+            return text
+        if not self._room:
+            return _ABSENT
+        kept = text if len(text) <= self._room else text[: self._room]
+        self._room -= len(kept)
+        return kept
+
+
+def texts_among(items: Iterable[Any]) -> tuple[str, ...]:
+    """Those of these that are texts."""
+    return tuple(text for item in items if (text := text_of(item)) is not None)
