@@ -47,9 +47,10 @@ def test_of_too_many_open_ones_the_oldest_goes(tracking):
 def test_one_in_which_nothing_begins_any_more_goes(tracking):
     sink, tracker = tracking(max_seconds=0, sweep_seconds=0)
     held = engine(streaming=True).query(QUESTION)
-    engine().query("Another?")
+    engine().query("Another?")  # what happened before is noticed when this one begins
+    engine().query("A third?")
 
-    assert endings(sink) == [(QUESTION, "aborted"), ("Another?", "complete")]
+    assert endings(sink) == [("Another?", "complete"), (QUESTION, "aborted"), ("A third?", "complete")]
 
     assert "".join(held.response_gen)
     assert endings(sink) == []
