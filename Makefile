@@ -19,7 +19,8 @@ HHEM_TORCH := torch==2.13.0
 HHEM_TOOLS := transformers pytest pytest-asyncio hypothesis opentelemetry-exporter-otlp-proto-http
 
 # Too heavy for the environment of the other tests.
-ENVIRONMENT_TOOLS := celery gevent hypercorn ipykernel nbclient pyinstaller uvicorn-worker gunicorn starlette uvicorn hypothesis pytest pytest-asyncio trustme
+ENVIRONMENT_MEMBERS := -e '.[otlp]' -e integrations/langchain
+ENVIRONMENT_TOOLS := celery gevent hypercorn ipykernel nbclient pyinstaller uvicorn-worker gunicorn starlette uvicorn hypothesis pytest pytest-asyncio trustme opentelemetry-distro
 
 PEER_TOOLS := langchain langchain-community langchain-openai langgraph llama-index-llms-openai llama-index-retrievers-bm25 pytest pytest-asyncio \
   hypothesis opentelemetry-exporter-otlp-proto-http starlette uvicorn
@@ -120,7 +121,7 @@ test-environments: .venv-environments/.installed  ## the servers, workers and to
 
 .venv-environments/.installed: $(VENV)/.installed
 	@$(BIN)/python -m venv --clear $(@D)
-	$(call install_into,$(@D),constraints.txt,-e '.[otlp]' $(ENVIRONMENT_TOOLS))
+	$(call install_into,$(@D),constraints.txt,$(ENVIRONMENT_MEMBERS) $(ENVIRONMENT_TOOLS))
 	@touch $@
 
 docs: .venv-docs/.installed  ## the documentation as a site, at http://localhost:8000

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from opentelemetry import _logs, trace
 from opentelemetry import metrics as otel_metrics
@@ -240,12 +240,20 @@ class _Providers:
 _providers = _Providers()
 
 
+def frameworks() -> list[str]:
+    """The modules of the frameworks whose integrations are installed: a process that has imported none of them answers nothing."""
+    return [instrumentor.framework for instrumentor in _instrumentors()]
+
+
 def _capture_with(sink: RecordSink | None) -> None:
     """Make the handlers of all installed integrations submit to this sink; None removes them."""
-    for entry in entry_points(group=_INSTRUMENTORS):
-        if entry.name.startswith(_OURS):
-            instrumentor = entry.load()()
-            if instrumentor.is_instrumented_by_opentelemetry:
-                instrumentor.uninstrument()
-            if sink is not None:
-                instrumentor.instrument(sink=sink)
+    for instrumentor in _instrumentors():
+        if instrumentor.is_instrumented_by_opentelemetry:
+            instrumentor.uninstrument()
+        if sink is not None:
+            instrumentor.instrument(sink=sink)
+
+
+def _instrumentors() -> Iterator[Any]:
+    """Of all installed integrations."""
+    return (entry.load()() for entry in entry_points(group=_INSTRUMENTORS) if entry.name.startswith(_OURS))

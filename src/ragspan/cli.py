@@ -117,9 +117,10 @@ def run(
     """Run a program with ragspan: score its LangChain and LlamaIndex answers without a change in it.
 
     The same as `ragspan.configure()` in its first line: set up by RAGSPAN_* and OTEL_* variables, scores on the console
-    where these name no exporter. Servers run, too: ragspan run -m uvicorn app:app
+    where these name no exporter. Servers run, too, with the processes that they start: ragspan run -m uvicorn app:app
     """
-    from ragspan.application import configure
+    from ragspan.application import configure, frameworks
+    from ragspan.children import reach_children
 
     arguments = program or []
     if module is None and not arguments:
@@ -132,6 +133,7 @@ def run(
         configure()
     except ConfigurationError as error:
         _refuse("run", error)
+    reach_children(Path(sys.path[0]), frameworks=frameworks())
     sys.argv = arguments if module is None else [module, *arguments]
     if module is None:
         runpy.run_path(arguments[0], run_name="__main__")

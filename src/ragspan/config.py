@@ -36,6 +36,9 @@ METRIC_NAMES = (
     "chunk_utilization",
 )
 
+OF_RAGSPAN_RUN = "_RAGSPAN_RUN"
+"""What `ragspan run` tells the processes that its program starts: the program's folder, and modules to wait for."""
+
 _DIMENSION = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 DIMENSION_NAMES = Rule(
     "at most five names of letters, digits and underscores, such as 'release,tenant'",
@@ -231,7 +234,7 @@ def is_enabled() -> bool:
 
 
 def variable(*names: str) -> str | None:
-    """The value of another library's environment variable, the first of these that is set and not empty; else None."""
+    """The value of another library's variable, or of a command's own: the first that is set and not empty; else None."""
     values = (os.environ.get(name, "").strip() for name in names)
     return next(filter(None, values), None)
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from ragspan.arguments import AMOUNT, SECONDS, TEXT, WHOLE, choice
 from ragspan.config import DropPolicy
-from ragspan.engine._lifecycle import watch_exit
+from ragspan.engine._lifecycle import watch_exit, watch_sigterm
 from ragspan.engine._record_queue import Item, RecordQueue
 from ragspan.engine._threads import Deadline, call_guarded, is_owned
 from ragspan.engine._worker import Work, Worker
@@ -57,6 +57,7 @@ class ProcessorOptions:
     exit_timeout: float
     name: str
     max_records_per_second: float | None = None
+    drain_on_sigterm: bool = True
 
     def __post_init__(self) -> None:
         WHOLE.check_fields(self, "queue_size", "queue_bytes", "concurrency")
@@ -90,6 +91,7 @@ class BackgroundProcessor(ABC):
         watch_forks(self, BackgroundProcessor._start_afresh)
         if is_enabled:
             self._self_metrics.watch(self._figures, options.name)
+            self._look_at_sigterm()
 
     @abstractmethod
     def _make_work(self, log: ThrottledLog) -> Work:
@@ -184,11 +186,16 @@ class BackgroundProcessor(ABC):
             concurrency=options.concurrency,
             name=f"{options.name}-worker",
             on_start=lambda: watch_exit(self),
+            on_work=self._look_at_sigterm,
             log=self._log,
         )
         if not self._is_enabled:
             self._queue.close("not_running")
             self._report = ShutdownReport(finished=0, abandoned=0, seconds=0.0)
+
+    def _look_at_sigterm(self) -> None:
+        if self._processor_options.drain_on_sigterm:
+            watch_sigterm(self._log)
 
     def _start_afresh(self) -> None:
         """In the child of a fork: threads that the child does not have may hold the locks, and the work is the parent's."""

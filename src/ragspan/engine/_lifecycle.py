@@ -7,14 +7,7 @@ Guarantees:
   threads may serve, and submit, in between.
 - Children that end by `os._exit` finish their work as well where their library has a hook of its own: multiprocessing,
   Celery. Neither is imported for that. What is left when the time is up is counted and logged.
-
-At SIGTERM finished answers are scored and exported before the process ends:
-- A handler that the application has set is called first and decides what happens, as it would without ragspan.
-- Where there is none the process ends by the signal, as it would without ragspan, when the engines are done or their
-  `exit_timeout` is over.
-- uvicorn handles the signal, and at its end raises it again for the system, which runs no exit hook. In that thread the
-  signal is then held back, so that the interpreter ends normally and its exit hooks run.
-- Only the main thread can set a handler: an engine that is made elsewhere leaves the signal alone.
+- At SIGTERM, too: see `_sigterm`.
 """
 
 from __future__ import annotations
@@ -22,22 +15,18 @@ from __future__ import annotations
 import atexit
 import contextlib
 import math
-import os
-import signal
 import sys
 import threading
 import weakref
-from collections.abc import Callable
-from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ragspan.engine._sigterm import SigtermWatch
 from ragspan.engine._threads import Deadline, call_guarded
 from ragspan.forks import watch_forks
+from ragspan.throttled_log import ThrottledLog
 
 if TYPE_CHECKING:
     from ragspan.engine._background import BackgroundProcessor
-
-_RAISES_AGAIN = "uvicorn"
 
 # A dictionary of which only single operations are used: no lock, which a fork could leave held.
 _started: dict[weakref.ref[BackgroundProcessor], None] = {}
@@ -47,6 +36,15 @@ def watch_exit(engine: BackgroundProcessor) -> None:
     """Let the engine, which gets its first work in this process, finish its work at the end of it."""
     _started[weakref.ref(engine, lambda reference: _started.pop(reference, None))] = None
     _exit.register()
+
+
+def watch_sigterm(log: ThrottledLog | None = None) -> None:
+    """Let SIGTERM wait for engines that have work; called again whenever there is some, from any thread.
+
+    Args:
+        log: where to say that it will not wait.
+    """
+    _sigterm.look(log)
 
 
 class _Exit:
@@ -76,10 +74,19 @@ class _Exit:
                 signals.worker_process_shutdown.connect(lambda **_: self.finish(), weak=False, dispatch_uid="ragspan")
 
     def drain(self) -> None:
+        """Where the end begins. A SIGTERM that comes now, or again, waits as well."""
+        _sigterm.look()
+        self._flush(is_all=_ends_without_atexit())
+
+    def end_by_signal(self) -> None:
+        self._flush(is_all=True)
+
+    def _flush(self, *, is_all: bool) -> None:
+        """What is left in time; what is left then is given up and counted, unless it has another chance."""
         waited = Deadline(math.inf)
         for engine in _engines():
             is_out, _ = call_guarded(engine.flush, engine.exit_timeout - waited.elapsed)
-            if not is_out and _ends_without_atexit():
+            if not is_out and is_all:
                 call_guarded(engine.shutdown, engine.exit_timeout - waited.elapsed)
         self._spent = waited.elapsed
 
@@ -99,35 +106,11 @@ def _engines() -> list[BackgroundProcessor]:
     return [engine for reference in list(_started) if (engine := reference()) is not None]
 
 
+def _begin_in_child(own: _Exit) -> None:
+    _started.clear()
+    own._spent = 0.0  # noqa: SLF001 - of this module
+
+
 _exit = _Exit()
-watch_forks(_exit, lambda _: _started.clear())
-
-_handler_before: Callable[[int, FrameType | None], Any] | int | None = None
-"""Of SIGTERM, once ours is set; the child of a fork inherits both."""
-
-
-def watch_sigterm() -> None:
-    """Let engines that have work finish it, within their own time, before SIGTERM ends this process.
-
-    Does nothing where the signal is ignored, or handled by something that is not Python.
-    """
-    global _handler_before  # noqa: PLW0603 - a process has one handler
-    is_main_thread = threading.current_thread() is threading.main_thread()
-    if os.name != "posix" or _handler_before is not None or not is_main_thread:
-        return
-    before = signal.getsignal(signal.SIGTERM)
-    if before is not None and before is not signal.SIG_IGN:
-        _handler_before = before
-        signal.signal(signal.SIGTERM, _handle_sigterm)
-
-
-def _handle_sigterm(number: int, frame: FrameType | None) -> None:
-    if callable(_handler_before):
-        _handler_before(number, frame)
-        if type(getattr(_handler_before, "__self__", None)).__module__.startswith(_RAISES_AGAIN):
-            signal.pthread_sigmask(signal.SIG_BLOCK, {number})
-    else:
-        _exit.drain()
-        signal.signal(number, signal.SIG_DFL)
-        signal.raise_signal(number)
-        signal.signal(number, _handle_sigterm)  # the first process of a container survives its own signals
+watch_forks(_exit, _begin_in_child)
+_sigterm = SigtermWatch(_exit.end_by_signal)

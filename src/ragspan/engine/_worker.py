@@ -54,6 +54,7 @@ class Worker:
 
     Args:
         on_start: called before the thread is started, by the thread that submits.
+        on_work: called by that thread after `on_start`, and by the worker whenever it begins or ends an item.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Worker:
         concurrency: int,
         name: str,
         on_start: Callable[[], None],
+        on_work: Callable[[], None],
         log: ThrottledLog,
     ) -> None:
         self._queue = queue
@@ -71,6 +73,7 @@ class Worker:
         self._concurrency = concurrency
         self._name = name
         self._on_start = on_start
+        self._on_work = on_work
         self._log = log
         self._context = contextvars.Context()
         self._thread: threading.Thread | None = None
@@ -127,6 +130,7 @@ class Worker:
             return False
         self._pause = Deadline(_RESTART_PAUSE)
         self._on_start()
+        self._on_work()
         io_threads = DaemonThreads(_IO_THREADS, name="ragspan-io")
         self._thread = threading.Thread(
             target=contextvars.Context().run, args=(self._main, io_threads), name=self._name, daemon=True
@@ -163,6 +167,7 @@ class Worker:
         loop = self._loop
         if loop is None:
             return
+        call_guarded(self._on_work)
         try:
             while len(self._tasks) < self._concurrency and (item := self._queue.take()) is not None:
                 task = loop.create_task(self._work.score(item))

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 
 from ragspan.config import DropPolicy, ExportPlace, JudgingPlace, is_enabled
 from ragspan.engine._background import BackgroundProcessor
-from ragspan.engine._lifecycle import watch_sigterm
 from ragspan.engine._options import Options, with_named
 from ragspan.engine._record_queue import LOOK_AGAIN, Item
 from ragspan.engine._worker import Work
@@ -66,8 +65,8 @@ class ScoringEngine(BackgroundProcessor):
         metric_timeout: seconds after which a metric has failed, more than 0.
         exit_timeout: seconds that the end of the process may wait for scores, 0 or more.
         drain_on_sigterm: let SIGTERM wait, for `exit_timeout` at most, until finished answers are scored and exported. The
-            application's own handlers keep working, and go first; under uvicorn no lifespan is needed. What else is
-            still running then is the application's to finish. Takes effect where the engine is made in the main thread.
+            application's and servers' own handlers stay, and decide; under uvicorn no lifespan is needed. What else is still
+            running then is the application's to finish.
         judging: where judges compute that need the processor rather than a network (the overlap judge, classifiers): in a
             `"helper"` process, so that requests do not wait for it, or in a `"thread"` of this one. The helper is started
             when it is first needed; where none can be, a thread does its work.
@@ -126,6 +125,7 @@ class ScoringEngine(BackgroundProcessor):
             budget=budget,
             metric_timeout=metric_timeout,
             exit_timeout=exit_timeout,
+            drain_on_sigterm=drain_on_sigterm,
             judging=judging,
             export=export,
             redact=redact_from(redact) if enabled else None,
@@ -133,8 +133,6 @@ class ScoringEngine(BackgroundProcessor):
             name=name,
         )
         super().__init__(self._options, is_enabled=enabled, meter_provider=meter_provider)
-        if enabled and drain_on_sigterm:
-            watch_sigterm()
 
     def __repr__(self) -> str:
         metrics = ", ".join(metric.name for metric in self._options.metrics)

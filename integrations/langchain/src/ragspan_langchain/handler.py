@@ -202,6 +202,8 @@ class RagspanLangChainInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # a
     registration cannot be taken back, so it is made once, and the handler is switched off and on.
     """
 
+    framework = "langchain_core"
+
     def instrumentation_dependencies(self) -> Collection[str]:
         """What `opentelemetry-instrument` checks; read from the distribution, so that it cannot differ from it."""
         return requirements_of_extra("ragspan-langchain", "instruments")

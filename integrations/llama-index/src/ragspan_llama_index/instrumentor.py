@@ -30,6 +30,8 @@ class RagspanLlamaIndexInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # 
     answers go to `ragspan.default_engine()`. A handler of the same sink makes no second record.
     """
 
+    framework = "llama_index_instrumentation"
+
     def instrumentation_dependencies(self) -> Collection[str]:
         """What `opentelemetry-instrument` checks; read from the distribution, so that it cannot differ from it."""
         return requirements_of_extra("ragspan-llama-index", "instruments")

@@ -79,6 +79,7 @@ class NatsSink(BackgroundProcessor):
         retry_timeout: seconds for which the sink tries a record that the broker does not take, 0 or more. If this is longer than the
             stream's window for duplicates, a record whose acknowledgement was lost may be stored twice.
         exit_timeout: seconds that the end of the process may wait for records to be published, 0 or more.
+        drain_on_sigterm: let SIGTERM wait in the same way, as in `ScoringEngine`.
         redact: runs over every text of a record before it is published, as in `ScoringEngine`.
         name: distinguishes the sinks of one process, in thread names, in the metrics about ragspan itself, and at the broker.
         meter_provider: where those metrics go; the global one if None.
@@ -99,6 +100,7 @@ class NatsSink(BackgroundProcessor):
         drop: DropPolicy = "oldest",
         retry_timeout: float = 600.0,
         exit_timeout: float = 10.0,
+        drain_on_sigterm: bool = True,
         redact: RedactOption = None,
         name: str = "ragspan",
         meter_provider: MeterProvider | None = None,
@@ -126,6 +128,7 @@ class NatsSink(BackgroundProcessor):
                 drop=drop,
                 concurrency=_IN_FLIGHT,
                 exit_timeout=exit_timeout,
+                drain_on_sigterm=drain_on_sigterm,
                 name=name,
             ),
             is_enabled=enabled,
@@ -155,6 +158,7 @@ def sink_from_settings(settings: Settings) -> NatsSink:
         queue_bytes=settings.queue_bytes,
         drop=settings.drop,
         exit_timeout=settings.exit_timeout,
+        drain_on_sigterm=settings.drain_on_sigterm,
         redact=settings.redact,
     )
 

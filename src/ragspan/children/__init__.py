@@ -1,0 +1,76 @@
+"""`ragspan run` reaches the processes that its program starts.
+
+`PYTHONPATH` names a folder with a `sitecustomize` for them, as with `opentelemetry-instrument`. Each new Python interpreter imports
+that before anything of the program. A fork needs nothing of this.
+
+Guarantees:
+- A process is configured when it has imported a framework, or ragspan, and only once. So it starts as fast as without ragspan, and
+  helpers that answer nothing, such as multiprocessing's, stay as they are.
+- It is configured by the same variables as the program's first process.
+- The `sitecustomize` that ours hides is run first, and stays in its place. The interpreter's search path is as without ours.
+- Whatever goes wrong in a child is one line in its log. The child goes on all the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ragspan.config import OF_RAGSPAN_RUN, variable
+
+AT_START = str(Path(__file__).parent / "at_start")
+"""The folder on `PYTHONPATH`."""
+
+_logger = logging.getLogger("ragspan")
+
+
+def reach_children(folder: Path, *, frameworks: Iterable[str]) -> None:
+    """Let each Python interpreter that this process starts from now on be configured.
+
+    Args:
+        folder: of the program, where a module that a variable names may be.
+        frameworks: modules after whose import a process may answer.
+    """
+    os.environ[OF_RAGSPAN_RUN] = os.pathsep.join([str(folder), *frameworks])
+    _put_in_front()
+    if sys.flags.ignore_environment or sys.flags.no_site:
+        _logger.warning(
+            "ragspan run: Python was started with -I, -E or -S, and starts other processes with the same option; their answers "
+            "are not scored. Start it without, or call ragspan.configure() in the program"
+        )
+
+
+def configure_child() -> None:
+    """What `ragspan run` does in its own process, in one that its program has started. Never raises."""
+    try:
+        from ragspan.application import configure
+
+        _put_in_front()
+        with _program_folder():
+            configure()
+    except Exception as error:  # noqa: BLE001 - the child is the program's
+        _logger.warning("ragspan run: the answers of process %d are not scored: %s", os.getpid(), error)
+
+
+def _put_in_front() -> None:
+    """See that `PYTHONPATH` begins with our folder, whatever others have put there."""
+    others = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path not in {AT_START, ""}]
+    os.environ["PYTHONPATH"] = os.pathsep.join([AT_START, *others])
+
+
+@contextlib.contextmanager
+def _program_folder() -> Iterator[None]:
+    """The program's folder and the working folder, last on the search path, as in the first process."""
+    folder = (variable(OF_RAGSPAN_RUN) or "").partition(os.pathsep)[0]
+    added = [path for path in (folder, str(Path.cwd())) if path and path not in sys.path]
+    sys.path.extend(added)
+    try:
+        yield
+    finally:
+        for path in added:
+            with contextlib.suppress(ValueError):
+                sys.path.remove(path)

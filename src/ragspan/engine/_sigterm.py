@@ -1,0 +1,126 @@
+"""SIGTERM: what was answered is scored and exported before the process ends.
+
+Guarantees:
+- Where nobody handles the signal it waits for the engines, `exit_timeout` at most. Then the process ends by the signal, as it
+  would without ragspan.
+- A handler of the application's, or of a server's, stays as it is and decides alone. It ends the process by Python's usual
+  end, which waits for scores.
+- uvicorn's handler ends the server. Then uvicorn sets the handler from before, and raises the signal for it: if that is the
+  system's, which would end the process at once, ours is set first.
+- Handlers come and go: a server resets them in the child of a fork, a loop that closes takes its handler along. So the engine
+  looks again whenever it has work. It may look from any thread, and Python lets the main thread alone set a handler: that is
+  asked to, and does so as soon as it runs Python code. What keeps it from that is logged.
+- Nothing is remembered of a parent that forked, and nothing is changed where the signal is ignored, or handled by something that
+  is not Python.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+from ragspan.forks import watch_forks
+from ragspan.throttled_log import ThrottledLog
+
+_PATIENCE = 2.0  # seconds for the main thread to run Python code
+
+
+class SigtermWatch:
+    """Keeps SIGTERM from ending the process before `drain` has returned."""
+
+    def __init__(self, drain: Callable[[], None]) -> None:
+        self._drain = drain
+        self._asked_at: float | None = None
+        self._ask_main_thread = _main_thread_call(self._take_over)
+        watch_forks(self, SigtermWatch._forget)
+
+    def look(self, log: ThrottledLog | None = None) -> None:
+        """See that the signal waits for scores; from any thread.
+
+        Args:
+            log: where to say that it does not.
+        """
+        if not _ends_at_once(_handler()):
+            return
+        if threading.current_thread() is threading.main_thread():
+            self._take_over()
+        elif self._asked_at is None:
+            self._asked_at = time.monotonic()
+            self._ask_main_thread()
+        elif log is not None and time.monotonic() - self._asked_at > _PATIENCE:
+            log.trouble(
+                "sigterm",
+                "SIGTERM will end this process without its last scores: the main thread waits in a call that runs no Python "
+                "code. Call ragspan.configure(), or make the engine, in the main thread before that",
+            )
+
+    def _take_over(self) -> None:
+        self._asked_at = None
+        handler = _handler()
+        if handler is signal.SIG_DFL:
+            with contextlib.suppress(ValueError):  # another interpreter of this process may set none
+                signal.signal(signal.SIGTERM, self._end)
+        elif _ends_at_once(handler):
+            server = handler.__self__
+            server._captured_signals = _RaisedAgain(server._captured_signals, self._take_over)  # noqa: SLF001
+
+    def _end(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a signal handler's
+        self._drain()
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+        signal.signal(number, self._end)  # the first process of a container survives its own signals
+
+    def _forget(self) -> None:
+        self._asked_at = None
+
+
+class _RaisedAgain(list[int]):
+    """The signals that came to a uvicorn server: it reads them, last first, when it has restored the handlers."""
+
+    def __init__(self, signals: list[int], before: Callable[[], None]) -> None:
+        super().__init__(signals)
+        self._before = before
+
+    def __reversed__(self) -> Iterator[int]:
+        self._before()
+        return super().__reversed__()
+
+
+def _handler() -> Any:
+    """Of SIGTERM; None where it is not Python's."""
+    return signal.getsignal(signal.SIGTERM) if os.name == "posix" else None
+
+
+def _ends_at_once(handler: Any) -> bool:
+    """Whether nothing would wait for scores: the signal goes to the system, now or when uvicorn has ended."""
+    if handler is signal.SIG_DFL:
+        return True
+    server = getattr(sys.modules.get("uvicorn.server"), "Server", None)
+    if server is None or not isinstance(owner := getattr(handler, "__self__", None), server):
+        return False
+    signals = getattr(owner, "_captured_signals", None)  # from 0.29 on; before that none was raised again
+    return isinstance(signals, list) and not isinstance(signals, _RaisedAgain)
+
+
+def _main_thread_call(call: Callable[[], None]) -> Callable[[], object]:
+    """What has the main thread make the call as soon as it runs Python code; nothing where Python cannot be asked."""
+
+    def run(_: object) -> int:
+        with contextlib.suppress(Exception):
+            call()
+        return 0
+
+    try:
+        callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(run)
+        add = ctypes.pythonapi.Py_AddPendingCall
+    except (AttributeError, OSError, MemoryError):  # PyPy; a system that lets nobody make code
+        return lambda: None
+    return lambda: add(callback, None)
