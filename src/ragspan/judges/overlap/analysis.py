@@ -26,6 +26,7 @@ from ragspan.judges.overlap.grounding import (
 )
 from ragspan.judges.overlap.shared_words import SharedWords
 from ragspan.records import RagRecord
+from ragspan.text.answers import stated
 from ragspan.text.languages import Languages, characters_read, guess, languages_of
 from ragspan.text.lazy import Lazy
 from ragspan.text.responses import MAX_CHARACTERS as MAX_RESPONSE
@@ -45,7 +46,7 @@ class Analysis:
     def __init__(self, record: RagRecord, reader: ContextReader | None = None) -> None:
         self.record = record
         texts = [context.text for context in record.contexts or ()]
-        response, question = record.response or "", record.question or ""
+        response, question = stated(record.response or ""), record.question or ""
         question = question[: characters_read([question], _MAX_QUESTION)[0]]
         self.languages = languages_of(response, texts, question)
         texts = within_bounds(texts)

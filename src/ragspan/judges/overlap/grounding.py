@@ -23,7 +23,7 @@ from ragspan.judges.overlap.shared_words import SharedWords
 from ragspan.text.keys import is_content, is_number
 from ragspan.text.languages import ENGLISH, Language, Languages
 from ragspan.text.lazy import Lazy
-from ragspan.text.responses import refuses
+from ragspan.text.refusals import refuses
 from ragspan.text.sentences import Sentence
 
 _WITHOUT_DENIALS, _WITH_DENIALS = "words, numbers and names", "words, numbers, names and denials"

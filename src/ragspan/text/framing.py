@@ -1,0 +1,198 @@
+"""The phrases with which assistants frame what they say: what names the source, what is only polite.
+
+Names of sources are known in all languages at once, because an answer may cite in another language than its own. Whole phrases are
+those of the answer's language and of English, in which most templates are written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, Final, Literal
+
+from ragspan.text.languages.language import Language, language
+from ragspan.text.vocabulary import word_set, words_of
+
+LANGUAGES: Final = tuple("de en es fr it ja nl pl pt ru tr zh".split())  # noqa: SIM905  shorter
+"""Languages whose phrases are known; of others only questions are, and what is said in English."""
+
+_WORD = r"[^\s,.;:!?()\[\]\"]{1,40}"
+_EDGES = r"[\s>*_#\"'\u2022-]{0,8}"
+_WITHOUT_SPACES = frozenset({"ja", "zh"})
+_QUESTION_MARKS = ("?", "\uff1f", "\u061f")
+_CLOSING_MARKS = ")*_ "
+_ITEM = re.compile(r"\s{0,8}(?:[-*+•]|\d{1,3}[.)])\s|\s{0,8}[\"'«]")
+_MOST_FRAMES = 3
+_SHORT = 300
+"""Characters of an answer below which its language is no more than a guess: phrases of all languages count."""
+_COURTESY = re.compile(
+    r"""
+    \W{0,9}(?:(?:sure|certainly|of\ course|absolutely|hello|hi|hey|thanks|thank\ you|(?:great|good)\ question|
+    you(?:'|\ a)re\ (?:very\ |most\ )?welcome|no\ problem)(?:\ (?:there|thing|for\ asking))?\b[\s,.!:-]{0,5}){0,3}
+    (?: $
+      | (?:i(?:\ would|'d)\ be|i(?:\ a|')m)?\s?(?:happy|glad|here)\ to\ (?:help|assist)\b
+      | (?:i\ )?hope\ (?:this|that|it)\ (?:help|answer|clarif)
+      | (?:please\ )?(?:let\ me\ know|feel\ free|do\ not\ hesitate|don't\ hesitate)\b
+      | (?:is\ there\ anything\ else|how\ (?:can|may)\ i\ (?:help|assist))\b
+      | (?:for\ (?:more|further)\ (?:information|details),?|see\ [^\n]{1,80}\ for\ (?:more|further))\b
+      | here(?:'s|\ is|\ are)\b[^\n]*:\W{0,9}$
+    )
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_NAMED_BESIDE = word_set("and or of the a an to for in by & policy handbook guide manual report act code")
+_NOTHING = re.compile(r"(?!)")
+
+
+class Framing:
+    """The phrases of one language."""
+
+    def __init__(self, code: str, words: Mapping[str, Any]) -> None:
+        self._negations = language(code).negations
+        self._courtesies = re.compile(
+            ("" if code in _WITHOUT_SPACES else r"(?<!\w)") + rf"(?:{_gapped(words.get('courtesies', ''))})"
+        )
+        self._is_english = code == "en"
+        patterns = [rf"(?:{_any(words['framing'])})\s*"] if words else []
+        is_spaced = code not in _WITHOUT_SPACES
+        patterns += (_spaced if is_spaced else _unspaced)(words) if words else ()
+        self._opening = [re.compile(_EDGES + pattern, re.IGNORECASE) for pattern in patterns]
+        self._inside = re.compile(_inside(words), re.IGNORECASE) if is_spaced and words.get("per") else _NOTHING
+
+    def is_courtesy(self, sentence: str) -> bool:
+        """Whether a sentence is only polite; one with a number is not, unless it announces the answer."""
+        if self._is_english and _COURTESY.match(sentence):
+            return True
+        has_number = any(map(str.isdigit, sentence))
+        return not has_number and self._courtesies.search(" ".join(sentence.lower().split())) is not None
+
+    def opening(self, sentence: str, at: int) -> re.Match[str] | None:
+        """The phrase that names the source at a place of a sentence, unless it denies something."""
+        for pattern in self._opening:
+            match = pattern.match(sentence, at)
+            if match is not None and match.end() > at and not self._denies(match[0]):
+                return match
+        return None
+
+    def inside(self, sentence: str, at: int) -> Iterator[re.Match[str]]:
+        """The phrases after a place of a sentence that name the source: ", according to the manual,"."""
+        return self._inside.finditer(sentence, at)
+
+    def _denies(self, phrase: str) -> bool:
+        words = phrase.lower().replace(",", " ").split()
+        return any(word in self._negations or word.endswith("n't") for word in words)
+
+
+def kind_of(sentence: str, spoken: Sequence[Framing]) -> Literal["courtesy", "question"] | None:
+    """What a sentence is that states no fact; None for others."""
+    asks = sentence.rstrip(_CLOSING_MARKS).endswith(_QUESTION_MARKS)
+    if asks and not _ITEM.match(sentence) and not sentence.count('"') % 2 and "``" not in sentence:
+        return "question"  # the assistant's own: not one that it lists or quotes
+    return "courtesy" if any(framing.is_courtesy(sentence) for framing in spoken) else None
+
+
+def places(sentence: str, spoken: Sequence[Framing]) -> Iterator[tuple[int, int]]:
+    """Where a sentence names its source in place of a fact: at its beginning, and inside it."""
+    at = 0
+    for _ in range(_MOST_FRAMES):
+        found = (framing.opening(sentence, at) for framing in spoken)
+        match = next((match for match in found if match is not None), None)
+        if match is None:
+            break
+        yield match.span()
+        at = match.end()
+    taken = at
+    for framing in spoken:
+        for match in framing.inside(sentence, taken):
+            yield match.span()
+            taken = match.end()
+
+
+def frames(text: str) -> bool:
+    """Whether a text that stands by itself says where a fact comes from, as "according to the manual"."""
+    bare = text.strip()
+    found = (_framing(code).opening(bare, 0) for code in LANGUAGES)
+    return any(match is not None and not bare[match.end() :].strip() for match in found)
+
+
+def names_source(text: str, *, dated: bool) -> bool:
+    """Whether a few words are the name of a source: "Policy Handbook", "document 3", with a year or without."""
+    if not _source_noun().search(text):
+        return False
+    words = text.split()
+    named = [word for word in words if word[0].isupper() or word.lower() in _NAMED_BESIDE or word[0].isdigit()]
+    return dated or len(named) == len(words) or (len(words) <= 2 and _source_noun().fullmatch(words[0]) is not None)  # noqa: PLR2004
+
+
+def _spaced(words: Mapping[str, Any]) -> Iterator[str]:
+    source = rf"(?:{_WORD}\s+){{0,5}}?(?:\w')?(?:{_nouns(words['sources'])})\b"
+    if words.get("per"):
+        yield rf"(?:{_any(words['per'])})\s+{source}(?:(?:\s+{_WORD}){{0,3}}\s*[,:]|\s*[,:])?\s*"
+    if words.get("within"):
+        yield rf"(?:{_any(words['within'])})\s+{source}(?:\s+{_WORD}){{0,3}}\s*[,:]\s*"
+    if words.get("after"):
+        yield rf"{source}\s+(?:{_any(words['after'])})\b\s*,?\s*"
+    yield rf"{source}\s+(?:{_WORD},?\s+){{1,4}}?(?:{_any(words['that'])})(?:\s+|(?<='))"
+    yield rf"{source}\s+(?:{_WORD}\s+){{0,2}}{_WORD}:\s+"
+
+
+def _inside(words: Mapping[str, Any]) -> str:
+    source = rf"(?:{_WORD}\s+){{0,5}}?(?:\w')?(?:{_nouns(words['sources'])})\b"
+    return rf"\s*,?\s+(?:{_any(words['per'])})\s+{source}(?:\s+{_WORD}){{0,2}}(?=\s*(?:[,.;!?)]|$))"
+
+
+def _unspaced(words: Mapping[str, Any]) -> Iterator[str]:
+    source = rf"[^、。，,：:\n]{{0,24}}?(?:{_any(words['sources'])})[^、。，,：:\n]{{0,8}}?"
+    if words.get("after"):
+        yield rf"{source}(?:{_any(words['after'])})[、,，]?"
+        yield rf"{source}(?:{_any(words['within'])})[、,，]"
+    else:
+        yield rf"(?:{_any(words['per'], words['within'])}){source}[，,：:、]"
+        yield rf"{source}(?:{_any(words['stating'])})[，,：:]?"
+
+
+def _nouns(*texts: str) -> str:
+    """Words for sources: of those that end in "*", whatever follows; else an "s" may."""
+    alternatives = {
+        rf"{re.escape(word[:-1])}\w{{0,12}}" if word.endswith("*") else rf"{re.escape(word)}s?"
+        for text in texts
+        for word in text.split("|")
+    }
+    return "|".join(sorted(alternatives, key=len, reverse=True))
+
+
+def _gapped(phrases: str) -> str:
+    """An expression for any of some phrases, in which `…` means some words; matches nothing where there is none."""
+    return (
+        "|".join(r"[^.]{0,40}?".join(map(re.escape, phrase.split(" … "))) for phrase in phrases.split("|") if phrase)
+        or "(?!)"
+    )
+
+
+def _any(*texts: str) -> str:
+    phrases = {phrase for text in texts for phrase in text.split("|") if phrase}
+    return "|".join(re.escape(phrase).replace(r"\ ", r"\s+") for phrase in sorted(phrases, key=len, reverse=True))
+
+
+def framings_of(answer: str, spoken: Language) -> Sequence[Framing]:
+    """The phrases to look for in an answer in this language."""
+    codes = LANGUAGES if len(answer) < _SHORT else dict.fromkeys((spoken.code, "en"))
+    return [_framing(code) for code in codes]
+
+
+@cache
+def _framing(code: str) -> Framing:
+    return Framing(code, words_of(code) if code in LANGUAGES else {})
+
+
+@cache
+def source_head() -> re.Pattern[str]:
+    """Matches the beginning of a text that names a source: "Source: ", "see "."""
+    heads = _any(*(words_of(code)["citing"] for code in LANGUAGES))
+    return re.compile(rf"{_EDGES}\W{{0,4}}(?:{heads})s?\b[*_]{{0,3}}(?:\s?[:：]|\.?\s(?=\S)|[*_\s]*$)", re.IGNORECASE)
+
+
+@cache
+def _source_noun() -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{_nouns(*(words_of(code)['sources'] for code in LANGUAGES))})\b", re.IGNORECASE)

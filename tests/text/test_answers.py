@@ -1,0 +1,205 @@
+"""Which characters of an answer state facts."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragspan.text.answers import parts_of, stated, states_nothing
+
+
+def left_of(answer):
+    """What an answer states, on one line."""
+    return " ".join(stated(answer).split()).replace(" .", ".").replace(" ,", ",")
+
+
+def kinds_in(answer):
+    return [part.kind for part in parts_of(answer)]
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        " [1]",
+        "[1]",
+        " [1, 2]",
+        " [1-3]",
+        " [1][2]",
+        " [^1]",
+        " [doc1]",
+        " [Document 2]",
+        " [source: 3]",
+        " (Source: warranty.pdf, p. 12)",
+        " (returns.pdf, p. 3)",
+        " (Policy Handbook, 2023)",
+        " (Smith et al., 2020)",
+        " (see section 3.2)",
+        " (doc 4)",
+        " (p. 12)",
+        " (according to the manual)",
+        " ([source](https://example.com/w?id=12))",
+        " [[1]](https://example.com)",
+        " (https://example.com/returns)",
+        "【4†source】",
+        "¹",
+        "<sup>2</sup>",
+        " <cite>Handbook</cite>",
+        " {{3}}",
+        " [Handbook]",
+        " (Quelle: garantie.pdf, S. 3)",
+        " (source : garantie.pdf)",
+        " (fuente: manual.pdf, pág. 2)",
+    ],
+)
+def test_a_citation_states_nothing_wherever_it_stands(mark):
+    assert (
+        left_of(f"The warranty lasts 24 months{mark}. Returns are free.")
+        == "The warranty lasts 24 months. Returns are free."
+    )
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        "It opened in the capital (Paris, 1889).",
+        "The room is 25 m² large.",
+        "The speed is 10³ steps.",
+        "Payments are due in 30 days (45 for members).",
+        "Call `client.get(items[0])` first.",
+        "```\nitems[1] = 5432\n```",
+        "The file is called config.yaml.",
+        "The standard is ISO 9001 (2015 edition).",
+    ],
+)
+def test_what_looks_like_a_citation_and_states_a_fact_stays(fact):
+    assert left_of(fact).replace("```", "") == " ".join(fact.replace("```", "").split())
+
+
+@pytest.mark.parametrize(
+    "sources",
+    [
+        "Sources:\n[1] warranty.pdf\n[2] returns.pdf",
+        "**References**\n- Policy Handbook, p. 3\n- faq.md",
+        "Source: warranty.pdf",
+        "[^1]: warranty.pdf",
+        "[1] https://example.com/warranty",
+        "Quellen:\n1. Garantie.pdf",
+        "Sources :\n- garantie.pdf",
+        "参考资料：\n- 保修.pdf",
+    ],
+)
+def test_a_list_of_sources_states_nothing(sources):
+    assert left_of(f"The warranty lasts 24 months.\n\n{sources}") == "The warranty lasts 24 months."
+
+
+@pytest.mark.parametrize(
+    ("framed", "fact"),
+    [
+        ("Based on the provided context, the warranty lasts 24 months.", "The warranty lasts 24 months."),
+        ("According to the handbook the warranty lasts 24 months.", "The warranty lasts 24 months."),
+        ("The documentation states that the warranty lasts 24 months.", "The warranty lasts 24 months."),
+        ("I found that the warranty lasts 24 months.", "The warranty lasts 24 months."),
+        ("In summary, according to the policy, returns are free.", "Returns are free."),
+        ("The port, according to the manual, is 5432.", "The port, is 5432."),
+        ("Laut Handbuch beträgt die Garantie 24 Monate.", "Beträgt die Garantie 24 Monate."),
+        ("Das Dokument besagt, dass die Garantie 24 Monate beträgt.", "Die Garantie 24 Monate beträgt."),
+        ("Selon le contexte fourni, la garantie dure 24 mois.", "La garantie dure 24 mois."),
+        ("Según el manual, la garantía dura 24 meses.", "La garantía dura 24 meses."),
+        ("De acordo com o documento, a garantia dura 24 meses.", "A garantia dura 24 meses."),
+        ("In base al documento, la garanzia dura 24 mesi.", "La garanzia dura 24 mesi."),
+        ("Volgens de handleiding is de garantie 24 maanden.", "Is de garantie 24 maanden."),
+        ("Zgodnie z dokumentem gwarancja trwa 24 miesiące.", "Gwarancja trwa 24 miesiące."),
+        ("Согласно документу, гарантия длится 24 месяца.", "Гарантия длится 24 месяца."),
+        ("Kılavuza göre garanti 24 aydır.", "Garanti 24 aydır."),
+        ("提供された資料によると、保証期間は24か月です。", "保証期間は24か月です。"),
+        ("根据提供的文档，保修期为24个月。", "保修期为24个月。"),
+    ],
+)
+def test_a_phrase_that_names_the_source_hides_nothing_and_states_nothing(framed, fact):
+    assert left_of(framed) == fact
+
+
+def test_what_a_source_is_said_not_to_say_stays_whole():
+    answer = "Based on the context, it is not possible to say when it opened. The text does not state that it is open."
+
+    assert left_of(answer) == answer
+
+
+@pytest.mark.parametrize(
+    "polite",
+    [
+        "Hello! How can I help you today?",
+        "You're welcome!",
+        "Great question! I'd be happy to help.",
+        "Let me know if you need anything else!",
+        "If you'd like, I can also help with shipping.",
+        "Would you like to know more about returns?",
+        "Gern geschehen!",
+        "Zögern Sie nicht, uns zu fragen!",
+        "N'hésitez pas à me contacter.",
+        "¡Hola! ¿En qué puedo ayudarte?",
+        "De nada!",
+        "Non esitare a contattarci!",
+        "Graag gedaan!",
+        "W czym mogę pomóc?",
+        "Если у вас есть вопросы, обращайтесь!",
+        "Başka sorunuz varsa çekinmeyin.",
+        "お気軽にお問い合わせください。",
+        "希望这对您有帮助！",
+    ],
+)
+def test_greetings_offers_and_questions_back_state_nothing(polite):
+    assert states_nothing(polite)
+
+
+def test_thoughts_are_left_out_also_without_their_opening_tag():
+    assert left_of("<think>It may be 12.</think>It is 24.") == "It is 24."
+    assert left_of("It may be 12.</thinking>\nIt is 24.") == "It is 24."
+    assert left_of("[THINK]It may be 12.[/THINK] It is 24.") == "It is 24."
+
+
+def test_headings_without_a_number_and_the_marks_of_code_and_tables_state_nothing():
+    answer = "## Warranty\n\n| Product | Months |\n|---|---|\n| Lamp | 24 |\n\n```python\nconnect(port=5432)\n```"
+
+    assert left_of(answer) == "| Lamp | 24 | connect(port=5432)"
+    assert kinds_in("## Warranty of 24 months") == []
+
+
+@given(st.text(max_size=300))
+def test_parts_lie_in_the_answer_in_order_and_every_character_keeps_its_place(answer):
+    parts = parts_of(answer)
+
+    assert all(0 <= part.start < part.end <= len(answer) for part in parts)
+    assert all(one.end <= other.start for one, other in pairwise(parts))
+    assert len(stated(answer)) == len(answer)
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "[",
+        "(",
+        "[1",
+        "(see ",
+        "according to the ",
+        "<think>",
+        "**",
+        "| - ",
+        "`",
+        "the text ",
+        "[a](",
+        "【",
+        "\n[1] ",
+        "Source: ",
+    ],
+)
+def test_a_hostile_answer_takes_no_longer_than_its_length(piece):
+    begun = time.process_time()
+    stated(piece * (30_000 // len(piece)))
+
+    assert time.process_time() - begun < 0.5
