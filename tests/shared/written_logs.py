@@ -8,11 +8,11 @@ from typing import Any
 
 from captures import Answered
 
-from ragspan.capturing.log import RequestLog, RunKey
+from ragspan.capturing.log import EventKind, RequestLog, RunKey
 from ragspan.capturing.snapshots import Snapshot
 from ragspan.records import RagRecord
+from ragspan.runs.events import ModelStart, SearchStart, record_of_log
 from ragspan.runs.payloads import Call, Document, Message
-from ragspan.runs.record import record_of
 
 QUESTION = "How long is the warranty on the pump?"
 ANSWER = "It runs for three years."
@@ -35,27 +35,26 @@ class WrittenLog:
     """The log of a request; each method writes the start and the end of a run inside the root."""
 
     def __init__(self, inputs: Snapshot = QUESTION) -> None:
-        self.log = RequestLog(record_of)
+        self.log = RequestLog(record_of_log)
         self.log.root = 0
         self._keys = itertools.count(1)
-        self.log.note("chain", 0, None, inputs, "program")
+        self.log.note(EventKind.START, 0, None, inputs, "program")
 
     def searches(self, *texts: str, query: str = QUESTION) -> None:
         found = documents(*texts)
-        self._run("retriever", query, found, {"name": "search", "metadata": {}, "span": None})
+        self._run(query, found, SearchStart("search"))
 
     def steps(self, inputs: Snapshot, output: Snapshot, name: str = "step") -> None:
-        self._run("chain", inputs, output, name)
+        self._run(inputs, output, name)
 
     def says(self, reply: str | Message, prompt: str | Sequence[Message] = "Say something.") -> None:
         """A model is called and replies."""
-        about = {"name": "model", "model": None, "provider": None, "documents": None, "rewritten": ()}
         given = [prompt] if isinstance(prompt, str) else list(prompt)
-        self._run("model", given, reply if isinstance(reply, Message) else Message("ai", reply), about, told=())
+        self._run(given, reply if isinstance(reply, Message) else Message("ai", reply), ModelStart("model"), told=())
 
     def ends(self, output: Snapshot) -> RagRecord | None:
         """The record, once the request has ended with this output."""
-        self.log.note("end", 0, None, output)
+        self.log.note(EventKind.END, 0, None, output)
         self.log.end()
         return self.log.to_record()
 
@@ -64,7 +63,7 @@ class WrittenLog:
         assert record is not None
         return Answered.of(record)
 
-    def _run(self, kind: str, given: Snapshot, output: Snapshot, about: Any, *, told: Any = None) -> None:
+    def _run(self, given: Snapshot, output: Snapshot, about: Any, *, told: Any = None) -> None:
         key: RunKey = next(self._keys)
-        self.log.note(kind, key, 0, given, about)
-        self.log.note("end", key, None, output, told)
+        self.log.note(EventKind.START, key, 0, given, about)
+        self.log.note(EventKind.END, key, None, output, told)

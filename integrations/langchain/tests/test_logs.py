@@ -18,9 +18,10 @@ from langgraph.types import Command, interrupt
 from rag_programs import ANSWER, FOUND, QUESTION, StreamingModel, chat_model, rag_chain, retriever
 
 from ragspan import ScoringEngine
+from ragspan.capturing.log import EventKind
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import Completeness, Faithfulness
-from ragspan.runs.record import record_of
+from ragspan.runs.events import ModelStart, record_of_log
 from ragspan_langchain import RagspanCallbackHandler
 
 COMPLETE = Answered(QUESTION, FOUND, ANSWER)
@@ -41,7 +42,7 @@ def log_of(captured):
 def test_a_log_is_not_changed_by_folding_it(log_of):
     log = log_of(search_agent(calls(search("pump")), ANSWER), user_says(QUESTION))
     before = repr(copy.copy(log.events))
-    first, second = record_of(log), record_of(log)
+    first, second = record_of_log(log), record_of_log(log)
 
     assert repr(log.events) == before
     assert first.steps == second.steps
@@ -49,24 +50,24 @@ def test_a_log_is_not_changed_by_folding_it(log_of):
 
 def test_an_event_after_the_end_of_its_run_changes_nothing(log_of):
     log = log_of(rag_chain())
-    ends = [event for event in log.history if event.kind == "end"]
+    ends = [event for event in log.history if event.kind is EventKind.END]
     log.events.insert(len(log.events) - 1, ends[0]._replace(payload="late"))
 
-    assert Answered.of(record_of(log)) == COMPLETE
+    assert Answered.of(record_of_log(log)) == COMPLETE
 
 
 def test_a_request_whose_inner_runs_never_ended_is_aborted_when_it_is_given_up(log_of):
     log = log_of(rag_chain())
-    start_of_model = next(place for place, event in enumerate(log.history) if event.kind == "model")
+    start_of_model = next(place for place, event in enumerate(log.history) if isinstance(event.about, ModelStart))
     del log.events[start_of_model + 1 :]
     log.abandoned = True
 
-    assert Answered.of(record_of(log)) == Answered(QUESTION, FOUND, None, "aborted")
+    assert Answered.of(record_of_log(log)) == Answered(QUESTION, FOUND, None, "aborted")
 
 
 def test_steps_have_the_times_of_their_events(log_of):
     log = log_of(search_agent(calls(search("pump")), ANSWER), user_says(QUESTION))
-    record = record_of(log)
+    record = record_of_log(log)
 
     noted = {event.time_ns for event in log.history}
     times = {time for step in record.steps for time in (step.started_ns, step.ended_ns)}
@@ -78,7 +79,7 @@ def test_steps_have_the_times_of_their_events(log_of):
 def test_a_request_that_goes_on_has_what_was_found_before(log_of):
     beginning, going_on = log_of(rag_chain()), log_of(chat_model())
     going_on.earlier, going_on.root, going_on.grouped = (beginning,), None, True
-    record = record_of(going_on)
+    record = record_of_log(going_on)
 
     assert (record.question, record.response) == (QUESTION, ANSWER)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from ragspan.capturing.log import RequestLog
+from ragspan.capturing.log import EventKind, RequestLog
 from ragspan_llama_index.fold import record_of
 from ragspan_llama_index.objects import ClassFacts
 
@@ -28,25 +28,34 @@ def log():
     """A request that asked an engine, which has searched."""
     log = RequestLog()
     log.root = "query"
-    log.note("call", "query", "", {"asked": (("", "How many strings?"),)}, facts("Engine"))
-    log.note("search", "search", "query", {"asked": (("", "strings"),)}, facts("Retriever"))
+    log.note(EventKind.START, "query", "", {"asked": (("", "How many strings?"),)}, ("call", facts("Engine")))
+    log.note(EventKind.START, "search", "query", {"asked": (("", "strings"),)}, ("search", facts("Retriever")))
     log.note(
-        "end", "search", None, {"found": [node(1, "The cello has four strings."), node(2, "The harp has 47.", 0.5)]}
+        EventKind.END,
+        "search",
+        None,
+        {"found": [node(1, "The cello has four strings."), node(2, "The harp has 47.", 0.5)]},
     )
     return log
 
 
 def ended(log, answer="Four."):
-    log.note("end", "query", None, {"answer": answer})
+    log.note(EventKind.END, "query", None, {"answer": answer})
     log.end()
     return record_of(log)
 
 
 def test_the_texts_that_a_synthesizer_wrote_are_the_contexts(log):
-    log.note("synthesis", "synthesis", "query", {"given": [node(1, "The cello has four strings.")]}, facts("Refine"))
-    log.note("texts", "synthesis", None, {"texts": ["page: 3 The cello has four strings."]})
-    log.note("texts", "synthesis", None, {"texts": ["all of it packed into one"]})
-    log.note("end", "synthesis", None, {"answer": "Four.", "result": 7})
+    log.note(
+        EventKind.START,
+        "synthesis",
+        "query",
+        {"given": [node(1, "The cello has four strings.")]},
+        ("synthesis", facts("Refine")),
+    )
+    log.note(EventKind.TEXTS, "synthesis", None, {"texts": ["page: 3 The cello has four strings."]})
+    log.note(EventKind.TEXTS, "synthesis", None, {"texts": ["all of it packed into one"]})
+    log.note(EventKind.END, "synthesis", None, {"answer": "Four.", "result": 7})
 
     record = ended(log)
     assert (record.question, record.response, record.status) == ("How many strings?", "Four.", "complete")
@@ -57,8 +66,8 @@ def test_the_texts_that_a_synthesizer_wrote_are_the_contexts(log):
 
 
 def test_what_stands_in_the_prompt_of_a_model_is_the_contexts(log):
-    log.note("model", "model", "query", {"prompt": ((None, (PROMPT,), (), None),)}, facts("Model"))
-    log.note("end", "model", None, {"answer": "Four."})
+    log.note(EventKind.START, "model", "query", {"prompt": ((None, (PROMPT,), (), None),)}, ("model", facts("Model")))
+    log.note(EventKind.END, "model", None, {"answer": "Four."})
 
     record = ended(log)
     assert [one.id for one in record.contexts] == ["n1"]
@@ -67,9 +76,11 @@ def test_what_stands_in_the_prompt_of_a_model_is_the_contexts(log):
 
 def test_a_reranker_tells_what_is_left_of_a_search(log):
     given = [node(1, "The cello has four strings."), node(2, "The harp has 47.")]
-    log.note("postprocessing", "rerank", "query", {"given": given, "query": "strings"}, facts("LLMRerank"))
-    log.note("end", "rerank", None, {"found": [node(2, "The harp has 47.", 9.0)]})
-    log.note("nodes", "", None, {2: node(2, "The harp has 47 strings.")})
+    log.note(
+        EventKind.START, "rerank", "query", {"given": given, "query": "strings"}, ("postprocessing", facts("LLMRerank"))
+    )
+    log.note(EventKind.END, "rerank", None, {"found": [node(2, "The harp has 47.", 9.0)]})
+    log.note(EventKind.NODES, "", None, {2: node(2, "The harp has 47 strings.")})
 
     record = ended(log)
     (reranking,) = record.rerankings
@@ -77,8 +88,8 @@ def test_a_reranker_tells_what_is_left_of_a_search(log):
 
 
 def test_an_error_of_the_root_is_that_of_the_request(log):
-    log.note("error", "search", None, {"error": "ConnectionError"}, False)
-    log.note("error", "query", None, {"error": "ConnectionError"}, False)
+    log.note(EventKind.ERROR, "search", None, {"error": "ConnectionError"}, False)
+    log.note(EventKind.ERROR, "query", None, {"error": "ConnectionError"}, False)
     log.end()
 
     record = record_of(log)

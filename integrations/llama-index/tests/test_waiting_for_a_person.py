@@ -26,7 +26,7 @@ from llama_index.core.workflow import (
     step,
 )
 
-from ragspan.capturing.log import RequestLog
+from ragspan.capturing.log import EventKind, RequestLog
 from ragspan_llama_index.fold import record_of
 from ragspan_llama_index.objects import facts_about
 from ragspan_llama_index.payloads import hands_on
@@ -121,10 +121,12 @@ async def test_a_run_that_waits_inside_a_step_is_resumed(captured):
 def test_a_run_that_is_cancelled_between_two_steps(returned, status):
     log = RequestLog()
     log.root, log.keys = "run", ["run", "step"]
-    log.note("call", "run", "", {"is_run": True, "asked": (("query", QUESTION),)}, facts_about(Approval))
-    log.note("work", "step")
-    log.note("work over", "step", about=hands_on(returned))
-    log.note("end", "run")
+    log.note(
+        EventKind.START, "run", "", {"is_run": True, "asked": (("query", QUESTION),)}, ("call", facts_about(Approval))
+    )
+    log.note(EventKind.WORK, "step")
+    log.note(EventKind.WORK_OVER, "step", about=hands_on(returned))
+    log.note(EventKind.END, "run")
     log.about["aborted"] = True
     log.end()
 

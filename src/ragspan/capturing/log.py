@@ -15,6 +15,7 @@ Guarantees:
 
 from __future__ import annotations
 
+import enum
 import time
 from collections.abc import Callable, Iterable
 from time import time_ns
@@ -34,11 +35,37 @@ RunKey: TypeAlias = int | str
 _MAX_RUNS = 50_000  # of one request
 
 
+class EventKind(enum.Enum):
+    """What may happen in a request. Who reads a log ignores kinds that it does not know."""
+
+    START = enum.auto()
+    """A step begins; `about` says what it is."""
+    END = enum.auto()
+    ERROR = enum.auto()
+    """A step ends with an error, which is the payload."""
+    CONTEXTS = enum.auto()
+    """The program names contexts with `record_contexts`."""
+    DOCUMENTS = enum.auto()
+    """The program shows documents that it found; `about` is the name that it gives them."""
+    INTERRUPT = enum.auto()
+    """A graph stops to wait for a person."""
+    AGAIN = enum.auto()
+    """A start that was noted is told once more: the handler is there twice."""
+    READ = enum.auto()
+    """A model's stream has been read to its end."""
+    TEXTS = enum.auto()
+    """A synthesizer wrote its nodes for the model."""
+    NODES = enum.auto()
+    """The nodes as they are at the end of the request."""
+    WORK = enum.auto()
+    """A step of a workflow begins."""
+    WORK_OVER = enum.auto()
+
+
 class Event(NamedTuple):
     """Something that happened in a request."""
 
-    kind: str
-    """The integration's own word: a start, an end, an error."""
+    kind: EventKind
     run: RunKey
     parent: RunKey | None
     """The run around it; of starts only."""
@@ -121,7 +148,7 @@ class RequestLog:
         return None if self._fold is None else self._fold(self)
 
     def note(
-        self, kind: str, run: RunKey, parent: RunKey | None = None, payload: Any = None, about: Any = None
+        self, kind: EventKind, run: RunKey, parent: RunKey | None = None, payload: Any = None, about: Any = None
     ) -> None:
         """Append an event that happens now."""
         self.events.append((kind, run, parent, time_ns(), payload, about))

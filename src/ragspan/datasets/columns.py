@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from ragspan import field_names
 from ragspan.datasets.cells import json_of
 from ragspan.exceptions import ConfigurationError, TableError
 
@@ -28,9 +29,7 @@ PARTS = (*NEEDED, "id", "session_id", "user_id", "metadata", "retrieved", "trace
 LABEL = "label"
 """What people say; read from a column that is named, and only there."""
 _IDS = ("id", "record_id", "example_id")
-_QUESTIONS = ("question", "user_input", "query", "input", "prompt")
-_CONTEXTS = ("contexts", "retrieved_contexts", "retrieval_context", "context", "documents", "source_documents")
-_ANSWERS = ("answer", "response", "actual_output", "output")
+_QUESTIONS, _CONTEXTS, _ANSWERS = field_names.QUESTION, field_names.CONTEXTS, field_names.ANSWER
 _NAMES: Mapping[str, Sequence[str]] = {  # the last ones are LangSmith's, which puts all of it into dictionaries
     "question": (*_QUESTIONS, *(f"{prefix}.{name}" for prefix in ("inputs", "input") for name in _QUESTIONS)),
     "contexts": (*_CONTEXTS, *(f"outputs.{name}" for name in _CONTEXTS)),

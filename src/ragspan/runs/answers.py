@@ -1,4 +1,4 @@
-"""Which text of a request was the question, which the answer, and how it ended; read from its trace, in the worker."""
+"""Which text of a request was the question, which the answer, and how it ended; read from its tree, in the worker."""
 
 from __future__ import annotations
 
@@ -7,21 +7,16 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ragspan import field_names
 from ragspan.capturing.snapshots import CUT, ObjectFields, Opaque, Snapshot
 from ragspan.matching import words_of
 from ragspan.provider_replies import facts_of
 from ragspan.records import AnswerStatus
 from ragspan.runs.payloads import Document, Message, as_json, calls_text, evened, json_in, text_of, texts_in
-from ragspan.runs.trace import ModelRun, Trace
+from ragspan.runs.tree import ModelStep, RequestTree, SearchStep
 
-_QUESTION_KEYS = ("question", "query", "user_question", "user_query", "user_input", "input", "prompt")
-_QUESTION_WORDS = ("question", "query", "input", "request", "ask", "message", "text", "topic", "prompt")
 _NO_WORDS = {"name", "id", "type", "role", "lang", "language", "locale", "model"}
-_ANSWER_KEYS = ("structured_response", "answer", "final_answer")
-_ANSWERS = {"answer", "response", "reply", "generation", "report"}
-"""Fields with these names are the answer even beside a conversation; a `summary` may be one of the conversation."""
 _FILLERS = {"final", "full", "the", "my", "your", "ai", "llm", "model", "bot", "agent", "assistant", "rag"}
-_REPLY_WORDS = ("answer", "response", "reply", "result", "output", "generat", "completion", "summary", "report", "text")
 _LEFT = {"GeneratorExit", "CancelledError", "KeyboardInterrupt"}
 _STOPPED = {"GraphInterrupt", "NodeInterrupt", "GraphDrained"}
 _LOOKED_AT = 500  # characters of a text that are searched for a second word
@@ -41,10 +36,10 @@ def question_in(inputs: Snapshot, queries: Sequence[str] = (), *, named_only: bo
     leaves = list(_leaves(inputs))
     texts = [(key, value) for key, value in leaves if isinstance(value, str) and value.strip()]
     spoken = [value.text for _, value in leaves if isinstance(value, Message) and value.text.strip()]
-    named = [text for wanted in _QUESTION_KEYS for key, text in texts if key == wanted]
+    named = [text for wanted in field_names.QUESTION for key, text in texts if key == wanted]
     if named_only:
         return next(iter([*named, *spoken]), None)
-    alike = [text for word in _QUESTION_WORDS for key, text in texts if word in key]
+    alike = [text for word in field_names.ASKING for key, text in texts if word in key]
     searched = [text for _, text in texts if text in queries]
     rest = sorted((text for key, text in texts if key not in _NO_WORDS), key=lambda text: "?" not in text)
     return next(iter([*named, *spoken, *alike, *searched, *rest]), None)
@@ -87,74 +82,77 @@ def _last_words(items: Sequence[Snapshot], *, are_messages: bool) -> Message | N
 # How it ended
 
 
-def status_and_response(trace: Trace) -> tuple[AnswerStatus, str | None]:
-    if trace.error in _STOPPED or _was_interrupted(trace):
+def status_and_response(tree: RequestTree) -> tuple[AnswerStatus, str | None]:
+    if tree.error in _STOPPED or _was_interrupted(tree):
         return "interrupted", None
-    if trace.error in _LEFT or (trace.error is None and trace.streamed and _was_left_early(trace)):
-        received, model = _received(trace), _speaker(trace)
+    if tree.error in _LEFT or (tree.error is None and tree.streamed and _was_left_early(tree)):
+        received, model = _received(tree), _speaker(tree)
         is_whole = received is not None and model is not None and _is_last(model.last_chunk)
         return ("complete" if is_whole else "aborted"), received
-    if trace.error is not None:
-        return "error", _received(trace)
-    return "complete", _Answers(trace).response()
+    if tree.error is not None:
+        return "error", _received(tree)
+    return "complete", _Answers(tree).response()
 
 
-def _was_interrupted(trace: Trace) -> bool:
+def _was_interrupted(tree: RequestTree) -> bool:
     """A graph stopped to wait for a person, and no model was called afterwards; its reader may have left at that point."""
     return any(
-        (run.error is None or run.error in _LEFT)
-        and not any(model.started_ns > run.ended_ns > 0 for model in trace.models)
-        for run in trace.interrupted
+        (step.error is None or step.error in _LEFT)
+        and not any(model.started_ns > step.ended_ns > 0 for model in tree.all_of(ModelStep))
+        for step in tree.interrupted
     )
 
 
-def _was_left_early(trace: Trace) -> bool:
+def _was_left_early(tree: RequestTree) -> bool:
     """A stream that its reader closed ends without an error, but before the runs that feed it."""
-    if all(run.ended_ns for run in trace.runs.values()):
+    if all(step.ended_ns for step in tree.steps):
         return False
-    spoken = {run.reply.text for run in trace.model_runs if run.reply is not None and run.reply.text.strip()}
-    fields = trace.output.values() if isinstance(trace.output, dict) else [trace.output]
+    spoken = {step.reply.text for step in tree.answering_models if step.reply is not None and step.reply.text.strip()}
+    fields = tree.output.values() if isinstance(tree.output, dict) else [tree.output]
     return not any(text in spoken for text in fields if isinstance(text, str))
 
 
-def _received(trace: Trace) -> str | None:
+def _received(tree: RequestTree) -> str | None:
     """What a reader had received when the request ended too early; a caller who waited for the whole received nothing."""
-    if trace.streamed or trace.log.about.get("delivered"):
-        model = _speaker(trace)
-        if model is None or _was_held_back(model, trace):
+    if tree.streamed or tree.delivered:
+        model = _speaker(tree)
+        if model is None or _was_held_back(model, tree):
             return None
         said = "".join(map(text_of, model.tokens))
-        if trace.error is None and isinstance(trace.output, str) and trace.output and not said.startswith(trace.output):
-            return trace.output  # a step changed the model's words on their way to the reader
+        if tree.error is None and isinstance(tree.output, str) and tree.output and not said.startswith(tree.output):
+            return tree.output  # a step changed the model's words on their way to the reader
         return said or None
-    return _last_delivered(trace) if trace.error == "GeneratorExit" else None
+    return _last_delivered(tree) if tree.error == "GeneratorExit" else None
 
 
-def _speaker(trace: Trace) -> ModelRun | None:
+def _speaker(tree: RequestTree) -> ModelStep | None:
     """The model whose tokens the reader was getting: the last one, unless a search came after it."""
-    models = [run for run in trace.models if not run.inside_search]
+    models = [step for step in tree.all_of(ModelStep) if not step.inside_search]
     if not models:
         return None
     ended_ns = models[-1].ended_ns
-    return None if ended_ns and any(run.started_ns > ended_ns for run in trace.searches) else models[-1]
+    return None if ended_ns and any(step.started_ns > ended_ns for step in tree.all_of(SearchStep)) else models[-1]
 
 
-def _was_held_back(model: ModelRun, trace: Trace) -> bool:
+def _was_held_back(model: ModelStep, tree: RequestTree) -> bool:
     """Whether a plain function was between the model and the reader: it waits for all input before it gives any output.
 
     Callbacks show lambdas only by their name, so a function with a name of its own is taken for one that streams.
     """
     around = list(model.around())
     return any(
-        run.name == "RunnableLambda" and run not in around and run.parent in around and (run.error or not run.ended_ns)
-        for run in trace.runs.values()
+        step.name == "RunnableLambda"
+        and step not in around
+        and step.parent in around
+        and (step.error or not step.ended_ns)
+        for step in tree.steps
     )
 
 
-def _last_delivered(trace: Trace) -> str | None:
+def _last_delivered(tree: RequestTree) -> str | None:
     """The last words that the reader of a graph's states received: a node's words come when the node has ended."""
-    for model in reversed(trace.models):
-        steps = [run for run in model.around() if run.parent is not None]
+    for model in reversed(tree.all_of(ModelStep)):
+        steps = [step for step in model.around() if step.parent is not None]
         is_out = bool(steps) and steps[-1].ended_ns and not model.inside_search
         if is_out and model.reply is not None and model.reply.text.strip():
             return model.reply.text
@@ -197,15 +195,15 @@ class _Said:
 class _Answers:
     """Looks for the answer among the fields, messages and texts that a caller got."""
 
-    def __init__(self, trace: Trace) -> None:
-        self._trace = trace
-        self._replies = [run.reply for run in trace.model_runs if run.reply is not None]
+    def __init__(self, tree: RequestTree) -> None:
+        self._tree = tree
+        self._replies = [step.reply for step in tree.answering_models if step.reply is not None]
         self._said = _Said(self._replies)
-        self._asked = question_in(trace.inputs)
+        self._asked = question_in(tree.inputs)
 
     def response(self) -> str | None:
         """What the caller got as the answer; an object as JSON. Fields that were only passed through are no answer."""
-        inputs, output = self._trace.inputs, self._trace.output
+        inputs, output = self._tree.inputs, self._tree.output
         if isinstance(output, ObjectFields) or _was_spoken(output, self._replies):
             return as_json(output)
         if isinstance(output, (bool, int, float)):
@@ -272,21 +270,25 @@ class _Answers:
     def _candidates(self, own: Mapping[str, Snapshot]) -> Iterator[Snapshot]:
         """What may be the answer, the likeliest first: by the names of fields and by what models said, then by deeper fields."""
         texts = {key: value for key, value in own.items() if isinstance(value, str)}
-        named = [key for word in _REPLY_WORDS for key in own if word in key.lower()]
+        named = [key for word in field_names.REPLYING for key in own if word in key.lower()]
         said = [key for key in named if key in texts and self._said.covers(texts[key])]
-        answers = [own[key] for key in _ANSWER_KEYS if key in own]
+        answers = [own[key] for key in field_names.FINAL_ANSWER if key in own]
         yield from (json.dumps(each) if isinstance(each, (bool, int, float)) else each for each in answers)
         ends = [value[-1].text for value in own.values() if isinstance(value, list) and _holds_messages(value[-1:])]
         for key in said:  # a reply that was parsed is a part of the message that it came from
             is_parsed = _has_words(texts[key]) and any(end.endswith(texts[key]) for end in ends)
-            if is_parsed or _is_called(key, _ANSWERS) or "final" in _words(key):
+            if is_parsed or _is_called(key, field_names.ANSWERING) or "final" in _words(key):
                 yield texts[key]
         for key in sorted(own, key=lambda key: key != "messages"):  # states may hold the messages of workers, too
             if _holds_messages(own[key]) and not (isinstance(own[key], Message) and not own[key].text.strip()):
                 yield own[key]
         yield from (own[key] for key in sorted(said, key=lambda key: not self._said.has(texts[key])))
         yield from self._unnamed(own, texts, is_named=bool(named))
-        yield from (texts[key] for key in named if key in texts and _is_called(key, {*_ANSWERS, *_REPLY_WORDS}))
+        yield from (
+            texts[key]
+            for key in named
+            if key in texts and _is_called(key, {*field_names.ANSWERING, *field_names.REPLYING})
+        )
         yield from self._deeper([value for value in own.values() if isinstance(value, dict)])
         yield from (own[key] for key in named if isinstance(own[key], (str, dict)))
         yield from self._deeper([value for value in own.values() if isinstance(value, list)])
@@ -309,7 +311,7 @@ class _Answers:
         """Answers inside of fields; the whole field if it is an object that is the answer, or holds several replies."""
         for value in fields:
             is_object = isinstance(value, ObjectFields) or _was_spoken(value, self._replies)
-            names = [key for key in _ANSWER_KEYS if key in value] if isinstance(value, dict) else []
+            names = [key for key in field_names.FINAL_ANSWER if key in value] if isinstance(value, dict) else []
             yield from (value if is_object else value[key] for key in names)
         for value in fields:
             spoken = list(filter(self._said.has, texts_in(value, in_objects=False)))
@@ -318,10 +320,10 @@ class _Answers:
 
     def _was_grounded(self, text: str) -> bool:
         """Whether the model that said this had a document in its prompt, as a quick look shows."""
-        for run in (*self._trace.models_before, *self._trace.models):
-            if run.reply is not None and run.reply.text == text:
-                prompt = "\n".join(part.text for part in run.prompt)
-                return any(document[:100] in prompt for document in run.seen.values() if document)
+        for step in self._tree.answering_models:
+            if step.reply is not None and step.reply.text == text:
+                prompt = "\n".join(part.text for part in step.prompt)
+                return any(document[:100] in prompt for document in step.seen.values() if document)
         return False
 
 

@@ -15,8 +15,9 @@ from collections.abc import Set as AbstractSet
 from itertools import islice
 
 from ragspan.matching import Held, PromptTexts, PromptWords, Speech, words_of
+from ragspan.runs.documents import SeenDocuments
 from ragspan.runs.payloads import Document, Message, calls_text, evened, json_in, texts_in
-from ragspan.runs.trace import ModelRun, SeenDocument, Trace
+from ragspan.runs.tree import ModelStep, SeenDocument
 
 Found = tuple[SeenDocument, str, bool]
 """A document in a prompt, its text, and whether nothing of it is missing."""
@@ -40,19 +41,20 @@ _GOOD = {"yes", "true", "relevant", "correct", "good", "pass"}
 _BAD = {"no", "false", "irrelevant", "incorrect", "bad", "fail"}
 
 
-def documents_behind(trace: Trace, question: str | None, response: str | None) -> tuple[list[Found], bool]:
+def documents_behind(
+    seen: SeenDocuments, models: Sequence[ModelStep], question: str | None, response: str | None
+) -> tuple[list[Found], bool]:
     """The documents in the prompts behind an answer, in prompt order, and False if there may be more of them."""
-    models = trace.model_runs[-_MAX_MODELS:]
-    documents = list(trace.documents.values())
+    models, documents = models[-_MAX_MODELS:], seen.all
     return documents_in_prompts(
-        documents, models, _answering(models, response) if documents else (), trace.queries, question
+        documents, models, _answering(models, response) if documents else (), seen.queries, question
     )
 
 
 def documents_in_prompts(
     documents: Sequence[SeenDocument],
-    models: Sequence[ModelRun],
-    answering: Sequence[ModelRun],
+    models: Sequence[ModelStep],
+    answering: Sequence[ModelStep],
     queries: Iterable[str],
     question: str | None,
 ) -> tuple[list[Found], bool]:
@@ -93,7 +95,7 @@ def _texts_beside(documents: Sequence[SeenDocument]) -> list[SeenDocument]:
 
 
 def _find(
-    provenance: _Provenance, answering: Sequence[ModelRun], documents: Sequence[SeenDocument], question: str
+    provenance: _Provenance, answering: Sequence[ModelStep], documents: Sequence[SeenDocument], question: str
 ) -> tuple[list[Found], bool]:
     """Those of these documents that are in the prompts behind an answer."""
     if not documents:
@@ -105,7 +107,7 @@ def _find(
 
 
 def _documents_of(
-    run: ModelRun, documents: Sequence[SeenDocument], question: str, provenance: _Provenance
+    run: ModelStep, documents: Sequence[SeenDocument], question: str, provenance: _Provenance
 ) -> tuple[list[Found], bool]:
     """The documents in one prompt."""
     turns = (_Turn.THIS, _Turn.EARLIER)  # a document that stands in both has its place in this one
@@ -118,7 +120,7 @@ def _documents_of(
 
 
 def _documents_of_several(
-    provenance: _Provenance, answering: Sequence[ModelRun], documents: Sequence[SeenDocument], question: str
+    provenance: _Provenance, answering: Sequence[ModelStep], documents: Sequence[SeenDocument], question: str
 ) -> tuple[list[Found], bool]:
     """The documents in the prompts of several calls, which share most of their parts if they are an agent's."""
     prompts = PromptTexts(provenance.texts, apart=question, silent=provenance.silent)
@@ -188,7 +190,7 @@ class _Provenance:
         queries: what was searched with.
     """
 
-    def __init__(self, models: Sequence[ModelRun], answering: Sequence[ModelRun], queries: Iterable[str]) -> None:
+    def __init__(self, models: Sequence[ModelStep], answering: Sequence[ModelStep], queries: Iterable[str]) -> None:
         self.models = models
         self._queries = frozenset(evened(query) for query in queries)
         self._numbers: dict[tuple[bool, str], int] = {}
@@ -226,11 +228,11 @@ class _Provenance:
         """The turn that a part of one of the prompts belongs to."""
         return self._turns[self._numbers[part.role == "ai", part.text]]
 
-    def parts_of(self, run: ModelRun) -> Iterable[int]:
+    def parts_of(self, run: ModelStep) -> Iterable[int]:
         """The numbers of a prompt's parts, in order."""
         return self._parts[id(run)]
 
-    def candidates(self, later: ModelRun) -> list[ModelRun]:
+    def candidates(self, later: ModelStep) -> list[ModelStep]:
         """The calls that may stand behind another one and add anything: an agent's call repeats all earlier ones."""
         parts = self._parts[id(later)].keys()
         return [
@@ -239,13 +241,13 @@ class _Provenance:
             if self._words[id(run)] and _ended_before(run, later) and not self._parts[id(run)].keys() <= parts
         ]
 
-    def behind(self, answering: Sequence[ModelRun], prompts: PromptTexts) -> list[ModelRun]:
+    def behind(self, answering: Sequence[ModelStep], prompts: PromptTexts) -> list[ModelStep]:
         """The calls behind an answer, in order of time."""
         began = min((run.started_ns for run in answering), default=0)
         order = {id(run): (began, place) for place, run in enumerate(answering)}
         held = self._held(prompts)
         waiting = list(answering)
-        behind: list[ModelRun] = []
+        behind: list[ModelStep] = []
         known = {id(run) for run in waiting}
         while waiting:
             current = waiting.pop()
@@ -269,16 +271,16 @@ class _Provenance:
                 held[read.part_of(place)].as_line.add(number)
         return dict(zip(said, held, strict=True))
 
-    def _said(self, run: ModelRun) -> list[str]:
+    def _said(self, run: ModelStep) -> list[str]:
         """What a model said, without grades and queries."""
         return [text for text in _words_of(run) if evened(text) not in self._queries and not _is_verdict(text)]
 
 
-def _ended_before(earlier: ModelRun, later: ModelRun) -> bool:
+def _ended_before(earlier: ModelStep, later: ModelStep) -> bool:
     return not earlier.beside_search and earlier.error is None and 0 < earlier.ended_ns <= later.started_ns
 
 
-def _answering(models: Sequence[ModelRun], response: str | None) -> list[ModelRun]:
+def _answering(models: Sequence[ModelStep], response: str | None) -> list[ModelStep]:
     """The calls whose words the caller received; if these were changed on the way, the likeliest call."""
     answer, _ = words_of(response or "")
     most = _MAX_SAID_BY_ALL // max(1, len(models))
@@ -313,20 +315,20 @@ def _are_quoted(words: Held, parts: AbstractSet[int]) -> bool:
     )
 
 
-def _said_just(run: ModelRun, response: str, answer: Sequence[str], most: int) -> bool:
+def _said_just(run: ModelStep, response: str, answer: Sequence[str], most: int) -> bool:
     """Whether a call said this as a text, as a field of an object, or as the arguments of a tool call."""
     if run.said == response or (run.reply is not None and calls_text(run.reply.arguments) == response):
         return True
     return any(words_of(text[:most])[0] == answer for text in _words_of(run))
 
 
-def _likeness(run: ModelRun, answer: Counter[str], most: int) -> float:
+def _likeness(run: ModelStep, answer: Counter[str], most: int) -> float:
     """The share of words that what a model said has in common with the answer."""
     said = Counter(words_of(" ".join(_words_of(run)), most)[0])
     return 2 * (said & answer).total() / max(1, said.total() + answer.total())
 
 
-def _words_of(run: ModelRun) -> list[str]:
+def _words_of(run: ModelStep) -> list[str]:
     """What a model said, also in parts: the fields of a JSON text, and the texts in its tool calls."""
     text = run.said
     texts = [text] if text.strip() else []

@@ -15,7 +15,7 @@ from uuid import UUID
 
 from langchain_core.runnables.config import var_child_runnable_config
 
-from ragspan.capturing.log import OpenRequests, RequestLog, TokenStream
+from ragspan.capturing.log import EventKind, OpenRequests, RequestLog, TokenStream
 from ragspan.capturing.snapshots import OPAQUE, Opaque, Snapshot
 from ragspan.plain_data import (
     MAX_ENTRIES,
@@ -28,8 +28,8 @@ from ragspan.plain_data import (
     texts_among,
 )
 from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
-from ragspan.runs.record import record_of
-from ragspan.runs.trace import INTERRUPT, MAX_SAVED_STATES, NO_INPUT_YET
+from ragspan.runs.events import ModelStart, SearchStart, ToolStart, record_of_log
+from ragspan.runs.tree import INTERRUPT, MAX_SAVED_STATES, NO_INPUT_YET
 from ragspan.step_texts import NotedError, note_error
 from ragspan.telemetry.otel_context import anchor_of_span
 from ragspan_langchain.payloads import SNAPSHOTS, end_of_stream, rewritten_documents, take_each, take_reply
@@ -52,7 +52,7 @@ class EventRecorder:
     """
 
     def __init__(self, sink: RecordSink) -> None:
-        self.requests: OpenRequests[RequestLog] = OpenRequests(sink, record_of, on_end=_let_go)
+        self.requests: OpenRequests[RequestLog] = OpenRequests(sink, record_of_log, on_end=_let_go)
         self._live = self.requests.live
 
     def start(
@@ -63,7 +63,7 @@ class EventRecorder:
             key = run_id.int if type(run_id) is UUID else hash(run_id)
             known = self._live.get(key)
             if known is not None:
-                known.note("again", key)
+                known.note(EventKind.AGAIN, key)
                 return
             parent = None if parent_id is None else parent_id.int if type(parent_id) is UUID else hash(parent_id)
             log = None if parent is None else self._live.get(parent)
@@ -81,11 +81,10 @@ class EventRecorder:
             if kind == "chain":
                 payload = SNAPSHOTS.take(given, log, whole=parent is None or _wants_state(log))
             else:
-                details = {"name": details}
-                payload = _STARTS[kind](log, run_id, given, details, about)
+                payload, details = _STARTS[kind](log, run_id, given, details, about)
             if parent is None:
                 _note_inputs(log, payload)
-            log.note(kind, key, parent, payload, details)
+            log.note(EventKind.START, key, parent, payload, details)
         except Exception as problem:  # noqa: BLE001
             self.requests.report(problem)
 
@@ -108,7 +107,8 @@ class EventRecorder:
                     if is_top:
                         _note_inputs(log, about)
             finally:
-                log.note("error" if isinstance(payload, NotedError) else "end", key, None, payload, about)
+                over = EventKind.ERROR if isinstance(payload, NotedError) else EventKind.END
+                log.note(over, key, None, payload, about)
                 if key == log.root:
                     log.find_span()
                     self.requests.finish(log)
@@ -135,7 +135,7 @@ class EventRecorder:
             log = None if run_id is None else self._live.get(_key_of(run_id))
             if log is not None and run_id is not None:
                 log.about["interrupted"] = True
-                log.note("interrupt", _key_of(run_id))
+                log.note(EventKind.INTERRUPT, _key_of(run_id))
         except Exception as problem:  # noqa: BLE001
             self.requests.report(problem)
 
@@ -146,7 +146,7 @@ class EventRecorder:
             return False
         for context in contexts:
             log.count(context.text)
-        log.note("contexts", _key_of(run_id), payload=tuple(contexts))
+        log.note(EventKind.CONTEXTS, _key_of(run_id), payload=tuple(contexts))
         return True
 
     def _place_of_top(self, key: int, parent: int | None) -> tuple[int | None, RequestLog | None]:
@@ -229,32 +229,29 @@ def _output_of(value: Any) -> Any:
 # What the starts and ends of the other kinds of run show
 
 
-def _tool(log: RequestLog, _: RunId, given: Any, details: dict[str, Any], about: Mapping[str, Any]) -> Snapshot:
-    details["call_id"] = text_of(about.get("tool_call_id"))
-    return SNAPSHOTS.take(given, log)
+def _tool(log: RequestLog, _: RunId, given: Any, name: str, about: Mapping[str, Any]) -> tuple[Snapshot, ToolStart]:
+    return SNAPSHOTS.take(given, log), ToolStart(name, text_of(about.get("tool_call_id")))
 
 
 def _retriever(
-    log: RequestLog, run_id: RunId, given: Any, details: dict[str, Any], about: Mapping[str, Any]
-) -> Snapshot:
+    log: RequestLog, run_id: RunId, given: Any, name: str, about: Mapping[str, Any]
+) -> tuple[Snapshot, SearchStart]:
     metadata = _entries(about.get("metadata"))
-    details["metadata"] = {name: plain_scalar(metadata[name]) for name in _OF_SEARCHES if name in metadata}
-    details["span"] = _openinference_anchor(run_id)
-    return SNAPSHOTS.take(given, log)
+    known = {key: plain_scalar(metadata[key]) for key in _OF_SEARCHES if key in metadata}
+    return SNAPSHOTS.take(given, log), SearchStart(name, known, _openinference_anchor(run_id))
 
 
-def _model(log: RequestLog, _: RunId, given: Any, details: dict[str, Any], about: Mapping[str, Any]) -> Snapshot:
+def _model(log: RequestLog, _: RunId, given: Any, name: str, about: Mapping[str, Any]) -> tuple[Snapshot, ModelStart]:
     metadata, told = _entries(about.get("metadata")), _entries(about.get("invocation_params"))
-    details["model"], details["provider"] = text_of(metadata.get("ls_model_name")), text_of(metadata.get("ls_provider"))
     if "delivered" not in log.about and _tokens_are_delivered():
         log.about["delivered"] = True
-    details["rewritten"] = rewritten_documents(log)
-    beside = next((told[name] for name in _BESIDE if told.get(name) is not None), None)
-    items = items_of(beside) if beside is not None else None
-    details["documents"] = (
-        take_each(items, log) if items is not None else None if beside is None else SNAPSHOTS.take(beside, log)
-    )
-    return take_each(given, log)
+    beside: Any = next((told[key] for key in _BESIDE if told.get(key) is not None), None)
+    if beside is not None:
+        items = items_of(beside)
+        beside = SNAPSHOTS.take(beside, log) if items is None else take_each(items, log)
+    model, provider = text_of(metadata.get("ls_model_name")), text_of(metadata.get("ls_provider"))
+    start = ModelStart(name, model, provider, rewritten_documents(log), beside)
+    return take_each(given, log), start
 
 
 _OF_SEARCHES = ("data_source_id", "top_k")

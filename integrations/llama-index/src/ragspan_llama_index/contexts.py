@@ -16,8 +16,8 @@ from ragspan.matching.normalization import unescaped
 from ragspan.records import RetrievedContext
 from ragspan.runs.payloads import Document
 from ragspan.runs.prompt_provenance import documents_in_prompts
-from ragspan.runs.record import context_of
-from ragspan.runs.trace import ModelRun, SeenDocument
+from ragspan.runs.step_records import context_of
+from ragspan.runs.tree import ModelStep, SeenDocument
 from ragspan_llama_index.objects import SPEAKING
 from ragspan_llama_index.steps import SeenNode, Step
 
@@ -38,7 +38,7 @@ class Provenance:
         question: the user's own words, which are no context even if they quote one.
     """
 
-    def __init__(self, root: Step, models: Mapping[int, ModelRun], question: str | None) -> None:
+    def __init__(self, root: Step, models: Mapping[int, ModelStep], question: str | None) -> None:
         self._root = root
         self._models = models
         self._question = question

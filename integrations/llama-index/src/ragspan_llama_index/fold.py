@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice, zip_longest
-from typing import Any, cast
+from typing import Any
 
-from ragspan.capturing.log import Event, RequestLog
+from ragspan import field_names
+from ragspan.capturing.log import Event, EventKind, RequestLog
 from ragspan.record_json import plain_entries
 from ragspan.records import AnswerStatus, RagRecord
 from ragspan.runs.payloads import Message
 from ragspan.runs.record import first_of
 from ragspan.step_texts import NotedError
 from ragspan_llama_index.contexts import Provenance, speakers_in
-from ragspan_llama_index.objects import SPEAKING, STEPS, UUID_LENGTH, Role
+from ragspan_llama_index.objects import SPEAKING, UUID_LENGTH
 from ragspan_llama_index.payloads import CONVERSATIONS, Asked, NodeSnapshot
 from ragspan_llama_index.runs import StepRecords
 from ragspan_llama_index.steps import Request, SeenNode, Step, message_of
 from ragspan_llama_index.streams import Stream
 
-_SESSION_KEYS = ("session_id", "session.id", "thread_id", "conversation_id")
-_USER_KEYS = ("user_id", "user.id")
 _MAX_NODES = 1_000
 
 # Errors that steer a workflow; nobody hides them from anybody.
@@ -56,8 +55,8 @@ def record_of(log: RequestLog) -> RagRecord | None:
         parent=log.anchor,
         retrievals=steps.retrievals(),
         generations=steps.generations(),
-        session_id=first_of(tags, _SESSION_KEYS),
-        user_id=first_of(tags, _USER_KEYS),
+        session_id=first_of(tags, field_names.SESSION),
+        user_id=first_of(tags, field_names.USER),
         metadata=_own(tags),
         tool_calls=steps.tool_calls(),
         rerankings=steps.rerankings(),
@@ -76,8 +75,9 @@ def request_of(log: RequestLog) -> Request:
     later: Mapping[int, NodeSnapshot] = {}  # the nodes as they were at the end
     for event in log.history:
         kind, run, parent, time_ns, payload, about = event
-        if kind in STEPS or kind == "contexts":
-            step = Step(None if about is None else cast("Role", kind), str(run), time_ns, about)
+        if kind in {EventKind.START, EventKind.CONTEXTS}:
+            role, facts = about or (None, None)
+            step = Step(role, str(run), time_ns, facts)
             request.steps.append(step)
             _take(step, payload)
             if run == log.root:
@@ -86,7 +86,7 @@ def request_of(log: RequestLog) -> Request:
                 steps[parent].children.append(step)
             if run:
                 steps[run] = step
-        elif kind == "nodes":
+        elif kind is EventKind.NODES:
             later = payload
         else:
             _continue(request, steps.get(run), event)
@@ -101,23 +101,23 @@ def request_of(log: RequestLog) -> Request:
 def _continue(request: Request, step: Step | None, event: Event) -> None:
     """Add an event that is no start: it belongs to a step that has begun, or to none."""
     kind, run, _, time_ns, payload, about = event
-    if kind == "work":
+    if kind is EventKind.WORK:
         request.at_work.add(run)
         request.is_handing_on = False
         step = None if request.root.asked else request.root
-    elif kind == "work over":
+    elif kind is EventKind.WORK_OVER:
         request.at_work.discard(run)
         request.is_handing_on = bool(about)
-    elif kind == "error":
+    elif kind is EventKind.ERROR:
         request.problems.append(payload["error"])
         if not about:  # it is no cancellation
             request.at_work.discard(run)
     if step is None:
         return
     _take(step, payload)
-    if kind == "read":
+    if kind is EventKind.READ:
         step.read_ns = time_ns
-    elif kind in {"end", "error"}:
+    elif kind in {EventKind.END, EventKind.ERROR}:
         step.ended_ns = time_ns
         if step.role in {"call", "synthesis"}:
             step.origin = next((child for child in reversed(step.children) if _handed_on(child, step)), None)

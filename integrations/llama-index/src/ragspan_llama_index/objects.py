@@ -24,8 +24,6 @@ Role: TypeAlias = Literal[
 - `chat writer`: reads a chat engine's stream to its end, for the user and for the memory.
 """
 
-STEPS: Final = frozenset({"call", "synthesis", "search", "postprocessing", "tool", "model", "chat writer"})
-"""What becomes a step of its own."""
 SPEAKING: Final = frozenset({"call", "synthesis", "model"})
 """Steps whose result may be an answer."""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
-from ragspan.capturing.log import RequestLog
+from ragspan.capturing.log import EventKind, RequestLog
 from ragspan_llama_index.objects import Role, facts_about, fields_of, has_base, nodes_among, text_in, text_of
 
 Asked: TypeAlias = Sequence[tuple[str, str]]
@@ -116,7 +116,7 @@ def note_work(log: RequestLog, span_id: str, arguments: Mapping[str, Any]) -> No
     if log.about.get("is_resumed"):
         event = next((value for value in arguments.values() if has_base(type(value), "StartEvent")), None)
         payload = {"asked": asked_by_event(event)}
-    log.note("work", span_id, None, payload)
+    log.note(EventKind.WORK, span_id, None, payload)
 
 
 def hands_on(event: Any) -> bool:

@@ -18,7 +18,7 @@ from llama_index_instrumentation import get_dispatcher
 from llama_index_instrumentation.dispatcher import active_instrument_tags
 
 from ragspan.capturing import enclosing_answer
-from ragspan.capturing.log import OpenRequests, RequestLog, TokenStream
+from ragspan.capturing.log import EventKind, OpenRequests, RequestLog, TokenStream
 from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
 from ragspan.step_texts import is_abandonment, note_error
 from ragspan.telemetry.otel_context import current_anchor
@@ -127,7 +127,9 @@ class SpanRecorder:
             if place[1] == id_:
                 self._note_end(place, result)
             elif instance is None and (result is not None or not is_cancelled()):
-                place[0].note("work over", id_, about=hands_on(result))  # cancelled at its work it returns nothing, too
+                place[0].note(
+                    EventKind.WORK_OVER, id_, about=hands_on(result)
+                )  # cancelled at its work it returns nothing, too
         except Exception as problem:  # noqa: BLE001
             self._requests.report(problem)
 
@@ -150,7 +152,7 @@ class SpanRecorder:
                 payload["noted"] = note_error(error)
                 if place[2] == "search" and _OPENINFERENCE in modules:
                     payload["span"] = openinference_anchor(id_)
-            log.note("error", id_, None, payload, is_abandoned)
+            log.note(EventKind.ERROR, id_, None, payload, is_abandoned)
             if place[1] == id_ and place[2] == "chat writer" and place[4] is not None:
                 place[4].fail(error)
             elif id_ == log.root:
@@ -170,7 +172,7 @@ class SpanRecorder:
                 return
             if kind in _ENDS_OF_STREAMS:
                 log = place[0]
-                log.note("read", place[1], None, reply_in(event.response, log, inside_synthesis=place[3]))
+                log.note(EventKind.READ, place[1], None, reply_in(event.response, log, inside_synthesis=place[3]))
             elif not place[3]:
                 place[4].append(event.response.delta)
         except Exception as problem:  # noqa: BLE001
@@ -183,7 +185,7 @@ class SpanRecorder:
             return False
         for context in contexts:
             place[0].count(context.text)
-        place[0].note("contexts", "", place[1], {"recorded": tuple(contexts)})
+        place[0].note(EventKind.CONTEXTS, "", place[1], {"recorded": tuple(contexts)})
         return True
 
     def close(self) -> None:
@@ -254,7 +256,7 @@ class SpanRecorder:
             log.about["asks"] = True
         elif span_id == log.root and "run" in facts.methods:
             log.about |= {"is_run": True, "is_resumed": (payload or {}).get("is_resumed")}
-        log.events.append((role, span_id, step_id, began_ns, payload, facts))
+        log.events.append((EventKind.START, span_id, step_id, began_ns, payload, (role, facts)))
         return log, span_id, role, inside_synthesis, beside
 
     # Ends
@@ -286,7 +288,7 @@ class SpanRecorder:
                     payload["span"] = openinference_anchor(span_id)
         except Exception as problem:  # noqa: BLE001  whatever a program returns: the request ends all the same
             self._requests.report(problem)
-        log.events.append(("end", span_id, None, ended_ns, payload, None))
+        log.events.append((EventKind.END, span_id, None, ended_ns, payload, None))
         if span_id == log.root:
             self._end_of_root(log, None if payload is None else payload.get("answer"), result)
 
@@ -314,7 +316,7 @@ class SpanRecorder:
         try:
             if "asks" in log.about or "synthesis" not in log.about:
                 nodes = [item for item, text in list(log.kept.values()) if text is not None]
-                log.note("nodes", "", None, {snapshot[0]: snapshot for snapshot in whole_nodes_in(nodes, log)})
+                log.note(EventKind.NODES, "", None, {snapshot[0]: snapshot for snapshot in whole_nodes_in(nodes, log)})
             if "is_run" in log.about:
                 self._note_interruption(log)
         except Exception as problem:  # noqa: BLE001  a program's own class
@@ -337,7 +339,7 @@ def _beside(role: Role, arguments: Mapping[str, Any]) -> list[Any] | None:
 def _note_texts(place: Place, arguments: Mapping[str, Any]) -> Place:
     """A synthesizer wrote its nodes for the model. Later it only packs or shortens these texts."""
     log, step_id, _, inside_synthesis, nodes = place
-    log.events.append(("texts", step_id, None, time_ns(), {"texts": texts_given(arguments, log)}, None))
+    log.events.append((EventKind.TEXTS, step_id, None, time_ns(), {"texts": texts_given(arguments, log)}, None))
     if nodes:
         nodes.clear()  # they need not be read again
     return log, step_id, "chunks", inside_synthesis, None

@@ -9,8 +9,10 @@ from typing import Any, TypeVar
 
 from ragspan.records import Generation, Reranking, Retrieval, RetrievedContext, ToolCall
 from ragspan.runs.payloads import Call, Document, Message, json_in
-from ragspan.runs.record import Steps, context_of
-from ragspan.runs.trace import ModelRun, RetrieverRun, Run, SeenDocument, ToolRun
+from ragspan.runs.step_records import StepRecords as CommonRecords
+from ragspan.runs.step_records import context_of
+from ragspan.runs.tree import ModelStep, SearchStep, SeenDocument, ToolStep
+from ragspan.runs.tree import Step as CommonStep
 from ragspan_llama_index.objects import SPEAKING
 from ragspan_llama_index.steps import Request, SeenNode, Step
 
@@ -19,7 +21,7 @@ _PROVIDERS = "llama_index.llms."
 _AGENTS = ("BaseWorkflowAgent", "AgentWorkflow")
 _UNNAMED = "Agent"  # the framework's default
 
-_AnyRun = TypeVar("_AnyRun", bound=Run)
+_AnyRun = TypeVar("_AnyRun", bound=CommonStep)
 
 
 class StepRecords:
@@ -32,20 +34,22 @@ class StepRecords:
 
     def __init__(self, request: Request, models: Sequence[Step]) -> None:
         self._request = request
-        self._runs: dict[int, Run] = {}
+        self._runs: dict[int, CommonStep] = {}
         self._calls: dict[int, Call] = {}  # an agent's prompts repeat them
         self._add_runs(request.root, None)
-        self.models = {key: run for key, run in self._runs.items() if isinstance(run, ModelRun)}
+        self.models = {key: run for key, run in self._runs.items() if isinstance(run, ModelStep)}
         """The calls of models, by the identities of their steps."""
         self._models = models
         self._add_call_ids()
         others = [self._runs[id(step)] for step in request.steps if step.role in SPEAKING]
-        self._steps = Steps(self._all(RetrieverRun), self._all(ToolRun), others, request.log.ended_ns, _as_context)
+        self._steps = CommonRecords(
+            self._all(SearchStep), self._all(ToolStep), others, request.log.ended_ns, _as_context
+        )
 
     def is_agent(self) -> bool:
         """Whether an agent answered: the framework says so, or a tool ran that a model had asked for."""
         root = self._request.root
-        asked = any(tool.call_id is not None for tool in self._all(ToolRun))
+        asked = any(tool.call_id is not None for tool in self._all(ToolStep))
         return asked or (root.is_run and any(map(root.has_base, _AGENTS)))
 
     def name(self) -> str:
@@ -58,7 +62,7 @@ class StepRecords:
         return tuple(map(self._steps.tool_call, self._steps.tools))
 
     def retrievals(self) -> tuple[Retrieval, ...]:
-        return tuple(map(self._steps.retrieval, self._all(RetrieverRun)[:_MAX_OF_A_KIND]))
+        return tuple(map(self._steps.retrieval, self._all(SearchStep)[:_MAX_OF_A_KIND]))
 
     def generations(self) -> tuple[Generation, ...]:
         shown = [(step, self._steps.generation(self.models[id(step)])) for step in self._models[:_MAX_OF_A_KIND]]
@@ -87,23 +91,23 @@ class StepRecords:
         runs = (self._runs[id(step)] for step in self._request.steps)
         return [run for run in runs if isinstance(run, kind)]
 
-    def _add_runs(self, step: Step, parent: Run | None) -> None:
+    def _add_runs(self, step: Step, parent: CommonStep | None) -> None:
         run = self._runs[id(step)] = self._run_of(step, parent)
         for child in step.children:
             self._add_runs(child, run)
 
-    def _run_of(self, step: Step, parent: Run | None) -> Run:
+    def _run_of(self, step: Step, parent: CommonStep | None) -> CommonStep:
         about: dict[str, Any] = {"parent": parent, "started_ns": step.started_ns, "noted": step.noted}
         if step.role == "tool":
-            return ToolRun(
+            return ToolStep(
                 name=step.tool_name or step.name,
                 ended_ns=step.ended_ns,
                 inputs=_plain(step.arguments),
-                result=step.answer_text(),
+                output=step.answer_text(),
                 **about,
             )
         if step.role == "search":
-            run = RetrieverRun(
+            run = SearchStep(
                 name=step.name,
                 ended_ns=step.ended_ns,
                 inputs=step.asked[0][1] if step.asked else None,
@@ -117,11 +121,11 @@ class StepRecords:
             ]
             return run
         if step.role != "model":
-            return Run(name=step.name, ended_ns=step.ended_ns, **about)
+            return CommonStep(name=step.name, ended_ns=step.ended_ns, **about)
         stream = self._request.awaited if step.streams else None
         said = step.said if step.said is not None else step.answer_text()
         calls = list(map(self._call, step.asked_for))
-        return ModelRun(
+        return ModelStep(
             name=step.name,
             ended_ns=step.read_ns if step.streams else step.ended_ns,
             model=step.model,
@@ -144,7 +148,7 @@ class StepRecords:
     def _add_call_ids(self) -> None:
         """Tell each tool the id of the request that it answers: the framework does not hand it over."""
         asked = [(model.started_ns, self._call(call)) for model in self._models for call in model.asked_for]
-        for tool in self._all(ToolRun):
+        for tool in self._all(ToolStep):
             for entry in asked:
                 began_ns, call = entry
                 is_same = call.name == tool.name and _read(call.arguments) == _read(tool.inputs)

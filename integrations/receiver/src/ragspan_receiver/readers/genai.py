@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ragspan import field_names
 from ragspan.capturing.snapshots import OPAQUE
 from ragspan.runs.payloads import Message
-from ragspan.runs.trace import NO_INPUT_YET
+from ragspan.runs.tree import NO_INPUT_YET
 from ragspan_receiver.readers.payloads import (
     Payloads,
     arguments_in,
@@ -77,8 +78,8 @@ def read(span: TracedSpan, payloads: Payloads) -> Step | None:
         shows_models=framework == "langchain" and "traceloop.span.kind" in attributes,
         inputs=payloads.snapshot(_given(given, gave)) if given is not None else OPAQUE,
         output=payloads.read(_gave(gave)),
-        session_id=text(attributes, "gen_ai.conversation.id", "session.id"),
-        user_id=text(attributes, "user.id", "enduser.id"),
+        session_id=text(attributes, *field_names.SESSION),
+        user_id=text(attributes, *field_names.USER),
         metadata={key.removeprefix(_PROPERTIES): one for key, one in attributes.items() if key.startswith(_PROPERTIES)},
     )
     _DETAILS.get(kind, _read_chain)(step, payloads, gave)

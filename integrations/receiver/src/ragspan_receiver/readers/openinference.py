@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ragspan import field_names
 from ragspan.capturing.snapshots import OPAQUE, Snapshot
 from ragspan.runs.payloads import Message
 from ragspan_receiver.readers.payloads import (
@@ -64,8 +65,8 @@ def read(span: TracedSpan, payloads: Payloads) -> Step | None:
         shows_models=framework == "langchain",
         inputs=payloads.read(attributes.get("input.value")),
         output=payloads.read(attributes.get("output.value")),
-        session_id=text(attributes, "session.id"),
-        user_id=text(attributes, "user.id"),
+        session_id=text(attributes, *field_names.SESSION),
+        user_id=text(attributes, *field_names.USER),
         tags=[tag for tag in _listed(attributes.get("tag.tags")) if isinstance(tag, str)],
         metadata=as_fields(attributes.get("metadata")),
     )

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ragspan import field_names
 from ragspan.capturing.snapshots import CUT, OPAQUE, Hidden, Snapshot
 from ragspan.runs.payloads import MEDIA, ROLES, Call, Document, Message
 
@@ -20,9 +21,6 @@ _REPR = re.compile(r"<[\w.]+(?: object| at 0x|\()[^>]*>$|[A-Z]\w*\(\w+=|[A-Z]\w*
 """How Python prints an object, which is no text for a user."""
 _CHUNKS = ("text_chunks", "context", "contexts", "passages")
 _CALLED = {"args", "kwargs"}
-_TEXTS = ("text", "content", "page_content", "document", "contents", "passage", "long_text")
-_IDS = ("id", "id_", "node_id", "doc_id", "document_id")
-_ABOUT = ("metadata", "meta")
 
 
 class Payloads:
@@ -111,16 +109,16 @@ class Payloads:
                 fields = value if isinstance(value, Mapping) else {"text": value}
                 document = self._with_text(fields)
                 if document is not None and document.text:
-                    entry = document, number(_first(fields, ("score", "distance")))
+                    entry = document, number(_first(fields, field_names.SCORE))
             if entry is not None:
                 found.append(entry)
         return found
 
     def _with_text(self, value: Fields) -> Document | None:
-        text = next((value[key] for key in _TEXTS if isinstance(value.get(key), str)), None)
+        text = next((value[key] for key in field_names.TEXT if isinstance(value.get(key), str)), None)
         if text is None:
             return None
-        return self.document(text, own_id=_first(value, _IDS), metadata=_first(value, _ABOUT))
+        return self.document(text, own_id=_first(value, field_names.ID), metadata=_first(value, field_names.METADATA))
 
     def message(self, value: Fields, role: str, depth: int = 0) -> Message:
         """A message: LangChain's fields, or the parts of OpenTelemetry's conventions."""

@@ -1,4 +1,4 @@
-"""Makes the record of a request's steps: they become a log of runs, and `ragspan.runs` makes the record, as for LangChain's handler."""
+"""Makes the record of a request's steps: they become its tree, and `ragspan.runs` makes the record, as for the handlers."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ragspan.capturing.log import Event, RequestLog
 from ragspan.capturing.snapshots import OPAQUE, Opaque, Snapshot
 from ragspan.matching import PromptTexts
-from ragspan.records import RagRecord, Reranking, RetrievedContext, SpanAnchor
+from ragspan.records import RagRecord, RetrievedContext, SpanAnchor
 from ragspan.runs.payloads import Document, Message
-from ragspan.runs.record import context_of, record_of
-from ragspan.runs.trace import INTERRUPT
+from ragspan.runs.record import record_of
+from ragspan.runs.step_records import context_of
+from ragspan.runs.tree import INTERRUPT, ModelStep, RequestTree, RerankStep, SearchStep, SeenDocument, ToolStep
+from ragspan.runs.tree import Step as TreeStep
 from ragspan.step_texts import MAX_MESSAGE, MAX_STACKTRACE, ErrorReport
 from ragspan_receiver.readers.payloads import text
 from ragspan_receiver.readers.steps import BARE, Scored, Step
@@ -55,7 +56,7 @@ class Request:
         is_answer = root.framework == "langchain" or root.span.name.endswith(_SYNTHESIS)
         if not is_answer and all(step.kind not in BARE for step in self._steps):
             return None  # a splitter of texts, say
-        record = record_of(self._log())
+        record = record_of(self._tree())
         if record is None:
             return None
         contexts = self._brought() if self._has_unseen_prompt(record.status) else record.contexts
@@ -64,87 +65,100 @@ class Request:
             record,
             record_id=f"{self._span.trace_id}{self._span.span_id}",
             contexts=contexts if contexts is None else tuple(map(origins.of, contexts)),
-            rerankings=record.rerankings or self._rerankings(),
             is_agent=record.is_agent or any(step.kind == "agent" for step in self._steps),
             evidence=self._evidence(record),
             swallowed_errors=self._swallowed() if record.status == "complete" else (),
         )
 
-    # The log
+    # The tree
 
-    def _log(self) -> RequestLog:
-        log = RequestLog(grouped=self._grouped)
-        log.root = None if self._grouped else id(self._steps[0])
-        log.started_ns, log.ended_ns = self._span.start_ns, max(self._span.start_ns, self._span.end_ns)
-        log.anchor = _anchor_of(self._span)
+    def _tree(self) -> RequestTree:
         metadata = dict(next((step.metadata for step in self._steps if step.metadata), {}))
         for step in reversed(self._steps):
             ids = {"session_id": step.session_id, "user_id": step.user_id}
             metadata |= {key: value for key, value in ids.items() if value is not None}
-        log.about = {
-            "framework": self._framework,
-            "run_type": "parser" if self._steps[0].name.endswith("Parser") else None,
-            "tags": tuple(dict.fromkeys(tag for step in self._steps for tag in step.tags)),
-            "metadata": metadata,
-        }
-        log.events = [tuple(event) for event in self._events()]
-        return log
+        tree = RequestTree(
+            started_ns=self._span.start_ns,
+            ended_ns=max(self._span.start_ns, self._span.end_ns),
+            framework=self._framework,
+            run_type="parser" if self._steps[0].name.endswith("Parser") else None,
+            tags=tuple(dict.fromkeys(tag for step in self._steps for tag in step.tags)),
+            metadata=metadata,
+            anchor=_anchor_of(self._span),
+            grouped=self._grouped,
+        )
+        made: dict[Step | None, TreeStep | None] = {None: None}
+        for time_ns, step, is_over in self._moments():
+            own = made.get(step)
+            if own is not None and is_over:
+                self._end(tree, step, own, time_ns)
+                continue
+            made[step] = tree.begin(self._made(step, made[step.outer], time_ns))
+            if len(made) == 2:  # noqa: PLR2004  the first one
+                written = [Document(each, None, {}) for each in self._written()]
+                shown = TreeStep(name="", parent=made[step], started_ns=time_ns, inputs={"documents": written})
+                if written:
+                    tree.end(tree.begin(shown), time_ns)
+        return tree
 
-    def _events(self) -> Iterable[Event]:
-        """Starts and ends in order of time; those of one time in the order of the spans."""
+    def _moments(self) -> list[tuple[int, Step, bool]]:
+        """The starts and ends of the steps in order of time; those of one time in the order of the spans."""
         inside: dict[Step | None, list[Step]] = defaultdict(list)
         starts: dict[Step | None, int] = {None: 0}
         for step in self._steps:
             starts[step] = max(step.span.start_ns, starts[step.outer])
             inside[step.outer].append(step)
-        events: list[Event] = []
+        moments: list[tuple[int, Step, bool]] = []
         waiting = [(step, False) for step in sorted(inside[None], key=lambda step: -step.span.start_ns)]
         while waiting:
             step, is_over = waiting.pop()
             if not is_over:
-                events.append(self._start(step, starts[step]))
+                moments.append((starts[step], step, False))
                 later = sorted(inside[step], key=lambda inner: -starts[inner])
                 waiting += [(step, True), *((inner, False) for inner in later)]
             elif step.has_ended:
-                events.append(self._end(step, max(starts[step], step.span.end_ns)))
-        written = [Document(each, None, {}) for each in self._written()]
-        if written:  # the root's start comes first in any case
-            first = events[0]
-            events.insert(1, Event("chain", 0, first.run, first.time_ns, {"documents": written}, {"name": ""}))
-        return sorted(events, key=lambda event: event.time_ns)
+                moments.append((max(starts[step], step.span.end_ns), step, True))
+        return sorted(moments, key=lambda moment: moment[0])
 
-    def _start(self, step: Step, time_ns: int) -> Event:
-        kind, payload = "chain", step.inputs
-        about: dict[str, Any] = {"name": step.name}
+    def _made(self, step: Step, parent: TreeStep | None, time_ns: int) -> TreeStep:
+        around: dict[str, Any] = {"name": step.name, "parent": parent, "started_ns": time_ns}
         if step.kind == "model":
-            kind, payload = "model", list(step.prompt)
-            about |= {"model": step.model, "provider": step.provider, "documents": step.beside, "rewritten": ()}
-        elif step.kind == "retriever":
-            kind, payload = "retriever", step.query
+            made = ModelStep(
+                model=step.model, provider=step.provider, inputs=list(step.prompt), beside=step.beside, **around
+            )
+            made.told = [step.told]
+            return made
+        if step.kind == "retriever":
             known = {"top_k": step.top_k, "data_source_id": step.source}
-            about |= {"metadata": known, "span": _anchor_of(step.span)}
-        elif step.kind == "tool":
-            kind = "tool"
-            about |= {"call_id": step.call_id or getattr(step.output, "call_id", None)}
-        elif step.outer is None and isinstance(payload, Opaque) and self._framework != "langchain":
-            payload = self._asked()
-        return Event(kind, id(step), None if step.outer is None else id(step.outer), time_ns, payload, about)
+            return SearchStep(inputs=step.query, metadata=known, span=_anchor_of(step.span), **around)
+        if step.kind == "tool":
+            call_id = step.call_id or getattr(step.output, "call_id", None)
+            return ToolStep(inputs=step.inputs, call_id=call_id, **around)
+        if step.kind == "reranker" and "rank" in step.name.lower():  # what only filters has another name
+            given, found = _seen(step.given), _seen(step.found or ())
+            about: dict[str, Any] = {"query": step.query, "model": step.model, "top_k": step.top_k}
+            return RerankStep(inputs=step.inputs, given=given, found=found, **about, **around)
+        inputs = step.inputs
+        if step.outer is None and isinstance(inputs, Opaque) and self._framework != "langchain":
+            inputs = self._asked()
+        return TreeStep(inputs=inputs, **around)
 
-    def _end(self, step: Step, time_ns: int) -> Event:
+    def _end(self, tree: RequestTree, step: Step, own: TreeStep, time_ns: int) -> None:
         payload = step.output
         last = self._last_model() if step.outer is None and _says_nothing(payload) else None
+        late = step.inputs if self._was_left and step.outer is None else None  # as of a stream
         # The stream of the last model may be read after the request's span has ended, and fail then.
-        error = _error_of(step.span) or (last and _error_of(last.span))
-        about: Any = step.inputs if self._was_left and step.outer is None else None  # as of a stream
+        error = _error_of(step.span) or (None if last is None else _error_of(last.span))
         if error is not None:
-            return Event("error", id(step), None, time_ns, error, about)
+            tree.fail(own, time_ns, error, late)
+            return
         if step.kind == "model":
-            payload, about = step.reply or Message("ai"), [step.told]
+            payload = step.reply or Message("ai")
         elif step.kind in {"retriever", "reranker"}:
             payload = OPAQUE if step.found is None else [list(pair) for pair in step.found]
         elif last is not None and last.reply is not None:
             payload = last.reply
-        return Event("end", id(step), None, time_ns, payload, about)
+        tree.end(own, time_ns, payload, late if step.kind in {"chain", "agent"} else None)
 
     def _asked(self) -> Snapshot:
         """What the request was called with, if its span does not say: what its first model or search was given."""
@@ -198,24 +212,6 @@ class Request:
                 pairs = zip(documents.values(), matches, strict=True)
                 found |= {document.text: document for document, match in pairs if match}
         return tuple(found.values())
-
-    def _rerankings(self) -> tuple[Reranking, ...]:
-        """Of what puts documents in order; what only filters them has another name."""
-        ordering = [step for step in self._steps if step.kind == "reranker" and "rank" in step.name.lower()]
-        return tuple(
-            Reranking(
-                name=step.name,
-                query=step.query,
-                started_ns=step.span.start_ns,
-                ended_ns=step.span.end_ns,
-                given=_ordered(step.given),
-                contexts=_ordered(step.found or ()),
-                model=step.model,
-                top_k=step.top_k,
-                error_type=error.name if (error := _error_of(step.span)) else None,
-            )
-            for step in ordering[:_MAX_OF_A_KIND]
-        )
 
     def _swallowed(self) -> tuple[str, ...]:
         """The errors after which a framework answered all the same; with LangChain they are retries, which do not count."""
@@ -311,6 +307,10 @@ def _is_of(text: str, documents: Iterable[str]) -> bool:
 
 def _ordered(found: Iterable[Scored]) -> tuple[RetrievedContext, ...]:
     return tuple(context_of(document, rank=rank, score=score) for rank, (document, score) in enumerate(found))
+
+
+def _seen(found: Iterable[Scored]) -> list[SeenDocument]:
+    return [SeenDocument(document, None, score) for document, score in found]
 
 
 def _without_joined(texts: list[str]) -> list[str]:

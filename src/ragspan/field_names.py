@@ -1,0 +1,45 @@
+"""What programs call things: the keys under which a question, an answer, a document's parts or a conversation's id stand.
+
+Callbacks, dispatchers, spans of others, tables and documents that a program hands over are all read by these.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+TEXT: Final = ("text", "page_content", "content", "document", "contents", "passage", "long_text")
+"""Of a document; the first that holds a text."""
+ID: Final = ("id", "id_", "node_id", "doc_id", "document_id")
+METADATA: Final = ("metadata", "meta")
+SCORE: Final = ("score", "distance")
+SOURCE: Final = ("source", "file_name", "file_path", "url", "title")
+"""In a document's metadata: where it is from."""
+CONTEXTS: Final = ("contexts", "retrieved_contexts", "retrieval_context", "context", "documents", "source_documents")
+"""Lists of documents."""
+
+QUESTION: Final = (
+    *("question", "query", "user_question", "user_query", "user_input"),
+    *("user_msg", "user_message", "query_str", "input", "prompt"),
+)
+"""Fields that are the question, the surest first."""
+ASKING: Final = ("question", "query", "input", "request", "ask", "message", "msg", "text", "topic", "prompt")
+"""Words in the names of fields that may be the question, the likeliest first."""
+ANSWER: Final = ("answer", "response", "actual_output", "output")
+"""Fields of a table that are the answer."""
+FINAL_ANSWER: Final = ("structured_response", "answer", "final_answer")
+"""Fields of a program's state that are the answer, whatever else is there."""
+ANSWERING: Final = frozenset({"answer", "response", "reply", "generation", "report"})
+"""Fields with these names are the answer even beside a conversation; a `summary` may be one of the conversation."""
+REPLYING: Final = (
+    *("answer", "response", "reply", "result", "output", "generat"),
+    *("completion", "summary", "report", "text"),
+)
+"""Words in the names of fields that may be the answer, the likeliest first."""
+
+SESSION: Final = (
+    *("session_id", "session.id", "thread_id", "conversation_id"),
+    *("langfuse_session_id", "gen_ai.conversation.id"),
+)
+"""Of the conversation that a request belongs to."""
+USER: Final = ("user_id", "user.id", "langfuse_user_id", "enduser.id")
+"""Of who asked."""
