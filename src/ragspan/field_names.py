@@ -9,11 +9,11 @@ from typing import Final
 
 TEXT: Final = ("text", "page_content", "content", "document", "contents", "passage", "long_text")
 """Of a document; the first that holds a text."""
-ID: Final = ("id", "id_", "node_id", "doc_id", "document_id")
+ID: Final = ("id", "id_", "node_id", "doc_id", "document_id", "chunk_id")
 METADATA: Final = ("metadata", "meta")
 SCORE: Final = ("score", "distance")
 SOURCE: Final = ("source", "file_name", "file_path", "url", "title")
-"""In a document's metadata: where it is from."""
+"""Of a document or in its metadata: where it is from."""
 CONTEXTS: Final = ("contexts", "retrieved_contexts", "retrieval_context", "context", "documents", "source_documents")
 """Lists of documents."""
 

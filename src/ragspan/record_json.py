@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
+from ragspan import field_names
 from ragspan.exceptions import ConfigurationError, RecordError
 from ragspan.plain_data import (
     class_name,
@@ -240,17 +241,21 @@ def context_fields(document: Any) -> dict[str, Any]:
 
 
 def _fields_in(document: Mapping[str, Any]) -> dict[str, Any]:
-    text = next((text for key in _TEXT_KEYS if (text := text_of(document.get(key))) is not None), None)
+    text = next((text for key in field_names.TEXT if (text := text_of(document.get(key))) is not None), None)
     if text is None:
-        raise ConfigurationError(f"a context that is a dictionary has a text under one of {', '.join(_TEXT_KEYS)}")
+        raise ConfigurationError(
+            f"a context that is a dictionary has a text under one of {', '.join(field_names.TEXT)}"
+        )
     rank = document.get("rank")
     return {
         "text": text,
-        "id": identifier(map(document.get, _ID_KEYS)),
+        "id": identifier(map(document.get, field_names.ID)),
         "rank": rank if type(rank) is int and rank >= 0 else None,
         "score": number_of(document.get("score")),
-        "source": identifier(map(document.get, _SOURCE_KEYS)),
-        "metadata": kept_entries(document.get("metadata")),
+        "source": identifier(map(document.get, field_names.SOURCE)),
+        "metadata": kept_entries(
+            next((document[key] for key in field_names.METADATA if document.get(key) is not None), None)
+        ),
     }
 
 
@@ -271,9 +276,6 @@ def identifier(candidates: Iterable[Any]) -> str | None:
 
 _TEXT_NAMES = ("page_content", "text")
 _ID_NAMES = ("id", "id_", "node_id")
-_TEXT_KEYS = ("text", "page_content", "content")
-_ID_KEYS = ("id", "doc_id", "document_id", "chunk_id")
-_SOURCE_KEYS = ("source", "url", "title")
 
 
 def plain_metadata(metadata: Mapping[Any, Any]) -> Mapping[str, Any]:

@@ -234,7 +234,8 @@ def test_what_is_no_text_is_logged_by_its_type_alone(sink, caplog):
 
     kept_out = "an answer or a part of it is not captured: "
     assert [line.removeprefix(kept_out) for line in caplog.messages] == [
-        "a context that is a dictionary has a text under one of text, page_content, content",
+        "a context that is a dictionary has a text under one of text, page_content, content, document, contents, passage,"
+        " long_text",
         "response should be a text, not list",
     ]
 
