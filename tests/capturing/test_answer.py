@@ -5,7 +5,7 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
 import ragspan
-from ragspan import RagRecord, RetrievedContext
+from ragspan import RagRecord, RetrievedContext, field_names
 from ragspan.capturing import add_context_recorder, answer, enclosing_answer
 from ragspan.defaults import set_default_engine
 from ragspan.testing import RecordingSink
@@ -234,8 +234,7 @@ def test_what_is_no_text_is_logged_by_its_type_alone(sink, caplog):
 
     kept_out = "an answer or a part of it is not captured: "
     assert [line.removeprefix(kept_out) for line in caplog.messages] == [
-        "a context that is a dictionary has a text under one of text, page_content, content, document, contents, passage,"
-        " long_text",
+        f"a context that is a dictionary has a text under one of {', '.join(field_names.TEXT)}",
         "response should be a text, not list",
     ]
 
