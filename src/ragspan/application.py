@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, Synchrono
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
 from ragspan.arguments import Rule
-from ragspan.config import CaptureContent, Settings, settings_with, variable
+from ragspan.config import CaptureContent, Settings, UnknownContextsRule, settings_with, variable
 from ragspan.defaults import emitter_from, engine_from, set_default_sink, sink_from
 from ragspan.engine import ScoringEngine, ShutdownReport
 from ragspan.judges import Judge
@@ -82,6 +82,7 @@ def configure(
     sample_rate: float | None = None,
     redact: RedactOption = None,
     anchors: str | None = None,
+    unknown_contexts: UnknownContextsRule | None = None,
     phoenix: str | None = None,
     mlflow: str | None = None,
 ) -> Configured:
@@ -106,6 +107,8 @@ def configure(
             emitters and sinks see them. If it fails, the record is dropped.
         anchors: a JSONL file of records with `question`, `contexts`, `response` and `label`. They are scored about once an hour
             to see whether the judge has changed.
+        unknown_contexts: `"prompt"` scores answers without known documents by the text of their prompts, for programs whose
+            search no callback shows; `"skip"` does not score them.
         phoenix: the address of a Phoenix, such as `"http://localhost:6006"`: spans and annotations go there.
         mlflow: the address of an MLflow server: traces and assessments go there.
 
@@ -117,7 +120,12 @@ def configure(
     for argument, value in {"metrics": metrics, "emitters": emitters}.items():
         _NO_TEXT.check(argument, value)
     settings = settings_with(
-        judge=judge, capture_content=capture_content, sample_rate=sample_rate, redact=redact, anchors=anchors
+        judge=judge,
+        capture_content=capture_content,
+        sample_rate=sample_rate,
+        redact=redact,
+        anchors=anchors,
+        unknown_contexts=unknown_contexts,
     )
     addresses = {"phoenix": phoenix, "mlflow": mlflow}
     with _lock:

@@ -21,6 +21,7 @@ DropPolicy: TypeAlias = Literal["oldest", "newest"]
 SpanStyle: TypeAlias = Literal["answer", "scores"]
 JudgingPlace: TypeAlias = Literal["helper", "thread"]
 ExportPlace: TypeAlias = Literal["application", "helper"]
+UnknownContextsRule: TypeAlias = Literal["skip", "prompt"]
 BudgetFallback: TypeAlias = Literal["skip", "overlap", "hhem"]
 ContentPlace: TypeAlias = Literal["spans", "events"]
 CaptureContent: TypeAlias = bool | ContentPlace
@@ -94,8 +95,13 @@ class Settings:
     metrics: Annotated[tuple[str, ...], _read(_METRICS, _listed)] = DEFAULT_METRICS
     """`RAGSPAN_METRICS`: names, separated by commas; by default the four of `DEFAULT_METRICS`."""
     causes: bool = True
-    """`RAGSPAN_CAUSES`: if a response fails, look for the missing support in all retrieved documents. A judge that is a
-    language model is asked once more for it."""
+    """`RAGSPAN_CAUSES`: if a response fails, look for the missing support in all retrieved documents."""
+    llm_causes: bool = False
+    """`RAGSPAN_LLM_CAUSES`: let a judge that is a language model look for it; it then reads what did not reach the prompt, also
+    what the application masked. By default the embedded judge looks."""
+    unknown_contexts: UnknownContextsRule = "skip"
+    """`RAGSPAN_UNKNOWN_CONTEXTS`: `prompt` scores answers without known documents by the text of their prompts; `skip` does
+    not score them."""
     hhem_model: str | None = None
     """`RAGSPAN_HHEM_MODEL`: a folder with HHEM's files; else the published model, from the Hugging Face hub or its cache."""
     hhem_device: str = "cpu"

@@ -24,7 +24,7 @@ _SINK_RULE = has_methods("a ScoringEngine, another object with a method submit, 
 _SINKS = "ragspan_sink"
 _LIKE_SETTINGS = (
     *("queue_size", "queue_bytes", "drop", "concurrency", "max_records_per_second", "sample_rate", "score_unsampled"),
-    *("metric_timeout", "exit_timeout", "drain_on_sigterm", "judging", "export", "redact"),
+    *("metric_timeout", "exit_timeout", "drain_on_sigterm", "judging", "export", "redact", "unknown_contexts"),
 )
 """Arguments of an engine that are settings of the same name."""
 _logger = logging.getLogger("ragspan")

@@ -71,8 +71,8 @@ class Background:
 
     text: str
     kind: BackgroundKind = "other"
-    """`metadata`: what was written beside documents. `tool`: the result of a tool that is no search. `history`: documents
-    and results of tools of earlier turns. `other`: what else the program wrote, such as memories or a date."""
+    """`metadata`: what stood beside documents. `tool`: the result of a tool that is no search. `history`: documents and
+    results of tools of earlier turns. `other`: what else the program wrote, such as memories or a date."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -190,8 +190,7 @@ Step: TypeAlias = ToolCall | Retrieval | Reranking | Generation
 class RagRecord:
     """One answered request: question, contexts, response, and how it went.
 
-    To make one by hand: `RagRecord(question="...", contexts=["..."], response="...")` takes strings as contexts and fills in
-    the id and the times. A record is also a capture.
+    By hand: `RagRecord(question="...", contexts=["..."], response="...")` fills in the id and the times. It is also a capture.
     """
 
     question: str | None
@@ -238,6 +237,8 @@ class RagRecord:
     """Why `contexts` is None, if that is known. With other contexts it is None."""
     prompts_seen: bool = False
     """The text of every prompt behind the answer was seen."""
+    background_is_prompt: bool = False
+    """It is all that may be evidence in the prompts: `unknown_contexts="prompt"`."""
     from_model: bool | None = None
     """False: a model answered, but the response is not its words (a block, a limit, a template)."""
 
@@ -274,6 +275,7 @@ class RagRecord:
             background_truncated: bool = False,
             contexts_unknown: UnknownContexts | None = None,
             prompts_seen: bool = False,
+            background_is_prompt: bool = False,
             from_model: bool | None = None,
         ) -> None: ...
 
@@ -322,7 +324,6 @@ class RagRecord:
         return self
 
     def _repr_html_(self) -> str:
-        """For notebooks."""
         state = "" if self.status == "complete" else f" · {self.status}"
         return table(f"{self.name} {self.record_id}{state}", named_texts(self))
 
@@ -418,10 +419,15 @@ def as_background(texts: Iterable[Any]) -> tuple[Background, ...]:
     Raises:
         ConfigurationError: one of them is neither, or `texts` is a single string.
     """
-    made = tuple(Background(text=one) if isinstance(one, str) else one for one in texts)
-    if isinstance(texts, str) or not all(isinstance(one, Background) for one in made):
-        raise ConfigurationError("background is a sequence of texts and Backgrounds; of a single text, write [text]")
-    return made
+    made = []
+    for one in [None] if (items := given_items(texts)) is None else items:
+        text = text_of(one)
+        if text is None and type(one) is not Background:
+            raise ConfigurationError(
+                "background is a sequence of texts and Backgrounds; of a single text, write [text]"
+            )
+        made.append(one if text is None else Background(text=text))
+    return tuple(made)
 
 
 def _kept(background: tuple[Background, ...]) -> tuple[Background, ...]:

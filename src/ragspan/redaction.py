@@ -56,8 +56,9 @@ _IDENTITY: Mapping[str, frozenset[str]] = {
 _OWN_WORDS: Mapping[str, frozenset[str]] = {
     "reason": frozenset(
         (
-            *("answer_aborted", "answer_error", "interrupted", "not_from_model", "no_response", "no_question"),
-            *("contexts_unknown", "no_contexts", "no_claims", "too_many_contexts", "language"),
+            *("answer_aborted", "answer_error", "interrupted", "not_from_a_model", "no_response", "no_question"),
+            *("contexts_unknown", "no_contexts", "no_claims", "cannot_tell"),
+            *("too_many_contexts", "language"),
             *("not_sampled", "budget_exhausted"),
         )
     ),

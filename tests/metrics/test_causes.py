@@ -149,7 +149,7 @@ async def test_a_judge_that_cannot_tell_costs_no_score(fixed_judge, dropped, mon
     if find_support is not None:
         judge.find_support = find_support
 
-    score = await Faithfulness(judge).score(dropped)
+    score = await Faithfulness(judge, llm_causes=True).score(dropped)
 
     assert (score.label, score.causes) == ("fail", ())
 

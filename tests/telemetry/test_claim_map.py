@@ -37,14 +37,16 @@ def test_each_verdict_has_its_places_in_the_response_and_in_the_contexts():
 
     assert supported == {
         "claim": FEE,
-        "supported": True,
+        "verdict": "supported",
+        "ground": "context",
         "probability": 0.988,
         "response": [0, len(FEE)],
         "contexts": [{"context": 1, "start": 10, "end": 10 + len(FEE), "id": "fees"}],
     }
     assert invented == {
         "claim": INVENTED,
-        "supported": False,
+        "verdict": "unsupported",
+        "ground": "none",
         "response": [len(FEE) + 1, len(RECORD.response)],
     }
 
@@ -80,6 +82,6 @@ def test_it_stands_on_the_span_that_has_the_score_and_is_redacted(telemetry, par
 
     name = "invoke_workflow rivers" if spans == "answer" else "evaluation faithfulness"
     told = telemetry.span(name).attributes["ragspan.claims.faithfulness"]
-    assert [one["supported"] for one in json.loads(told)] == [True, False]
+    assert [one["verdict"] for one in json.loads(told)] == ["supported", "unsupported"]
     assert "Gamma" not in told
     assert "[name]" in told

@@ -10,10 +10,30 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
 from ragspan.exceptions import ConfigurationError
-from ragspan.plain_data import MAX_ENTRIES, class_name, dict_in, given_items, kept_entries, text_of, texts_among
+from ragspan.plain_data import (
+    MAX_ENTRIES,
+    class_name,
+    dict_in,
+    fields_of,
+    given_items,
+    items_of,
+    kept_entries,
+    text_keyed,
+    text_of,
+    texts_among,
+)
 from ragspan.record_json import MAX_CONTEXTS, identifier
-from ragspan.records import AnswerStatus, Capture, RagRecord, RecordSink, RetrievedContext, as_contexts
-from ragspan.step_texts import NotedError, is_abandonment, note_error
+from ragspan.records import (
+    AnswerStatus,
+    Capture,
+    Generation,
+    RagRecord,
+    RecordSink,
+    RetrievedContext,
+    as_background,
+    as_contexts,
+)
+from ragspan.step_texts import Message, NotedError, ToolRequest, is_abandonment, note_error
 from ragspan.telemetry.otel_context import current_anchor
 from ragspan.throttled_log import ThrottledLog
 
@@ -40,6 +60,11 @@ class Answer:
         or dictionaries such as `{"text": ..., "id": ...}`."""
         self.response: str | None = None
         """What the caller gets."""
+        self.background: Iterable[Any] = ()
+        """Other evidence that goes into the prompt, such as results of tools: strings, or `Background`s with a kind."""
+        self.prompt: str | Iterable[Any] | None = None
+        """What the model was given: a text, or messages such as `{"role": "user", "content": ...}`. With
+        `unknown_contexts="prompt"` answers without contexts are scored by it."""
         self._recorded: list[RetrievedContext] = []
         self._recorded_none = False
         self._parts: dict[int, tuple[object, Capture, Callable[[Any], object]]] = {}
@@ -66,6 +91,7 @@ class Answer:
         for name in vars(self).keys() - _PARTS:
             _log.trouble(f"no {name}", "an answer has no %r: set its question, contexts and response", name)
         contexts = None if self.contexts is None else _readable(self.contexts)
+        generations = _guarded(_prompted, self.prompt, record) or ()
         if self._recorded:
             contexts = [*(contexts or ()), *self._recorded]
         parts = list(self._parts.values())  # another thread may still add one
@@ -75,6 +101,9 @@ class Answer:
                 question=self.question,
                 contexts=None if contexts is None else tuple(contexts),
                 response=self.response,
+                background=_guarded(as_background, self.background) or (),
+                generations=generations,
+                prompts_seen=bool(generations),
             ),
             noted=noted,
             recorded_none=self._recorded_none,
@@ -114,7 +143,12 @@ class _AnswerCapture:
             response=_first(own.response, *(record.response for record in reversed(seen))),
             is_agent=any(record.is_agent for record in seen),
             error=None if self.noted is None else self.noted.report(),
-            **_steps_of(seen),
+            background=(*own.background, *(one for record in seen for one in record.background)),
+            background_truncated=any(record.background_truncated for record in (own, *seen)),
+            contexts_unknown=_first(*(record.contexts_unknown for record in seen)),
+            prompts_seen=own.prompts_seen or (bool(seen) and all(record.prompts_seen for record in seen)),
+            from_model=None if own.response is not None else _first(*(record.from_model for record in reversed(seen))),
+            **_steps_of([own, *seen]),
         )
 
 
@@ -127,6 +161,42 @@ def _steps_of(records: Sequence[RagRecord]) -> dict[str, Any]:
             for step in getattr(record, kind):
                 steps.append(step if step.within is None else replace(step, within=step.within + before))
     return {kind: tuple(steps) for kind, steps in found.items()}
+
+
+def _prompted(prompt: str | Iterable[Any] | None, record: RagRecord) -> tuple[Generation, ...]:
+    """The call of a model with a prompt that the program shows; it takes as long as the answer.
+
+    Raises:
+        ConfigurationError: a message has no role and text.
+    """
+    if prompt is None:
+        return ()
+    text = text_of(prompt)
+    given = given_items(prompt, MAX_ENTRIES) if text is None else [Message(role="user", text=text)]
+    if given is None:
+        raise ConfigurationError("a prompt is a text, or a list of messages with a role and a content")
+    messages = tuple(map(_message, given))
+    return (
+        Generation(model=None, provider=None, started_ns=record.started_ns, ended_ns=record.ended_ns, prompt=messages),
+    )
+
+
+def _message(given: Any) -> Message:
+    if type(given) is Message:
+        return given
+    fields = text_keyed(dict_in(given) or fields_of(given))
+    role, content = text_of(fields.get("role")), fields.get("content")
+    if role is None:
+        raise ConfigurationError("a prompt is a text, or a list of messages with a role and a content")
+    parts = [{"text": content}] if (listed := items_of(content)) is None else listed
+    texts = [text_of((dict_in(part) or fields_of(part)).get("text")) for part in parts]
+    requests = tuple(ToolRequest(name="") for _ in items_of(fields.get("tool_calls")) or ())
+    return Message(
+        role=_ROLES.get(role, role), text="\n".join(text for text in texts if text is not None), tool_requests=requests
+    )
+
+
+_ROLES = {"developer": "system", "function": "tool", "human": "user", "ai": "assistant"}
 
 
 _answer: ContextVar[Answer | None] = ContextVar("ragspan_answer", default=None)

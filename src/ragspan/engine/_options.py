@@ -20,7 +20,7 @@ from ragspan.arguments import (
     instance,
     one_of,
 )
-from ragspan.config import ExportPlace, JudgingPlace, Settings
+from ragspan.config import ExportPlace, JudgingPlace, Settings, UnknownContextsRule
 from ragspan.engine._background import ProcessorOptions
 from ragspan.engine._judges import spenders_of
 from ragspan.engine.budget import Budget
@@ -78,6 +78,7 @@ class Options(ProcessorOptions):
     export: ExportPlace
     redact: Redact | None
     anchors: Sequence[Anchor] = ()
+    unknown_contexts: UnknownContextsRule = "skip"
 
     def __post_init__(self) -> None:
         for name in ("metrics", "emitters", "anchors"):
@@ -99,6 +100,7 @@ class Options(ProcessorOptions):
             _check_budget(self.budget, self.metrics)
         SOME_SECONDS.check_fields(self, "metric_timeout")
         choice("helper", "thread").check_fields(self, "judging")
+        choice("skip", "prompt").check_fields(self, "unknown_contexts")
         choice("application", "helper").check_fields(self, "export")
         if self.export == "helper":
             _check_for_helper(self)

@@ -24,6 +24,7 @@ from ragspan.engine.budget import BudgetTracker
 from ragspan.engine.helper.scoring import HelperScoring
 from ragspan.engine.stats import Dropped
 from ragspan.judges.llm.replies import PROBLEMS
+from ragspan.judges.prompt_evidence import with_prompt_evidence
 from ragspan.judges.session import JudgingSession
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
@@ -86,6 +87,8 @@ class RecordScorer:
         record = await self.redaction.record_of(item)
         if not isinstance(record, RagRecord):
             return record
+        if self._options.unknown_contexts == "prompt":
+            record = with_prompt_evidence(record)
         work = _Work(
             item=item, record=record, handle=self.emission.start(record), session=JudgingSession(record=record)
         )

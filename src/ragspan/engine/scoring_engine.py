@@ -21,7 +21,7 @@ from concurrent.futures import Future
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ragspan.config import DropPolicy, ExportPlace, JudgingPlace, is_enabled
+from ragspan.config import DropPolicy, ExportPlace, JudgingPlace, UnknownContextsRule, is_enabled
 from ragspan.engine._background import BackgroundProcessor
 from ragspan.engine._options import Options, with_named
 from ragspan.engine._record_queue import LOOK_AGAIN, Item
@@ -79,6 +79,8 @@ class ScoringEngine(BackgroundProcessor):
         anchors: records, and whether the response of each is good. The metrics score them about once an hour, after an
             answer and one at a time, within the budget, and nothing of it is emitted: `ragspan.drift.evidence` of the anchors
             tells whether the judge changed. `redact` does not see their texts. With `export="helper"` the helper scores them.
+        unknown_contexts: `"prompt"` scores answers without known documents by the text of their prompts: that of tools and of
+            messages with the user's role, without the question. `"skip"` does not score them.
         name: tells engines of one process apart, in thread names and in the metrics about ragspan itself.
         meter_provider: where those metrics go; the global one if None.
 
@@ -107,6 +109,7 @@ class ScoringEngine(BackgroundProcessor):
         export: ExportPlace = "application",
         redact: RedactOption = None,
         anchors: Sequence[tuple[RagRecord, bool]] = (),
+        unknown_contexts: UnknownContextsRule = "skip",
         name: str = "ragspan",
         meter_provider: MeterProvider | None = None,
     ) -> None:
@@ -130,6 +133,7 @@ class ScoringEngine(BackgroundProcessor):
             export=export,
             redact=redact_from(redact) if enabled else None,
             anchors=anchors,
+            unknown_contexts=unknown_contexts,
             name=name,
         )
         super().__init__(self._options, is_enabled=enabled, meter_provider=meter_provider)

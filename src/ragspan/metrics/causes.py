@@ -2,13 +2,19 @@
 
 A metric asks this when its score fails, and only for what the contexts do not support. If everything that was retrieved
 reached the prompt whole, the cause is known without a question to the judge.
+
+What the program masked or cut before the prompt stands in the results of its searches. The embedded judge reads it here; a
+language model only if `llm_causes` allows it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import functools
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import SupportJudge
@@ -21,6 +27,11 @@ _LEAST_PART = 40
 """Characters that a context needs to be a part of the document that has its words; fewer may be in any document."""
 _LONGEST_WAIT = 20.0
 """Seconds that a score may wait for its causes."""
+_MOST_WORDS = 100_000
+"""Words of prompts that documents are looked for in."""
+_RUN = 8
+"""Words in a row by which parts of a document are known."""
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,6 +51,18 @@ class UnseenDocument:
         """Why the contexts do not support a claim that this document supports."""
         kind: CauseKind = "cut" if self.is_cut else "lost_before_prompt"
         return Cause(kind=kind, claim=claim, document=self.place, search=self.search, step=self.step)
+
+
+def seeker_of(judge: object, *, llm_causes: bool) -> object:
+    """Who looks for support: the metric's judge if it computes in this process or may read everything, else the embedded one."""
+    return judge if llm_causes or getattr(judge, "cpu_bound", False) else _embedded()
+
+
+@functools.cache
+def _embedded() -> SupportJudge:
+    from ragspan.judges.overlap import OverlapJudge
+
+    return OverlapJudge()
 
 
 async def with_causes(score: Score, judge: object, record: RagRecord, claims: Sequence[str] | None) -> Score:
@@ -80,11 +103,11 @@ async def _found(
 def unseen_documents(record: RagRecord) -> list[UnseenDocument]:
     """The documents of searches and rerankers that the contexts do not hold, each once; dropped documents come first."""
     shown = {_plain(context.text): context for context in record.contexts or () if context.text.strip()}
-    everything = "\n".join(shown)
+    everything = _Seen(record)
     found: dict[str, UnseenDocument] = {}
     for search, place, document in _retrieved(record):
         text = _plain(document.text)
-        if not text or text in found or text in everything:
+        if not text or text in found or everything.holds(document.text):
             continue
         parts = [part for part, context in shown.items() if _is_part(context, part, document, text)]
         if parts and not any(shown[part].truncated or len(part) < len(text) for part in parts):
@@ -93,10 +116,36 @@ def unseen_documents(record: RagRecord) -> list[UnseenDocument]:
             text=document.text,
             place=place,
             search=search,
-            is_cut=bool(parts),
+            is_cut=bool(parts) or everything.holds_most_of(document.text),
             step=None if parts else _dropped_by(record, document),
         )
     return sorted(found.values(), key=lambda document: document.is_cut)
+
+
+class _Seen:
+    """All words that the models of the request read, also those whose words did not become the answer, such as a summariser."""
+
+    def __init__(self, record: RagRecord) -> None:
+        texts = [context.text for context in record.contexts or ()]
+        texts += [one.text for one in record.background]
+        texts += dict.fromkeys(message.text for model in record.generations for message in model.prompt)
+        words: list[str] = []
+        for text in texts:
+            words += [*_words(text, _MOST_WORDS - len(words)), "\n"]
+        self._text = f" {' '.join(words)} "
+        self._runs = {*zip(*(words[start:] for start in range(_RUN)), strict=False)}
+
+    def holds(self, text: str) -> bool:
+        return f" {' '.join(_words(text))} " in self._text
+
+    def holds_most_of(self, text: str) -> bool:
+        words = _words(text)
+        runs = [*zip(*(words[start:] for start in range(_RUN)), strict=False)]
+        return 2 * sum(run in self._runs for run in runs) > len(runs)
+
+
+def _words(text: str, most: int = _MOST_WORDS) -> list[str]:
+    return [match[0].casefold() for match in islice(_WORD.finditer(text), max(most, 0))]
 
 
 def _retrieved(record: RagRecord) -> Iterator[tuple[str | None, int, RetrievedContext]]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 
 from ragspan.arguments import FLAG
 from ragspan.judges.base import ClaimVerdict, Judge, Verifier
-from ragspan.metrics.base import JudgedMetric, one_each, require_judge
-from ragspan.metrics.causes import with_causes
+from ragspan.metrics.base import JudgedMetric, one_each, require_judge, screen_contexts
+from ragspan.metrics.causes import seeker_of, with_causes
+from ragspan.metrics.evidence import EVIDENCE_SCREENS, cannot_tell, claims_of, is_judged_anyway
 from ragspan.outcomes import NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 
@@ -19,11 +21,13 @@ _SHOWN_CHARS = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faithfulness(JudgedMetric[Judge]):
-    """The share of the response's claims that the contexts support, 0..1.
+    """The share of the response's claims that the contexts and the background support, 0..1.
 
-    The judge takes the response apart into claims and then gives one verdict on each. The denominator is the number of
-    claims, not that of the verdicts that happened to come back: a claim without a verdict means that there is no score.
-    A response without any claim, such as a greeting, is not applicable (`no_claims`).
+    The judge takes the response apart into claims and then gives one verdict on each: supported, unsupported or unsure. The
+    value is supported / (supported + unsupported). If the unsure claims decide whether it passes, it is not applicable
+    (`cannot_tell`); `details["unsure"]` counts them. A claim without a verdict means that there is no score. A response
+    without any claim, such as a greeting, is not applicable (`no_claims`). Claims that only restate the question are left
+    out.
 
     The threshold is higher than that of other metrics because an answer that is half invented is not good: with the
     default one claim in five may be unsupported, and none of up to four.
@@ -35,19 +39,23 @@ class Faithfulness(JudgedMetric[Judge]):
     """Values from here on pass, 0..1."""
     causes: bool = True
     """Look for the support that the contexts of a failing response lack; see `ragspan.metrics.causes`."""
+    llm_causes: bool = False
+    """Let a judge that is a language model look for it, though it then reads what did not reach the prompt."""
     name = "faithfulness"
     questions = ("extract_claims", "verify_claims")
+    screens = EVIDENCE_SCREENS
 
     def __post_init__(self) -> None:
         JudgedMetric.__post_init__(self)
-        FLAG.check_fields(self, "causes")
+        FLAG.check_fields(self, "causes", "llm_causes")
 
     async def evaluate(self, record: RagRecord) -> Outcome:
         outcome = await _score_claims(self, record, self.judge)
         if not self.causes or not isinstance(outcome, Score):
             return outcome
-        verdicts = [one for one in outcome.evidence if isinstance(one, ClaimVerdict) and not one.supported]
-        return await with_causes(outcome, self.judge, record, [one.claim or "" for one in verdicts])
+        verdicts = [one for one in outcome.evidence if isinstance(one, ClaimVerdict) and one.verdict == "unsupported"]
+        seeker = seeker_of(self.judge, llm_causes=self.llm_causes)
+        return await with_causes(outcome, seeker, record, [one.claim or "" for one in verdicts])
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,7 @@ class FaithfulnessWithHHEM(JudgedMetric[Judge]):
     name: str = "faithfulness_hhem"
     """What the score is called; another detector in HHEM's place gets another name."""
     questions = ("extract_claims",)
+    screens = EVIDENCE_SCREENS
 
     def __post_init__(self) -> None:
         JudgedMetric.__post_init__(self)
@@ -78,28 +87,43 @@ class FaithfulnessWithHHEM(JudgedMetric[Judge]):
 
 async def _score_claims(metric: JudgedMetric[Judge], record: RagRecord, verifier: Verifier) -> Outcome:
     """Faithfulness with the claims of the metric's judge and the verdicts of a verifier, which may be the judge."""
-    claims = await metric.judge.extract_claims(record)
+    claims = await claims_of(metric.judge, record)
+    without_documents = screen_contexts(record)
     if not claims:
-        return NotApplicable(reason="no_claims")
+        return without_documents or NotApplicable(reason="no_claims")
     found = one_each(await verifier.verify_claims(record, claims), len(claims), "claims")
-    verdicts = [replace(verdict, claim=claim) for verdict, claim in zip(found, claims, strict=True)]
+    verdicts = [replace(_settled(verdict, record), claim=claim) for verdict, claim in zip(found, claims, strict=True)]
+    if without_documents and not is_judged_anyway(record) and not any(verdict.supported for verdict in verdicts):
+        return without_documents
+    counts = Counter(verdict.verdict for verdict in verdicts)
+    worst, best = ((counts["supported"] + unsure) / len(verdicts) for unsure in (0, counts["unsure"]))
+    if counts["unsure"] == len(verdicts) or worst < metric.threshold <= best:
+        return cannot_tell(counts["unsure"], len(verdicts))
     return metric.scored(
         record,
         value=supported_share(verdicts),
         explanation=_explanation(verdicts),
         evidence=verdicts,
-        details={"claims": len(claims)},
+        details={"claims": len(claims), "unsure": counts["unsure"]},
+        label="pass" if worst >= metric.threshold else "fail",
         verifier=verifier,
     )
 
 
 def supported_share(verdicts: Sequence[ClaimVerdict]) -> float:
-    """Supported claims / claims (faithfulness as Ragas defines it)."""
-    return sum(verdict.supported for verdict in verdicts) / len(verdicts)
+    """Supported claims / claims that are supported or unsupported (faithfulness as Ragas defines it)."""
+    counts = Counter(verdict.verdict for verdict in verdicts)
+    return counts["supported"] / (counts["supported"] + counts["unsupported"])
+
+
+def _settled(verdict: ClaimVerdict, record: RagRecord) -> ClaimVerdict:
+    """A claim may have its support in background that the record could not keep."""
+    is_open = record.background_truncated and verdict.verdict == "unsupported"
+    return replace(verdict, verdict="unsure") if is_open else verdict
 
 
 def _explanation(verdicts: Sequence[ClaimVerdict]) -> str:
-    unsupported = [verdict for verdict in verdicts if not verdict.supported]
+    unsupported = [verdict for verdict in verdicts if verdict.verdict == "unsupported"]
     if not unsupported:
         weakest = min(verdicts, key=lambda verdict: 1.0 if verdict.probability is None else verdict.probability)
         return f"No unsupported claim was found ({len(verdicts)} compared){_reason(weakest)}."

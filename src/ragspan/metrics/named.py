@@ -65,7 +65,7 @@ def references_from(settings: Settings, metrics: Iterable[Metric]) -> list[Refer
 
 def _metric(name: str, settings: Settings, judge: Judge | None) -> Metric:
     if name in {ContextAdherence.name, Faithfulness.name}:
-        return _METRICS[name](judge, causes=settings.causes)
+        return _METRICS[name](judge, causes=settings.causes, llm_causes=settings.llm_causes)
     if name in _METRICS:
         return _METRICS[name](judge)
     assert judge is not None  # noqa: S101  there is one wherever a name is

@@ -11,9 +11,10 @@ from typing import ClassVar, Generic, TypeVar, cast
 from ragspan.arguments import FLAG, WHOLE
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import AnswerRelevanceJudge, Judge, Named, Rating, Vote
-from ragspan.metrics.base import JudgedMetric, screen_question, screen_response, screen_status
-from ragspan.metrics.causes import with_causes
-from ragspan.outcomes import Label, Score
+from ragspan.metrics.base import JudgedMetric, screen_contexts, screen_question, screen_response, screen_status
+from ragspan.metrics.causes import seeker_of, with_causes
+from ragspan.metrics.evidence import EVIDENCE_SCREENS, is_judged_anyway, screen_background
+from ragspan.outcomes import Label, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 
 _Answer = TypeVar("_Answer", bound="Rating | Vote")
@@ -43,7 +44,15 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
         WHOLE.check_fields(self, "polls")
         FLAG.check_fields(self, "early_stop")
 
-    async def evaluate(self, record: RagRecord) -> Score:
+    async def evaluate(self, record: RagRecord) -> Outcome:
+        return await self.poll_all(record)
+
+    async def poll_all(self, record: RagRecord) -> Score:
+        """The score by all votes or ratings.
+
+        Raises:
+            JudgeError: as `poll`.
+        """
         asked, valid = await self.poll(record)
         values = [answer.value for answer in valid]
         return self.scored(
@@ -102,7 +111,7 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextAdherence(PolledMetric[Judge, Vote]):
-    """The share of a judge's votes that find the whole response grounded in the contexts, 0..1.
+    """The share of a judge's votes that find the whole response grounded in the contexts and the background, 0..1.
 
     Single votes of a language model differ by chance, the more the closer the case is; their share measures that. A vote
     with a `probability` counts with it: a judge that gives one is deterministic, so its votes are equal and their share
@@ -117,18 +126,32 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
 
     causes: bool = True
     """Look for the support that the contexts of a failing response lack; see `ragspan.metrics.causes`."""
+    llm_causes: bool = False
+    """Let a judge that is a language model look for it, though it then reads what did not reach the prompt."""
     name = "context_adherence"
     questions = ("vote_adherence",)
+    screens = EVIDENCE_SCREENS
     answers = "votes"
     extremes = Vote(grounded=False, probability=0.0), Vote(grounded=True, probability=1.0)
 
     def __post_init__(self) -> None:
         PolledMetric.__post_init__(self)
-        FLAG.check_fields(self, "causes")
+        FLAG.check_fields(self, "causes", "llm_causes")
 
-    async def evaluate(self, record: RagRecord) -> Score:
-        score = await PolledMetric.evaluate(self, record)
-        return await with_causes(score, self.judge, record, None) if self.causes else score
+    async def evaluate(self, record: RagRecord) -> Outcome:
+        without_documents = screen_contexts(record)
+        takes_apart = hasattr(self.judge, "extract_claims")  # detectors do not
+        if without_documents and takes_apart and (reason := await screen_background(self.judge, record)):
+            return reason
+        score = await PolledMetric.poll_all(self, record)
+        if score.label != "fail":
+            return score
+        if without_documents and not takes_apart and not is_judged_anyway(record):
+            return without_documents
+        if record.background_truncated:
+            return NotApplicable(reason="cannot_tell", detail="the prompts held more than the record keeps")
+        seeker = seeker_of(self.judge, llm_causes=self.llm_causes)
+        return await with_causes(score, seeker, record, None) if self.causes else score
 
     def explanation_of(self, answers: Sequence[Vote]) -> str | None:
         majority = 2 * sum(vote.grounded for vote in answers) > len(answers)

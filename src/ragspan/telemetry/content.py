@@ -21,7 +21,7 @@ from ragspan.config import (
     SpanStyle,
     hidden_content,
 )
-from ragspan.judges.base import ClaimVerdict, ContextVerdict, Rating, Vote
+from ragspan.judges.base import ClaimVerdict, ContextVerdict, Rating, Verdict, Vote
 from ragspan.outcomes import Score
 from ragspan.records import RagRecord
 from ragspan.telemetry import semconv
@@ -195,7 +195,10 @@ def without_quotes(score: Score) -> str | None:
         case ClaimVerdict():
             # The embedded judge's claims are sentences.
             unit = "sentence" if score.judge == "overlap" else "claim"
-            counts = _counted("claims unsupported", [not claim.supported for claim in evidence], unit)
+            by_verdict = {verdict: [claim.verdict == verdict for claim in evidence] for verdict in get_args(Verdict)}
+            counts = _counted("claims unsupported", by_verdict["unsupported"], unit)
+            if any(by_verdict["unsure"]):
+                counts += f"; {_counted('unsure', by_verdict['unsure'], unit)}"
         case Vote() | Rating() if score.judge == "overlap":
             counts = None  # they are all equal, so to count them says nothing
         case Vote():

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ragspan.config import ContentPlace
+from ragspan.judges.background import shown_background
 from ragspan.judges.base import ClaimVerdict
-from ragspan.judges.claim_places import ContextPlace, locate
+from ragspan.judges.claim_places import ClaimPlaces, ContextPlace, locate
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.telemetry import semconv
@@ -39,6 +40,7 @@ def answer_groups(scored: ScoredRecord, options: EmitterOptions) -> Iterator[Att
         semconv.ANSWER_REFUSAL: scored.refusal,
         semconv.LANGUAGE: scored.language,
         semconv.CONTEXTS_COUNT: None if record.contexts is None else len(record.contexts),
+        semconv.CONTEXTS_UNKNOWN: record.contexts_unknown,
         semconv.ANSWER_SWALLOWED_ERRORS: record.swallowed_errors or None,
         semconv.TAG_TAGS: record.tags or None,
         **options.dimension_values.of(record),
@@ -141,28 +143,41 @@ def _joined(names: Iterable[str | None]) -> str | None:
 
 
 def claim_map(record: RagRecord, score: Score, content: ContentPolicy) -> str | None:
-    """JSON: the verdict on each claim, and where the claim is in the response and in the contexts, in characters.
+    """JSON: the verdict on each claim, what it rests on, and where it is in the response and in the contexts, in characters.
 
     Only the first claims are in it, as many as fit. None if there is no claim, or if texts must not be sent.
     """
     verdicts = [one for one in score.evidence if isinstance(one, ClaimVerdict)][:_MAX_CLAIMS]
     if not verdicts or not content.allows("spans", hidden_as="outputs"):
         return None
-    contexts = record.contexts or ()
+    texts = [context.text for context in record.contexts or ()]
+    background = shown_background(record)
     claims = [verdict.claim or "" for verdict in verdicts]
-    places = locate(claims, record.response or "", [context.text for context in contexts])
+    places = locate(claims, record.response or "", [*texts, *(one.text for one in background)])
+    kinds = [semconv.GROUND_CONTEXT] * len(texts) + [one.kind for one in background]
     found = []
     for verdict, place in zip(verdicts, places, strict=True):
         claim = bounded(verdict.claim or "", _MAX_CLAIM_CHARS)
-        one: dict[str, Any] = {"claim": claim, "supported": verdict.supported}
+        one: dict[str, Any] = {"claim": claim, "verdict": verdict.verdict}
         if verdict.probability is not None:
             one["probability"] = round(verdict.probability, 3)
         if place.response is not None:
             one["response"] = list(place.response)
         if verdict.supported:
-            one["contexts"] = [_support(record, support) for support in place.contexts]
+            if ground := _ground(place, kinds):
+                one["ground"] = ground
+            one["contexts"] = [_support(record, support) for support in place.contexts if support.context < len(texts)]
+        elif verdict.verdict == "unsupported":
+            one["ground"] = semconv.GROUND_NONE
         found.append(one)
     return json_list(found)
+
+
+def _ground(place: ClaimPlaces, kinds: Sequence[str]) -> str | None:
+    """The kind of text that has most of a supported claim's words; None if none has half, and there are several kinds."""
+    if place.contexts:
+        return kinds[place.contexts[0].context]
+    return kinds[0] if len(set(kinds)) == 1 else None
 
 
 def _support(record: RagRecord, place: ContextPlace) -> dict[str, Any]:

@@ -114,7 +114,9 @@ REASONS: Mapping[str, str] = {
     "no_contexts": "nothing was retrieved, or nothing retrieved reached the prompt",
     "not_sampled": "the trace is not sampled, or the sample rate omitted the answer",
     "budget_exhausted": "the engine's budget is spent, and there is no fallback judge",
-    "no_claims": "the response makes no claims",
+    "no_claims": "the response makes no claims, or only restates the question",
+    "cannot_tell": "the claims of which the judge is unsure decide whether the response passes",
+    "not_from_a_model": "a model answered, but the response is not its words: a block, a limit, a template",
     "too_many_contexts": "the metric asks about each context, and there are more than the judge can distinguish: 1,000 for the"
     " overlap judge, for an LLM judge as many as fit its prompt",
     "language": "the response is in another language than the contexts, and the overlap judge compares words",

@@ -18,11 +18,20 @@ from typing import Any
 from ragspan.engine._threads import call_guarded
 from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score, Usage
 from ragspan.record_json import plain
-from ragspan.records import Generation, RagRecord, Reranking, Retrieval, RetrievedContext, SpanAnchor, ToolCall
+from ragspan.records import (
+    Background,
+    Generation,
+    RagRecord,
+    Reranking,
+    Retrieval,
+    RetrievedContext,
+    SpanAnchor,
+    ToolCall,
+)
 from ragspan.step_texts import ErrorReport, Message, ToolRequest
 
 _OF_RECORDS: tuple[type[Any], ...] = (
-    *(RagRecord, RetrievedContext, SpanAnchor, Retrieval, Reranking, ToolCall, Generation),
+    *(RagRecord, RetrievedContext, Background, SpanAnchor, Retrieval, Reranking, ToolCall, Generation),
     *(Message, ToolRequest, ErrorReport),
 )
 _OF_OUTCOMES: tuple[type[Any], ...] = (Score, Cause, NotApplicable, MetricFailure, Usage)

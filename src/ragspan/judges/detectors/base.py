@@ -8,11 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ragspan.exceptions import JudgeError
+from ragspan.judges.background import as_evidence, shown_background
 from ragspan.judges.base import LANGUAGE, ClaimVerdict, Vote
 from ragspan.judges.endpoint import PATH, Endpoint
 from ragspan.records import RagRecord
 from ragspan.text.languages import languages_of
 
+_ORDER = ("unsupported", "unsure", "supported")
 _TOLERANCE = 0.005
 """Results of processors and devices differ by less than a thousandth, those of a wrong loader by much more."""
 
@@ -56,13 +58,11 @@ class Detector(ABC):
         """
 
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
-        """A verdict for each claim; none at all if the record has no context with text."""
-        verdicts = await self._verdicts(record, claims)
-        worst = (_worst(one for one in verdicts if one.index == index) for index in range(len(claims)))
-        return [replace(verdict, claim=claims[verdict.index]) for verdict in worst if verdict is not None]
+        """A verdict for each claim; none at all if the record has neither a context with text nor background."""
+        return [replace(verdict, claim=claims[verdict.index]) for verdict in await self._verdicts(record, claims)]
 
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
-        """The same vote `votes` times: whether the contexts support the response as a whole."""
+        """The same vote `votes` times: whether contexts and background support the response as a whole."""
         worst = _worst(await self._verdicts(record, [record.response or ""]))
         if worst is None:
             return []
@@ -70,11 +70,31 @@ class Detector(ABC):
         return [vote] * votes
 
     async def _verdicts(self, record: RagRecord, texts: Sequence[str]) -> list[ClaimVerdict]:
+        """The worst verdict on each text, by the contexts; what they do not support may have its support in the background.
+
+        Background only adds: of a text's two verdicts the better one counts.
+        """
+        found = await self._worst_by(record, texts)
+        shown = shown_background(record)
+        open_texts = [index for index in range(len(texts)) if index not in found or not found[index].supported]
+        if not shown or not open_texts:
+            return list(found.values())
+        further = await self._worst_by(as_evidence(record, shown), [texts[index] for index in open_texts])
+        for place, verdict in further.items():
+            index = open_texts[place]
+            better = replace(verdict, index=index)
+            found[index] = max(found.get(index, better), better, key=_rank)
+        return [found[index] for index in sorted(found)]
+
+    async def _worst_by(self, record: RagRecord, texts: Sequence[str]) -> dict[int, ClaimVerdict]:
+        """By index the worst verdict on each text by the record's contexts; none if no context has text."""
         if not texts or not any(context.text.strip() for context in record.contexts or ()):
-            return []
+            return {}
         self._require_language(record)
         await self._require_reference_values()
-        return await self.detect(record, texts)
+        verdicts = await self.detect(record, texts)
+        worst = (_worst(one for one in verdicts if one.index == index) for index in range(len(texts)))
+        return {verdict.index: verdict for verdict in worst if verdict is not None}
 
     def _require_language(self, record: RagRecord) -> None:
         if self.languages is None:
@@ -126,7 +146,11 @@ class ServedDetector(Detector):
 
 def _worst(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict | None:
     """The verdict that decides: one that is not supported, if there is one, and of these the least probable."""
-    return min(verdicts, key=lambda verdict: (verdict.supported, _probability(verdict)), default=None)
+    return min(verdicts, key=_rank, default=None)
+
+
+def _rank(verdict: ClaimVerdict) -> tuple[int, float]:
+    return _ORDER.index(verdict.verdict), _probability(verdict)
 
 
 def _probability(verdict: ClaimVerdict) -> float:

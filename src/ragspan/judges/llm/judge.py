@@ -10,6 +10,7 @@ from typing import TypeAlias, TypeVar
 
 from ragspan.arguments import WHOLE, between, instance
 from ragspan.exceptions import JudgeError
+from ragspan.judges.background import MAX_SHOWN, shown_background
 from ragspan.judges.base import (
     ChatClient,
     ChatMessage,
@@ -68,7 +69,8 @@ class LLMJudge:
         name: the judge's name on scores, such as "openai:gpt-4o-mini".
         temperature: for several votes or ratings, which have to be independent samples. A single vote or rating, claims
             and verdicts are asked for at 0.
-        max_context_chars: characters of all contexts together in a request, with their fences. If there are so many
+        max_context_chars: characters of all contexts together in a request, with their fences; of background a fifth of
+            that, and at most 8,000. If there are so many
             contexts that their fences do not fit, the last ones are left out; questions about each context then do not
             apply. For `ChunkUtilization` a request also lists the beginnings of sentences, in at most as many characters.
         max_response_chars: characters of the response in a request, and of the question.
@@ -107,7 +109,8 @@ class LLMJudge:
         return f"{type(self).__name__}({self.name!r})"
 
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
-        findings = await self._sample(record, prompts.ADHERENCE, replies.GROUNDING, votes)
+        task = self._with_background(record, prompts.ADHERENCE)
+        findings = await self._sample(record, task, replies.GROUNDING, votes)
         return [Vote(grounded=one.verdict == "grounded", explanation=one.reasoning) for one in findings]
 
     async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:
@@ -125,9 +128,13 @@ class LLMJudge:
         fence = self._prompt(record).fence
 
         def task(numbers: Sequence[int]) -> str:
-            return prompts.verification(fence.quote("claims", _numbered(claims, numbers)), numbers)
+            asked = prompts.verification(fence.quote("claims", _numbered(claims, numbers)), numbers)
+            return self._with_background(record, asked)
 
-        findings = await self._judge_each(record, task, replies.CLAIM_VERDICTS, len(claims))
+        findings = await self._prompt(record).once.ask(
+            f"verdicts on {claims!r}",
+            lambda: self._judge_each(record, task, replies.CLAIM_VERDICTS, len(claims)),
+        )
         return [
             ClaimVerdict(
                 index=one.index,
@@ -211,6 +218,14 @@ class LLMJudge:
         """What all prompts about the record begin with. Each event loop has its own."""
         key = (self, asyncio.get_running_loop())
         return session_of(record).keep(key, lambda: lay_out(record, **self._limits))
+
+    def _with_background(self, record: RagRecord, task: str) -> str:
+        """The task with the record's background before it, if it has any: the common beginning of all requests stays."""
+        shown = shown_background(record, min(MAX_SHOWN, self._max_context_chars // 5))
+        if not shown:
+            return task
+        text = "\n\n".join(f"({one.kind}) {one.text.strip()}" for one in shown)
+        return prompts.with_background(self._prompt(record).fence.quote("background", text), task)
 
     def _all_contexts(self, record: RagRecord) -> Sequence[str]:
         """The shown parts of the contexts, for a question about each of them.

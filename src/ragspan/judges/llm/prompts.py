@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-PROMPT_VERSION = "4"
+PROMPT_VERSION = "5"
 
 RULES = """\
 You examine the answers of a question answering system. The system was given a user's question and some \
@@ -92,9 +92,22 @@ def verification(quoted_claims: str, numbers: Iterable[int]) -> str:
 Task: the block above lists claims taken from the response. Does each follow from the contexts?
 - "supported": the contexts state it, or it follows from them.
 - "unsupported": the contexts contradict it, or do not say it.
+- "unsure": the material bears on the claim, but is cut short, garbled or ambiguous just where it would decide.
 Judge each claim by itself and give exactly one verdict for each of these numbers: {_list(numbers)}.
 Form: {{"answer": {{"claim_verdicts": [{{"number": the claim's number, "reasoning": "...", \
-"verdict": "supported" or "unsupported"}}, ...]}}}}"""
+"verdict": "supported" or "unsupported" or "unsure"}}, ...]}}}}"""
+
+
+def with_background(quoted_background: str, task: str) -> str:
+    """The task with further evidence, which is quoted."""
+    return f"""\
+{quoted_background}
+
+The block above holds background: other texts that the system was given with the question, such as results of tools, notes \
+beside documents, or what earlier turns found. For this task it is a source like the contexts. It only adds: what follows \
+from the contexts needs nothing of it.
+
+{task}"""
 
 
 def sources(quoted_documents: str, quoted_statements: str, numbers: Iterable[int]) -> str:

@@ -48,7 +48,7 @@ class Coverage(Reply, frozen=True):
 
 
 class ClaimFinding(Finding, frozen=True):
-    verdict: Literal["supported", "unsupported"]
+    verdict: Literal["supported", "unsupported", "unsure"]
 
 
 class SourceFinding(Finding, frozen=True):

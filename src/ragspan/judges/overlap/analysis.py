@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 
 from ragspan.exceptions import JudgeError
@@ -41,10 +42,19 @@ _LONG = 20_000
 
 
 class Analysis:
-    """One record's claims and contexts, and the grades of its claims once they are asked for."""
+    """One record's claims and contexts, and the grades of its claims once they are asked for.
 
-    def __init__(self, record: RagRecord, reader: ContextReader | None = None) -> None:
+    Args:
+        record: its contexts are what the claims are compared with.
+        reader: keeps contexts.
+        alone: the analysis of some of the contexts. Further ones only add support: the better grade of a claim counts.
+    """
+
+    def __init__(
+        self, record: RagRecord, reader: ContextReader | None = None, *, alone: Analysis | None = None
+    ) -> None:
         self.record = record
+        self._alone = alone
         texts = [context.text for context in record.contexts or ()]
         response, question = stated(record.response or ""), record.question or ""
         question = question[: characters_read([question], _MAX_QUESTION)[0]]
@@ -79,7 +89,10 @@ class Analysis:
     @Lazy
     def grounding(self) -> float:
         """The probability that all of the response is supported, 0..1; 0 when it claims nothing."""
-        return probability(answer_score(self.grades, self.language), self.language) if self.grades else 0.0
+        if not self.grades:
+            return 0.0
+        grounding = probability(answer_score(self.grades, self.language), self.language)
+        return grounding if self._alone is None else max(grounding, _grounding_of(self._alone))
 
     def grade(self, claims: Sequence[str]) -> list[Grade]:
         """One grade for each of any claims."""
@@ -121,8 +134,15 @@ class Analysis:
 
     def _graded(self, claims: Sequence[Sentence], shared: SharedWords) -> list[Grade]:
         if not self.languages.are_comparable:
-            return grade_across(claims, self.contexts, self.languages)
-        return grade_claims(claims, self.contexts, shared, self._question, self.language)
+            grades = grade_across(claims, self.contexts, self.languages)
+        else:
+            grades = grade_claims(claims, self.contexts, shared, self._question, self.language)
+        if self._alone is None:
+            return grades
+        with contextlib.suppress(JudgeError):  # these are in another language
+            alone = self._alone.grade([claim.text for claim in claims])
+            return [max(pair, key=lambda grade: grade.score) for pair in zip(alone, grades, strict=True)]
+        return grades
 
     def _languages_of_question(self) -> Languages:
         question = self.record.question or ""
@@ -137,6 +157,14 @@ class Analysis:
     def _each_context(self) -> Sequence[Context]:
         require_few_contexts(len(self.record.contexts or ()), MAX_CONTEXTS)
         return self.contexts
+
+
+def _grounding_of(analysis: Analysis) -> float:
+    """0 where the response cannot be compared with these contexts."""
+    try:
+        return analysis.grounding
+    except JudgeError:
+        return 0.0
 
 
 def _require_comparable(languages: Languages) -> None:

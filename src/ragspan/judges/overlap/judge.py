@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import ClassVar
 
+from ragspan.judges.background import as_evidence, shown_background
 from ragspan.judges.base import ClaimSupport, ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
 from ragspan.judges.overlap.analysis import Analysis, share_read
 from ragspan.judges.overlap.contexts import ContextReader
@@ -55,10 +56,10 @@ class OverlapJudge:
 
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
         """The same vote `votes` times, with the probability that the response is grounded."""
-        analysis = self._analysis(record)
-        grounded = analysis.grounding >= _THRESHOLD
-        explanation = _noted(explain_answer(analysis.grades, grounded=grounded), analysis, analysis.grades)
-        return [Vote(grounded=grounded, explanation=explanation, probability=analysis.grounding)] * votes
+        evidence = self._evidence(record)
+        grounded = evidence.grounding >= _THRESHOLD
+        explanation = _noted(explain_answer(evidence.grades, grounded=grounded), evidence, evidence.grades)
+        return [Vote(grounded=grounded, explanation=explanation, probability=evidence.grounding)] * votes
 
     async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:
         """The same rating `ratings` times: the mean of what is covered and what is grounded, half for a refusal."""
@@ -72,13 +73,12 @@ class OverlapJudge:
 
     async def extract_claims(self, record: RagRecord) -> list[str]:
         """The sentences of the response with content: refusals too, but no greetings and courtesies."""
-        analysis = self._analysis(record)
-        return [claim.text for claim in analysis.claims]
+        return [claim.text for claim in self._evidence(record).claims]
 
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
         """A verdict for each claim, whoever extracted it."""
-        analysis = self._analysis(record)
-        return [_verdict(index, grade, analysis) for index, grade in enumerate(analysis.grade(claims))]
+        evidence = self._evidence(record)
+        return [_verdict(index, grade, evidence) for index, grade in enumerate(evidence.grade(claims))]
 
     async def find_support(
         self, record: RagRecord, claims: Sequence[str] | None, documents: Sequence[str]
@@ -134,8 +134,20 @@ class OverlapJudge:
         ]
 
     def _analysis(self, record: RagRecord) -> Analysis:
-        """The same for all metrics of a record."""
+        """Of the contexts alone; the same for all metrics of a record."""
         return session_of(record).keep(self, lambda: Analysis(record, self._reader))
+
+    def _evidence(self, record: RagRecord) -> Analysis:
+        """Of contexts and background."""
+        return session_of(record).keep((self, "evidence"), lambda: self._with_background(record))
+
+    def _with_background(self, record: RagRecord) -> Analysis:
+        shown = shown_background(record)
+        alone = self._analysis(record)
+        if not shown:
+            return alone
+        has_contexts = any(context.text.strip() for context in record.contexts or ())
+        return Analysis(as_evidence(record, shown), self._reader, alone=alone if has_contexts else None)
 
 
 def _verdict(index: int, grade: Grade, analysis: Analysis) -> ClaimVerdict:

@@ -1,0 +1,55 @@
+"""Tells a sentence that only restates a question from one that answers it."""
+
+from __future__ import annotations
+
+import re
+
+from ragspan.text.keys import is_content, is_negation
+from ragspan.text.languages import ENGLISH, Language, guess
+from ragspan.text.sentences import places_of
+
+_LEAST_WORDS = 2
+_MOST = 4_000
+"""Characters of a question that are looked at."""
+_ASKS = re.compile(
+    r"\W{0,3}(?:and |so |but |then )?(?:what|which|who|whom|whose|when|where|why|how|was|wer|wen|wem|wann|wo|warum|wieso|"
+    r"welche[rsmn]?|wie|quel(?:le)?s?|qui|quand|o\u00f9|pourquoi|comment|combien|qu\u00e9|qui\u00e9n(?:es)?|cu\u00e1l(?:es)?|"
+    r"cu\u00e1ndo|d\u00f3nde|c\u00f3mo|cu\u00e1nt[oa]s?|che|chi|quale|quando|dove|come|perch\u00e9|quant[oiae]|que|quem|qual|onde|"
+    r"wat|welke|wanneer|waar|waarom|hoe)\b",
+    re.IGNORECASE,
+)
+"""Questions with these words do not hold their answer; "Is the fee 49 euros?" may."""
+_REPORTS = re.compile(
+    r"\W{0,3}(?:you|the user|they)(?:'re| are| were|'d| would| have|'ve)?(?: just)? "
+    r"(?:ask(?:ed|s|ing)?|want(?:ed|s)?(?: me)? to know|wonder(?:ed|s|ing)?|like to know)\b(?: me)?(?: about| for| whether)?"
+    r"|\W{0,3}(?:your|the|the user's) question (?:is|was)\b",
+    re.IGNORECASE,
+)
+
+
+def restates(claim: str, question: str) -> bool:
+    """Whether a claim says no more than a question: its words stand there in one piece, which is most of the question.
+
+    "You asked how high the tower is." restates "How high is the tower?" What the user states, and what a question puts up for
+    a yes or no, is no restatement in a claim: there the claim takes a side.
+    """
+    language = guess(question, enough=1) or ENGLISH
+    said = _content(_REPORTS.sub("", claim, count=1), language)
+    if len(said) < _LEAST_WORDS or any(map(is_negation, language.keys(claim))):
+        return False
+    return any(_is_most_of(said, _content(sentence, language)) for sentence in _open_questions(question[:_MOST]))
+
+
+def _open_questions(question: str) -> list[str]:
+    sentences = [question[start:end] for start, end in places_of(question)]
+    return [sentence for sentence in sentences if _ASKS.match(sentence)]
+
+
+def _content(sentence: str, language: Language) -> list[str]:
+    return [key for key in language.keys(sentence) if is_content(key)]
+
+
+def _is_most_of(said: list[str], asked: list[str]) -> bool:
+    if 2 * len(said) < len(asked):
+        return False
+    return any(asked[at : at + len(said)] == said for at in range(len(asked) - len(said) + 1))

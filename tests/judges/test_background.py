@@ -1,0 +1,111 @@
+"""How judges read background."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ragspan.judges import OverlapJudge, SpanDetector
+from ragspan.judges.background import MAX_SHOWN, as_evidence, shown_background
+from ragspan.metrics import ContextAdherence
+from ragspan.records import Background, RagRecord
+
+FEE = "The annual fee of the silver card is 49 euros."
+LONG = "It rained on many days of the year in the harbour. " * 1100
+
+
+def record(**changes):
+    return RagRecord(**({"question": "What?", "contexts": ["Cards are grey."], "response": FEE} | changes))
+
+
+def test_background_that_fits_is_shown_as_it_is():
+    given = (Background(text="a b", kind="tool"), Background(text="c", kind="history"))
+
+    assert shown_background(record(background=given)) == given
+
+
+def test_of_long_background_a_judge_gets_what_the_response_speaks_of():
+    background = [Background(text=f"{LONG[:25_000]}{FEE} {LONG[:25_000]}", kind="tool"), Background(text="It rained.")]
+
+    shown = shown_background(record(background=background))
+
+    assert sum(len(one.text) for one in shown) <= MAX_SHOWN
+    assert any(FEE in one.text and one.kind == "tool" for one in shown)
+
+
+def test_for_a_judge_of_contexts_background_follows_the_documents():
+    given = record(background=["more"])
+
+    read = as_evidence(given, shown_background(given))
+
+    assert [context.text for context in read.contexts] == ["Cards are grey.", "more"]
+    assert read.background == ()
+
+
+async def test_the_embedded_judge_finds_support_in_a_long_background():
+    background = [f"{LONG[:25_000]}{FEE} {LONG[:25_000]}"]
+
+    (verdict,) = await OverlapJudge().verify_claims(record(background=background), [FEE])
+
+    assert verdict.verdict == "supported"
+
+
+@pytest.fixture
+def detector(fake_openai):
+    """Marks each of the given words that its contexts do not hold."""
+
+    def make(*words):
+        def answer(request):
+            held, text = " ".join(request["contexts"]), request["answer"]
+            spans = [
+                {"start": text.find(word), "end": text.find(word) + len(word), "text": word, "hallucination_score": 0.9}
+                for word in words
+                if word in text and word not in held
+            ]
+            return 200, {"predictions": spans}
+
+        fake_openai.answer = answer
+        return SpanDetector(fake_openai.base_url.removesuffix("/v1"), max_retries=0)
+
+    return make
+
+
+CLAIMS = ["Cards are grey.", FEE, "Gamma sends letters."]
+
+
+async def test_a_detector_is_asked_again_only_for_what_the_contexts_do_not_support(detector, fake_openai):
+    judge = detector("49 euros", "Gamma")
+
+    verdicts = await judge.verify_claims(record(background=[FEE]), CLAIMS)
+
+    assert [(one.index, one.verdict, one.claim) for one in verdicts] == [
+        (0, "supported", CLAIMS[0]),
+        (1, "supported", CLAIMS[1]),
+        (2, "unsupported", CLAIMS[2]),
+    ]
+    first, second = (json.loads(body) if isinstance(body, (str, bytes)) else body for body in fake_openai.requests)
+    assert first["contexts"] == ["Cards are grey."]
+    assert (second["contexts"], second["answer"]) == (["Cards are grey.", FEE], " ".join(CLAIMS[1:]))
+
+
+async def test_a_detector_that_finds_everything_in_the_contexts_is_asked_once(detector, fake_openai):
+    judge = detector("49 euros")
+
+    await judge.verify_claims(record(contexts=[FEE], background=["more"]), [FEE])
+
+    assert len(fake_openai.requests) == 1
+
+
+@pytest.mark.parametrize(("background", "label"), [([FEE], "pass"), (["Nothing of it."], "fail")])
+async def test_adherence_by_a_detector_counts_background(detector, background, label):
+    score = await ContextAdherence(detector("49 euros"), polls=1).score(record(background=background))
+
+    assert score.label == label
+
+
+@pytest.mark.parametrize(("background", "is_scored"), [([FEE], True), (["Nothing of it."], False)])
+async def test_without_documents_a_detector_scores_what_background_supports(detector, background, is_scored):
+    outcome = await ContextAdherence(detector("49 euros"), polls=1).score(record(contexts=[], background=background))
+
+    assert (getattr(outcome, "reason", None) != "no_contexts") is is_scored

@@ -1,0 +1,140 @@
+"""What of a prompt is evidence where nothing is known of documents."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ragspan.engine import ScoringEngine
+from ragspan.exceptions import ConfigurationError
+from ragspan.judges import OverlapJudge
+from ragspan.judges.prompt_evidence import with_prompt_evidence
+from ragspan.metrics import ContextAdherence, ContextRelevance, Faithfulness
+from ragspan.outcomes import Score
+from ragspan.records import Background, Generation, RagRecord
+from ragspan.step_texts import Message, ToolRequest
+from ragspan.testing import RecordingEmitter
+
+QUESTION = "What does the silver card cost?"
+FEE = "The annual fee of the silver card is 49 euros, payable in March."
+INVENTED = "The annual fee of the silver card is 75 euros."
+
+
+def call(*messages, reply=None):
+    prompt = tuple(Message(role=role, text=text) for role, text in messages)
+    return Generation(
+        model=None,
+        provider=None,
+        started_ns=1,
+        ended_ns=2,
+        prompt=prompt,
+        reply=None if reply is None else Message(role="assistant", text=reply),
+    )
+
+
+def answered(*calls, **changes):
+    given = {"question": QUESTION, "contexts": None, "response": FEE, "generations": calls}
+    return RagRecord(**(given | changes))
+
+
+def evidence(*calls, **changes):
+    return [(one.kind, one.text) for one in with_prompt_evidence(answered(*calls, **changes)).background]
+
+
+def test_a_message_of_the_user_counts_without_the_question():
+    assert evidence(call(("user", f"Context:\n{FEE}\n\n{QUESTION}"))) == [("other", f"Context:\n{FEE}")]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [("system", f"Never say that: {INVENTED}"), ("user", QUESTION)],
+        [("assistant", INVENTED), ("user", QUESTION)],
+        [("user", f"I heard this: {INVENTED}"), ("assistant", "I see."), ("user", QUESTION)],
+        [("user", f"Human: {INVENTED} Is it so, please tell me now?\nAI: {INVENTED} It is so.\n\n{QUESTION}")],
+        [("user", "A few words only.")],
+    ],
+)
+def test_words_of_the_system_of_models_and_of_users_before_do_not_count(messages):
+    assert evidence(call(*messages)) == []
+
+
+def test_what_tools_returned_counts_also_that_of_earlier_turns():
+    found = evidence(
+        call(("user", "Rates?"), ("tool", f"rates: {FEE}"), ("assistant", "Done."), ("user", QUESTION), ("tool", FEE))
+    )
+
+    assert found == [("history", f"rates: {FEE}"), ("tool", FEE)]
+
+
+def test_a_reply_that_asks_for_a_tool_ends_no_turn():
+    asking = Message(role="assistant", text="", tool_requests=(ToolRequest(name="fees"),))
+    prompt = (Message(role="user", text=f"{FEE}\n{QUESTION}"), asking, Message(role="tool", text=f"rates: {FEE}"))
+
+    found = with_prompt_evidence(answered(replace(call(), prompt=prompt))).background
+
+    assert [one.kind for one in found] == ["other", "tool"]
+
+
+def test_an_earlier_reply_of_this_request_is_a_models_word_and_a_message_counts_once():
+    context = f"Context: {FEE}"
+
+    found = evidence(
+        call(("user", context), reply=INVENTED),
+        call(("user", context)),
+        call(("user", f"{context}\nDraft: {INVENTED}")),
+    )
+
+    assert found == [("other", context), ("other", f"{context}\nDraft:")]
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        answered(call(("user", FEE)), contexts=["A document."]),
+        answered(),
+        answered(call(("user", FEE)), call()),  # one of the prompts was not seen
+    ],
+)
+def test_with_documents_or_unseen_prompts_the_record_stays(known):
+    assert with_prompt_evidence(known) is known
+
+
+@pytest.mark.parametrize("contexts", [None, ()])
+def test_it_replaces_what_was_known_of_background(contexts):
+    made = with_prompt_evidence(answered(call(("tool", FEE)), contexts=contexts, background=["before"]))
+
+    assert (made.background, made.background_is_prompt) == ((Background(text=FEE, kind="tool"),), True)
+    assert made.contexts == contexts
+
+
+@pytest.mark.parametrize("judging", ["thread", "helper"])
+@pytest.mark.parametrize(("response", "label"), [(FEE, "pass"), (INVENTED, "fail")])
+def test_an_engine_that_is_asked_to_scores_by_prompts(judging, response, label):
+    emitter = RecordingEmitter()
+    metrics = [kind(OverlapJudge()) for kind in (ContextAdherence, Faithfulness, ContextRelevance)]
+    one = answered(call(("system", INVENTED), ("user", f"{FEE}\n\n{QUESTION}")), response=response)
+
+    with ScoringEngine(metrics=metrics, emitters=[emitter], judging=judging, unknown_contexts="prompt") as engine:
+        engine.submit(one)
+        assert engine.flush(60)
+
+    (scored,) = emitter.scored
+    labels = {name: one.label if isinstance(one, Score) else one.reason for name, one in scored.outcomes.items()}
+    assert labels == {"context_adherence": label, "faithfulness": label, "context_relevance": "contexts_unknown"}
+
+
+def test_an_engine_that_is_not_asked_to_does_not():
+    emitter = RecordingEmitter()
+
+    with ScoringEngine(metrics=[Faithfulness(OverlapJudge())], emitters=[emitter], judging="thread") as engine:
+        engine.submit(answered(call(("user", f"{FEE}\n\n{QUESTION}"))))
+        assert engine.flush(60)
+
+    assert emitter.scored[0].outcomes["faithfulness"].reason == "contexts_unknown"
+
+
+def test_another_rule_is_refused():
+    with pytest.raises(ConfigurationError, match="unknown_contexts"):
+        ScoringEngine(metrics=[], unknown_contexts="judge")

@@ -1,0 +1,195 @@
+"""By what an answer is judged: documents, background, both, or neither."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ragspan.judges import OverlapJudge
+from ragspan.metrics import (
+    ChunkAttribution,
+    ChunkUtilization,
+    Completeness,
+    ContextAdherence,
+    ContextRelevance,
+    ContextUtilization,
+    Faithfulness,
+)
+from ragspan.outcomes import NotApplicable
+from ragspan.records import Background, RagRecord
+
+CARD = "The silver card has a chip and a photograph of its owner."
+FEE = "The annual fee of the silver card is 49 euros, payable in March."
+PARTIAL = f"{CARD} {FEE}"
+TOOL = Background(text=f"fees_of(card='silver') returned one row: {FEE}", kind="tool")
+BY_EVIDENCE = [ContextAdherence, Faithfulness]
+BY_CONTEXTS = [Completeness, ContextRelevance, ChunkAttribution, ChunkUtilization, ContextUtilization]
+
+
+def record(**changes):
+    return RagRecord(
+        **({"question": "What does the silver card cost?", "contexts": [CARD], "response": PARTIAL} | changes)
+    )
+
+
+@pytest.mark.parametrize("metric", BY_EVIDENCE)
+@pytest.mark.parametrize("kind", ["metadata", "tool", "history", "other"])
+async def test_background_supports_what_the_documents_do_not_hold(metric, kind):
+    alone = await metric(OverlapJudge()).score(record())
+    both = await metric(OverlapJudge()).score(record(background=[replace(TOOL, kind=kind)]))
+
+    assert (alone.label, both.label) == ("fail", "pass")
+
+
+@pytest.mark.parametrize("metric", BY_CONTEXTS)
+async def test_what_measures_the_search_is_the_same_with_background(metric):
+    alone = await metric(OverlapJudge()).score(record())
+    both = await metric(OverlapJudge()).score(record(background=[TOOL]))
+
+    assert both == alone
+
+
+@pytest.mark.parametrize("metric", BY_EVIDENCE)
+@pytest.mark.parametrize(
+    "noise",
+    [
+        "The annual fee of the silver card is 99 euros, payable in May.",
+        "Le chat est sur la table, et la maison est grande pour les enfants de la ville.",
+        "The silver card has no chip and no photograph of its owner.",
+        '{"rows": [{"card": "silver", "chip": false}]}',
+    ],
+)
+async def test_background_never_lowers_a_value(metric, noise):
+    alone = await metric(OverlapJudge()).score(record(response=CARD))
+    both = await metric(OverlapJudge()).score(record(response=CARD, background=[noise]))
+
+    assert both.value >= alone.value
+    assert both.label == alone.label == "pass"
+
+
+@pytest.mark.parametrize("metric", BY_EVIDENCE)
+@pytest.mark.parametrize(
+    ("response", "judged"),
+    [(FEE, True), ("You are welcome.", False), ("Gamma sends invoices by registered mail every Tuesday.", False)],
+)
+async def test_without_documents_background_counts_if_it_supports_a_claim(metric, response, judged):
+    outcome = await metric(OverlapJudge()).score(record(contexts=[], response=response, background=[TOOL]))
+
+    assert (outcome != NotApplicable(reason="no_contexts")) is judged
+    assert not judged or outcome.label == "pass"
+
+
+@pytest.mark.parametrize("metric", BY_EVIDENCE)
+async def test_of_a_response_without_documents_that_is_half_invented_the_background_shows_it(metric):
+    response = f"{FEE} Gamma sends invoices by registered mail every Tuesday."
+
+    outcome = await metric(OverlapJudge()).score(record(contexts=[], response=response, background=[TOOL]))
+
+    assert outcome.label == "fail"
+
+
+@pytest.mark.parametrize("metric", BY_EVIDENCE)
+@pytest.mark.parametrize(
+    ("changes", "judged"),
+    [
+        ({}, True),
+        ({"contexts_unknown": "unmarked_text"}, True),
+        ({"prompts_seen": False}, False),
+        ({"background": [replace(TOOL, kind="history")]}, False),
+        ({"background": [Background(text="49 euros in March", kind="tool")]}, False),
+        ({"background": [replace(TOOL, kind="history")], "background_is_prompt": True}, True),
+        ({"contexts_unknown": "picture"}, False),
+        ({"contexts_unknown": "provider_search"}, False),
+        ({"response": "You are welcome."}, False),
+    ],
+)
+async def test_with_unknown_documents_the_results_of_tools_count_if_all_prompts_were_seen(metric, changes, judged):
+    unknown = record(contexts=None, response=FEE, background=[TOOL], prompts_seen=True)
+
+    outcome = await metric(OverlapJudge()).score(replace(unknown, **changes))
+
+    assert isinstance(outcome, NotApplicable) is not judged
+    assert judged or outcome.reason == "contexts_unknown"
+    assert not judged or outcome.label == "pass"
+
+
+@pytest.mark.parametrize("metric", BY_EVIDENCE)
+async def test_with_unknown_documents_an_invention_fails_by_a_tools_result(metric):
+    invented = record(
+        contexts=None,
+        response="Gamma sends invoices by registered mail every Tuesday.",
+        background=[TOOL],
+        prompts_seen=True,
+    )
+
+    assert (await metric(OverlapJudge()).score(invented)).label == "fail"
+
+
+@pytest.mark.parametrize("metric", BY_EVIDENCE)
+@pytest.mark.parametrize("from_model", [None, True, False])
+async def test_what_no_model_said_is_not_judged_by_evidence(metric, from_model):
+    outcome = await metric(OverlapJudge()).score(record(from_model=from_model))
+
+    assert (outcome == NotApplicable(reason="not_from_a_model")) is (from_model is False)
+
+
+@pytest.mark.parametrize("metric", BY_CONTEXTS)
+async def test_the_search_of_an_answer_that_no_model_gave_is_measured(metric):
+    assert await metric(OverlapJudge()).score(record(from_model=False)) == await metric(OverlapJudge()).score(record())
+
+
+@pytest.mark.parametrize("metric", BY_EVIDENCE)
+async def test_if_the_record_was_cut_nobody_can_tell_what_is_unsupported(metric):
+    cut = record(background=["Nothing about fees."], background_truncated=True)
+
+    assert (await metric(OverlapJudge()).score(cut)).reason == "cannot_tell"
+    assert (await metric(OverlapJudge()).score(replace(cut, response=CARD))).label == "pass"
+
+
+# Three verdicts
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "value", "label"),
+    [
+        (["supported"] * 5, 1.0, "pass"),
+        (["supported"] * 9 + ["unsure"], 1.0, "pass"),
+        (["unsupported"] * 2 + ["unsure"], 0.0, "fail"),
+        (["supported", "unsupported", "unsupported", "unsure"], 1 / 3, "fail"),
+        (["supported"] * 3 + ["unsure"], None, "cannot_tell"),
+        (["unsure"], None, "cannot_tell"),
+        (["unsure"] * 3, None, "cannot_tell"),
+    ],
+)
+async def test_unsure_claims_count_for_neither_side_and_no_label_depends_on_them(fixed_judge, verdicts, value, label):
+    from ragspan.judges.base import ClaimVerdict
+
+    given = [ClaimVerdict(index=index, verdict=verdict) for index, verdict in enumerate(verdicts)]
+    judge = fixed_judge(claims=[f"claim {index}" for index in range(len(verdicts))], supported=given)
+
+    outcome = await Faithfulness(judge).score(record())
+
+    if value is None:
+        assert outcome == NotApplicable(
+            reason="cannot_tell",
+            detail=f"{verdicts.count('unsure')} of {len(verdicts)} claims could be either",
+        )
+    else:
+        assert (outcome.value, outcome.label) == (pytest.approx(value), label)
+        assert outcome.details == {"claims": len(verdicts), "unsure": verdicts.count("unsure")}
+
+
+async def test_claims_that_restate_the_question_are_left_out(fixed_judge):
+    judge = fixed_judge(claims=["You asked what the silver card costs.", FEE], supported=[True])
+
+    outcome = await Faithfulness(judge).score(record(question="What does the silver card cost?"))
+
+    assert outcome.details["claims"] == 1
+    assert judge.asked[-1] == ("verdicts", [FEE])
+
+
+async def test_an_answer_of_nothing_else_has_no_claims(fixed_judge):
+    judge = fixed_judge(claims=["You asked what the silver card costs."])
+
+    assert await Faithfulness(judge).score(record()) == NotApplicable(reason="no_claims")

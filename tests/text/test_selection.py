@@ -1,0 +1,68 @@
+"""Which pieces of long texts a response speaks of."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from ragspan.text.selection import select
+
+FILLER = [
+    f"Section {place} tells of weather, of rivers and of the harbour in the usual words. " for place in range(400)
+]
+
+
+def shown(texts, response, most):
+    return [(piece.text, texts[piece.text][piece.start : piece.end]) for piece in select(texts, response, most)]
+
+
+def test_texts_that_fit_are_whole_and_blank_ones_are_left_out():
+    assert shown(["one", "", "two"], "three", 100) == [(0, "one"), (2, "two")]
+
+
+@pytest.mark.parametrize("place", [0, 57, 200, 399])
+def test_what_the_response_rests_on_is_found_wherever_it_stands(place):
+    sentences = list(FILLER)
+    sentences[place] = "The lighthouse keeper Ottilie earned 1,240 crowns a year. "
+    texts = ["".join(sentences[:150]), "".join(sentences[150:])]
+
+    found = shown(texts, "Ottilie earned 1,240 crowns.", 2000)
+
+    assert sum(len(text) for _, text in found) <= 2000
+    assert any("Ottilie earned 1,240 crowns" in text for _, text in found)
+
+
+def test_a_rare_word_comes_before_many_pieces_with_common_ones():
+    texts = ["harbour rivers weather " * 2000 + "Ottilie. " + "harbour rivers weather " * 2000]
+
+    found = shown(texts, "The harbour, the rivers and the weather: Ottilie knew them.", 900)
+
+    assert any("Ottilie" in text for _, text in found)
+
+
+def test_pieces_keep_the_order_of_the_prompt_and_neighbours_are_one():
+    texts = ["".join(FILLER), "Alpha pays 10 crowns. " + "".join(FILLER), "Beta pays 20 crowns. " + "".join(FILLER)]
+
+    found = select(texts, "Beta pays 20 crowns, Alpha 10.", 3000)
+
+    assert found == sorted(found)
+    assert all((one.text, one.end) != (other.text, other.start) for one, other in pairwise(found))
+
+
+def test_without_any_word_in_common_nothing_is_chosen():
+    assert select(["harbour " * 1000], "Quince jam.", 500) == []
+
+
+@pytest.mark.parametrize("text", ["x" * 50_000, "\n" * 50_000, "水" * 50_000, "7 " * 25_000])
+def test_hostile_texts_keep_to_the_room(text):
+    assert sum(piece.end - piece.start for piece in select([text], "水 7 x", 1000)) <= 1000
+
+
+def test_words_are_compared_by_their_stems_and_in_the_responses_language():
+    sentences = ["Der Hafen liegt im Norden der Stadt, und die Boote fahren dort jeden Tag. "] * 300
+    sentences[150] = "Die Versicherungen der Fischer kosteten 310 Kronen. "
+
+    found = shown(["".join(sentences)], "Die Versicherung kostete für die Fischer 310 Kronen.", 900)
+
+    assert any("310 Kronen" in text for _, text in found)
