@@ -419,7 +419,8 @@ def as_background(texts: Iterable[Any]) -> tuple[Background, ...]:
     Raises:
         ConfigurationError: one of them is neither, or `texts` is a single string.
     """
-    made = []
+    made: list[Background] = []
+    one: Any
     for one in [None] if (items := given_items(texts)) is None else items:
         text = text_of(one)
         if text is None and type(one) is not Background:
