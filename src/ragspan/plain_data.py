@@ -96,7 +96,10 @@ _layouts: dict[int, _Layout] = {}  # by the class's identity: a metaclass may ha
 def fields_of(value: Any) -> dict[str, Any]:
     """The attributes that an object keeps in its dictionary or in plain slots, not to be changed. Properties are not asked."""
     layout = _layouts.get(id(type(value))) or _look_up(type(value))
-    fields = _NO_FIELDS if layout.dictionary is None else text_keyed(layout.dictionary(value))
+    own = None if layout.dictionary is None else layout.dictionary(value)
+    fields = (
+        text_keyed(own) if own is not None and issubclass(type(own), dict) else _NO_FIELDS
+    )  # a class has another kind
     if not layout.slots:
         return fields
     return {**{name: held for name, read in layout.slots if (held := _held(read, value)) is not _ABSENT}, **fields}
@@ -118,6 +121,16 @@ def _look_up(kind: type) -> _Layout:
         _layouts.clear()
     layout = _layouts[id(kind)] = _Layout(kind, dictionary, plain, slots)
     return layout
+
+
+def replace_field(value: Any, name: str, new: Any) -> bool:
+    """Replace an attribute where the object keeps it, in its dictionary; False if it is not there."""
+    layout = _layouts.get(id(type(value))) or _look_up(type(value))
+    own = None if layout.dictionary is None else layout.dictionary(value)
+    if own is None or name not in text_keyed(own):
+        return False
+    dict.__setitem__(own, name, new)
+    return True
 
 
 def in_slot(value: Any, name: str) -> Any:
@@ -300,12 +313,13 @@ def kept_entries(metadata: Any, *, nested: bool = False) -> dict[str, Any]:
 
     Args:
         metadata: a dictionary; anything else has no entries.
-        nested: lists and dictionaries of such values are kept as well.
+        nested: lists and dictionaries of such values are kept as well, and dates, decimals and UUIDs.
     """
     return _Keeping(nested).entries(metadata, 0) if issubclass(type(metadata), dict) else {}
 
 
-_PLAIN = frozenset({bool, float, type(None)})
+_PLAIN = (bool, float, type(None))
+_EXACT = (dt.date, decimal.Decimal, uuid.UUID)
 
 
 class _Keeping:
@@ -344,6 +358,8 @@ class _Keeping:
                 return self.entries(value, depth + 1)
             if issubclass(kind, (list, tuple)):
                 return self._items(items_of(value) or [], depth + 1)
+            if any(kind is one for one in _EXACT):
+                return value
         if issubclass(kind, str):
             return self._text(str.__str__(value))
         if not issubclass(kind, (int, float)):
@@ -355,7 +371,7 @@ class _Keeping:
         kept = []
         for value in values[: max(0, self._left)]:
             self._left -= 1
-            found = value if type(value) in _PLAIN else self._other(value, depth)
+            found = value if any(type(value) is one for one in _PLAIN) else self._other(value, depth)
             if found is not _ABSENT:
                 kept.append(found)
         return kept

@@ -20,7 +20,7 @@ def facts(name, *bases):
 
 
 def node(identity, text, score=1.0):
-    return (identity, score, f"n{identity}", text, {}, None, None)
+    return (identity, score, f"n{identity}", text, {}, None)
 
 
 @pytest.fixture

@@ -52,7 +52,8 @@ class Provenance:
         known = {known for context in found or () for known in (context.text, context.id)}
         named = [context for step in self._root.walk() for context in step.recorded]
         recorded = [context for context in named if known.isdisjoint({context.text, context.id} - {None})]
-        return None if found is None and not recorded else (*(found or ()), *recorded)
+        said = any("recorded" in vars(step) for step in self._root.walk())
+        return None if found is None and not said else (*(found or ()), *recorded)
 
     def evidence(self, contexts: Iterable[RetrievedContext] | None) -> tuple[RetrievedContext, ...]:
         """The contexts behind those of these contexts that were themselves answers."""

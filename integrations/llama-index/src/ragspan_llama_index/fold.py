@@ -12,7 +12,7 @@ from ragspan.record_json import plain_entries
 from ragspan.records import AnswerStatus, RagRecord
 from ragspan.runs.payloads import Message
 from ragspan.runs.record import first_of
-from ragspan.step_texts import NotedError
+from ragspan.step_texts import ErrorReport, NotedError
 from ragspan_llama_index.contexts import Provenance, speakers_in
 from ragspan_llama_index.objects import SPEAKING, UUID_LENGTH
 from ragspan_llama_index.payloads import CONVERSATIONS, Asked, NodeSnapshot
@@ -241,7 +241,7 @@ def _status_of(request: Request) -> tuple[AnswerStatus, str | None]:
     return ("complete", None) if error is None else ("error", error)
 
 
-def _noted(request: Request) -> NotedError | None:
+def _noted(request: Request) -> NotedError | ErrorReport | None:
     return request.root.noted or (None if request.awaited is None else request.awaited.noted)
 
 

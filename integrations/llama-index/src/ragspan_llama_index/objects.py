@@ -5,13 +5,32 @@ Classes are recognised by the names of their bases, so nothing of the framework 
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from itertools import islice
 from types import FrameType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from pydantic import BaseModel
+
+from ragspan.capturing.log import RequestLog
+from ragspan.capturing.snapshots import Opaque, Snapshots
+from ragspan.plain_data import (
+    bases_of,
+    class_name,
+    dataclass_fields,
+    fields_of,
+    in_class,
+    in_slot,
+    is_dict,
+    is_list,
+    items_of,
+    number_of,
+    own_of,
+    replace_field,
+    text_keyed,
+)
+from ragspan.plain_data import text_of as plain_text
 
 Role: TypeAlias = Literal[
     "call", "synthesis", "chunks", "search", "postprocessing", "tool", "model", "asking", "chat writer"
@@ -103,19 +122,23 @@ def kind_of(part: Any) -> str | None:
 
 def _look_up(kind: type) -> ClassFacts:
     bases = frozenset(
-        base.__name__ for base in kind.__mro__ if base.__module__.startswith(("llama_index.", "workflows."))
+        class_name(base) for base in bases_of(kind) if _module_of(base).startswith(("llama_index.", "workflows."))
     )
     # The class is asked, not the object: some of the framework's responses claim to have every attribute.
-    is_generator = hasattr(kind, "__next__") or hasattr(kind, "__anext__")
+    is_generator = in_class(kind, "__next__") is not None or in_class(kind, "__anext__") is not None
     return ClassFacts(
-        name=kind.__name__,
-        module=kind.__module__,
+        name=class_name(kind),
+        module=_module_of(kind),
         bases=bases,
-        is_reranker=any("rerank" in base.__name__.lower() for base in kind.__mro__),
+        is_reranker=any("rerank" in class_name(base).lower() for base in bases_of(kind)),
         methods=next((methods for name, methods in _METHODS.items() if name in bases), {}),
-        method_start=len(kind.__name__) + 1,
+        method_start=len(class_name(kind)) + 1,
         response=GENERATOR if is_generator else next((name for name in _READERS if name in bases), None),
     )
+
+
+def _module_of(kind: type) -> str:
+    return plain_text(own_of(kind, "__module__")) or ""
 
 
 # Some of the framework's work answers nobody. The code that calls it shows that.
@@ -156,42 +179,55 @@ def answers_nobody(role: Role) -> bool:
 
 def text_in(value: Any) -> str | None:
     """The text of a string, a `QueryBundle` or a `ChatMessage`."""
-    if isinstance(value, str):
-        return value
-    # A model of pydantic takes long to say that it lacks an attribute.
-    for name in ("content",) if kind_of(value) == "ChatMessage" else ("query_str", "content"):
-        try:
-            text = value.get(name) if isinstance(value, dict) else getattr(value, name, None)
-        except Exception:  # noqa: BLE001  a program's own property: the other texts count all the same
-            return None
-        if isinstance(text, str):
-            return text
-    return None
+    text = plain_text(value)
+    if text is not None or value is None:
+        return text
+    own = text_keyed(value) if is_dict(value) else fields_of(value)
+    if "blocks" in own and kind_of(value) in _OF_BLOCKS:
+        return _text_of_blocks(own["blocks"])
+    return next((text for name in ("query_str", "content") if (text := plain_text(own.get(name))) is not None), None)
 
 
-def fields_of(event: Any) -> Mapping[str, Any]:
+_OF_BLOCKS = frozenset({"ChatMessage", "ToolOutput"})
+
+
+def _text_of_blocks(blocks: Any) -> str | None:
+    """The texts in a message's blocks, as the framework joins them."""
+    own = [fields_of(block) for block in items_of(blocks) or ()]
+    texts = [plain_text(each.get("text")) for each in own if plain_text(each.get("block_type")) == "text"]
+    return "\n".join(text for text in texts if text is not None) if texts else None
+
+
+def event_fields(event: Any) -> Mapping[str, Any]:
     """The fields of a workflow's event: those that its class declares, and those that were just given."""
-    declared = getattr(event, "__dict__", None) or {}
-    private = getattr(event, "__pydantic_private__", None) or {}
-    given = private.get("_data")
-    return {**declared, **given} if isinstance(given, dict) else dict(declared)
+    given = _private(event).get("_data")
+    return {**fields_of(event), **text_keyed(given)} if given is not None and is_dict(given) else dict(fields_of(event))
+
+
+def _private(model: Any) -> Mapping[str, Any]:
+    """What a model of pydantic keeps beside its fields."""
+    private = in_slot(model, "__pydantic_private__")
+    return text_keyed(private) if private is not None and is_dict(private) else {}
 
 
 def are_nodes(items: Any) -> bool:
     """Whether this is a list of nodes, with or without scores."""
-    if not isinstance(items, (list, tuple)) or not items:
+    if not is_list(items):
         return False
-    return all(not facts_about(type(item)).bases.isdisjoint({"NodeWithScore", "BaseNode"}) for item in items)
+    nodes = items_of(items) or ()
+    return bool(nodes) and all(
+        not facts_about(type(item)).bases.isdisjoint({"NodeWithScore", "BaseNode"}) for item in nodes
+    )
 
 
 def nodes_among(value: Any, depth: int = 2) -> Sequence[Any]:
     """The nodes in what a tool returned: the value itself, or in lists and dictionaries not too deep."""
     if are_nodes(value):
-        return list(value)
-    if not isinstance(value, (list, tuple, dict)):
+        return items_of(value) or []
+    inside = list(text_keyed(value).values()) if is_dict(value) else items_of(value) if is_list(value) else None
+    if inside is None:
         return [value] if are_nodes([value]) else []
-    items = islice(value.values() if isinstance(value, dict) else value, _MAX_PARTS if depth else 0)
-    return [node for item in items for node in nodes_among(item, depth - 1)]
+    return [node for item in inside[: _MAX_PARTS if depth else 0] for node in nodes_among(item, depth - 1)]
 
 
 # Answers
@@ -206,84 +242,100 @@ _MAX_PARTS = 100
 
 def answer_in(result: Any) -> Any:
     """The part of a result that is the answer. In a workflow's last event it is the field with a name such as `answer`."""
-    if kind_of(result) is not None or isinstance(result, str):
+    if kind_of(result) is not None or plain_text(result) is not None:
         return result
-    if has_base(type(result), "StopEvent") and result.result is not None and result.result is not result:
-        return answer_in(result.result)
+    inner = _result_of(result)
+    if inner is not None and inner is not result:
+        return answer_in(inner)
     parts = _parts_of(result)
     if parts is not None:
         return _telling_part(parts, result)
-    if isinstance(result, list) and result and kind_of(result[-1]) == "ChatMessage":
-        return result[-1]  # a conversation: its end is the answer
+    if is_list(result) and (items := items_of(result)) and kind_of(items[-1]) == "ChatMessage":
+        return items[-1]  # a conversation: its end is the answer
     return result
+
+
+def _result_of(event: Any) -> Any:
+    """What a workflow's last event holds as the result; None of anything else."""
+    return _private(event).get("_result") if has_base(type(event), "StopEvent") else None
 
 
 def texts_in(part: Any) -> Sequence[str]:
     """The texts in an answer that has several parts."""
     parts = _parts_of(part)
-    values = part if parts is None else list(parts.values())
-    return [text for one in values[:_MAX_PARTS] if (text := text_in(one))] if isinstance(values, (list, tuple)) else ()
+    values = list(parts.values()) if parts is not None else items_of(part) if is_list(part) else None
+    return [text for one in (values or ())[:_MAX_PARTS] if (text := text_in(one))]
 
 
 def hand_out(result: Any, part: Any, watching: Any) -> bool:
-    """Replace the stream that is the answer in a result by its watching proxy; False where the result has no such field."""
-    if has_base(type(result), "StopEvent"):
-        inner = result.result
-        if inner is part:
-            result._result = watching  # noqa: SLF001  the event is the program's, and has no other way
-            return True
-        if inner is not None and inner is not result:
-            return hand_out(inner, part, watching)
-    names = [name for name, value in (_parts_of(result) or {}).items() if value is part]
-    for name in names:
-        if isinstance(result, dict):
-            result[name] = watching
-        else:
-            setattr(result, name, watching)
-    return bool(names)
+    """Replace the stream that is the answer in a result by its watching proxy; False where the result has no such field.
+
+    It is put where the object keeps it, so that no code of its class runs.
+    """
+    inner = _result_of(result)
+    if inner is part and inner is not None:
+        in_slot(result, "__pydantic_private__")["_result"] = watching
+        return True
+    if inner is not None and inner is not result:
+        return hand_out(inner, part, watching)
+    places = [result] if is_dict(result) else [_private(result).get("_data")]
+    given = [
+        (place, name)
+        for place in places
+        if place is not None and is_dict(place)
+        for name, value in list(dict.items(place))
+        if value is part and type(name) is str
+    ]
+    for place, name in given:
+        dict.__setitem__(place, name, watching)
+    own = [name for name, value in fields_of(result).items() if value is part and not is_dict(result)]
+    replaced = [replace_field(result, name, watching) for name in own]
+    return bool(given) or any(replaced)
 
 
 def text_of(part: Any) -> str | None:
     """The text of an answer in one piece, a structured one as JSON; None if there is no text in it."""
-    if part is None or isinstance(part, str):
-        return part
+    text = plain_text(part)
+    if part is None or text is not None:
+        return text
     kind = type(part)
     name = (KNOWN.get(kind) or facts_about(kind)).response
     if name is not None:
         return None if name == GENERATOR else _READERS[name](part)
-    if hasattr(type(part), "model_dump_json"):
+    if in_class(kind, "model_dump_json") is not None:
         return _as_json(part)
-    if isinstance(part, (int, float)):
-        return str(part)
-    return _as_plain_json(part) if isinstance(part, (dict, list, tuple)) else None
+    if kind is bool or (number := number_of(part)) is not None:
+        return str(part if kind is bool else number)
+    return _as_plain_json(part) if is_dict(part) or is_list(part) else None
 
 
 def text_of_tokens(tokens: Sequence[Any]) -> str | None:
     """The text of a stream's tokens. A structured answer is streamed as objects, each more complete than the last."""
     if not tokens:
         return None
-    texts = [token for token in tokens if isinstance(token, str)]
+    texts = [text for token in tokens if (text := plain_text(token)) is not None]
     return "".join(texts) if texts else text_of(tokens[-1])
 
 
 def _parts_of(result: Any) -> Mapping[str, Any] | None:
     """The parts of a result by their names, if it is a dictionary, an event, or a dataclass of the program's own."""
-    if isinstance(result, dict):
-        return result
+    if is_dict(result):
+        return text_keyed(result)
     if has_base(type(result), "StopEvent"):
-        return fields_of(result)
-    is_own = dataclasses.is_dataclass(result) and not type(result).__module__.startswith("llama_index.")
-    return getattr(result, "__dict__", {}) if is_own else None
+        return event_fields(result)
+    module = facts_about(type(result)).module
+    is_own = dataclass_fields(type(result)) is not None and not module.startswith("llama_index.")
+    return fields_of(result) if is_own else None
 
 
 def _telling_part(fields: Mapping[str, Any], whole: Any) -> Any:
     for name in _TELLING:
-        if name in fields and fields[name] is not None:
+        if fields.get(name) is not None:
             return fields[name]
     # What a search or a tool brought is no answer.
     values = [value for value in fields.values() if not are_nodes(value) and kind_of(value) != "ToolOutput"]
     answers = [value for value in values if kind_of(value) is not None]
-    texts = [value for value in values if isinstance(value, str)]
+    texts = [value for value in values if plain_text(value) is not None]
     if len(answers) == 1:
         return answers[0]
     if len(texts) == 1 and len(fields) > 1:
@@ -292,18 +344,22 @@ def _telling_part(fields: Mapping[str, Any], whole: Any) -> Any:
 
 
 def _text_attribute(part: Any) -> str | None:
-    text = part.response
-    return text if isinstance(text, str) else None
+    return plain_text(fields_of(part).get("response"))
 
 
 def _completed_text(part: Any) -> str | None:
-    text = part.text
-    return text if isinstance(text, str) else None
+    return plain_text(fields_of(part).get("text"))
 
 
 def _agent_text(part: Any) -> str | None:
-    text = text_in(part.response)
-    return text if text or part.structured_response is None else _as_plain_json(part.structured_response)
+    own = fields_of(part)
+    text, structured = text_in(own.get("response")), own.get("structured_response")
+    return text if text or structured is None else _as_plain_json(structured)
+
+
+def _pydantic_text(part: Any) -> str | None:
+    response = fields_of(part).get("response")
+    return None if response is None else _as_json(response)
 
 
 def _no_text(_: Any) -> str | None:
@@ -312,28 +368,37 @@ def _no_text(_: Any) -> str | None:
 
 _READERS: Mapping[str, Callable[[Any], str | None]] = {
     "Response": _text_attribute,
-    "PydanticResponse": lambda part: None if part.response is None else _as_json(part.response),
+    "PydanticResponse": _pydantic_text,
     "StreamingResponse": _no_text,
     "AsyncStreamingResponse": _no_text,
     "AgentChatResponse": _text_attribute,
     "StreamingAgentChatResponse": _no_text,
     "AgentOutput": _agent_text,
     "ChatMessage": text_in,
-    "ChatResponse": lambda part: text_in(part.message),
+    "ChatResponse": lambda part: text_in(fields_of(part).get("message")),
     "CompletionResponse": _completed_text,
     "ToolOutput": text_in,
 }
 
 
+DATA: Final = Snapshots({BaseModel: lambda copying, value, depth: copying.state(fields_of(value), depth)})
+"""Takes snapshots of plain data and of models of pydantic."""
+
+
+_PLAIN: Final = Snapshots({})
+
+
 def _as_json(model: Any) -> str | None:
-    try:
-        return str(model.model_dump_json())
-    except Exception:  # noqa: BLE001  a program's own class
-        return str(model)
+    """A structured answer as JSON, by its fields: a serializer of its class is not run."""
+    return _written(DATA.take(model, RequestLog()), separators=(",", ":"))
 
 
 def _as_plain_json(value: Any) -> str | None:
+    return _written(_PLAIN.take(value, RequestLog()))
+
+
+def _written(taken: Any, **form: Any) -> str | None:
     try:
-        return json.dumps(value, ensure_ascii=False)
+        return None if isinstance(taken, Opaque) else json.dumps(taken, ensure_ascii=False, **form)
     except (TypeError, ValueError, RecursionError):
         return None

@@ -12,7 +12,22 @@ from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from ragspan.capturing.log import EventKind, RequestLog
-from ragspan_llama_index.objects import Role, facts_about, fields_of, has_base, nodes_among, text_in, text_of
+from ragspan.plain_data import (
+    fields_of,
+    is_dict,
+    is_list,
+    items_of,
+    kept_entries,
+    number_of,
+    plain_scalar,
+    text_keyed,
+    texts_among,
+)
+from ragspan.plain_data import text_of as text_of_plain
+from ragspan.provider_replies import notes_of
+from ragspan.runs.payloads import Call
+from ragspan.step_texts import MAX_MESSAGE, TOOL_ERROR, ErrorReport
+from ragspan_llama_index.objects import DATA, Role, event_fields, facts_about, has_base, nodes_among, text_in, text_of
 
 Asked: TypeAlias = Sequence[tuple[str, str]]
 """Texts that a call was given, by the name of the argument or field; an empty name means the question itself."""
@@ -24,31 +39,32 @@ and the id of the call that it answers. A text that is no message has no role.""
 CONVERSATIONS: Final = ("chat_history", "messages")
 """Fields of a workflow's start event that hold messages."""
 
-NodeSnapshot: TypeAlias = tuple[int, Any, str | None, str, Mapping[str, Any], type | None, dict[str, Any] | None]
+Template: TypeAlias = tuple[str, str, str, Sequence[str]]
+"""How the framework writes a node for a model: the texts for all, for an entry of its metadata and between these, and the
+names of the entries that are left out."""
+NodeSnapshot: TypeAlias = tuple[int, Any, str | None, str, Mapping[str, Any], Template | None]
 """A node as it was: the identity of the object that goes from step to step, score, id, text and metadata; and, where its
-text for the model is not known otherwise, its class and all of its fields."""
+text for the model is not known otherwise, its template."""
 
 _Arguments: TypeAlias = Mapping[str, Any]
-_PLAIN = frozenset({str, int, float, bool, list, dict, type(None)})
+_PLAIN = (str, int, float, bool, list, dict, type(None))
 
 
 def texts_given(arguments: _Arguments, log: RequestLog) -> Sequence[str]:
     """The nodes as a synthesizer wrote them for the model."""
     given = argument(arguments, "text_chunks", 1)
-    if not isinstance(given, (list, tuple)):
-        return ()
-    taken = [text for text in given if isinstance(text, str)]
+    taken = texts_among(items_of(given) or ()) if is_list(given) else ()
     log.texts.update(zip(map(id, taken), taken, strict=True))
     return taken
 
 
 def reply_in(response: Any, log: RequestLog, *, inside_synthesis: bool) -> dict[str, Any]:
     """What a model's provider told about its reply."""
-    fields = getattr(response, "__dict__", {})  # the framework's classes take long to look an attribute up
-    payload: dict[str, Any] = {"reply": (fields.get("raw"), fields.get("additional_kwargs"))}
+    fields = fields_of(response)
+    payload: dict[str, Any] = {"reply": notes_of((fields.get("raw"), fields.get("additional_kwargs")))}
     message = fields.get("message")
     if message is not None:
-        _, payload["asked_for"] = _texts_and_calls(message)
+        _, payload["asked_for"] = _texts_and_calls(message, log)
     if inside_synthesis:
         payload["said"] = _text_of(response, log)
     return payload
@@ -56,58 +72,57 @@ def reply_in(response: Any, log: RequestLog, *, inside_synthesis: bool) -> dict[
 
 def nodes_in(items: Any, log: RequestLog) -> Sequence[NodeSnapshot]:
     """The nodes of a list as they are now, with or without scores: their identities, and their own texts."""
-    if not isinstance(items, (list, tuple)):
-        return ()
+    return _nodes_in(items, log, whole=False)
+
+
+def whole_nodes_in(items: Any, log: RequestLog) -> Sequence[NodeSnapshot]:
+    """The same with their templates, of nodes whose text for the model is not known otherwise."""
+    return _nodes_in(items, log, whole=True)
+
+
+def _nodes_in(items: Any, log: RequestLog, *, whole: bool) -> Sequence[NodeSnapshot]:
     kept, texts = log.kept, log.texts
     taken: list[NodeSnapshot] = []
-    for item in items:
-        try:  # the framework's classes take long to look an attribute up
-            fields = item.__dict__
-            score, fields = fields["score"], fields["node"].__dict__
-            name, text, metadata = fields["id_"], fields["text"], fields["metadata"].copy()
-        except (AttributeError, KeyError, TypeError):
-            score = getattr(item, "score", None)
-            name, text, metadata = _read(getattr(item, "node", item))
+    for item in (items_of(items) or ()) if is_list(items) else ():
+        own = fields_of(item)
+        node = own.get("node", item)
+        fields = own if node is item else fields_of(node)
+        text = text_of_plain(fields.get("text"))
+        if text is None:
+            text = text_of_plain(fields_of(fields.get("text_resource")).get("text")) or ""
+        metadata = kept_entries(fields.get("metadata"), nested=True)
+        template = _template_of(fields) if whole and has_base(type(node), "BaseNode") else None
         identity = id(item)
         kept[identity] = (item, text)
         texts[id(text)] = text
-        taken.append((identity, score, name, text, metadata, None, None))
+        for entry in metadata.values():
+            if type(entry) is str:
+                texts[id(entry)] = entry
+        log.parts += 6 + 3 * len(metadata)
+        taken.append(
+            (identity, number_of(own.get("score")), text_of_plain(fields.get("id_")), text, metadata, template)
+        )
     return taken
 
 
-def whole_nodes_in(items: Iterable[Any], log: RequestLog) -> Sequence[NodeSnapshot]:
-    """The same with all fields, of nodes whose text for the model is not known otherwise."""
-    taken = []
-    for snapshot, item in zip(nodes_in(list(items), log), items, strict=True):
-        node = getattr(item, "node", item)
-        kind, fields = type(node), None
-        if has_base(kind, "BaseNode"):  # else its plain text has to do
-            fields = {**vars(node), "metadata": snapshot[4], "embedding": None}
-        taken.append((*snapshot[:5], kind, fields))
-    return taken
+def _template_of(fields: Mapping[str, Any]) -> Template | None:
+    parts = [fields.get(name) for name in ("text_template", "metadata_template")]
+    parts.append(fields.get("metadata_separator", fields.get("metadata_seperator")))  # so it was spelt once
+    texts = texts_among(parts)
+    left_out = texts_among(items_of(fields.get("excluded_llm_metadata_keys")) or ())
+    return (*texts, left_out) if len(texts) == len(parts) else None  # type: ignore[return-value]  # three texts
 
 
-def text_shown(kind: type, fields: dict[str, Any]) -> str | None:
-    """The text of such a node with metadata and template, as the framework writes it into prompts; for the worker."""
-    from llama_index.core.schema import MetadataMode
-
+def text_shown(text: str, metadata: Mapping[str, Any], template: Template) -> str | None:
+    """The text of such a node with metadata and template, as the framework's own nodes are written into prompts; for the worker."""
+    whole, entry, between, left_out = template
     try:
-        node: Any = object.__new__(kind)
-        own = {"__dict__": fields, "__pydantic_fields_set__": set(fields)}
-        for name, value in {**own, "__pydantic_extra__": None, "__pydantic_private__": None}.items():
-            object.__setattr__(node, name, value)  # as pydantic itself copies one
-        return str(node.get_content(metadata_mode=MetadataMode.LLM))
-    except Exception:  # noqa: BLE001  a program's own node class, or its broken template
+        shown = between.join(
+            entry.format(key=key, value=str(value)) for key, value in metadata.items() if key not in left_out
+        ).strip()
+        return whole.format(content=text, metadata_str=shown).strip() if shown else text
+    except (LookupError, ValueError, AttributeError, TypeError):  # a broken template
         return None
-
-
-def _read(node: Any) -> tuple[str | None, str, dict[str, Any]]:
-    """Id, text and metadata of a node without a text field, or of a class that is not the framework's."""
-    text = getattr(node, "text", None)
-    if not isinstance(text, str):
-        text = getattr(getattr(node, "text_resource", None), "text", None)
-    metadata = dict(getattr(node, "metadata", None) or ())
-    return getattr(node, "id_", None), text if isinstance(text, str) else "", metadata
 
 
 def note_work(log: RequestLog, span_id: str, arguments: Mapping[str, Any]) -> None:
@@ -135,37 +150,76 @@ def is_cancelled() -> bool:
 
 def prompt_in(given: Any, log: RequestLog) -> Prompt:
     """What a model was given: a text, or messages."""
-    if isinstance(given, str):
-        return ((None, (log.count(given),), (), None),)
+    text = text_of_plain(given)
+    if text is not None:
+        return ((None, (log.count(text),), (), None),)
     parts = []
-    for message in given if isinstance(given, (list, tuple)) else ():
-        role, more = getattr(message, "role", None), getattr(message, "additional_kwargs", None)
-        texts, calls = _texts_and_calls(message)
+    for message in (items_of(given) or ()) if is_list(given) else ():
+        own = fields_of(message)
+        texts, calls = _texts_and_calls(message, log)
         for text in texts:
             log.count(text)
-        call_id = more.get("tool_call_id") if more else None
+        call_id = text_of_plain(_entries(own.get("additional_kwargs")).get("tool_call_id"))
         if texts or calls or call_id:
-            parts.append((getattr(role, "value", role), texts, calls, call_id))
+            parts.append((_word(own.get("role")), texts, calls, call_id))
+    log.parts += 4 * len(parts)
     return parts
 
 
-def _texts_and_calls(message: Any) -> tuple[list[str], list[Any]]:
+def _word(value: Any) -> str | None:
+    """A text, or the one that an enumeration's member stands for."""
+    found = plain_scalar(value)
+    return found if type(found) is str else None
+
+
+def _entries(value: Any) -> Mapping[str, Any]:
+    return text_keyed(value) if value is not None and is_dict(value) else {}
+
+
+def _texts_and_calls(message: Any, log: RequestLog) -> tuple[list[str], list[Call]]:
     """The texts of a message, and the tool calls in it, as the framework has them or as the provider has."""
+    own = fields_of(message)
     texts: list[str] = []
     calls: list[Any] = []
-    for block in getattr(message, "blocks", ()):
-        fields = getattr(block, "__dict__", {})  # as above
-        text = fields.get("text")
-        if isinstance(text, str):
+    for block in items_of(own.get("blocks")) or ():
+        fields = fields_of(block)
+        text = text_of_plain(fields.get("text"))
+        if text is not None:
             if text:
                 texts.append(text)
-        elif fields.get("block_type") == "tool_call":
+        elif text_of_plain(fields.get("block_type")) == "tool_call":
             calls.append(block)
-        elif isinstance(inner := fields.get("content"), list):  # a block that may be cited
-            texts += [text for one in inner if isinstance(text := getattr(one, "text", None), str) and text]
-    more = None if calls else getattr(message, "additional_kwargs", None)
-    given = more.get("tool_calls") if more else None
-    return texts, given if isinstance(given, list) else calls
+        elif is_list(inner := fields.get("content")):  # a block that may be cited
+            held = (text_of_plain(fields_of(one).get("text")) for one in items_of(inner) or ())
+            texts += [text for text in held if text]
+    given = None if calls else _entries(own.get("additional_kwargs")).get("tool_calls")
+    found = items_of(given) if is_list(given) else None
+    return texts, [_call(call, log) for call in (calls if found is None else found)]
+
+
+def _call(call: Any, log: RequestLog) -> Call:
+    """A tool call as the framework has it, or as a provider has; an agent's prompts repeat it."""
+    known = log.kept.get(id(call))
+    if known is not None and type(known[1]) is Call:
+        return known[1]
+    own = text_keyed(call) if is_dict(call) else fields_of(call)
+    inner = own.get("function")
+    function: Mapping[str, Any] = _entries(inner) or fields_of(inner)
+    names = (own.get("tool_name"), function.get("name"), own.get("name"))
+    ids = (own.get("tool_call_id"), own.get("tool_id"), own.get("id"))
+    given = next(
+        (one for one in (own.get("tool_kwargs"), function.get("arguments"), own.get("input")) if one is not None), None
+    )
+    taken = Call(
+        next(iter(texts_among(filter_texts(names))), None), next(iter(filter_texts(ids)), None), DATA.take(given, log)
+    )
+    log.kept[id(call)] = (call, taken)
+    return taken
+
+
+def filter_texts(values: Iterable[Any]) -> list[str]:
+    """Those that are texts and not empty."""
+    return [text for text in texts_among(values) if text]
 
 
 # Starts
@@ -182,18 +236,16 @@ def argument(arguments: Mapping[str, Any], name: str | None, place: int) -> Any:
 
 def asked_by_event(event: Any) -> Asked:
     """What a workflow was started with: the texts among its start event's fields."""
-    fields = fields_of(event)
+    fields = event_fields(event)
     asked = [(name, text_in(value)) for name, value in fields.items() if name not in CONVERSATIONS]
     asked += [(name, _last_of_user(fields[name])) for name in CONVERSATIONS if name in fields]
     return tuple((name, text) for name, text in asked if text is not None)
 
 
 def _last_of_user(messages: Any) -> str | None:
-    if not isinstance(messages, (list, tuple)):
-        return None
-    for message in reversed(messages):
-        role = message.get("role") if isinstance(message, dict) else getattr(message, "role", None)
-        if getattr(role, "value", role) == "user":
+    for message in reversed((items_of(messages) or ()) if is_list(messages) else ()):
+        own = text_keyed(message) if is_dict(message) else fields_of(message)
+        if _word(own.get("role")) == "user":
             return text_in(message)
     return None
 
@@ -205,7 +257,7 @@ def _start_of_call(arguments: _Arguments, instance: Any, log: RequestLog) -> dic
     asked = asked_by_event(event)
     for _, text in asked:
         log.count(text)
-    name = getattr(instance, "__dict__", {}).get("name")
+    name = text_of_plain(fields_of(instance).get("name"))
     return {"is_run": True, "asked": asked, "is_resumed": event is None, "agent_name": name}
 
 
@@ -221,36 +273,37 @@ def _start_of_chunks(arguments: _Arguments, _: Any, log: RequestLog) -> dict[str
 
 
 def _start_of_search(arguments: _Arguments, instance: Any, log: RequestLog) -> dict[str, Any]:
-    about = getattr(instance, "__dict__", {})
-    store = getattr(about.get("_vector_store"), "__dict__", None)
-    source = None
-    if store is not None:
-        source = store.get("collection_name") or store.get("index_name") or store.get("table_name")
+    about = fields_of(instance)
+    store = fields_of(about.get("_vector_store"))
+    names = texts_among(store.get(name) for name in ("collection_name", "index_name", "table_name"))
     return {
         "asked": _asked(argument(arguments, None, 0), log),
-        "top_k": about.get("_similarity_top_k", about.get("similarity_top_k")),
-        "source": source,
+        "top_k": number_of(about.get("_similarity_top_k", about.get("similarity_top_k"))),
+        "source": next(filter(None, names), None),
     }
 
 
 def _start_of_postprocessing(arguments: _Arguments, instance: Any, log: RequestLog) -> dict[str, Any]:
-    about = getattr(instance, "__dict__", {})
     return {
         "given": nodes_in(argument(arguments, "nodes", 0), log),
         "query": text_in(argument(arguments, "query_bundle", 1)),
-        "model": about.get("model") or about.get("model_name"),
-        "top_k": about.get("top_n"),
+        "model": _model_name(instance),
+        "top_k": number_of(fields_of(instance).get("top_n")),
     }
 
 
-def _start_of_tool(arguments: _Arguments, instance: Any, _: RequestLog) -> dict[str, Any]:
-    payload: dict[str, Any] = {"tool_name": getattr(getattr(instance, "metadata", None), "name", None)}
-    given = next(iter(arguments.get("args", ())), None) if "args" in arguments else arguments.get("input")
+def _start_of_tool(arguments: _Arguments, instance: Any, log: RequestLog) -> dict[str, Any]:
+    own = fields_of(instance)
+    payload: dict[str, Any] = {"tool_name": text_of_plain(fields_of(own.get("_metadata")).get("name"))}
+    given = (
+        next(iter(items_of(arguments.get("args", ())) or ()), None) if "args" in arguments else arguments.get("input")
+    )
     named = arguments.get("kwargs")
-    if named:  # what else than plain values a tool is given does not come from a model
-        payload["arguments"] = {name: value for name, value in named.items() if type(value) in _PLAIN}
-    elif type(given) in {str, dict}:
-        payload["arguments"] = given
+    if is_dict(named) and named:  # what else than plain values a tool is given does not come from a model
+        plain = {name: value for name, value in _entries(named).items() if any(type(value) is one for one in _PLAIN)}
+        payload["arguments"] = DATA.take(plain, log)
+    elif type(given) is str or type(given) is dict:
+        payload["arguments"] = DATA.take(given, log)
     return payload
 
 
@@ -258,7 +311,7 @@ def _start_of_model(arguments: _Arguments, instance: Any, log: RequestLog) -> di
     given = None
     for name, value in arguments.items():
         if name == "kwargs":  # the framework's wrapper of `complete` names no argument
-            given = value.get("prompt")
+            given = _entries(value).get("prompt")
         elif name != "args" or value:
             given = value[0] if name == "args" else value
             break
@@ -270,9 +323,8 @@ def _start_of_asking(_: _Arguments, instance: Any, __: RequestLog) -> dict[str, 
 
 
 def _model_name(instance: Any) -> str | None:
-    about = getattr(instance, "__dict__", {})  # the metadata property may ask the provider's server
-    name = about.get("model") or about.get("model_name")
-    return name if isinstance(name, str) else None
+    about = fields_of(instance)  # the metadata property may ask the provider's server
+    return next(iter(filter_texts((about.get("model"), about.get("model_name")))), None)
 
 
 def _asked(given: Any, log: RequestLog) -> Asked:
@@ -285,11 +337,17 @@ def _asked(given: Any, log: RequestLog) -> Asked:
 
 
 def end_of_tool(result: Any, log: RequestLog) -> dict[str, Any]:
-    content = getattr(result, "content", None)
+    own = fields_of(result)
+    content = text_in(result) if "blocks" in own else text_of_plain(own.get("content"))
     payload: dict[str, Any] = {}
-    if isinstance(content, str):
+    if content is not None:
         payload["answer"] = log.count(content)
-    found = nodes_among(getattr(result, "raw_output", None))
+    if own.get("is_error") is True:  # the tool's caller made a result of the error
+        payload["noted"] = ErrorReport(type=TOOL_ERROR, message=(content or "")[:MAX_MESSAGE], stacktrace="")
+    name = text_of_plain(own.get("tool_name"))
+    if name:
+        payload["tool_name"] = name
+    found = nodes_among(own.get("raw_output"))
     if found:
         payload["found"] = nodes_in(found, log)
     return payload

@@ -19,6 +19,7 @@ from llama_index_instrumentation.dispatcher import active_instrument_tags
 
 from ragspan.capturing import enclosing_answer
 from ragspan.capturing.log import EventKind, OpenRequests, RequestLog, TokenStream
+from ragspan.plain_data import class_name, fields_of, is_list, kept_entries, text_of
 from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
 from ragspan.step_texts import is_abandonment, note_error
 from ragspan.telemetry.otel_context import current_anchor
@@ -147,7 +148,7 @@ class SpanRecorder:
                 return
             error = GeneratorExit() if err is None else err
             log, is_abandoned = place[0], is_abandonment(error)
-            payload: dict[str, Any] = {"error": type(error).__name__}
+            payload: dict[str, Any] = {"error": class_name(type(error))}
             if place[1] == id_:
                 payload["noted"] = note_error(error)
                 if place[2] == "search" and _OPENINFERENCE in modules:
@@ -164,17 +165,18 @@ class SpanRecorder:
     def event(self, event: Any, **_: Any) -> None:
         """A model's stream gave a token, or ended. Spans report all other events as well."""
         try:
-            kind = type(event).__name__
+            kind = class_name(type(event))
             if kind not in _TOKENS and kind not in _ENDS_OF_STREAMS:
                 return
-            place = self._live.get(event.span_id)
+            own = fields_of(event)
+            place = self._live.get(own["span_id"])
             if place is None or place[2] != "model" or place[4] is None:  # only of a stream
                 return
             if kind in _ENDS_OF_STREAMS:
                 log = place[0]
-                log.note(EventKind.READ, place[1], None, reply_in(event.response, log, inside_synthesis=place[3]))
+                log.note(EventKind.READ, place[1], None, reply_in(own.get("response"), log, inside_synthesis=place[3]))
             elif not place[3]:
-                place[4].append(event.response.delta)
+                place[4].append(text_of(fields_of(own.get("response")).get("delta")))
         except Exception as problem:  # noqa: BLE001
             self._requests.report(problem)
 
@@ -213,7 +215,10 @@ class SpanRecorder:
             return None
         if not log.grouped:
             log.root = span_id
-            log.about["tags"] = active_instrument_tags.get() if tags is None else tags
+            log.about["tags"] = own = kept_entries(active_instrument_tags.get() if tags is None else tags)
+            for text in own.values():
+                if type(text) is str:
+                    log.count(text)
             if _OPENINFERENCE in modules and _openinference_is_active():
                 log.look_for_span(lambda: openinference_anchor(span_id))
         return log, "", None, False, None
@@ -270,7 +275,7 @@ class SpanRecorder:
             if role in _ANSWERING:
                 payload = answer_of(place, result, self._end_of_stream)
                 # Nodes that it wrote down in a way of its own.
-                if role == "synthesis" and beside and isinstance(beside[0], (list, tuple)):
+                if role == "synthesis" and beside and is_list(beside[0]):
                     payload["given"] = whole_nodes_in(beside[0], log)
             elif role == "model" and kind_of(result) == GENERATOR:  # its words come later, past its span
                 stream = log.streams[span_id] = TokenStream()
@@ -315,7 +320,7 @@ class SpanRecorder:
                 stream.forget()
         try:
             if "asks" in log.about or "synthesis" not in log.about:
-                nodes = [item for item, text in list(log.kept.values()) if text is not None]
+                nodes = [item for item, text in list(log.kept.values()) if type(text) is str]
                 log.note(EventKind.NODES, "", None, {snapshot[0]: snapshot for snapshot in whole_nodes_in(nodes, log)})
             if "is_run" in log.about:
                 self._note_interruption(log)

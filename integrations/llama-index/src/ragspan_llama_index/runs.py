@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from ragspan.records import Generation, Reranking, Retrieval, RetrievedContext, ToolCall
-from ragspan.runs.payloads import Call, Document, Message, json_in
+from ragspan.runs.payloads import Document, Message, json_in
 from ragspan.runs.step_records import StepRecords as CommonRecords
 from ragspan.runs.step_records import context_of
 from ragspan.runs.tree import ModelStep, SearchStep, SeenDocument, ToolStep
@@ -35,7 +34,6 @@ class StepRecords:
     def __init__(self, request: Request, models: Sequence[Step]) -> None:
         self._request = request
         self._runs: dict[int, CommonStep] = {}
-        self._calls: dict[int, Call] = {}  # an agent's prompts repeat them
         self._add_runs(request.root, None)
         self.models = {key: run for key, run in self._runs.items() if isinstance(run, ModelStep)}
         """The calls of models, by the identities of their steps."""
@@ -102,7 +100,7 @@ class StepRecords:
             return ToolStep(
                 name=step.tool_name or step.name,
                 ended_ns=step.ended_ns,
-                inputs=_plain(step.arguments),
+                inputs=step.arguments,
                 output=step.answer_text(),
                 **about,
             )
@@ -124,30 +122,22 @@ class StepRecords:
             return CommonStep(name=step.name, ended_ns=step.ended_ns, **about)
         stream = self._request.awaited if step.streams else None
         said = step.said if step.said is not None else step.answer_text()
-        calls = list(map(self._call, step.asked_for))
+        calls = list(step.asked_for)
         return ModelStep(
             name=step.name,
             ended_ns=step.read_ns if step.streams else step.ended_ns,
             model=step.model,
             provider=_provider(step),
-            prompt=[
-                replace(message, calls=list(map(self._call, message.calls))) if message.calls else message
-                for message in step.prompt
-            ],
+            prompt=step.prompt,
             reply=Message("ai", said or "", calls) if said or calls else None,
             told=step.reply,
             first_token_ns=stream.first_ns if stream is not None and stream.tokens else None,
             **about,
         )
 
-    def _call(self, call: Any) -> Call:
-        if id(call) not in self._calls:
-            self._calls[id(call)] = _call_of(call)
-        return self._calls[id(call)]
-
     def _add_call_ids(self) -> None:
         """Tell each tool the id of the request that it answers: the framework does not hand it over."""
-        asked = [(model.started_ns, self._call(call)) for model in self._models for call in model.asked_for]
+        asked = [(model.started_ns, call) for model in self._models for call in model.asked_for]
         for tool in self._all(ToolStep):
             for entry in asked:
                 began_ns, call = entry
@@ -177,29 +167,6 @@ def _provider(step: Step) -> str | None:
     module = "" if step.facts is None else step.facts.module
     name = module.removeprefix(_PROVIDERS)
     return None if name == module else name.partition(".")[0]
-
-
-def _call_of(call: Any) -> Call:
-    """A tool call as the framework has it, or as a provider has."""
-    function = _get(call, "function")
-    name = next(filter(None, (_get(call, "tool_name"), _get(function, "name"), _get(call, "name"))), None)
-    given = [_get(call, "tool_kwargs"), _get(function, "arguments"), _get(call, "input")]
-    own_id = next(filter(None, (_get(call, name) for name in ("tool_call_id", "tool_id", "id"))), None)
-    return Call(name, own_id, _plain(next((one for one in given if one is not None), None)))
-
-
-def _get(value: Any, name: str) -> Any:
-    return value.get(name) if isinstance(value, dict) else getattr(value, name, None)
-
-
-def _plain(value: Any) -> Any:
-    """A copy of what a tool is called with; None where there is nothing to show."""
-    if value is None or isinstance(value, str):
-        return value
-    try:
-        return json.loads(json.dumps(value, default=lambda one: type(one).__name__))
-    except (TypeError, ValueError, RecursionError, RuntimeError):  # the program's own, which it may just be changing
-        return None
 
 
 def _read(arguments: Any) -> Any:

@@ -7,8 +7,8 @@ from typing import Any
 
 from ragspan.capturing.log import RequestLog
 from ragspan.records import RetrievedContext, SpanAnchor
-from ragspan.runs.payloads import ROLES, Message
-from ragspan.step_texts import NotedError
+from ragspan.runs.payloads import ROLES, Call, Message
+from ragspan.step_texts import ErrorReport, NotedError
 from ragspan_llama_index.objects import ClassFacts, Role
 from ragspan_llama_index.payloads import Asked, NodeSnapshot, text_shown
 from ragspan_llama_index.streams import Stream
@@ -17,17 +17,16 @@ from ragspan_llama_index.streams import Stream
 class SeenNode:
     """A node as it passed by."""
 
-    __slots__ = ("_fields", "_kind", "id", "identity", "later_text", "metadata", "score", "text")
+    __slots__ = ("_template", "id", "identity", "later_text", "metadata", "score", "text")
 
     def __init__(self, snapshot: NodeSnapshot) -> None:
-        self.identity, self.score, self.id, self.text, self.metadata, self._kind, self._fields = snapshot
+        self.identity, self.score, self.id, self.text, self.metadata, self._template = snapshot
         self.later_text = self.text
 
     def see_later(self, snapshot: NodeSnapshot) -> None:
         """Note what became of it: programs change nodes in place."""
-        *_, self.later_text, _, kind, fields = snapshot
-        if self._kind is None:
-            self._kind, self._fields = kind, fields
+        *_, self.later_text, _, template = snapshot
+        self._template = self._template or template
 
     def describes_tool(self) -> bool:
         """Whether it describes a tool among which an agent chooses, and is no context."""
@@ -35,12 +34,12 @@ class SeenNode:
 
     def text_for_model(self) -> str:
         """The text with metadata and template, as the framework writes it into prompts, where that is known."""
-        shown = None if self._kind is None or self._fields is None else text_shown(self._kind, self._fields)
+        shown = None if self._template is None else text_shown(self.later_text, self.metadata, self._template)
         return self.text if shown is None else shown
 
 
-def message_of(role: Any, texts: Sequence[str], calls: Sequence[Any], call_id: Any) -> Message:
-    """A message of a prompt. Its calls of tools are still as the framework or a provider has them."""
+def message_of(role: Any, texts: Sequence[str], calls: Sequence[Call], call_id: Any) -> Message:
+    """A message of a prompt."""
     own = ROLES.get(role, role) if isinstance(role, str) else "human"
     return Message(own, "\n".join(texts), list(calls), call_id)
 
@@ -72,7 +71,7 @@ class Step:
     prompt: Sequence[Message] = ()  # what a model was given
     fields: Sequence[str] = ()  # the texts in a result that has several parts
     span: SpanAnchor | None = None  # of a search: that of another instrumentation
-    asked_for: Sequence[Any] = ()  # the tool calls in a model's reply
+    asked_for: Sequence[Call] = ()  # the tool calls in a model's reply
     said: str | None = None  # of a model inside a synthesis
     read_ns = 0  # when a model's stream had been read
     tool_name: str | None = None
@@ -80,7 +79,7 @@ class Step:
     query: str | None = None  # of a postprocessor
     top_k: int | None = None
     source: str | None = None  # what a search searched
-    noted: NotedError | None = None  # what the error said
+    noted: NotedError | ErrorReport | None = None  # what the error said
 
     def __init__(self, role: Role | None, span_id: str, started_ns: int, facts: ClassFacts | None) -> None:
         self.role = role

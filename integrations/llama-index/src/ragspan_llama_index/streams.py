@@ -24,6 +24,8 @@ from typing import Any, TypeAlias
 import wrapt
 
 from ragspan.capturing.log import RequestLog, TokenStream
+from ragspan.plain_data import class_name, fields_of, in_class, is_list, items_of, replace_field
+from ragspan.plain_data import text_of as plain_text
 from ragspan.step_texts import NotedError, is_abandonment, note_error
 from ragspan_llama_index.objects import (
     CHAT_STREAM,
@@ -64,6 +66,7 @@ class Stream(TokenStream):
         self.error: str | None = None
         self.noted: NotedError | None = None
         self._on_end: OnEnd | None = on_end
+        self._last: Any = None
         self._reference: weakref.ref[Any] | None = None
 
     def text(self) -> str | None:
@@ -77,9 +80,13 @@ class Stream(TokenStream):
         return self._reference is not None and self._reference() is thing
 
     def add(self, token: Any) -> None:
-        if not self.tokens:
+        if not self.tokens and self._last is None:
             self.first_ns = time.time_ns()
-        self.tokens.append(token)
+        text = plain_text(token)
+        if text is not None:
+            self.tokens.append(text)
+        else:
+            self._last = token  # of a structured answer, each is more complete than the last
 
     def abandon(self) -> None:
         if not self.over:
@@ -93,19 +100,27 @@ class Stream(TokenStream):
         if is_abandonment(error):
             self.aborted = True
         else:
-            self.error = type(error).__name__
+            self.error = class_name(type(error))
             self.noted = note_error(error)
         self.complete()
 
     def complete(self) -> None:
         tell, self._on_end = self._on_end, None
+        self._settle()
         self.over = True
         if tell is not None:
             tell(self)
         self.place = None
 
+    def _settle(self) -> None:
+        """Keep the text of a structured answer, and nothing of its object."""
+        last, self._last = self._last, None
+        if last is not None and not self.tokens and (text := text_of(last)) is not None:
+            self.tokens.append(text)
+
     def forget(self) -> None:
         """Report nothing any more; tokens still pass."""
+        self._settle()
         self._on_end = self._reference = self.place = None
 
 
@@ -250,7 +265,7 @@ def watched(source: Any, stream: Stream, read: Callable[[Any], Any], *, is_async
     `is_async` is what its response says. It cannot be told from the source: other instrumentations put in objects that look
     like both kinds.
     """
-    if not hasattr(type(source), "__anext__" if is_async else "__next__"):
+    if in_class(type(source), "__anext__" if is_async else "__next__") is None:
         return None
     if is_async:
         return _WatchedAsync(source, stream, _noting_async(source, stream, read))
@@ -278,7 +293,9 @@ def answer_of(place: Place, result: Any, on_end: OnEnd) -> dict[str, Any]:
         answer = _watch(place, part, on_end, is_async=kind == "AsyncStreamingResponse")
     elif kind == CHAT_STREAM:
         answer = _chat_stream(place, part, on_end)
-        if not part.is_writing_to_memory:  # then its user reads the model's stream, and no writer does
+        if (
+            fields_of(part).get("is_writing_to_memory") is False
+        ):  # then its user reads the model's stream, and no writer does
             watch_chat(place, part, on_end)
     elif kind == GENERATOR:
         answer = _watch_bare(place, result, part, on_end)
@@ -286,15 +303,14 @@ def answer_of(place: Place, result: Any, on_end: OnEnd) -> dict[str, Any]:
         answer = text_of(part)
         if answer is not None:
             log.count(answer)
-        if part is not None and not isinstance(part, (str, int)):
+        if part is not None and not issubclass(type(part), (str, int)):
             log.kept[id(part)] = (part, None)  # so that this identity is of nothing else until the end
             payload["result"] = id(part)
         if kind is None and role == "call":
             payload["fields"] = list(map(log.count, texts_in(part)))
     payload["answer"] = answer
     if role == "call" and not others:  # it asked models only: what it found was found in a way that no span shows
-        sources = getattr(part, "source_nodes", None)
-        payload["given"] = whole_nodes_in(sources, log) if isinstance(sources, (list, tuple)) else ()
+        payload["given"] = whole_nodes_in(fields_of(part).get("source_nodes"), log)
     return payload
 
 
@@ -305,26 +321,26 @@ def watch_chat(place: Place, response: Any, on_end: OnEnd) -> Stream:
         return stream
     stream.is_watched = True
     for name, is_async in (("chat_stream", False), ("achat_stream", True)):
-        watching = watched(getattr(response, name), stream, _delta, is_async=is_async)
+        own = fields_of(response)
+        watching = watched(own.get(name), stream, _delta, is_async=is_async)
         if watching is not None:
-            setattr(response, name, watching)
+            replace_field(response, name, watching)
     return stream
 
 
 def _watch(place: Place, response: Any, on_end: OnEnd, *, is_async: bool) -> Stream | str | None:
-    source = response.response_gen
+    own = fields_of(response)
+    source, told = own.get("response_gen"), plain_text(own.get("response_txt"))
     stream = _known(place, source)
     if stream is not None:
         return stream
-    if isinstance(response.response_txt, str):
-        return response.response_txt  # the framework has read it by itself
+    if told is not None:
+        return place[0].count(told)  # the framework has read it by itself
     stream = Stream(place, on_end)
     watching = watched(source, stream, _plain, is_async=is_async)
     if watching is None:  # a list, say: it is all there
-        return text_of_tokens(source) if isinstance(source, (list, tuple)) else None
-    try:
-        response.response_gen = watching
-    except Exception:  # noqa: BLE001  a program's own class that cannot be changed
+        return text_of_tokens(items_of(source) or ()) if is_list(source) else None
+    if not replace_field(response, "response_gen", watching):
         return None
     return _followed(place, stream, watching)
 
@@ -334,7 +350,7 @@ def _watch_bare(place: Place, result: Any, source: Any, on_end: OnEnd) -> Stream
     stream = _known(place, source)
     if stream is None and result is not source:
         made = Stream(place, on_end)
-        watching = watched(source, made, _text_or_delta, is_async=hasattr(type(source), "__anext__"))
+        watching = watched(source, made, _text_or_delta, is_async=in_class(type(source), "__anext__") is not None)
         if watching is not None and hand_out(result, source, watching):
             stream = _followed(place, made, watching)
     return stream or next((known for known in reversed(streams_of(place[0])) if not known.over), None)
@@ -372,9 +388,8 @@ def _plain(token: Any) -> Any:
 
 
 def _text_or_delta(token: Any) -> Any:
-    return token if isinstance(token, str) else _delta(token) or token
+    return token if issubclass(type(token), str) else _delta(token) or token
 
 
 def _delta(chunk: Any) -> str:
-    delta = getattr(chunk, "delta", None)
-    return delta if isinstance(delta, str) else ""
+    return plain_text(fields_of(chunk).get("delta")) or ""
