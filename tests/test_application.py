@@ -167,3 +167,71 @@ def test_switched_off_it_sets_nothing_up():
 def test_a_wrong_argument_is_refused_by_name(arguments, message):
     with pytest.raises(ConfigurationError, match=message):
         configure(**arguments)
+
+
+@pytest.mark.parametrize("emitters", [["langfuse"], ["otel", "langfuse"], ["console", "langfuse"]])
+def test_a_writer_to_spans_that_nothing_exports_is_refused_with_the_variables_for_it(monkeypatch, emitters):
+    for name in ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_TRACES_EXPORTER"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LANGFUSE_PUBLIC_KEY", "public")
+
+    with pytest.raises(ConfigurationError, match="langfuse needs secret_key: set LANGFUSE_SECRET_KEY"):
+        configure(emitters=emitters)
+    monkeypatch.setenv("LANGFUSE_SECRET_KEY", "secret")
+    with pytest.raises(ConfigurationError, match=r"langfuse writes to .* set OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and"):
+        configure(emitters=emitters)
+
+
+LAUNCHED = """
+import sys
+from opentelemetry.instrumentation import auto_instrumentation
+auto_instrumentation.initialize(swallow_exceptions=False)
+import later
+print("later is", later.STATE)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"RAGSPAN_METRICS": "faithfulnes"}, "RAGSPAN_METRICS is 'faithfulnes', but should be"),
+        ({"RAGSPAN_JUDGE": "openai:gpt-4o-mini"}, "there is no key for OpenAI"),
+        ({"RAGSPAN_EMITTERS": "langfuse"}, "langfuse needs public_key: set LANGFUSE_PUBLIC_KEY"),
+        ({"RAGSPAN_ENABLED": "perhaps"}, "RAGSPAN_ENABLED is 'perhaps'"),
+        ({"RAGSPAN_SINK": "amqp://u:secret@x"}, "address of the kind 'amqp'"),
+        ({"RAGSPAN_REDACT": "ends:mask"}, "SystemExit: 3"),
+    ],
+    ids=str,
+)
+def test_a_wrong_setting_takes_no_other_tracing_away(tmp_path, variables, said):
+    """A launcher that loads an instrumentor after ragspan's."""
+    (tmp_path / "later.py").write_text(
+        "STATE = 'off'\n"
+        "class Instrumentor:\n"
+        "    def instrument(self, **_):\n"
+        "        global STATE\n"
+        "        STATE = 'on'\n"
+    )
+    (tmp_path / "ends.py").write_text("raise SystemExit(3)")
+    info = tmp_path / "zz_later-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: zz-later\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[opentelemetry_instrumentor]\nzz_later = later:Instrumentor\n")
+    secret = ("RAGSPAN_", "OTEL_", "OPENAI_", "LANGFUSE_")
+    others = {name: value for name, value in os.environ.items() if not name.startswith(secret)}
+    path = os.pathsep.join(sorted({str(tmp_path), *sys.path}, key=lambda one: one == str(tmp_path)))
+    exporters = {f"OTEL_{signal}_EXPORTER": "none" for signal in ("TRACES", "METRICS", "LOGS")}
+    done = subprocess.run(
+        [sys.executable, "-c", LAUNCHED],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=others | exporters | variables | {"PYTHONPATH": path},
+    )
+
+    assert done.stdout.splitlines() == ["later is on"], done.stderr
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert "secret" not in done.stderr

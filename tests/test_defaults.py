@@ -71,15 +71,21 @@ def test_the_emitters_are_those_that_are_named(monkeypatch):
     assert [type(emitter).__name__ for emitter in emitters] == ["OTelEmitter", "PhoenixAnnotations"]
 
 
-@pytest.mark.parametrize(("emitter", "is_warned_of"), [("phoenix", True), ("langsmith", False)])
-def test_only_a_writer_that_needs_a_span_and_finds_none_is_warned_of(monkeypatch, caplog, emitter, is_warned_of):
-    monkeypatch.setenv("RAGSPAN_EMITTERS", emitter)
+@pytest.mark.parametrize(
+    ("emitters", "made"),
+    [
+        ("phoenix", ["OTelEmitter", "PhoenixAnnotations"]),
+        ("console,phoenix", ["OTelEmitter", "ConsoleEmitter", "PhoenixAnnotations"]),
+        ("phoenix,otel", ["PhoenixAnnotations", "OTelEmitter"]),
+        ("langsmith", ["LangSmithFeedback"]),
+    ],
+)
+def test_a_writer_that_needs_a_span_brings_otel_along(monkeypatch, emitters, made):
+    monkeypatch.setenv("RAGSPAN_EMITTERS", emitters)
     monkeypatch.setenv("LANGSMITH_TRACING", "true")
     monkeypatch.setenv("LANGSMITH_API_KEY", "key")
 
-    ragspan.default_engine()
-
-    assert ["without 'otel'" in message for message in caplog.messages] == [True] * is_warned_of
+    assert [type(emitter).__name__ for emitter in ragspan.default_engine().emitters] == made
 
 
 def test_the_metrics_and_the_judge_are_those_of_the_settings():
@@ -172,7 +178,6 @@ def registered(monkeypatch):
         EntryPoint("lost", "nowhere:Sink", "ragspan_sink"),
     ]
     monkeypatch.setattr(installed, "entry_points", EntryPoints(entries).select)
-    monkeypatch.setattr(defaults, "_current", None)
 
 
 def test_a_sink_is_made_once_for_its_address_and_gets_the_captures(registered, monkeypatch):
@@ -197,6 +202,18 @@ def test_without_an_address_and_when_turned_off_it_is_the_engine(registered, mon
 
     assert sink is ragspan.default_engine()
     sink.shutdown()
+
+
+def test_an_engine_of_ones_own_leaves_the_sink_of_the_handlers_alone(registered, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_SINK", "far://away")
+
+    engine = ragspan.default_engine()  # before a handler is made, and after it
+    sink = defaults.default_sink()
+
+    assert isinstance(sink, FarSink)
+    assert ragspan.default_engine() is engine
+    assert defaults.default_sink() is sink
+    engine.shutdown()
 
 
 def test_an_engine_that_was_set_comes_first(registered, monkeypatch):

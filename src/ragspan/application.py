@@ -6,7 +6,6 @@ engine, and handlers for the frameworks whose integrations are installed.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
@@ -20,22 +19,21 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
 from ragspan.arguments import Rule
 from ragspan.config import CaptureContent, Settings, UnknownContextsRule, settings_with, variable
-from ragspan.defaults import emitter_from, engine_from, set_default_sink, sink_from
+from ragspan.defaults import emitter_from, engine_from, needs_span, set_default_sink, sink_from, with_spans
 from ragspan.engine import ScoringEngine, ShutdownReport
+from ragspan.exceptions import ConfigurationError
 from ragspan.judges import Judge
 from ragspan.metrics import Metric
 from ragspan.metrics.named import metrics_from
+from ragspan.process import in_use
 from ragspan.records import RecordSink
 from ragspan.redaction import RedactOption
-from ragspan.telemetry import Emitter, environment
+from ragspan.telemetry import Emitter, OTelEmitter, environment
 from ragspan.telemetry.base import BackendEmitter, emitter_class
 
 _INSTRUMENTORS = "opentelemetry_instrumentor"
 _OURS = "ragspan_"
 _NO_TEXT = Rule("a list of names and objects", lambda value: not isinstance(value, str))
-
-_lock = threading.Lock()
-_current: Configured | None = None
 
 
 class _Sink(RecordSink, Protocol):
@@ -64,10 +62,9 @@ class Configured:
 
         The providers end with the process, because the application may use them, too.
         """
-        global _current  # noqa: PLW0603  a process has one configuration
-        with _lock:
-            if _current is self:
-                _current = None
+        with in_use.setting_up:
+            if in_use.configured is self:
+                in_use.configured = None
                 _capture_with(None)
                 set_default_sink(None)
         return self.sink.shutdown(timeout)
@@ -116,7 +113,6 @@ def configure(
         ConfigurationError: an argument or a variable has a value that is not allowed, or a package is not installed. The
             previous configuration stays.
     """
-    global _current
     for argument, value in {"metrics": metrics, "emitters": emitters}.items():
         _NO_TEXT.check(argument, value)
     settings = settings_with(
@@ -128,20 +124,23 @@ def configure(
         unknown_contexts=unknown_contexts,
     )
     addresses = {"phoenix": phoenix, "mlflow": mlflow}
-    with _lock:
+    with in_use.setting_up:
         backends: list[BackendEmitter] = [
             emitter_class(name).at(address, capture_content=settings.capture_content)
             for name, address in addresses.items()
             if address is not None
         ]
-        exporters = [*_exporters(), *(backend.span_exporter() for backend in backends)] if settings.enabled else []
+        exporters = _exporters() if settings.enabled else []
         configured = _configured(settings, emitters, backends, metrics, None if isinstance(judge, str) else judge)
-        previous, _current = _current, configured
+        if settings.enabled and configured.engine is not None:
+            exporters += _exporters_of(backends, configured.engine.emitters)
+        previous, in_use.configured = in_use.configured, configured
+        set_default_sink(configured.sink)
         _capture_with(configured.sink)
         if previous is not None and previous.sink is not configured.sink:
             previous.sink.shutdown(settings.exit_timeout)  # its spans still go to its exporters
         if settings.enabled:
-            _providers.set_up(exporters)
+            in_use.only(_Providers).set_up(exporters)
     return configured
 
 
@@ -156,12 +155,10 @@ def _configured(
         engine = engine_from(settings)
     elif settings.sink is not None:
         sink = sink_from(settings)
-        set_default_sink(sink)
         return Configured(engine=None, sink=cast("_Sink", sink))
     else:
-        chosen = [*_emitters(emitters, settings, backends), *backends]
+        chosen = with_spans([*_emitters(emitters, settings, backends), *backends], settings)
         engine = engine_from(settings, emitters=chosen, metrics=metrics_from(settings, metrics, judge=judge))
-    set_default_sink(engine)
     return Configured(engine=engine, sink=engine)
 
 
@@ -182,11 +179,36 @@ def _emitters(
 
 def _application_has_provider() -> bool:
     provider = trace.get_tracer_provider()
-    return _is_set(provider) and provider is not _providers.tracer
+    return _is_set(provider) and provider is not in_use.only(_Providers).tracer
 
 
 def _has_metrics() -> bool:
     return _is_set(otel_metrics.get_meter_provider()) or bool(environment.exporter_names("metrics"))
+
+
+def _exporters_of(backends: Sequence[BackendEmitter], emitters: Sequence[Emitter]) -> list[SpanExporter]:
+    """The exporters of the backends, and of other writers where the spans that they need would go nowhere else.
+
+    Raises:
+        ConfigurationError: a writer has no exporter of its own; the message names the variables for one.
+    """
+    found = [backend.span_exporter() for backend in backends]
+    makes_own = any(isinstance(emitter, OTelEmitter) and emitter.tracer_provider is not None for emitter in emitters)
+    if makes_own or environment.exporter_is_configured() or _application_has_provider():
+        return found
+    for writer in emitters:
+        if not needs_span(writer) or writer in backends:
+            continue
+        make = getattr(writer, "span_exporter", None)
+        if make is None and not found:
+            name = getattr(writer, "name", type(writer).__name__)
+            raise ConfigurationError(
+                f"{name} writes to the spans of answers, but nothing exports spans: set OTEL_EXPORTER_OTLP_TRACES_ENDPOINT "
+                f"and OTEL_EXPORTER_OTLP_TRACES_HEADERS to where {name} takes them (docs/tracing-tools.md)"
+            )
+        if make is not None:
+            found.append(make())
+    return found
 
 
 def _exporters() -> list[SpanExporter]:
@@ -230,22 +252,25 @@ class _Providers:
 
     def __init__(self) -> None:
         self.tracer: TracerProvider | None = None
+        self._extended: TracerProvider | None = None
+        """The application's, if backends that it has not set up get its spans, too."""
         self._exporters = _Exporters()
 
     def set_up(self, exporters: Sequence[SpanExporter]) -> None:
         """Set the providers that the application does not have; from now on spans go to these exporters."""
-        if exporters and not _is_set(trace.get_tracer_provider()):
+        provider = trace.get_tracer_provider()
+        if exporters and not _is_set(provider):
             self.tracer = TracerProvider()
             self.tracer.add_span_processor(self._exporters)
             trace.set_tracer_provider(self.tracer)
+        elif exporters and isinstance(provider, TracerProvider) and provider not in {self.tracer, self._extended}:
+            self._extended = provider
+            provider.add_span_processor(self._exporters)
         self._exporters.replace(exporters)
         if environment.exporter_names("metrics") and not _is_set(otel_metrics.get_meter_provider()):
             otel_metrics.set_meter_provider(environment.meter_provider(shutdown_on_exit=True))
         if environment.exporter_names("logs") and not _is_set(_logs.get_logger_provider()):
             _logs.set_logger_provider(environment.logger_provider(shutdown_on_exit=True))
-
-
-_providers = _Providers()
 
 
 def frameworks() -> list[str]:

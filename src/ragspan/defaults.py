@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Sequence
 
 from ragspan.arguments import has_methods
 from ragspan.config import Settings
 from ragspan.engine import Budget, ScoringEngine
 from ragspan.exceptions import ConfigurationError
-from ragspan.forks import watch_forks
 from ragspan.installed import load_part, part_names
 from ragspan.labelled import labelled_records
 from ragspan.metrics import Metric
 from ragspan.metrics.named import hhem_from, metrics_from, references_from
+from ragspan.process import in_use
 from ragspan.records import RecordSink
 from ragspan.telemetry import Emitter, OTelEmitter
 from ragspan.telemetry.base import installed_emitter
@@ -27,49 +25,44 @@ _LIKE_SETTINGS = (
     *("metric_timeout", "exit_timeout", "drain_on_sigterm", "judging", "export", "redact", "unknown_contexts"),
 )
 """Arguments of an engine that are settings of the same name."""
-_logger = logging.getLogger("ragspan")
-_lock = threading.RLock()  # reentrant: a signal handler may call `default_engine` while it runs
-_current: RecordSink | None = None
-"""Takes the handlers' captures: an engine, or the sink of `RAGSPAN_SINK`."""
 
 
 def default_engine() -> ScoringEngine:
     """The engine of this process. The first call makes it from the `RAGSPAN_*` variables.
 
     By default it has the four default metrics, the embedded overlap judge and the global OpenTelemetry providers. A paid
-    judge is used only if `RAGSPAN_JUDGE` names it.
+    judge is used only if `RAGSPAN_JUDGE` names it. Where `RAGSPAN_SINK` names a sink, handlers keep sending records there.
 
     Raises:
         ConfigurationError: a variable has a value that is not allowed; the message says what is allowed.
     """
-    global _current  # noqa: PLW0603  one engine per process is the point
-    if isinstance(_current, ScoringEngine):
-        return _current
-    settings = Settings.from_environment()
-    with _lock:
-        if not isinstance(_current, ScoringEngine):
-            _current = engine_from(settings)
-        return _current
+    sink, engine = in_use.sink, in_use.engine
+    if isinstance(sink, ScoringEngine):
+        return sink
+    if engine is None:
+        settings = Settings.from_environment()
+        with in_use.lock:
+            engine = in_use.engine
+            if engine is None:
+                engine = in_use.engine = engine_from(settings)
+    return engine
 
 
 def default_sink() -> RecordSink:
     """The sink of handlers that are given none: the sink that `RAGSPAN_SINK` names, or `default_engine()`.
 
-    It is made once. An engine that was set or used before stays.
+    It is made once. An engine that was set stays.
 
     Raises:
         ConfigurationError: a variable has a value that is not allowed, or the sink's package is not installed.
     """
-    global _current  # noqa: PLW0603  likewise
-    if _current is not None:
-        return _current
-    settings = Settings.from_environment()
-    if settings.sink is None or not settings.enabled:
-        return default_engine()
-    with _lock:
-        if _current is None:
-            _current = sink_from(settings)
-        return _current
+    if in_use.sink is None:
+        settings = Settings.from_environment()
+        with in_use.lock:
+            if in_use.sink is None:
+                is_elsewhere = settings.sink is not None and settings.enabled
+                in_use.sink = sink_from(settings) if is_elsewhere else default_engine()
+    return in_use.sink
 
 
 def sink_or_default(sink: RecordSink | None) -> RecordSink:
@@ -86,25 +79,17 @@ def sink_or_default(sink: RecordSink | None) -> RecordSink:
 
 def set_default_engine(engine: ScoringEngine | None) -> ScoringEngine | None:
     """Replace the engine of handlers that are given none; returns the previous one, which is not shut down."""
-    previous = set_default_sink(engine)
-    return previous if isinstance(previous, ScoringEngine) else None
+    with in_use.lock:
+        made = in_use.engine
+        previous = set_default_sink(engine)
+    return previous if isinstance(previous, ScoringEngine) else made
 
 
 def set_default_sink(sink: RecordSink | None) -> RecordSink | None:
     """Replace the engine or sink of handlers that are given none; returns the previous one."""
-    global _current
-    with _lock:
-        previous, _current = _current, sink
+    with in_use.lock:
+        previous, in_use.sink, in_use.engine = in_use.sink, sink, None
     return previous
-
-
-def _renew_lock_in_child() -> None:
-    """Replace the lock: in the child, a thread of the parent would hold it forever."""
-    global _lock  # noqa: PLW0603
-    _lock = threading.RLock()
-
-
-watch_forks(_renew_lock_in_child, lambda renew: renew())
 
 
 def engine_from(
@@ -140,20 +125,30 @@ def engine_from(
 
 
 def emitters_from(settings: Settings, providers: EnvironmentProviders | None = None) -> list[Emitter]:
-    """The emitters that these settings name.
+    """The emitters that these settings name, as `with_spans` completes them.
 
     Raises:
-        ConfigurationError: one of them is not installed.
+        ConfigurationError: one of them is not installed, or misses a variable.
     """
     made = [emitter_from(name, settings, providers) for name in settings.emitters]
-    has_span = any(isinstance(emitter, OTelEmitter) for emitter in made)
-    if not has_span and any(getattr(emitter, "needs_span", False) for emitter in made):
-        _logger.warning(
-            "RAGSPAN_EMITTERS is %r: without 'otel' no span of the answers is made or found, and writers such as phoenix "
-            "and mlflow have nothing to write scores to",
-            ",".join(settings.emitters),
-        )
-    return made
+    return with_spans(made, settings, providers)
+
+
+def with_spans(
+    emitters: Sequence[Emitter], settings: Settings, providers: EnvironmentProviders | None = None
+) -> list[Emitter]:
+    """These emitters, after `otel` where some of them write to spans that nobody here would make or find."""
+    from ragspan.telemetry.console import ConsoleEmitter
+
+    writers = [emitter for emitter in emitters if needs_span(emitter)]
+    others = [emitter for emitter in emitters if emitter not in writers and not isinstance(emitter, ConsoleEmitter)]
+    before = [emitter_from("otel", settings, providers)] if writers and not others else []
+    return [*before, *emitters]
+
+
+def needs_span(emitter: Emitter) -> bool:
+    """Whether it writes to an answer's span, which another emitter makes or finds."""
+    return bool(getattr(emitter, "needs_span", False))
 
 
 def emitter_from(name: str, settings: Settings, providers: EnvironmentProviders | None = None) -> Emitter:

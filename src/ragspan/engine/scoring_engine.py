@@ -171,6 +171,11 @@ class ScoringEngine(BackgroundProcessor):
             raise
         return ended.result()
 
+    @property
+    def emitters(self) -> Sequence[Emitter]:
+        """Where scored records go, in this order."""
+        return self._options.emitters
+
     def stats(self) -> EngineStats:
         """Where every submitted capture is. Takes no lock."""
         return self._queue.stats

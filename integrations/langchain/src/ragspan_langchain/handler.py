@@ -15,6 +15,7 @@ from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type:
 
 from ragspan.config import is_enabled
 from ragspan.installed import requirements_of_extra
+from ragspan.process import in_use, set_up_or_off
 from ragspan.records import Capture, RecordSink, RetrievedContext
 from ragspan.throttled_log import ThrottledLog
 from ragspan_langchain.recorder import EventRecorder, enclosing_run_id, handlers_around, recorder_for
@@ -188,14 +189,19 @@ def _with_graph_events(cls: type[RagspanCallbackHandler]) -> type[RagspanCallbac
     return _graph_aware[cls]
 
 
-_handler: RagspanCallbackHandler | None = None
+class _Registered:
+    """The handler that LangChain asks for with each call: a registration lasts as long as the process."""
+
+    def __init__(self) -> None:
+        self.handler: RagspanCallbackHandler | None = None
 
 
 class RagspanLangChainInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # as above
     """Captures every LangChain request of the process: `RagspanLangChainInstrumentor().instrument()`.
 
     `opentelemetry-instrument python app.py` finds it by its entry point. `instrument(sink=...)` takes a sink, else the
-    answers go to `ragspan.default_engine()`. A handler of the same sink that is passed explicitly makes no second
+    answers go to `ragspan.default_engine()`, or to what `RAGSPAN_SINK` names. It raises nothing: where ragspan cannot be set
+    up, one line of the log says why, and it is off. A handler of the same sink that is passed explicitly makes no second
     record.
 
     LangChain itself asks registered context variables for handlers whenever it configures a call. A
@@ -209,19 +215,23 @@ class RagspanLangChainInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # a
         return requirements_of_extra("ragspan-langchain", "instruments")
 
     def _instrument(self, **kwargs: Any) -> None:
-        global _handler  # noqa: PLW0603  one registration per process
-        handler = RagspanCallbackHandler(sink=kwargs.get("sink"))
-        if _handler is None:
-            _handler = handler
+        with set_up_or_off():
+            self._attach(RagspanCallbackHandler(sink=kwargs.get("sink")))
+
+    def _uninstrument(self, **_: Any) -> None:
+        handler = in_use.only(_Registered).handler
+        if handler is not None:
+            handler.enable(enabled=False)
+
+    def _attach(self, handler: RagspanCallbackHandler) -> None:
+        registered = in_use.only(_Registered)
+        if registered.handler is None:
+            registered.handler = handler
             # A default is seen in every context, plain threads included; a value that was set would not be.
             variable: ContextVar[RagspanCallbackHandler | None] = ContextVar(
                 "ragspan_langchain_handler", default=handler
             )
             register_configure_hook(variable, inheritable=True)
         else:
-            _handler.recorder = handler.recorder
-            _handler.enable(enabled=is_enabled())
-
-    def _uninstrument(self, **_: Any) -> None:
-        if _handler is not None:
-            _handler.enable(enabled=False)
+            registered.handler.recorder = handler.recorder
+            registered.handler.enable(enabled=is_enabled())

@@ -27,6 +27,7 @@ from ragspan.plain_data import (
     text_of,
     texts_among,
 )
+from ragspan.process import in_use
 from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
 from ragspan.runs.events import ModelStart, SearchStart, ToolStart, record_of_log
 from ragspan.runs.tree import INTERRUPT, MAX_SAVED_STATES, NO_INPUT_YET
@@ -112,7 +113,7 @@ class EventRecorder:
                 if key == log.root:
                     log.find_span()
                     self.requests.finish(log)
-                    _interruptions.settle(log)
+                    in_use.only(Interruptions).settle(log)
         except Exception as problem:  # noqa: BLE001
             self.requests.report(problem)
 
@@ -208,7 +209,7 @@ def _note_inputs(log: RequestLog, inputs: Snapshot) -> None:
     if inputs != NO_INPUT_YET:
         if inputs is not None and not isinstance(inputs, Opaque):
             log.about["asked"] = True
-        _interruptions.resume(log, inputs)
+        in_use.only(Interruptions).resume(log, inputs)
 
 
 def _wants_state(log: RequestLog) -> bool:
@@ -327,9 +328,6 @@ class Interruptions:
 def _thread_of(log: RequestLog) -> str | None:
     thread = log.about.get("metadata", {}).get("thread_id")
     return str(thread) if isinstance(thread, (str, int)) else None
-
-
-_interruptions = Interruptions()
 
 
 # What LangChain knows of the running step, and OpenInference of its spans

@@ -19,6 +19,7 @@ from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type:
 from ragspan.capturing import add_context_recorder
 from ragspan.config import is_enabled
 from ragspan.installed import requirements_of_extra
+from ragspan.process import set_up_or_off
 from ragspan.records import RecordSink, RetrievedContext
 from ragspan_llama_index.recorder import SpanRecorder
 
@@ -27,7 +28,8 @@ class RagspanLlamaIndexInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # 
     """Captures every LlamaIndex request of the process: `RagspanLlamaIndexInstrumentor().instrument()`.
 
     `opentelemetry-instrument python app.py` finds it by its entry point. `instrument(sink=...)` takes a sink, else the
-    answers go to `ragspan.default_engine()`. A handler of the same sink makes no second record.
+    answers go to `ragspan.default_engine()`, or to what `RAGSPAN_SINK` names. It raises nothing: where ragspan cannot be set
+    up, one line of the log says why, and it is off. A handler of the same sink makes no second record.
     """
 
     framework = "llama_index_instrumentation"
@@ -37,10 +39,11 @@ class RagspanLlamaIndexInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # 
         return requirements_of_extra("ragspan-llama-index", "instruments")
 
     def _instrument(self, **kwargs: Any) -> None:
-        if is_enabled():
-            from ragspan.defaults import sink_or_default
+        with set_up_or_off():
+            if is_enabled():
+                from ragspan.defaults import sink_or_default
 
-            attach(self, sink_or_default(kwargs.get("sink")))
+                attach(self, sink_or_default(kwargs.get("sink")))
 
     def _uninstrument(self, **_: Any) -> None:
         detach(self)

@@ -1,0 +1,77 @@
+"""What this process uses: the one owner of state that is the process's, and not an engine's or a handler's.
+
+Everybody asks `in_use` and keeps nothing of the kind: `ragspan.defaults` for engine and sink, `ragspan.application` for its
+configuration and providers, the integrations for the handler that they have registered with their framework.
+
+Guarantees:
+- What is read needs no lock. `lock` is held while engine or sink is made, `setting_up` while `configure` works: nobody who needs
+  a sink waits for that. Both may be taken again by the same thread, because a signal handler may interrupt it.
+- The child of a fork uses what its parent uses, and has locks of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from ragspan.exceptions import ConfigurationError
+from ragspan.forks import watch_forks
+
+if TYPE_CHECKING:
+    from ragspan.application import Configured
+    from ragspan.engine import ScoringEngine
+    from ragspan.records import RecordSink
+
+_logger = logging.getLogger("ragspan")
+_T = TypeVar("_T")
+
+
+class InUse:
+    """What the process uses; None is nothing yet."""
+
+    def __init__(self) -> None:
+        self.sink: RecordSink | None = None
+        """Takes the captures of handlers that are given no sink: an engine, or the sink of `RAGSPAN_SINK`."""
+        self.engine: ScoringEngine | None = None
+        """What `default_engine` has made where the sink is no engine."""
+        self.configured: Configured | None = None
+        """What the last `configure` has made."""
+        self.said: set[str] = set()
+        """Why set-ups have failed."""
+        self._only: dict[Callable[[], Any], Any] = {}
+        self._renew_locks()
+        watch_forks(self, InUse._renew_locks)
+
+    def only(self, make: Callable[[], _T]) -> _T:
+        """What this function or class makes, once in the process."""
+        made = self._only.get(make)
+        if made is None:
+            with self.lock:
+                made = self._only.get(make) or self._only.setdefault(make, make())
+        return cast("_T", made)
+
+    def _renew_locks(self) -> None:
+        """A thread that the child does not have may hold the parent's."""
+        self.lock = threading.RLock()
+        self.setting_up = threading.RLock()
+
+
+in_use = InUse()
+
+
+@contextlib.contextmanager
+def set_up_or_off() -> Iterator[None]:
+    """Whatever fails inside leaves ragspan off and is one line in the log, one for all integrations that fail alike.
+
+    An instrumentor must not raise: OpenTelemetry's launcher would load none of those after it, which are not ours.
+    """
+    try:
+        yield
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the module of RAGSPAN_REDACT may do anything
+        why = str(error) if isinstance(error, ConfigurationError) else f"{type(error).__name__}: {error}"
+        if why not in in_use.said:
+            in_use.said.add(why)
+            _logger.error("ragspan is off, and no answer is captured: %s", " ".join(why.split()))  # noqa: TRY400 - one line
