@@ -345,3 +345,18 @@ def test_nothing_is_redacted_by_default(monkeypatch):
 def test_a_wrong_one_is_refused_in_plain_words(given, message):
     with pytest.raises(ConfigurationError, match=message):
         redact_from(given)
+
+
+def test_background_is_redacted_and_its_kind_stays():
+    record = RagRecord(
+        question="q",
+        contexts=None,
+        response="r",
+        background=[Background(text=f"by {SECRET}", kind="tool")],
+        contexts_unknown="picture",
+    )
+
+    made = redacted(record, lambda text: mask(text).replace("tool", "?").replace("picture", "?"))
+
+    assert made.background == (Background(text="by [e-mail]", kind="tool"),)
+    assert made.contexts_unknown == "picture"

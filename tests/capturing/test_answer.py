@@ -1,11 +1,12 @@
 import asyncio
 import threading
+from types import SimpleNamespace
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
 import ragspan
-from ragspan import RagRecord, RetrievedContext, field_names
+from ragspan import Background, Message, RagRecord, RetrievedContext, field_names
 from ragspan.capturing import add_context_recorder, answer, enclosing_answer
 from ragspan.defaults import set_default_engine
 from ragspan.testing import RecordingSink
@@ -275,3 +276,69 @@ def test_threads_that_need_a_part_at_the_same_time_get_the_same_one(sink):
 
     assert parts[0] is parts[1]
     assert sink.records()[0].response == "seen"
+
+
+def test_background_and_the_prompt_can_be_set(sink):
+    with ragspan.capture(question="Fee?", sink=sink) as answer:
+        answer.contexts = ["Cards are grey."]
+        answer.background = ["49 euros", Background(text="rows: 1", kind="tool")]
+        answer.prompt = [
+            {"role": "developer", "content": "Be brief."},
+            {"role": "user", "content": [{"type": "text", "text": "Fee?"}, {"type": "image_url", "image_url": {}}]},
+            {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
+            SimpleNamespace(role="tool", content="rows: 1"),
+        ]
+        answer.response = "49 euros"
+
+    (record,) = sink.records()
+    assert record.background == (Background(text="49 euros"), Background(text="rows: 1", kind="tool"))
+    (model,) = record.generations
+    assert [(message.role, message.text, len(message.tool_requests)) for message in model.prompt] == [
+        ("system", "Be brief.", 0),
+        ("user", "Fee?", 0),
+        ("assistant", "", 1),
+        ("tool", "rows: 1", 0),
+    ]
+    assert record.prompts_seen
+
+
+def test_a_prompt_may_be_a_text(sink):
+    with ragspan.capture(sink=sink) as answer:
+        answer.prompt = "Fee?"
+
+    assert sink.records()[0].generations[0].prompt == (Message(role="user", text="Fee?"),)
+
+
+@pytest.mark.parametrize("prompt", [7, [7], [{"content": "no role"}], {"role": "user"}])
+def test_a_prompt_that_is_none_is_logged_and_left_out(sink, prompt, caplog, monkeypatch):
+    monkeypatch.setattr(answer, "_log", ThrottledLog())
+    with ragspan.capture(sink=sink) as made:
+        made.prompt = prompt
+        made.background = 7
+        made.response = "49 euros"
+
+    (record,) = sink.records()
+    assert (record.generations, record.prompts_seen, record.background) == ((), False, ())
+    assert "a prompt is a text, or a list of messages with a role and a content" in caplog.text
+    assert "background is a sequence of texts" in caplog.text
+
+
+def test_background_that_handlers_saw_is_added(sink):
+    seen = RagRecord(
+        question=None,
+        contexts=None,
+        response="49 euros",
+        background=["seen"],
+        background_truncated=True,
+        contexts_unknown="unmarked_text",
+        prompts_seen=True,
+        from_model=False,
+    )
+    with ragspan.capture(question="Fee?", sink=sink) as answer:
+        answer.background = ["set"]
+        answer.part(sink, lambda: seen, lambda _: None)
+
+    (record,) = sink.records()
+    assert [one.text for one in record.background] == ["set", "seen"]
+    assert record.background_truncated
+    assert (record.contexts_unknown, record.prompts_seen, record.from_model) == ("unmarked_text", True, False)

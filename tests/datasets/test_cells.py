@@ -12,6 +12,7 @@ import pytest
 
 from ragspan.datasets.cells import (
     CellError,
+    background_of,
     contexts_of,
     identifier_of,
     is_missing,
@@ -161,3 +162,18 @@ def test_objects_are_read_with_their_ids_scores_and_sources():
 @pytest.mark.parametrize("score", [10**400, math.inf, math.nan, True, "0.5"])
 def test_what_is_no_finite_number_is_no_score(score):
     assert contexts_of([{"text": "a", "score": score}])[0].score is None
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        (None, ()),
+        ("", ()),
+        ([], ()),
+        ("one text", (("one text", "other"),)),
+        (["a", {"text": "b", "kind": "tool"}], (("a", "other"), ("b", "tool"))),
+        ('[{"text": "b", "kind": "history"}, " ", {"text": "c", "kind": "guess"}]', (("b", "history"), ("c", "other"))),
+    ],
+)
+def test_background_is_read_as_contexts_are_with_its_kind(cell, expected):
+    assert tuple((one.text, one.kind) for one in background_of(cell)) == expected

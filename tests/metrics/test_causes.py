@@ -8,11 +8,12 @@ from dataclasses import replace
 import pytest
 
 from ragspan.exceptions import BudgetExhausted
-from ragspan.judges import OverlapJudge
+from ragspan.judges import ClaimVerdict, OverlapJudge, Vote
 from ragspan.metrics import ContextAdherence, Faithfulness
 from ragspan.metrics.causes import unseen_documents
 from ragspan.outcomes import Cause
-from ragspan.records import RagRecord, Reranking, Retrieval, RetrievedContext
+from ragspan.records import Background, Generation, RagRecord, Reranking, Retrieval, RetrievedContext
+from ragspan.step_texts import Message
 
 SETTLED = RetrievedContext(text="Beta settles card payments after midnight.", id="settled")
 FEES = RetrievedContext(text="The annual fee of the silver card is 49 euros, payable in March.", id="fees")
@@ -183,3 +184,74 @@ def test_what_the_model_did_not_see_or_saw_in_part(context, found, unseen):
     record = RagRecord(question="?", contexts=(context,), response="!", retrievals=(search(*found),))
 
     assert [(document.text, document.is_cut) for document in unseen_documents(record)] == unseen
+
+
+# What models read, and what they may not read
+
+
+def call(*texts):
+    prompt = tuple(Message(role="user", text=text) for text in texts)
+    return Generation(model="m", provider=None, started_ns=1, ended_ns=2, prompt=prompt)
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        {"generations": (call(f"Summarise:\n{FEES.text.upper()}"),)},  # only a summariser saw it
+        {"generations": (call("Question?"), call(f"  1\t{FEES.text[:30]}\n  2\t{FEES.text[30:]}"))},
+        {"background": (Background(text=f"earlier: {FEES.text}", kind="history"),)},
+    ],
+)
+def test_a_document_whose_words_stand_in_a_prompt_is_never_lost(dropped, held):
+    unseen = unseen_documents(replace(dropped, **held))
+
+    lost = [document.text for document in unseen if not document.is_cut]
+    assert FEES.text not in lost
+    assert WEATHER.text in lost
+
+
+def test_a_document_that_shares_some_words_with_a_prompt_is_lost_all_the_same(dropped):
+    overlap = call(f"{FEES.text[:40]} and something else that nobody found")
+
+    assert FEES.text in [one.text for one in unseen_documents(replace(dropped, generations=(overlap,)))]
+
+
+class NotesDocuments:
+    """A language model's judge that notes which documents it is asked to read."""
+
+    name = "model"
+
+    def __init__(self):
+        self.read = []
+
+    async def extract_claims(self, record):
+        return [FEES.text]
+
+    async def verify_claims(self, record, claims):
+        return [ClaimVerdict(index=0, verdict="unsupported")]
+
+    async def vote_adherence(self, record, votes):
+        return [Vote(grounded=False)] * votes
+
+    async def find_support(self, record, claims, documents):
+        self.read += documents
+        return []
+
+
+@pytest.mark.parametrize("metric", [Faithfulness, ContextAdherence])
+async def test_a_language_model_reads_nothing_that_the_prompt_did_not_hold_and_the_cause_is_found(metric, dropped):
+    judge = NotesDocuments()
+
+    score = await metric(judge).score(dropped)
+
+    assert judge.read == []
+    assert score.cause == "lost_before_prompt"
+
+
+@pytest.mark.parametrize("metric", [Faithfulness, ContextAdherence])
+async def test_it_does_where_that_is_switched_on(metric, dropped):
+    judge = NotesDocuments()
+
+    await metric(judge, llm_causes=True).score(dropped)
+
+    assert FEES.text in judge.read

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ragspan import RagRecord, RetrievedContext, ScoringEngine
+from ragspan import Background, RagRecord, Retrieval, RetrievedContext, ScoringEngine
 from ragspan.judges import OverlapJudge
 from ragspan.judges.base import ClaimVerdict
 from ragspan.metrics import Faithfulness
@@ -85,3 +85,84 @@ def test_it_stands_on_the_span_that_has_the_score_and_is_redacted(telemetry, par
     assert [one["verdict"] for one in json.loads(told)] == ["supported", "unsupported"]
     assert "Gamma" not in told
     assert "[name]" in told
+
+
+@pytest.mark.parametrize("kind", ["metadata", "tool", "history", "other"])
+def test_the_map_names_the_kind_of_background_that_a_claim_rests_on(kind):
+    record = RagRecord(
+        question="?",
+        contexts=["Cards are grey."],
+        response=f"{FEE} Cards are grey.",
+        background=[Background(text=f"row 1: {FEE}", kind=kind)],
+    )
+    verdicts = (
+        ClaimVerdict(index=0, verdict="supported", claim=FEE),
+        ClaimVerdict(index=1, verdict="supported", claim="Cards are grey."),
+        ClaimVerdict(index=2, verdict="unsure", claim=INVENTED),
+    )
+
+    told = claim_map(record, Score(value=0.5, evidence=verdicts), ContentPolicy(capture_content=True))
+
+    by_background, by_context, unsure = json.loads(told)
+    assert (by_background["ground"], by_background["contexts"]) == (kind, [])
+    assert (by_context["ground"], by_context["contexts"][0]["context"]) == ("context", 0)
+    assert unsure["verdict"] == "unsure"
+    assert "ground" not in unsure
+
+
+@pytest.mark.parametrize(
+    ("contexts", "background", "ground"),
+    [(["Grey."], [], "context"), ([], [Background(text="Grey.", kind="tool")], "tool"), (["Grey."], ["Blue."], None)],
+)
+def test_where_words_do_not_tell_the_only_kind_there_is_counts(contexts, background, ground):
+    record = RagRecord(question="?", contexts=contexts, response=FEE, background=background)
+    verdicts = (ClaimVerdict(index=0, verdict="supported", claim=FEE),)
+
+    told = claim_map(record, Score(value=1.0, evidence=verdicts), ContentPolicy(capture_content=True))
+
+    assert json.loads(told)[0].get("ground") == ground
+
+
+def test_the_span_says_why_contexts_are_unknown(telemetry, parent):
+    emitter = telemetry.emitter()
+    record = RagRecord(
+        question="?", contexts=None, response=FEE, contexts_unknown="picture", parent=parent, name="rivers"
+    )
+    with ScoringEngine(metrics=[Faithfulness(OverlapJudge())], emitters=[emitter], judging="thread") as engine:
+        engine.submit(record)
+        assert engine.flush(60)
+
+    attributes = telemetry.span("invoke_workflow rivers").attributes
+    assert attributes["ragspan.contexts_unknown"] == "picture"
+    assert attributes["ragspan.not_applicable.faithfulness"] == "contexts_unknown"
+
+
+@pytest.mark.parametrize("content", [True, False])
+def test_what_was_masked_before_the_prompt_is_on_no_span_of_the_answer(telemetry, parent, content):
+    masked = RetrievedContext(text="[name] pays the annual fee of 49 euros.", id="fees", truncated=True)
+    found = RetrievedContext(text="Ottilie pays the annual fee of 49 euros.", id="fees")
+    record = RagRecord(
+        question="Who pays?",
+        contexts=[masked],
+        response="Gamma pays the annual fee of 49 euros.",
+        retrievals=(Retrieval(name="search", query="fee", started_ns=1, ended_ns=2, contexts=(found,)),),
+        parent=parent,
+        name="rivers",
+    )
+    emitter = telemetry.emitter(capture_content=content)
+    with ScoringEngine(metrics=[Faithfulness(OverlapJudge())], emitters=[emitter], judging="thread") as engine:
+        engine.submit(record)
+        assert engine.flush(60)
+
+    assert "Ottilie" not in repr(dict(telemetry.span("invoke_workflow rivers").attributes))
+
+
+def test_unsure_claims_are_counted_in_an_explanation_without_quotes():
+    evidence = tuple(
+        ClaimVerdict(index=index, verdict=verdict, claim="quoted")
+        for index, verdict in enumerate(["supported", "unsupported", "unsure"])
+    )
+
+    told = ContentPolicy(capture_content=False).explanation(Score(value=0.5, explanation="quoted", evidence=evidence))
+
+    assert told == "1 of 3 claims unsupported: claim 2; 1 of 3 unsure: claim 3"

@@ -9,12 +9,13 @@ import numbers
 import re
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any
+from itertools import zip_longest
+from typing import Any, get_args
 
 from ragspan.exceptions import ConfigurationError
 from ragspan.labelled import BAD, GOOD, label_of
 from ragspan.record_json import plain_entries
-from ragspan.records import RetrievedContext, SpanAnchor, as_contexts
+from ragspan.records import Background, BackgroundKind, RetrievedContext, SpanAnchor, as_contexts
 
 _MISSING_TYPES = frozenset({"NAType", "NaTType"})  # pandas' own, known by name: it is not imported here
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
@@ -149,6 +150,24 @@ def contexts_of(cell: Any, *, separator: str | None = None) -> tuple[RetrievedCo
     elif hasattr(cell, "tolist"):  # an array or a series
         cell = cell.tolist()
     return tuple(_context(place, item) for place, item in enumerate(cell))
+
+
+def background_of(cell: Any) -> tuple[Background, ...]:
+    """The background that a cell holds: texts as in `contexts_of`, of which an object may have a `kind`.
+
+    Raises:
+        CellError: it is nothing of the kind.
+    """
+    if isinstance(cell, str) and cell.strip():
+        cell = _listed(cell, None)
+    kinds = [item.get("kind") if isinstance(item, Mapping) else None for item in cell] if isinstance(cell, list) else []
+    texts = [context.text for context in contexts_of(cell) or ()]
+    known: dict[Any, BackgroundKind] = {kind: kind for kind in get_args(BackgroundKind)}
+    return tuple(
+        Background(text=text, kind=known.get(kind, "other"))
+        for text, kind in zip_longest(texts, kinds[: len(texts)])
+        if text.strip()
+    )
 
 
 def _is_iterable(cell: object) -> bool:

@@ -24,7 +24,19 @@ Paths: TypeAlias = Mapping[str, Sequence[str]]
 CellReader: TypeAlias = Callable[[Row], Any]
 
 NEEDED = ("question", "contexts", "answer")
-PARTS = (*NEEDED, "id", "session_id", "user_id", "metadata", "retrieved", "trace_id", "span_id", "started", "ended")
+PARTS = (
+    *NEEDED,
+    "id",
+    "session_id",
+    "user_id",
+    "metadata",
+    "retrieved",
+    "background",
+    "trace_id",
+    "span_id",
+    "started",
+    "ended",
+)
 """Of a record. The first three are recognised by many names, an id by a few, the others by these."""
 LABEL = "label"
 """What people say; read from a column that is named, and only there."""

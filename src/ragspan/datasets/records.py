@@ -25,7 +25,7 @@ from ragspan.datasets.columns import (
 from ragspan.datasets.results import BadRow, EvaluatedRow
 from ragspan.datasets.tables import MAX_CELL, Table, TableRow
 from ragspan.exceptions import RecordError
-from ragspan.records import RagRecord, Retrieval, RetrievedContext, SpanAnchor
+from ragspan.records import Background, RagRecord, Retrieval, RetrievedContext, SpanAnchor
 from ragspan.redaction import RedactionError, redact_from, redacted
 
 _T = TypeVar("_T")
@@ -119,6 +119,7 @@ class RecordReader:
             question=self._text("question", values),
             contexts=self._contexts("contexts", values),
             response=self._text("answer", values),
+            background=self._background(values),
             record_id=self._read("id", values, identifier_of) or f"row-{entry.row}",
             framework="table",
             parent=self._span(entry, values) if self._with_spans else None,
@@ -151,6 +152,11 @@ class RecordReader:
         contexts = self._read(part, values, partial(cells.contexts_of, separator=separator))
         _require_room(part, (context.text for context in contexts or ()))
         return contexts
+
+    def _background(self, values: Row) -> tuple[Background, ...]:
+        background = self._read("background", values, cells.background_of)
+        _require_room("background", (one.text for one in background))
+        return background
 
     def _span(self, entry: TableRow, values: Row) -> SpanAnchor | None:
         try:

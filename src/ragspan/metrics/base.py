@@ -35,6 +35,14 @@ class Screening(Protocol):
     def screen(self, record: RagRecord) -> NotApplicable | None: ...
 
 
+_UNKNOWN: Mapping[str, str] = {
+    "picture": "a document is a picture or a file, which cannot be read here",
+    "provider_search": "the provider searched by itself, and its documents were not seen",
+    "unseen_prompt": "no call of a model was seen",
+    "unmarked_text": "a prompt holds text of which nothing shows where it comes from",
+    "earlier_answer": "the answer rests on an earlier answer of the conversation",
+    "too_much": "the prompts are longer than is looked through",
+}
 _Judge = TypeVar("_Judge", bound=Named)
 _Verdict = TypeVar("_Verdict", ClaimVerdict, ContextRating, ContextVerdict)
 
@@ -56,7 +64,8 @@ def screen_question(record: RagRecord) -> NotApplicable | None:
 
 def screen_contexts(record: RagRecord) -> NotApplicable | None:
     if record.contexts is None:
-        return NotApplicable(reason="contexts_unknown", detail="nothing shows which documents the model saw")
+        detail = _UNKNOWN.get(record.contexts_unknown or "", "nothing shows which documents the model saw")
+        return NotApplicable(reason="contexts_unknown", detail=detail)
     if not any(context.text.strip() for context in record.contexts):
         return NotApplicable(reason="no_contexts")
     return None

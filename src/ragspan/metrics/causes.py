@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import SupportJudge
+from ragspan.matching import PromptTexts
 from ragspan.outcomes import Cause, CauseKind, Score
 from ragspan.records import RagRecord, RetrievedContext
 
@@ -27,11 +26,6 @@ _LEAST_PART = 40
 """Characters that a context needs to be a part of the document that has its words; fewer may be in any document."""
 _LONGEST_WAIT = 20.0
 """Seconds that a score may wait for its causes."""
-_MOST_WORDS = 100_000
-"""Words of prompts that documents are looked for in."""
-_RUN = 8
-"""Words in a row by which parts of a document are known."""
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,13 +95,13 @@ async def _found(
 
 
 def unseen_documents(record: RagRecord) -> list[UnseenDocument]:
-    """The documents of searches and rerankers that the contexts do not hold, each once; dropped documents come first."""
+    """The documents of searches and rerankers that no model read whole, each once; dropped documents come first."""
     shown = {_plain(context.text): context for context in record.contexts or () if context.text.strip()}
-    everything = _Seen(record)
+    everything = "\n".join(shown)
     found: dict[str, UnseenDocument] = {}
     for search, place, document in _retrieved(record):
         text = _plain(document.text)
-        if not text or text in found or everything.holds(document.text):
+        if not text or text in found or text in everything:
             continue
         parts = [part for part, context in shown.items() if _is_part(context, part, document, text)]
         if parts and not any(shown[part].truncated or len(part) < len(text) for part in parts):
@@ -116,36 +110,25 @@ def unseen_documents(record: RagRecord) -> list[UnseenDocument]:
             text=document.text,
             place=place,
             search=search,
-            is_cut=bool(parts) or everything.holds_most_of(document.text),
+            is_cut=bool(parts),
             step=None if parts else _dropped_by(record, document),
         )
-    return sorted(found.values(), key=lambda document: document.is_cut)
+    return sorted(_unread(record, list(found.values())), key=lambda document: document.is_cut)
 
 
-class _Seen:
-    """All words that the models of the request read, also those whose words did not become the answer, such as a summariser."""
+def _unread(record: RagRecord, documents: Sequence[UnseenDocument]) -> Iterator[UnseenDocument]:
+    """Those that do not stand in any prompt of the request, nor in its background; cut ones where a part does.
 
-    def __init__(self, record: RagRecord) -> None:
-        texts = [context.text for context in record.contexts or ()]
-        texts += [one.text for one in record.background]
-        texts += dict.fromkeys(message.text for model in record.generations for message in model.prompt)
-        words: list[str] = []
-        for text in texts:
-            words += [*_words(text, _MOST_WORDS - len(words)), "\n"]
-        self._text = f" {' '.join(words)} "
-        self._runs = {*zip(*(words[start:] for start in range(_RUN)), strict=False)}
-
-    def holds(self, text: str) -> bool:
-        return f" {' '.join(_words(text))} " in self._text
-
-    def holds_most_of(self, text: str) -> bool:
-        words = _words(text)
-        runs = [*zip(*(words[start:] for start in range(_RUN)), strict=False)]
-        return 2 * sum(run in self._runs for run in runs) > len(runs)
-
-
-def _words(text: str, most: int = _MOST_WORDS) -> list[str]:
-    return [match[0].casefold() for match in islice(_WORD.finditer(text), max(most, 0))]
+    A prompt whose words did not become the answer, such as a summariser's, counts, too. So does a place only once: what
+    a context covers is no part of a document that overlaps with it.
+    """
+    prompts = [message.text for model in record.generations for message in model.prompt]
+    seen = PromptTexts(list(dict.fromkeys([*prompts, *(one.text for one in record.background)])))
+    contexts = [context.text for context in record.contexts or ()]
+    matches = seen.find([*contexts, *(document.text for document in documents)])[len(contexts) :]
+    for document, places in zip(documents, matches, strict=True):
+        if not any(place.whole for place in places):
+            yield replace(document, is_cut=True, step=None) if places else document
 
 
 def _retrieved(record: RagRecord) -> Iterator[tuple[str | None, int, RetrievedContext]]:

@@ -22,15 +22,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ragspan.arguments import SECONDS, instance
+from ragspan.arguments import SECONDS, choice, instance
 from ragspan.backoff import Backoff
-from ragspan.config import DropPolicy, Settings, is_enabled
+from ragspan.config import DropPolicy, Settings, UnknownContextsRule, is_enabled
 from ragspan.engine._background import BackgroundProcessor, ProcessorOptions
 from ragspan.engine._record_queue import Item
 from ragspan.engine._redaction import Redaction
 from ragspan.engine._threads import Deadline, call_guarded
 from ragspan.engine.stats import Dropped, DropReason, EngineStats
 from ragspan.exceptions import RecordError
+from ragspan.judges.prompt_evidence import with_prompt_evidence
 from ragspan.records import RagRecord
 from ragspan.redaction import Redact, RedactOption, redact_from
 from ragspan.telemetry import semconv
@@ -81,6 +82,8 @@ class NatsSink(BackgroundProcessor):
         exit_timeout: seconds that the end of the process may wait for records to be published, 0 or more.
         drain_on_sigterm: let SIGTERM wait in the same way, as in `ScoringEngine`.
         redact: runs over every text of a record before it is published, as in `ScoringEngine`.
+        unknown_contexts: with `"prompt"` workers score answers without known documents by the text of their prompts, as in
+            `ScoringEngine`; the sink takes it out of the prompts, which stay here unless spans may have content.
         name: distinguishes the sinks of one process, in thread names, in the metrics about ragspan itself, and at the broker.
         meter_provider: where those metrics go; the global one if None.
 
@@ -102,6 +105,7 @@ class NatsSink(BackgroundProcessor):
         exit_timeout: float = 10.0,
         drain_on_sigterm: bool = True,
         redact: RedactOption = None,
+        unknown_contexts: UnknownContextsRule = "skip",
         name: str = "ragspan",
         meter_provider: MeterProvider | None = None,
     ) -> None:
@@ -113,6 +117,7 @@ class NatsSink(BackgroundProcessor):
         instance(BrokerAccess, "an address or a BrokerAccess").check("broker", broker)
         instance(Stream, "a name or a Stream").check("stream", stream)
         SECONDS.check("retry_timeout", retry_timeout)
+        choice("skip", "prompt").check("unknown_contexts", unknown_contexts)
         self._publishing = partial(
             Publishing,
             access=broker,
@@ -120,6 +125,7 @@ class NatsSink(BackgroundProcessor):
             name=name,
             redact=redact_from(redact) if enabled else None,
             retry_timeout=retry_timeout,
+            unknown_contexts=unknown_contexts,
         )
         super().__init__(
             ProcessorOptions(
@@ -160,6 +166,7 @@ def sink_from_settings(settings: Settings) -> NatsSink:
         exit_timeout=settings.exit_timeout,
         drain_on_sigterm=settings.drain_on_sigterm,
         redact=settings.redact,
+        unknown_contexts=settings.unknown_contexts,
     )
 
 
@@ -176,6 +183,7 @@ class Publishing:
     redact: Redact | None
     retry_timeout: float
     """Seconds for a record that the stream does not take."""
+    unknown_contexts: UnknownContextsRule = "skip"
 
     def __post_init__(self) -> None:
         self._redaction = Redaction(self.redact, timeout=_REDACTION_TIMEOUT, log=self.log)
@@ -229,6 +237,8 @@ class Publishing:
 
     def _written(self, record: RagRecord) -> Message | Dropped:
         # Prompts and other texts that only spans show are sent if the application's spans may hold them.
+        if self.unknown_contexts == "prompt":  # here, where all prompts are
+            record = with_prompt_evidence(record)
         record = record if self._shows_texts else record.without_step_texts()
         message, error = call_guarded(message_of, record)
         if message is not None:

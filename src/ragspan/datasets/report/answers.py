@@ -27,6 +27,7 @@ _LARGEST_ANSWER = 24_000
 _QUESTION_SHARE, _RESPONSE_SHARE, _CONTEXTS_SHARE = 0.1, 0.3, 0.6
 _CLAIMS_SHOWN = 40
 _LONGEST_EXPLANATION = 1_500  # characters
+_ORDER = ("unsupported", "unsure", "supported")
 
 
 class Excerpt(NamedTuple):
@@ -71,7 +72,7 @@ class Piece(NamedTuple):
     numbers: tuple[int, ...] = ()
     """Of the claims that it makes or supports."""
     is_supported: bool | None = None
-    """Whether all claims are that it makes; None where it makes none."""
+    """Whether all claims are that it makes; None where it makes none, or where nobody can tell of the first."""
     link: str | None = None
     """To its support: `3-120` is the text of context 3 from character 120 on, `claim-2` a claim's verdict."""
 
@@ -125,7 +126,7 @@ def _show(row: EvaluatedRow, room: int) -> ShownAnswer:
     record = row.record
     response = _excerpt(record.response, room * _RESPONSE_SHARE)
     claims = list(enumerate((item for _, item in _evidence(row.outcomes) if isinstance(item, ClaimVerdict)), start=1))
-    unsupported_first = sorted(claims, key=lambda numbered: numbered[1].supported)
+    unsupported_first = sorted(claims, key=lambda numbered: _ORDER.index(numbered[1].verdict))
     kept = sorted(unsupported_first[:_CLAIMS_SHOWN], key=lambda numbered: numbered[0])
     contexts = show_contexts(record.contexts or (), row.outcomes, room=int(room * _CONTEXTS_SHARE))
     pieces, contexts = mark_claims(kept, response.text, contexts)
@@ -179,13 +180,15 @@ def mark_claims(
     supports: list[dict[Place, Piece]] = [{} for _ in contexts]
     places = locate([claim.claim or "" for _, claim in claims], response, texts)
     # A sentence leads to its first claim that is not supported, or else to the support of its first one.
-    for (number, claim), place in sorted(zip(claims, places, strict=True), key=lambda found: found[0][1].supported):
+    by_verdict = sorted(zip(claims, places, strict=True), key=lambda found: _ORDER.index(found[0][1].verdict))
+    for (number, claim), place in by_verdict:
         support = place.contexts if claim.supported else ()
         for at in support:
             _mark(supports[at.context], texts[at.context], Place(at.start, at.end), number)
         link = f"{contexts[support[0].context].number}-{support[0].start}" if support else f"claim-{number}"
         if place.response is not None:
-            _mark(made, response, place.response, number, claim.supported, link)
+            is_supported = None if claim.verdict == "unsure" else claim.supported
+            _mark(made, response, place.response, number, is_supported, link)
     marked = zip(contexts, texts, supports, strict=True)
     return _pieces(response, made), [context._replace(pieces=_pieces(text, held)) for context, text, held in marked]
 
