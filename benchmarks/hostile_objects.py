@@ -37,7 +37,7 @@ import ragspan
 from ragspan_langchain import RagspanCallbackHandler
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "shared"))
-from counted_objects import RUNS, hostile_objects
+from counted_objects import RUNS, hostile_objects  # type: ignore[import-not-found]
 
 REQUESTS, QUICK_REQUESTS = 10_000, 200
 RUNS_OF_TIME, QUICK_RUNS_OF_TIME = 11, 3

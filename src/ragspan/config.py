@@ -137,7 +137,7 @@ class Settings:
     queue_size: Annotated[int, _read(WHOLE, int)] = 2048
     """`RAGSPAN_QUEUE_SIZE`: records that may wait, at least 1."""
     queue_bytes: Annotated[int, _read(WHOLE, int)] = 64 * 1024 * 1024
-    """`RAGSPAN_QUEUE_BYTES`: bytes of text that may wait, at least 1."""
+    """`RAGSPAN_QUEUE_BYTES`: bytes of captures that may wait or be in work, at least 1."""
     drop: DropPolicy = "oldest"
     """`RAGSPAN_DROP`: the record that is dropped when the queue is full, `oldest` or `newest`."""
     metric_timeout: Annotated[float, _read(SOME_SECONDS, float)] = 60.0

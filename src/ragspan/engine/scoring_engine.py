@@ -51,7 +51,7 @@ class ScoringEngine(BackgroundProcessor):
             one event loop with all others, so it must not block; a plain `def score` runs in a thread and may.
         emitters: where scored records go, in this order.
         queue_size: captures that may wait, at least 1.
-        queue_bytes: bytes of text that may wait, at least 1, as the captures' size hints add up.
+        queue_bytes: bytes of captures that may wait or be in work, at least 1, as the captures' size hints add up.
         drop: what goes when the queue is full: the `"oldest"` captures in it, or the `"newest"`, which is not let in.
         concurrency: records that are in work at the same time, at least 1.
         sample_rate: share of the answers that are scored, 0..1, chosen by trace id; the others are emitted as well,

@@ -120,7 +120,7 @@ _Provider: TypeAlias = Callable[[], MeterProvider | None]
 _engines: dict[str, tuple[weakref.WeakMethod[Callable[[], Iterable[Figure]]], _Provider]] = {}
 _OF_QUEUES: tuple[tuple[str, str, str], ...] = (
     (semconv.METRIC_QUEUE_SIZE, "{record}", "Records that wait to be scored."),
-    (semconv.METRIC_QUEUE_BYTES, "By", "Text of the records that wait to be scored."),
+    (semconv.METRIC_QUEUE_BYTES, "By", "Records that wait to be scored or are in work, with all that they hold."),
     (semconv.METRIC_QUEUE_CAPACITY, "{record}", "Records that may wait."),
     (semconv.METRIC_QUEUE_CAPACITY_BYTES, "By", "Text that may wait."),
     (semconv.METRIC_RECORDS, "{record}", "Records that are done with: scored, without anything to score, or dropped."),

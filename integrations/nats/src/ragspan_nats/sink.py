@@ -75,7 +75,7 @@ class NatsSink(BackgroundProcessor):
         stream: the stream, or its name. Where the stream is missing, the sink makes it with the limits of the `Stream`, or of
             `RAGSPAN_NATS_MAX_RECORDS`, `_MAX_BYTES` and `_REPLICAS`. Records go to the subject `<name>.records`.
         queue_size: captures that may wait, at least 1.
-        queue_bytes: bytes of text that may wait, at least 1, as the captures' size hints add up.
+        queue_bytes: bytes of captures that may wait or be in work, at least 1, as the captures' size hints add up.
         drop: what is dropped when the queue is full: its `"oldest"` captures, or the `"newest"` one, which is not let in.
         retry_timeout: seconds for which the sink tries a record that the broker does not take, 0 or more. If this is longer than the
             stream's window for duplicates, a record whose acknowledgement was lost may be stored twice.
