@@ -22,6 +22,13 @@ HHEM_TOOLS := transformers pytest pytest-asyncio hypothesis opentelemetry-export
 ENVIRONMENT_MEMBERS := -e '.[otlp]' -e integrations/langchain
 ENVIRONMENT_TOOLS := celery gevent hypercorn ipykernel nbclient pyinstaller uvicorn-worker gunicorn starlette uvicorn hypothesis pytest pytest-asyncio trustme opentelemetry-distro
 
+# The oldest and the newest that we support, and what their own suites need.
+NEIGHBOURS_oldest := langchain-core==1.0.0 langgraph==1.0.0 'pytest<9' 'syrupy<5' 'pytest-asyncio<1'
+NEIGHBOURS_newest := langchain-core==1.8.3 langgraph==1.2.24 'pytest>=9.0.3,<10' 'syrupy>=5,<6' 'pytest-asyncio>=1.3'
+NEIGHBOUR_TOOLS := hatchling blockbuster freezegun grandalf httpx langchain-tests langgraph-checkpoint-postgres langgraph-checkpoint-sqlite \
+  numpy psutil 'psycopg[binary]' pycryptodome pytest-benchmark pytest-codspeed pytest-dotenv pytest-mock pytest-repeat pytest-socket \
+  pytest-xdist redis responses uvloop
+
 PEER_TOOLS := langchain langchain-community langchain-openai langgraph llama-index-llms-openai llama-index-retrievers-bm25 pytest pytest-asyncio \
   hypothesis opentelemetry-exporter-otlp-proto-http starlette uvicorn
 
@@ -35,7 +42,7 @@ CLIENT_TOOLS := ddtrace langfuse langsmith opentelemetry-exporter-otlp-proto-htt
 
 E2E := .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX) .venv-mlflow/.installed-$(MLFLOW)
 
-.PHONY: test-clients docs docs-build e2e pictures phoenix chromium demo test test-all test-llama-index-releases test-hhem test-environments peers check format install build constraints clean
+.PHONY: test-clients docs docs-build e2e pictures phoenix chromium demo test test-all test-llama-index-releases test-hhem test-environments test-neighbours test-newest-neighbours peers check format install build constraints clean
 
 demo: install  ## answer eight questions, well and badly, and show each answer with its scores
 	@$(BIN)/ragspan demo
@@ -124,6 +131,17 @@ test-environments: .venv-environments/.installed  ## the servers, workers and to
 	$(call install_into,$(@D),constraints.txt,$(ENVIRONMENT_MEMBERS) $(ENVIRONMENT_TOOLS))
 	@touch $@
 
+test-newest-neighbours: .venv-neighbours-newest/.installed  ## langchain-core's and langgraph's own suites with our instrumentor attached
+	.venv-neighbours-newest/bin/python .ci/neighbours.py langchain-core langgraph
+
+test-neighbours: test-newest-neighbours .venv-neighbours-oldest/.installed  ## the same, and that of the oldest langchain-core that we support
+	.venv-neighbours-oldest/bin/python .ci/neighbours.py langchain-core
+
+.venv-neighbours-%/.installed: $(VENV)/.installed
+	@$(BIN)/python -m venv --clear $(@D)
+	$(call install_into,$(@D),/dev/null,-e . -e integrations/langchain $(NEIGHBOURS_$*) $(NEIGHBOUR_TOOLS))
+	@touch $@
+
 docs: .venv-docs/.installed  ## the documentation as a site, at http://localhost:8000
 	$(MKDOCS) serve
 
@@ -200,4 +218,4 @@ constraints: install  ## resolve the tested versions anew
 	mv constraints.tmp constraints.txt
 
 clean:
-	rm -rf $(VENV) .venv-llama-index-* .venv-hhem .venv-clients .venv-environments .venv-peers .venv-judging-peers .venv-e2e .venv-phoenix .venv-mlflow .venv-docs .phoenix dist site
+	rm -rf $(VENV) .venv-llama-index-* .venv-hhem .venv-clients .venv-environments .venv-neighbours-* .venv-peers .venv-judging-peers .venv-e2e .venv-phoenix .venv-mlflow .venv-docs .phoenix dist site
