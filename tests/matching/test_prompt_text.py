@@ -69,7 +69,7 @@ FORMATTERS = {
 def found(prompt, *texts):
     return [
         ("whole" if matches[0].whole else "part") if matches else None
-        for matches in PromptTexts([prompt]).find(texts, once=True)
+        for matches in PromptTexts([prompt]).find(texts, order=[0])
     ]
 
 
@@ -90,7 +90,7 @@ def test_texts_without_spaces_between_words(texts, name):
 def test_matches_can_be_put_in_prompt_order():
     (first,), (second,) = PromptTexts([f"{BETA}\n{ALPHA}"]).find([ALPHA, BETA])
 
-    assert second.start < first.start
+    assert second.place < first.place
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_a_short_text_must_stand_by_itself(texts):
 
 
 def test_equal_texts_share_their_place_and_blank_ones_have_none():
-    first, second, blank = PromptTexts([BETA]).find([BETA, BETA, "  "], once=True)
+    first, second, blank = PromptTexts([BETA]).find([BETA, BETA, "  "], order=[0])
 
     assert first == second
     assert not blank
@@ -270,7 +270,7 @@ def test_a_text_that_begins_with_the_users_words():
 def shown(prompt, *texts, apart=""):
     """The matches of texts, and what is left of a prompt where it has more than a mark."""
     prompts = PromptTexts([prompt], apart=apart)
-    matches = [own[0].text if own else None for own in prompts.find(texts, once=True)]
+    matches = [own[0].text if own else None for own in prompts.find(texts, order=[0])]
     left = [prompt[start:end].strip('\n\\"[.') for start, end in prompts.free(0)]
     return matches, [text for text in left if text]
 
@@ -363,5 +363,12 @@ def test_places_are_characters_of_the_prompt_through_all_escapes():
 
     (match,), (missing,) = (*PromptTexts([prompt]).find(["The pump runs at 3 < 4 bar & never at 5."]), [None])
 
-    assert prompt[match.start : match.end] == "The pump runs at 3 < 4 bar & never at 5"
+    assert prompt[slice(*match.span)] == "The pump runs at 3 < 4 bar & never at 5"
     assert missing is None
+
+
+def test_a_text_that_the_user_said_is_there_where_it_stands_once_more():
+    question = "How long is the warranty?"
+
+    assert PromptTexts([f"Use this.\n{question}"], apart=question).find([question]) == [[]]
+    assert [len(own) for own in PromptTexts([f"Q: {question}\n{question}"], apart=question).find([question])] == [1]

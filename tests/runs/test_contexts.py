@@ -232,7 +232,7 @@ def test_documents_in_the_prompts_behind_an_answer(write, contexts):
 def test_an_empty_list_is_a_search_that_found_nothing_where_it_is_called_so(names, contexts):
     for name in names.split():
         log = WrittenLog({"question": QUESTION})
-        log.says(ANSWER, f"{PUMP}\n{QUESTION}")
+        log.says(ANSWER, QUESTION)
         log.steps({"question": QUESTION}, {"answer": ANSWER, name: []})
 
         assert log.answers({"question": QUESTION, "answer": ANSWER, name: []}).contexts == contexts, name

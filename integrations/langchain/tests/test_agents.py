@@ -73,7 +73,7 @@ def test_documents_in_an_artifact_of_any_form(captured, form):
 
     looking_up_with(look_up_page).invoke(user_says(QUESTION), captured.config)
 
-    assert captured.answers() == [Answered(QUESTION, [] if form == "none" else [PUMP], ANSWER)]
+    assert captured.answers() == [Answered(QUESTION, None if form == "none" else [PUMP], ANSWER)]
 
 
 @tool

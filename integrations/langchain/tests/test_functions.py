@@ -176,10 +176,10 @@ def test_a_part_of_a_program_alone(captured, call):
 
 
 def test_a_function_that_answers_by_itself_is_a_request(captured):
-    """Nothing tells it from a guard or a branch with a fixed sentence."""
+    """Nothing tells a guard or a branch with a fixed sentence from a client that nobody sees."""
     RunnableLambda(lambda question: "Good day!").invoke(QUESTION, captured.config)
 
-    assert captured.answers() == [Answered(QUESTION, [], "Good day!")]
+    assert captured.answers() == [Answered(QUESTION, None, "Good day!")]
 
 
 # Programs elsewhere

@@ -109,7 +109,7 @@ def test_a_generator_in_the_input_is_not_read(captured):
     program = RunnableLambda(lambda fields: ", ".join(fields["rows"]))
 
     assert program.invoke({"question": QUESTION, "rows": rows}, captured.config) == "one, two"
-    assert captured.answers() == [Answered(QUESTION, [], "one, two")]
+    assert captured.answers() == [Answered(QUESTION, None, "one, two")]
 
 
 def test_the_same_document_object_in_every_answer(captured):

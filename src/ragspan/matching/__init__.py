@@ -5,9 +5,11 @@ threads from running for more than milliseconds. `prompt_texts` finds texts, `pr
 `normalization` undoes what formatters do to a text.
 """
 
-from ragspan.matching.normalization import words_of
+from ragspan.matching.literal import occurrences
+from ragspan.matching.normalization import unescaped, words_of
 from ragspan.matching.prompt_texts import Match, PromptTexts
 from ragspan.matching.prompt_words import PromptWords
 from ragspan.matching.speech import Held, Speech
+from ragspan.matching.word_places import Span
 
-__all__ = ["Held", "Match", "PromptTexts", "PromptWords", "Speech", "words_of"]
+__all__ = ["Held", "Match", "PromptTexts", "PromptWords", "Span", "Speech", "occurrences", "unescaped", "words_of"]

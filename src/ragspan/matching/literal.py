@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from ragspan.matching.word_places import Span
 
@@ -19,24 +19,21 @@ NOWHERE = (-1, -1)
 
 
 def literal_places(
-    texts: Sequence[str], parts: Sequence[str], silent: Collection[int], apart: str
+    texts: Sequence[str], parts: Sequence[str], order: Sequence[int], apart: str
 ) -> list[tuple[int, int]] | None:
     """The number of the part and the first character of each text; `NOWHERE` for blank ones; None if a closer look is needed."""
     wanted = [text for text in texts if text.strip()]
     if len(apart) * len(wanted) > _MAX_COMPARED or any(text in apart for text in wanted):
         return None
     found: dict[str, tuple[int, int]] = {}
-    part, end = 0, 0
+    at, end = 0, 0
     for text in wanted:
         start = None
-        while part < len(parts):
-            start = None if part in silent else _place_of(text, parts[part], end)
-            if start is not None:
-                break
-            part, end = part + 1, 0
+        while at < len(order) and (start := _place_of(text, parts[order[at]], end)) is None:
+            at, end = at + 1, 0
         if start is None:
             return None
-        found.setdefault(text, (part, start))
+        found.setdefault(text, (order[at], start))
         end = start + len(text)
     return None if _hold_one_another(wanted) else [found.get(text, NOWHERE) for text in texts]
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 import functools
 import heapq
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ragspan.matching.excerpts import Excerpt, aligned, take_between
-from ragspan.matching.literal import NOWHERE, literal_places, spans_of
+from ragspan.matching.literal import NOWHERE, literal_places, occurrences, spans_of
 from ragspan.matching.normalization import MAX_COST, Counts, is_laid_out, words_of
 from ragspan.matching.prompt_words import APART, EXCERPT, FOUND, FREE, PromptWords, Run
 from ragspan.matching.word_places import Span, WordPlaces
@@ -34,16 +34,20 @@ _MAX_BARE_COST = MAX_COST // 4
 class Match:
     """A text found in a part of the prompts."""
 
-    start: int
-    """Its first character in the part."""
-    end: int
-    """The one after its last."""
+    place: int
+    """Where it begins; to be compared with other matches in the same part only."""
     whole: bool
     """All words of the text stand there in order."""
     text: str
     """What the part has of the text, in the text's own spelling."""
-    part: int = 0
+    part: int
     """The number of the part."""
+    find_span: Callable[[], Span] = field(repr=False, compare=False)
+
+    @property
+    def span(self) -> Span:
+        """Its characters in the part; worked out when it is asked for."""
+        return self.find_span()
 
 
 class _Place(NamedTuple):
@@ -108,7 +112,11 @@ class PromptTexts:
 
     @functools.cached_property
     def _apart(self) -> Sequence[str]:
-        return words_of(self._user, MAX_COST // 10)[0] if len(self._user) >= _MIN_APART else []
+        return self._asked if len(self._user) >= _MIN_APART else []
+
+    @functools.cached_property
+    def _asked(self) -> Sequence[str]:
+        return words_of(self._user, MAX_COST // 10)[0]
 
     def _words_of_parts(self) -> Iterable[Sequence[str]]:
         left = MAX_COST
@@ -128,7 +136,9 @@ class PromptTexts:
         """Note that something was not looked for to the end."""
         self._unknown = True
 
-    def find(self, texts: Sequence[str], *, excerpts: bool = True, once: bool = False) -> list[list[Match]]:
+    def find(
+        self, texts: Sequence[str], *, excerpts: bool = True, order: Sequence[int] | None = None
+    ) -> list[list[Match]]:
         """Where each text is, whole or, with `excerpts`, in part: its first place in every part that has it.
 
         A place counts for one text only, the one that covers most of it. Equal texts share their places.
@@ -136,15 +146,15 @@ class PromptTexts:
         Args:
             texts: what is looked for.
             excerpts: look for parts of texts, too.
-            once: the first place of each is enough; then most prompts need no closer look.
+            order: the first place of each is enough, in these parts; then most prompts need no closer look.
         """
-        places = literal_places(texts, self.parts, self._silent, self._user) if once else None
+        spoken = self._silent
+        in_order = None if order is None else [part for part in order if part not in spoken]
+        places = None if in_order is None else literal_places(texts, self.parts, in_order, self._user)
         if places is not None:
             self._literal = spans_of(texts, places, self.parts)
             return [
-                [Match(part=part, start=start, end=start + len(text), whole=True, text=text)]
-                if (part, start) != NOWHERE
-                else []
+                [] if (part, start) == NOWHERE else [_match(part, start, text, (start, start + len(text)), whole=True)]
                 for text, (part, start) in zip(texts, places, strict=True)
             ]
         spelled = sorted(_spelled(texts), key=lambda own: len(own.words), reverse=True)
@@ -170,6 +180,8 @@ class PromptTexts:
             taken = self._masks.get(part, []) + [
                 places.span(a - first, b - first) for a, b in zip(edges[::2], edges[1::2], strict=True) if a < b
             ]
+        asked = self._user.strip()
+        taken = taken + [(start, start + len(asked)) for start in occurrences(self.parts[part], asked)]
         pieces, at = [], 0
         for start, stop in sorted(taken):
             pieces.append((at, start))
@@ -187,18 +199,16 @@ class PromptTexts:
         """Where one of the spellings is."""
         for part, (whole, runs) in sorted(own.found.items()):
             first, places = self.words.start_of(part), self._places_in(part)
+            place, end = runs[0].place - first, runs[-1].place + runs[-1].length - first
             if whole:
-                start = places.span(runs[0].place - first, runs[0].place - first + 1)[0]
-                end = places.span(
-                    runs[-1].place + runs[-1].length - 1 - first, runs[-1].place + runs[-1].length - first
-                )
-                yield Match(part=part, start=start, end=end[1], whole=not own.is_cut, text=text)
+                find = functools.partial(places.span, place, end)
+                yield Match(part=part, place=place, whole=not own.is_cut, text=text, find_span=find)
             else:
                 excerpt = Excerpt(text, own.words, self.parts[part], places, first, self.words)
                 written, (begin, stop) = excerpt.written(runs)
-                edges = places.span(runs[0].place - first, runs[-1].place + runs[-1].length - first)
+                edges = places.span(place, end)
                 self._masks.setdefault(part, []).extend([(begin, edges[0]), (edges[1], stop)])
-                yield Match(part=part, start=begin, end=stop, whole=False, text=written)
+                yield _match(part, place, written, (begin, stop), whole=False)
 
     def _likeliest(self, texts: list[str]) -> list[str]:
         """Of texts that differ in case and punctuation only, those that are there as they are."""
@@ -221,6 +231,8 @@ class PromptTexts:
             if not is_placed and len(own.words) < len(apart):
                 is_placed = True
                 self._take_all(of_apart, len(apart), APART)
+            if its_places and own.words == self._asked:  # one of them is the user's
+                self._take_all(its_places[-1:], len(own.words), APART)
             for place in self._take_all(its_places, len(own.words), FOUND):
                 own.found.setdefault(prompt.part_of(place), _Place(whole=True, runs=[Run(0, place, len(own.words))]))
         if not is_placed:
@@ -307,6 +319,10 @@ class PromptTexts:
         if places:
             runs = [Run(start, place, length) for place in places]
             yield excerpt._replace(tries=_MAX_TRIES, runs=runs, is_copy=True)
+
+
+def _match(part: int, place: int, text: str, span: Span, *, whole: bool) -> Match:
+    return Match(part=part, place=place, whole=whole, text=text, find_span=lambda: span)
 
 
 def _spelled(texts: Iterable[str]) -> Iterable[_Spelled]:

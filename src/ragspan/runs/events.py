@@ -99,7 +99,7 @@ class _Events:
 
     def _end(self, event: Event) -> None:
         step = self._steps.get(event.run)
-        if step is None:
+        if step is None or step.ended_ns:
             return
         late_inputs = None
         if isinstance(step, ModelStep):

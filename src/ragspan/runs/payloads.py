@@ -27,6 +27,8 @@ ROLES = {
     "function": "tool",
 }
 
+UNREAD = MEDIA | {"file", "media", "input_image", "input_file"}
+"""Types of content blocks that hold no text, or may hold none."""
 MESSAGE = Opaque()
 """Replaces a message in the payload of a step: what it carries may be the history of earlier turns."""
 
@@ -67,6 +69,10 @@ class Message:
     artifact: Snapshot = None
     documents: Snapshot = None
     """Those beside the content."""
+    unread: Sequence[str] = ()
+    """The ends of what it shows beside texts: pictures, sound, files, or their addresses."""
+    searched: bool = False
+    """Of a reply: the provider searched by itself."""
 
     @property
     def text(self) -> str:
@@ -105,6 +111,16 @@ def _texts_of_blocks(blocks: Iterable[Any], *, nested: bool, depth: int = 0) -> 
                     inner = block.get(key)
                     inside = inner if isinstance(inner, list) else [inner]
                     yield from _texts_of_blocks(inside, nested=True, depth=depth + 1)
+
+
+class FilledPrompt(Opaque):
+    """What a prompt template gave out."""
+
+    __slots__ = ("messages",)
+
+    def __init__(self, messages: Sequence[Snapshot]) -> None:
+        super().__init__()
+        self.messages = messages
 
 
 Found: TypeAlias = list[tuple[Document, float | None]]
@@ -166,7 +182,7 @@ def prompt_of(messages: Sequence[Snapshot], documents: Snapshot) -> list[Message
     prompt = [
         Message("human", each)
         if isinstance(each, str)
-        else Message(each.role, each.prompt_text, each.calls, each.call_id)
+        else Message(each.role, each.prompt_text, each.calls, each.call_id, unread=each.unread)
         for each in messages
         if isinstance(each, (str, Message))
     ]

@@ -10,19 +10,30 @@ from __future__ import annotations
 import enum
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from itertools import islice
+from typing import NamedTuple
 
-from ragspan.matching import Held, PromptTexts, PromptWords, Speech, words_of
-from ragspan.runs.documents import SeenDocuments
+from ragspan.matching import Held, Match, PromptTexts, PromptWords, Speech, words_of
 from ragspan.runs.payloads import Document, Message, calls_text, evened, json_in, texts_in
 from ragspan.runs.tree import ModelStep, SeenDocument
 
-Found = tuple[SeenDocument, str, bool]
-"""A document in a prompt, its text, and whether nothing of it is missing."""
 
-_MAX_MODELS = 1000
+class Found(NamedTuple):
+    """A document in a prompt."""
+
+    entry: SeenDocument
+    text: str
+    """What the prompt has of it."""
+    whole: bool
+    """Nothing of it is missing."""
+    wanted: str
+    """What was looked for: the text of the document, or one beside it."""
+
+
+MAX_MODELS = 1000
 _MAX_SAID_BY_ALL = 1_000_000
 """Characters of what models said that are compared with the answer."""
 _MAX_JSON = 100_000
@@ -36,31 +47,43 @@ _MIN_WORDS = 8
 _MAX_VERDICT = 40
 _MAX_RESULT = 2000
 _MIN_LIKENESS = 0.5
+_SHARED = 8
+"""Words in a row that a response has from a model."""
 
 _GOOD = {"yes", "true", "relevant", "correct", "good", "pass"}
 _BAD = {"no", "false", "irrelevant", "incorrect", "bad", "fail"}
 
 
-def documents_behind(
-    seen: SeenDocuments, models: Sequence[ModelStep], question: str | None, response: str | None
-) -> tuple[list[Found], bool]:
-    """The documents in the prompts behind an answer, in prompt order, and False if there may be more of them."""
-    models, documents = models[-_MAX_MODELS:], seen.all
-    return documents_in_prompts(
-        documents, models, _answering(models, response) if documents else (), seen.queries, question
-    )
+@dataclass(kw_only=True, slots=True, eq=False)
+class Behind:
+    """The prompts behind an answer."""
+
+    runs: Sequence[ModelStep]
+    """In order of time; those of the answer's parts in the order of the parts."""
+    texts: PromptTexts
+    parts: Mapping[int, tuple[Message, Turn]]
+    """By its number in `texts`, each part of these prompts in order, this turn's before earlier ones of a call."""
+    found: Sequence[Found]
+    """The documents, in prompt order."""
+    holding: Mapping[int, Sequence[Match]]
+    """By the number of a part, what stands there of documents; also of those that do not count there, as history."""
+    said: AbstractSet[int]
+    """The numbers of tools' results that are what a model of this request said."""
+
+    @property
+    def is_complete(self) -> bool:
+        """False if there may be more documents."""
+        return self.texts.is_complete
 
 
-def documents_in_prompts(
+def prompts_behind(
     documents: Sequence[SeenDocument],
     models: Sequence[ModelStep],
     answering: Sequence[ModelStep],
     queries: Iterable[str],
     question: str | None,
-) -> tuple[list[Found], bool]:
-    """Those of these documents that are in the prompts behind an answer, and False if there may be more of them.
-
-    The prompts are in order of time; those of the answer's parts in the order of the parts.
+) -> Behind:
+    """The prompts behind an answer, with those of these documents that are in them.
 
     Args:
         documents: what may be in a prompt.
@@ -69,13 +92,34 @@ def documents_in_prompts(
         queries: what was searched with.
         question: the user's own words, which are no document even if they quote one.
     """
-    if not documents:
-        return [], True
+    models = models[-MAX_MODELS:]
     provenance = _Provenance(models, answering, queries)
-    found, is_complete = _find(provenance, answering, documents, question or "")
-    if found or not is_complete:
-        return found, is_complete
-    return _find(provenance, answering, _texts_beside(documents), question or "")
+    behind = _behind(provenance, answering, [*documents, *_windows(documents)], question or "")
+    if behind.found or not behind.is_complete:
+        return replace(behind, found=_without_their_parts(behind.found))
+    beside = _texts_beside(documents)
+    return _behind(provenance, answering, beside, question or "") if beside else behind
+
+
+def _windows(documents: Sequence[SeenDocument]) -> list[SeenDocument]:
+    """Texts of documents' metadata that contain the document's own: the sentences around it, the page that it is of."""
+    return [
+        _beside(entry, text)
+        for entry in documents
+        for text in islice(entry.document.metadata.values(), _MAX_ENTRIES)
+        if type(text) is str and len(text) > len(entry.text) > 0 and entry.text.strip() in text
+    ][:_MAX_FIELDS]
+
+
+def _without_their_parts(found: Sequence[Found]) -> list[Found]:
+    """These documents without the small texts of which a larger one is there."""
+    larger = {id(each.entry.document.metadata) for each in found if each.entry.is_beside}
+    return [each for each in found if each.entry.is_beside or id(each.entry.document.metadata) not in larger]
+
+
+def _beside(entry: SeenDocument, text: str) -> SeenDocument:
+    document = Document(text, entry.document.id, entry.document.metadata)
+    return SeenDocument(document, entry.rank, entry.score, entry.carried, is_beside=True)
 
 
 def _texts_beside(documents: Sequence[SeenDocument]) -> list[SeenDocument]:
@@ -84,7 +128,7 @@ def _texts_beside(documents: Sequence[SeenDocument]) -> list[SeenDocument]:
     A text that several have says something of their source.
     """
     texts = (
-        SeenDocument(Document(text, entry.document.id, entry.document.metadata), entry.rank, entry.score, entry.carried)
+        _beside(entry, text)
         for entry in documents
         for text in islice(entry.document.metadata.values(), _MAX_ENTRIES)
         if type(text) is str and len(text[:_LOOKED_AT].split()) >= _MIN_WORDS
@@ -94,56 +138,54 @@ def _texts_beside(documents: Sequence[SeenDocument]) -> list[SeenDocument]:
     return [entry for entry in beside if times[entry.text] == 1]
 
 
-def _find(
+def _behind(
     provenance: _Provenance, answering: Sequence[ModelStep], documents: Sequence[SeenDocument], question: str
-) -> tuple[list[Found], bool]:
-    """Those of these documents that are in the prompts behind an answer."""
-    if not documents:
-        return [], True
+) -> Behind:
+    """The prompts behind an answer, with those of these documents that are in them."""
     has_history = bool(provenance.earlier) and any(entry.carried for entry in documents)
-    if len(answering) == 1 and not has_history and not provenance.candidates(answering[0]):
-        return _documents_of(answering[0], documents, question, provenance)
-    return _documents_of_several(provenance, answering, documents, question)
+    said: AbstractSet[int] = frozenset()
+    is_one = len(answering) == 1 and not has_history and not provenance.candidates(answering[0])
+    if is_one:  # a closer look at its own parts is enough, and mostly none
+        run = answering[0]
+        entries: dict[str, SeenDocument] = {}
+        for entry in documents:
+            entries.setdefault(run.seen.get(entry, entry.text), entry)
+        order = provenance.in_order(run)
+        texts = PromptTexts(provenance.texts[: len(order)], apart=question, silent=provenance.silent)
+        matches, runs = texts.find(list(entries), order=order), [run]
+    else:
+        entries = {entry.text: entry for entry in reversed(documents)}
+        entries |= {entry.text: entry for entry in reversed(documents) if not entry.carried}
+        for run in reversed(provenance.models):
+            entries |= {text: entry for entry, text in run.seen.items() if text is not entry.text}
+        texts = PromptTexts(provenance.texts, apart=question, silent=provenance.silent)
+        matches = texts.find(list(entries))
+        runs, said = provenance.behind(answering, texts)
+    by_part: dict[int, list[tuple[Match, str]]] = {}
+    for text, own in zip(entries, matches, strict=True):
+        for match in own:
+            by_part.setdefault(match.part, []).append((match, text))
+    parts = {number: provenance.parts[number] for run in runs for number in provenance.in_order(run)}
+    found: dict[str, Found] = {}
+    for number in parts:
+        for match, text in sorted(by_part.get(number, ()), key=lambda pair: pair[0].place):
+            entry = entries[text]
+            known = found.get(text)
+            if (entry.carried and number in provenance.earlier) or (known is not None and known.whole):
+                continue
+            if known is None or match.whole or len(match.text) > len(known.text):
+                found[text] = Found(entry, match.text, match.whole, text)
+    return Behind(
+        runs=runs,
+        texts=texts,
+        parts=parts,
+        found=list(found.values()),
+        holding={number: [match for match, _ in own] for number, own in by_part.items()},
+        said=said,
+    )
 
 
-def _documents_of(
-    run: ModelStep, documents: Sequence[SeenDocument], question: str, provenance: _Provenance
-) -> tuple[list[Found], bool]:
-    """The documents in one prompt."""
-    turns = (_Turn.THIS, _Turn.EARLIER)  # a document that stands in both has its place in this one
-    given = [part.text for turn in turns for part in run.prompt if provenance.turn_of(part) is turn]
-    texts = [run.seen.get(entry, entry.text) for entry in documents]
-    prompt = PromptTexts(given, apart=question)
-    matches = zip(documents, prompt.find(texts, once=True), strict=True)
-    found = sorted(((own[0], entry) for entry, own in matches if own), key=lambda item: (item[0].part, item[0].start))
-    return [(entry, match.text, match.whole) for match, entry in found], prompt.is_complete
-
-
-def _documents_of_several(
-    provenance: _Provenance, answering: Sequence[ModelStep], documents: Sequence[SeenDocument], question: str
-) -> tuple[list[Found], bool]:
-    """The documents in the prompts of several calls, which share most of their parts if they are an agent's."""
-    prompts = PromptTexts(provenance.texts, apart=question, silent=provenance.silent)
-    entries = {entry.text: entry for entry in reversed(documents)}
-    entries |= {entry.text: entry for entry in reversed(documents) if not entry.carried}
-    for run in reversed(provenance.models):
-        entries |= {text: entry for entry, text in run.seen.items() if text is not entry.text}
-    by_part: dict[int, list[tuple[int, str, Found]]] = {}
-    for (text, entry), matches in zip(entries.items(), prompts.find(list(entries)), strict=True):
-        for match in matches:
-            if not (entry.carried and match.part in provenance.earlier):
-                by_part.setdefault(match.part, []).append((match.start, text, (entry, match.text, match.whole)))
-    found: dict[tuple[SeenDocument, str], Found] = {}
-    for run in provenance.behind(answering, prompts):
-        for part in sorted(provenance.parts_of(run), key=provenance.earlier.__contains__):
-            for _, wanted, own in sorted(by_part.pop(part, ()), key=lambda item: item[0]):
-                known = found.setdefault((own[0], wanted), own)
-                if not known[2] and (own[2] or len(own[1]) > len(known[1])):
-                    found[own[0], wanted] = own  # a prompt that has more of it
-    return list(found.values()), prompts.is_complete
-
-
-class _Turn(enum.Enum):
+class Turn(enum.Enum):
     """The turn that a part of a prompt belongs to."""
 
     THIS = enum.auto()
@@ -154,7 +196,7 @@ class _Turn(enum.Enum):
     """A model's words, which hold no documents even if they quote some."""
 
 
-def _turns_of(parts: Sequence[Message], was_said: Callable[[str], bool]) -> list[_Turn]:
+def _turns_of(parts: Sequence[Message], was_said: Callable[[str], bool]) -> list[Turn]:
     """The turns of a prompt's parts.
 
     An earlier turn ends with an assistant's message between two of a person's that no model gave in this request. Other
@@ -168,10 +210,10 @@ def _turns_of(parts: Sequence[Message], was_said: Callable[[str], bool]) -> list
     made = {place for place, part in enumerate(parts) if part.role == "ai" and not was_said(part.text)}
     end = max((place for place in made if people and people[0] < place < people[-1]), default=-1)
 
-    def turn(place: int, role: str) -> _Turn:
+    def turn(place: int, role: str) -> Turn:
         if role == "ai":
-            return _Turn.THIS if place > end and place in made else _Turn.SPOKEN
-        return _Turn.EARLIER if place < end and role != "system" else _Turn.THIS
+            return Turn.THIS if place > end and place in made else Turn.SPOKEN
+        return Turn.EARLIER if place < end and role != "system" else Turn.THIS
 
     return [turn(place, part.role) for place, part in enumerate(parts)]
 
@@ -196,7 +238,8 @@ class _Provenance:
         self._numbers: dict[tuple[bool, str], int] = {}
         self._parts: dict[int, dict[int, None]] = {}
         self._results: dict[int, str] = {}
-        self._turns: dict[int, _Turn] = {}
+        self.parts: dict[int, tuple[Message, Turn]] = {}
+        """The parts of all prompts by their numbers."""
         said = {_squeezed(run.said) for run in models}
         was_said = functools.cache(lambda text: _squeezed(text) in said)  # an agent's prompts repeat their parts
         for run in dict.fromkeys((*answering, *models)):
@@ -204,7 +247,7 @@ class _Provenance:
             for part, turn in zip(run.prompt, _turns_of(run.prompt, was_said), strict=True):
                 number = self._numbers.setdefault((part.role == "ai", part.text), len(self._numbers))
                 own[number] = None
-                self._turns.setdefault(number, turn)  # the first prompt is that of the answer, and decides
+                self.parts.setdefault(number, (part, turn))  # the first prompt is that of the answer, and decides
                 if part.role == "tool":
                     self._results[number] = part.text
         self._words = {id(run): self._said(run) for run in models}
@@ -217,20 +260,16 @@ class _Provenance:
     @property
     def silent(self) -> list[int]:
         """The numbers of the parts that are a model's own words, which hold no documents."""
-        return [number for number, turn in self._turns.items() if turn is _Turn.SPOKEN]
+        return [number for number, (_, turn) in self.parts.items() if turn is Turn.SPOKEN]
 
     @functools.cached_property
     def earlier(self) -> frozenset[int]:
         """The numbers of the parts that are of earlier turns."""
-        return frozenset(number for number, turn in self._turns.items() if turn is _Turn.EARLIER)
+        return frozenset(number for number, (_, turn) in self.parts.items() if turn is Turn.EARLIER)
 
-    def turn_of(self, part: Message) -> _Turn:
-        """The turn that a part of one of the prompts belongs to."""
-        return self._turns[self._numbers[part.role == "ai", part.text]]
-
-    def parts_of(self, run: ModelStep) -> Iterable[int]:
-        """The numbers of a prompt's parts, in order."""
-        return self._parts[id(run)]
+    def in_order(self, run: ModelStep) -> list[int]:
+        """The numbers of a prompt's parts: a document that stands in this turn and an earlier one has its place in this."""
+        return sorted(self._parts[id(run)], key=self.earlier.__contains__)
 
     def candidates(self, later: ModelStep) -> list[ModelStep]:
         """The calls that may stand behind another one and add anything: an agent's call repeats all earlier ones."""
@@ -241,24 +280,26 @@ class _Provenance:
             if self._words[id(run)] and _ended_before(run, later) and not self._parts[id(run)].keys() <= parts
         ]
 
-    def behind(self, answering: Sequence[ModelStep], prompts: PromptTexts) -> list[ModelStep]:
-        """The calls behind an answer, in order of time."""
+    def behind(self, answering: Sequence[ModelStep], prompts: PromptTexts) -> tuple[list[ModelStep], AbstractSet[int]]:
+        """The calls behind an answer, in order of time, and the tools' results that are what a model said."""
         began = min((run.started_ns for run in answering), default=0)
         order = {id(run): (began, place) for place, run in enumerate(answering)}
         held = self._held(prompts)
         waiting = list(answering)
         behind: list[ModelStep] = []
+        said: set[int] = set()
         known = {id(run) for run in waiting}
         while waiting:
             current = waiting.pop()
             behind.append(current)
             parts = self._parts[id(current)].keys()
             for earlier in self.candidates(current):
-                said = (held[text] for text in self._words[id(earlier)])
-                if id(earlier) not in known and any(_are_quoted(words, parts) for words in said):
+                words = [held[text] for text in self._words[id(earlier)]]
+                said.update(number for own in words for number in own.as_line if number in self._results)
+                if id(earlier) not in known and any(_are_quoted(own, parts) for own in words):
                     known.add(id(earlier))
                     waiting.append(earlier)
-        return sorted(behind, key=lambda run: order.get(id(run), (run.started_ns, 0)))
+        return sorted(behind, key=lambda run: order.get(id(run), (run.started_ns, 0))), said
 
     def _held(self, prompts: PromptTexts) -> dict[str, Held]:
         """Which parts hold what a model said; also tools' results that are a part of it, as of an inner answer."""
@@ -280,7 +321,7 @@ def _ended_before(earlier: ModelStep, later: ModelStep) -> bool:
     return not earlier.beside_search and earlier.error is None and 0 < earlier.ended_ns <= later.started_ns
 
 
-def _answering(models: Sequence[ModelStep], response: str | None) -> list[ModelStep]:
+def answering_calls(models: Sequence[ModelStep], response: str | None) -> list[ModelStep]:
     """The calls whose words the caller received; if these were changed on the way, the likeliest call."""
     answer, _ = words_of(response or "")
     most = _MAX_SAID_BY_ALL // max(1, len(models))
@@ -306,6 +347,23 @@ def _answering(models: Sequence[ModelStep], response: str | None) -> list[ModelS
     alike = [(_likeness(run, wanted, most), run) for run in replied]
     best = max(likeness for likeness, _ in alike)
     return [run for likeness, run in alike if likeness == best][-1:] if best >= _MIN_LIKENESS else replied[-1:]
+
+
+def is_said_by(models: Sequence[ModelStep], response: str) -> bool:
+    """Whether a response is what these calls said, in part or reworded, and not a sentence of the program's own."""
+    answer, _ = words_of(response[:_MAX_COMPARED])
+    most = _MAX_SAID_BY_ALL // max(1, len(models))
+    texts = [text for run in models for text in [run.said, *_words_of(run)]]
+    said = [words for text in dict.fromkeys(texts) if (words := words_of(text, most)[0])]
+    if not answer or any(answer == words for words in said):
+        return True
+    read = PromptWords(said)
+    if any(sum(run.length for run in runs) >= _SHARED for runs in read.runs(answer, 0).values()):
+        return True
+    if read.places_of([answer])[0] or any(PromptWords([answer]).places_of(said)):
+        return True
+    wanted = Counter(answer)
+    return any(2 * (Counter(words) & wanted).total() >= len(words) + len(answer) * _MIN_LIKENESS for words in said)
 
 
 def _are_quoted(words: Held, parts: AbstractSet[int]) -> bool:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from ragspan import field_names
 from ragspan.matching import PromptTexts
 from ragspan.record_json import plain_entries
-from ragspan.records import RagRecord, RetrievedContext
+from ragspan.records import RagRecord
 from ragspan.runs.answers import question_in, status_and_response
 from ragspan.runs.documents import SeenDocuments
-from ragspan.runs.prompt_provenance import documents_behind
-from ragspan.runs.step_records import AsContext, StepRecords, as_context
+from ragspan.runs.grounds import grounds_of
+from ragspan.runs.step_records import StepRecords, as_context
 from ragspan.runs.tree import ModelStep, RequestTree, RerankStep, SearchStep, ToolStep
 
-_REMOTE = {"RemoteRunnable", "RemoteGraph"}
-"""Steps that call a program elsewhere, which may search."""
 _MAX_OF_A_KIND = 100
 
 
@@ -38,7 +35,6 @@ def record_of(tree: RequestTree) -> RagRecord | None:
     steps = StepRecords(searches, tree.all_of(ToolStep), models, tree.ended_ns, to_context)
     return RagRecord(
         question=question,
-        contexts=_contexts(tree, seen, question, response, to_context),
         response=response,
         status=status,
         error_type=tree.error if status == "error" else None,
@@ -58,6 +54,7 @@ def record_of(tree: RequestTree) -> RagRecord | None:
         rerankings=steps.rerankings(tree.all_of(RerankStep)),
         is_agent=_is_agent(tree),
         error=tree.noted.report() if status == "error" and tree.noted is not None else None,
+        **grounds_of(tree, seen, question, response, to_context)._asdict(),
     )
 
 
@@ -72,7 +69,7 @@ def _shows_documents(tree: RequestTree, seen: SeenDocuments, response: str | Non
     """No model was asked, and what came out is what a search found: a search with a formatter."""
     if response is None or tree.grouped or tree.recorded or tree.answering_models:
         return False
-    return any(PromptTexts([response]).find([entry.text for entry in seen.all], excerpts=False, once=True))
+    return any(PromptTexts([response]).find([entry.text for entry in seen.all], excerpts=False, order=[0]))
 
 
 def _question(tree: RequestTree, seen: SeenDocuments) -> str | None:
@@ -84,32 +81,6 @@ def _question(tree: RequestTree, seen: SeenDocuments) -> str | None:
     found += [question_in(state, queries) for state in tree.saved_states]
     found += [step.query for step in tree.all_of(SearchStep)[:1]]
     return next((question for question in found if question is not None), None)
-
-
-def _contexts(
-    tree: RequestTree, seen: SeenDocuments, question: str | None, response: str | None, to_context: AsContext
-) -> tuple[RetrievedContext, ...] | None:
-    """The documents in prompt order; `()` if none reached the prompt, None if they could not be observed.
-
-    None also if it would take too long to find out: with a part of the contexts, true answers would look made up.
-    """
-    models = tree.answering_models
-    documents, is_complete = documents_behind(seen, models, question, response)
-    found: dict[str, RetrievedContext] = {}
-    for entry, text, is_whole in documents:
-        if text not in found:
-            own = to_context(entry)
-            found[text] = own if text is own.text and is_whole else replace(own, text=text, truncated=not is_whole)
-    for context in tree.recorded:
-        found.setdefault(context.text, context)
-    if not is_complete:
-        return None
-    if found:
-        return tuple(found.values())
-    if seen.unreadable or any(step.name in _REMOTE for step in tree.steps):
-        return None
-    observed = seen.documents or seen.empty_search or seen.carried
-    return () if observed or not models else None
 
 
 def first_of(metadata: Mapping[str, Any], keys: Iterable[str]) -> str | None:

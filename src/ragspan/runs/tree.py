@@ -27,6 +27,8 @@ class SeenDocument:
     score: float | None
     carried: bool = False
     """Only the state of a conversation has shown it."""
+    is_beside: bool = False
+    """Its text is one of a document's metadata."""
 
     @property
     def text(self) -> str:

@@ -14,7 +14,11 @@ from ragspan.capturing.log import RequestLog
 from ragspan.capturing.snapshots import Copying, Opaque, Snapshot, Snapshots
 from ragspan.plain_data import fields_of, is_dict, items_of, kept_entries, text_keyed, text_of
 from ragspan.provider_replies import notes_of
-from ragspan.runs.payloads import MEDIA, MESSAGE, ROLES, Call, Document, Message
+from ragspan.runs.payloads import MEDIA, MESSAGE, ROLES, UNREAD, Call, Document, FilledPrompt, Message
+
+_END = 64
+_DATA = ("data", "base64", "file_data", "url", "image_url", "file_id", "file_uri", "uri")
+_MAX_DEPTH = 3
 
 
 def take_each(values: Iterable[Any], log: RequestLog) -> list[Snapshot]:
@@ -33,6 +37,8 @@ def take_reply(response: Any, log: RequestLog) -> tuple[Message, Sequence[Mappin
     message = own.get("message")
     if message is not None:
         taken = SNAPSHOTS.take(message, log)
+        if isinstance(taken, Message):
+            taken.searched = _searched(message)
     else:
         text = text_of(own.get("text"))
         taken = Message("ai", "" if text is None else log.count(text))
@@ -51,6 +57,29 @@ def end_of_stream(chunk: Any) -> tuple[bool, Sequence[Mapping[str, Any]]]:
     message = fields_of(own.get("message"))
     notes = notes_of((message.get("response_metadata"), own.get("generation_info")))
     return text_of(message.get("chunk_position")) == "last", notes
+
+
+_SEARCHING = frozenset(
+    {"web_search_call", "file_search_call", "mcp_call", "web_search_tool_result", "web_fetch_tool_result"}
+)
+_CITING = frozenset({"url_citation", "file_citation", "web_search_result_location", "search_result_location"})
+_TOLD = ("grounding_metadata", "citations", "search_results", "tool_outputs", "annotations", "executed_tools")
+
+
+def _searched(message: Any) -> bool:
+    """Whether the provider says with its reply that it searched by itself."""
+    fields = fields_of(message)
+    content, told = fields.get("content"), [fields.get("additional_kwargs"), fields.get("response_metadata")]
+    blocks = [block for block in content if type(block) is dict] if type(content) is list else []
+    for block in blocks:
+        kind, name = text_of(block.get("type")) or "", text_of(block.get("name")) or ""
+        is_search = "search" in name or "fetch" in name or "mcp" in kind
+        if kind in _SEARCHING or (is_search and kind.startswith(("server_tool", "mcp_"))):
+            return True
+        notes = items_of(block.get("annotations") or block.get("citations")) or ()
+        if any(type(note) is dict and (note.get("type") in _CITING or note.get("url")) for note in notes):
+            return True
+    return any(type(each) is dict and any(each.get(key) for key in _TOLD) for each in told)
 
 
 def rewritten_documents(log: RequestLog) -> list[tuple[Document, str]]:
@@ -90,6 +119,8 @@ def _read_message(copying: Copying, value: Any, depth: int) -> Snapshot:
     beside, content = own.get("additional_kwargs"), own.get("content")
     text = copying.copy(content, depth) if type(content) is str else _content(copying, content, depth)
     message = Message(_role_of(own), text)
+    if type(content) is list:
+        message.unread = [_end_of(block) for block in content if _is_unread(block)]
     if beside and is_dict(beside) and "documents" in (beside := text_keyed(beside)):
         message.documents = copying.copy(beside["documents"], depth + 1)
     if message.role == "ai":
@@ -122,6 +153,21 @@ def _is_media(block: Any) -> bool:
     return is_dict(block) and text_of(text_keyed(block).get("type")) in MEDIA
 
 
+def _is_unread(block: Any) -> bool:
+    if type(block) is not dict:
+        return False
+    kind, source = block.get("type"), block.get("source")
+    is_file = kind == "document" and type(source) is dict and source.get("type") not in {"text", "content"}
+    return is_file or (kind in UNREAD and type(block.get("text")) is not str)
+
+
+def _end_of(block: dict[Any, Any], depth: int = 0) -> str:
+    """The end of a picture's data, or of its address."""
+    texts = [block[key] for key in _DATA if type(block.get(key)) is str]
+    inner = [_end_of(each, depth + 1) for each in block.values() if type(each) is dict and depth < _MAX_DEPTH]
+    return next((text[-_END:] for text in (*texts, *inner) if text), "")
+
+
 def _calls(copying: Copying, calls: Any, depth: int) -> list[Call] | None:
     items = items_of(calls) if calls is not None else None
     return [_call(copying, text_keyed(call), depth) for call in items if is_dict(call)] or None if items else None
@@ -132,15 +178,17 @@ def _call(copying: Copying, call: Mapping[str, Any], depth: int) -> Call:
 
 
 def _read_prompt(copying: Copying, value: Any, depth: int) -> Snapshot:
-    if not copying.whole:
-        return MESSAGE
-    own = fields_of(value)
-    text = text_of(own.get("text"))
-    return (
-        copying.items(items_of(own.get("messages")) or [], depth + 1)
-        if text is None
-        else [Message("human", copying.copy(text))]
-    )
+    whole, copying.whole = copying.whole, True
+    try:
+        own = fields_of(value)
+        text = text_of(own.get("text"))
+        if text is not None:
+            messages = [Message("human", copying.copy(text))]
+        else:
+            messages = copying.items(items_of(own.get("messages")) or [], depth + 1)
+    finally:
+        copying.whole = whole
+    return messages if whole or not isinstance(messages, list) else FilledPrompt(messages)
 
 
 def _read_fields(copying: Copying, given: dict[Any, Any], depth: int) -> Snapshot:

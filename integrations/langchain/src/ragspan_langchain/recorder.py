@@ -30,6 +30,7 @@ from ragspan.plain_data import (
 from ragspan.process import in_use
 from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
 from ragspan.runs.events import ModelStart, SearchStart, ToolStart, record_of_log
+from ragspan.runs.payloads import FilledPrompt
 from ragspan.runs.tree import INTERRUPT, MAX_SAVED_STATES, NO_INPUT_YET
 from ragspan.step_texts import NotedError, note_error
 from ragspan.telemetry.otel_context import anchor_of_span
@@ -80,7 +81,8 @@ class EventRecorder:
             name = about.get("name")
             details: Any = name if type(name) is str else _name_in(serialized, kind)
             if kind == "chain":
-                payload = SNAPSHOTS.take(given, log, whole=parent is None or _wants_state(log))
+                is_template = about.get("run_type") == "prompt"
+                payload = SNAPSHOTS.take(given, log, whole=parent is None or is_template or _wants_state(log))
             else:
                 payload, details = _STARTS[kind](log, run_id, given, details, about)
             if parent is None:
@@ -103,8 +105,9 @@ class EventRecorder:
                     payload = SNAPSHOTS.take(_output_of(output) if is_top else output, log, whole=is_top)
                 else:
                     payload, about = _ENDS[kind](log, run_id, output)
-                if inputs is not None and (is_top or payload == []):
-                    about = SNAPSHOTS.take(inputs, log, whole=is_top)
+                is_template = type(payload) is FilledPrompt
+                if inputs is not None and (is_top or is_template or payload == []):
+                    about = SNAPSHOTS.take(inputs, log, whole=is_top or is_template)
                     if is_top:
                         _note_inputs(log, about)
             finally:

@@ -15,7 +15,7 @@ from typing import Any
 from ragspan.matching.normalization import unescaped
 from ragspan.records import RetrievedContext
 from ragspan.runs.payloads import Document
-from ragspan.runs.prompt_provenance import documents_in_prompts
+from ragspan.runs.prompt_provenance import prompts_behind
 from ragspan.runs.step_records import context_of
 from ragspan.runs.tree import ModelStep, SeenDocument
 from ragspan_llama_index.objects import SPEAKING
@@ -113,17 +113,17 @@ class Provenance:
         documents = [SeenDocument(Document(text, None, {}), None, None) for text in texts]
         models = [self._models[id(step)] for step in self._open if step.role == "model"][-_MAX_MODELS:]
         queries = [text for step in self._root.walk() if step.role == "search" for _, text in step.asked]
-        found, is_complete = documents_in_prompts(documents, models, [run], queries, self._question)
-        if not is_complete:
+        behind = prompts_behind(documents, models, [run], queries, self._question)
+        if not behind.is_complete:
             return None  # a part of the contexts would make true answers look made up
         parts: list[Contexts | None] = [[] if any(map(_shows_nodes, self._root.walk())) else None]
         prompts, place = "\n".join({part.text: None for each in (run, *models) for part in each.prompt}), 0
-        for _, text, is_whole in found:
+        for _, shown, is_whole, text in behind.found:
             nodes = self._nodes.get(text, [])
             for node, written in nodes[: max(1, prompts.count(text)) if nodes[1:] else 1]:
                 place = prompts.find(written, max(place, 0))  # mostly they are in the same order
                 place = prompts.find(written) if place < 0 else place
-                parts.append([self._context(node, text if place < 0 else written, truncated=not is_whole)])
+                parts.append([self._context(node, shown if place < 0 else written, truncated=not is_whole)])
             parts += map(self._of, told.get(text, ()))
         return _joined(parts)
 

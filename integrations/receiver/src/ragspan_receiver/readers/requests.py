@@ -208,7 +208,7 @@ class Request:
             said = "" if step.reply is None else step.reply.text.strip()
             if said and any(said in text for text in generated):
                 prompt = "\n".join(part.prompt_text for part in step.prompt)
-                matches = PromptTexts([prompt]).find(list(documents), excerpts=False, once=True)
+                matches = PromptTexts([prompt]).find(list(documents), excerpts=False, order=[0])
                 pairs = zip(documents.values(), matches, strict=True)
                 found |= {document.text: document for document, match in pairs if match}
         return tuple(found.values())

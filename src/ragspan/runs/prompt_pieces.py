@@ -1,0 +1,225 @@
+"""What stands in the prompts behind an answer beside the documents, piece by piece, and what kind of evidence it is, if any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ragspan.capturing.snapshots import Snapshot
+from ragspan.matching import PromptTexts, Span, occurrences, unescaped, words_of
+from ragspan.records import MAX_BACKGROUND, BackgroundKind
+from ragspan.runs.documents import SeenDocuments
+from ragspan.runs.payloads import FilledPrompt, Message, prompt_of, texts_in
+from ragspan.runs.prompt_provenance import Behind, Turn
+from ragspan.runs.said_in import lines_of_models, spoken_in, within, without
+from ragspan.runs.tree import ModelStep, RequestTree, SearchStep, ToolStep
+
+_LONG_ARGUMENT = 5
+"""Words of an argument that a result repeats wherever it has them."""
+_MIN_ECHO = 3
+_MIN_VALUE = 4
+_MAX_LOOKED_AT = 200_000
+_MAX_TEXTS = 200
+_MAX_WANTED = 500_000
+_MAX_SEARCHED = 2_000_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Piece:
+    """Words in one piece of a prompt."""
+
+    text: str
+    kind: BackgroundKind | None
+    """None where nobody knows what it is; then it is no evidence, but may be a document."""
+
+
+class Pieces:
+    """Reads the prompts behind an answer.
+
+    Args:
+        tree: the request.
+        seen: its documents.
+        behind: the prompts, with the documents that are in them.
+        question: the user's own words.
+    """
+
+    def __init__(self, tree: RequestTree, seen: SeenDocuments, behind: Behind, question: str) -> None:
+        trees = tree.chain_of_requests
+        steps = [step for each in trees for step in each.steps]
+        self._seen, self._behind, self._question = seen, behind, question
+        self._models = [step for step in steps if isinstance(step, ModelStep)]
+        self._tools = [step for step in steps if isinstance(step, ToolStep)]
+        self._searches = [step for step in steps if isinstance(step, SearchStep)]
+        self._filled: dict[str, Sequence[str]] = {}
+        """By a text that a prompt template gave out, the texts that it was filled with."""
+        for step in steps:
+            if isinstance(step.output, FilledPrompt):
+                given = step.inputs if step.late_inputs is None else step.late_inputs
+                values = list(given.values()) if isinstance(given, dict) else [given]
+                texts = [value for value in values if isinstance(value, str) and len(value.strip()) >= _MIN_VALUE]
+                self._filled |= {
+                    part.text: texts for part in prompt_of(step.output.messages, None) if part.role != "ai"
+                }
+        self._said = list(dict.fromkeys(run.said.strip() for run in self._models if run.said.strip()))[-_MAX_TEXTS:]
+        self._asked = [each.text for state in (tree.inputs, tree.asked_before) for each in _people_in(state)]
+        self._written = [text for run in self._models if run.reply for text in texts_in(run.reply.arguments)]
+        self._in_vain = [text for step in steps if step.inputs == [] and isinstance(text := step.output, str)]
+        self._in_vain += [
+            tool.result for tool in self._tools if self._found_nothing(tool) and isinstance(tool.result, str)
+        ]
+
+    def all(self) -> Iterator[Piece]:
+        """The pieces of all prompts, in prompt order, as many as a record keeps."""
+        left = MAX_BACKGROUND + 1
+        for number, (message, turn) in self._behind.parts.items():
+            for piece in () if turn is Turn.SPOKEN else self._of_part(number, message, turn):
+                if _says_something(piece.text):
+                    yield piece if piece.kind is None else replace(piece, text=piece.text[:left])
+                    left -= len(piece.text) if piece.kind is not None else 0
+                if left <= 0:
+                    return
+
+    def _of_part(self, number: int, message: Message, turn: Turn) -> Iterator[Piece]:
+        text = self._behind.texts.parts[number]
+        if message.role == "tool":
+            yield from self._of_tool(number, message, turn, text)
+            return
+        free = self._behind.texts.free(number)
+        spoken = [] if number in self._behind.holding and message.role == "ai" else list(spoken_in(text))
+        told = (
+            [span for role, span in spoken if role == "tool"] if {role for role, _ in spoken} & {"ai", "human"} else []
+        )
+        results = [span for tool in self._telling_tools() for span in _spans(text, str(tool.result))]
+        kept = without(free, [*(span for _, span in spoken), *lines_of_models(text, self._said)])
+        kept = without(kept, [span for asked in self._asked for span in _spans(text, asked)])
+        rest = without(kept, results)
+        yield from self._pieces(text, [span for each in results for span in within(kept, each)], "tool")
+        if turn is Turn.EARLIER:
+            counted = {each.text for each in self._behind.found}
+            held = [match.text for match in self._behind.holding.get(number, ()) if match.text not in counted]
+            yield from (Piece(text=each, kind="history") for each in held)
+        elif text in self._filled:
+            yield from self._of_template(number, text, rest)
+        elif self._behind.holding.get(number):
+            yield from self._pieces(text, rest, "other")
+        elif not (message.role == "system" and self._seen.empty_search):
+            yield from self._pieces(text, rest, None)
+        yield from self._pieces(text, [span for each in told for span in within(free, each)], "history")
+
+    def _of_template(self, number: int, text: str, rest: Sequence[Span]) -> Iterator[Piece]:
+        """What a prompt template was filled with: around documents it is what a formatter wrote beside them."""
+        places = [match.span for match in self._behind.holding.get(number, ())]
+        values = [span for value in self._filled[text] for span in _spans(text, value)[:1]]
+        for value in values:
+            has_documents = any(within(places, value))
+            yield from self._pieces(text, within(rest, value), "metadata" if has_documents else None)
+        bare = [place for place in places if not any(within([place], value) for value in values)]
+        if bare:  # the template itself writes documents
+            around = self._around(text, min(bare)[0], max(end for _, end in bare))
+            yield from self._pieces(text, within(without(rest, values), around), "metadata")
+
+    def _around(self, text: str, start: int, end: int) -> Span:
+        """The lines of documents, with those before them that have something of their metadata."""
+        start = text.rfind("\n", 0, start) + 1
+        after = text.find("\n", end)
+        known = {str(value) for each in self._behind.found for value in each.entry.document.metadata.values()}
+        known = {value for value in known if len(value) >= _MIN_VALUE}
+        while start > 0:
+            before = text.rfind("\n", 0, start - 1) + 1
+            if not any(value in text[before:start] for value in known):
+                break
+            start = before
+        return start, len(text) if after < 0 else after
+
+    # Tools
+
+    def _of_tool(self, number: int, message: Message, turn: Turn, text: str) -> Iterator[Piece]:
+        places = self._behind.holding.get(number, ())
+        tool = next((each for each in self._tools if each.call_id == message.call_id is not None), None)
+        if tool is not None and (
+            self._found_nothing(tool) or (number in self._behind.said and self._asks_a_model(tool))
+        ):
+            return
+        if turn is Turn.EARLIER:
+            counted = {each.text for each in self._behind.found}
+            free = without([(0, len(text))], [match.span for match in places if match.text in counted])
+        elif places:
+            free = self._behind.texts.free(number)
+        else:
+            free = [(0, len(text))]
+        kind: BackgroundKind = "history" if turn is Turn.EARLIER else "metadata" if places else "tool"
+        yield from self._pieces(text, self._without_arguments(text, free, message), kind)
+
+    def _without_arguments(self, text: str, free: Sequence[Span], message: Message) -> Sequence[Span]:
+        """A result without what it repeats of its call's arguments, and of longer ones that models wrote."""
+        calls = [call for part, _ in self._behind.parts.values() for call in part.calls or ()]
+        own = [text for call in calls if call.id == message.call_id for text in texts_in(call.arguments)]
+        own += [text for tool in self._tools if tool.call_id == message.call_id for text in texts_in(tool.inputs)]
+        given = dict.fromkeys([*own, *self._written, *(each for call in calls for each in texts_in(call.arguments))])
+        long = [each for each in given if len(each.split(None, _LONG_ARGUMENT)) >= _LONG_ARGUMENT][:_MAX_TEXTS]
+        kept = free
+        if long and len(text) <= _MAX_LOOKED_AT:
+            prompts = PromptTexts([text])
+            if any(prompts.find(long, order=[0])):
+                kept = [piece for span in free for piece in within(prompts.free(0), span)]
+        short = without(kept, [span for each in dict.fromkeys(own) for span in _spans(text, each)])
+        if 2 * _count(text, short) <= _count(text, free):
+            kept = short
+        return [each for each in kept if kept is free or _count(text, [each]) >= _MIN_ECHO]
+
+    def _telling_tools(self) -> list[ToolStep]:
+        """The tools whose results are evidence wherever they stand."""
+        return [
+            tool
+            for tool in self._tools[-_MAX_TEXTS:]
+            if isinstance(tool.result, str) and len(tool.result.strip()) >= _MIN_VALUE and not tool.shown
+            if not self._found_nothing(tool) and not self._asks_a_model(tool)
+        ]
+
+    def _found_nothing(self, tool: ToolStep) -> bool:
+        """Whether a tool is a search that came back empty."""
+        inside = [step for step in self._searches if step.is_within(tool)]
+        return bool(inside) and not any(step.found for step in inside) and not self._asks_a_model(tool)
+
+    def _asks_a_model(self, tool: ToolStep) -> bool:
+        return any(run.is_within(tool) for run in self._models)
+
+    # Pieces
+
+    def _pieces(self, text: str, spans: Iterable[Span], kind: BackgroundKind | None) -> Iterator[Piece]:
+        if kind is None:
+            about = (value for entry in self._seen.all for value in entry.document.metadata.values())
+            own = dict.fromkeys(str(value) for value in about if type(value) in {str, int, float})
+            known = [*self._in_vain, *own][:_MAX_TEXTS]
+            spans = without(list(spans), [span for each in known for span in _spans(text, each)])
+        is_data = text.lstrip()[:1] in {"{", "["}
+        for start, end in sorted(spans):
+            piece = text[start:end].strip()
+            yield Piece(text=unescaped(piece) if is_data else piece, kind=kind)
+
+
+def _people_in(value: Snapshot) -> Iterator[Message]:
+    """The messages of people in what a request was called with."""
+    if isinstance(value, Message):
+        if value.role == "human":
+            yield value
+    elif isinstance(value, (dict, list)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _people_in(item)
+
+
+def _spans(text: str, needle: str) -> list[Span]:
+    wanted = needle.strip()
+    if not 0 < len(wanted) <= min(len(text), _MAX_WANTED) or len(text) > _MAX_SEARCHED:
+        return []
+    return [(start, start + len(wanted)) for start in occurrences(text, wanted)]
+
+
+def _count(text: str, spans: Iterable[Span]) -> int:
+    return sum(len(words_of(text[start:end])[0]) for start, end in spans)
+
+
+def _says_something(text: str) -> bool:
+    """Whether a piece is more than a mark, a number of a line or a bracket."""
+    words = words_of(text[:_MAX_LOOKED_AT])[0]
+    return len(words) > 1 or any(len(word) >= _MIN_VALUE or word.isdigit() for word in words)

@@ -1,0 +1,64 @@
+"""What people and models say inside of texts: conversations that a program writes into a prompt line by line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
+
+from ragspan.matching import Span, occurrences
+from ragspan.runs.payloads import ROLES
+
+_ROLE = r"human|user|ai|assistant|system|developer|tool|function"
+_line = re.compile(
+    rf"^[ \t]*(?:[-*>] )?\**(?P<role>{_ROLE})(?: ?\([^)\n]{{0,60}}\))?\**[ \t]*:", re.IGNORECASE | re.MULTILINE
+)
+_tagged = re.compile(
+    rf"<message type=\"(?P<role>{_ROLE})\"[^>]{{0,200}}>(?P<said>.*?)</message>", re.IGNORECASE | re.DOTALL
+)
+_next_section = re.compile(r"\n[ \t]*\n(?=[#<\[]|[A-Z][\w ]{0,40}:)")
+_MAX_LOOKED_AT = 200_000
+_MAX_COMPARED = 5_000_000
+
+
+def spoken_in(text: str) -> Iterator[tuple[str, Span]]:
+    """The roles in a conversation that is written in a text, and where each of them speaks, up to the next one."""
+    text = text[:_MAX_LOOKED_AT]
+    tagged = list(_tagged.finditer(text)) if "<message" in text else []
+    for match in tagged:
+        yield ROLES[match["role"].lower()], match.span("said")
+    lines = [] if tagged else list(_line.finditer(text))
+    for match, after in zip_longest(lines, lines[1:]):
+        end = len(text) if after is None else after.start()
+        section = _next_section.search(text, match.end(), end)
+        yield ROLES[match["role"].lower()], (match.start(), end if section is None else section.start())
+
+
+def lines_of_models(text: str, said: Iterable[str]) -> Iterator[Span]:
+    """Where a text has what models said as lines of their own."""
+    left = _MAX_COMPARED
+    for each in said:
+        words = each.strip()
+        left -= len(text)
+        if left < 0:
+            return
+        for start in occurrences(text, words) if words else ():
+            end = start + len(words)
+            before, after = text[:start].rpartition("\n")[2], text[end:].partition("\n")[0]
+            if not any(map(str.isalnum, before[-200:] + after[:200])) or before.rstrip().endswith(":"):
+                yield start, end
+
+
+def without(spans: Sequence[Span], taken: Iterable[Span]) -> list[Span]:
+    """What is left of ranges of characters, in order."""
+    left = list(spans)
+    for start, end in taken:
+        pieces = [piece for low, high in left for piece in ((low, min(high, start)), (max(low, end), high))]
+        left = [(low, high) for low, high in pieces if low < high]
+    return left
+
+
+def within(spans: Iterable[Span], around: Span) -> list[Span]:
+    """What lies of ranges in another one."""
+    cut = [(max(start, around[0]), min(end, around[1])) for start, end in spans]
+    return [(start, end) for start, end in cut if start < end]
