@@ -20,7 +20,7 @@ HHEM_TOOLS := transformers pytest pytest-asyncio hypothesis opentelemetry-export
 
 # Too heavy for the environment of the other tests.
 ENVIRONMENT_MEMBERS := -e '.[otlp]' -e integrations/langchain
-ENVIRONMENT_TOOLS := celery gevent hypercorn ipykernel nbclient pyinstaller uvicorn-worker gunicorn starlette uvicorn hypothesis pytest pytest-asyncio trustme opentelemetry-distro
+ENVIRONMENT_TOOLS := celery gevent hypercorn ipykernel nbclient pyinstaller uvicorn-worker gunicorn starlette uvicorn hypothesis pytest pytest-asyncio trustme opentelemetry-distro pytest-xdist
 
 # The oldest and the newest that we support, and what their own suites need.
 NEIGHBOURS_oldest := langchain-core==1.0.0 langgraph==1.0.0 'pytest<9' 'syrupy<5' 'pytest-asyncio<1'
@@ -42,7 +42,7 @@ CLIENT_TOOLS := ddtrace langfuse langsmith opentelemetry-exporter-otlp-proto-htt
 
 E2E := .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX) .venv-mlflow/.installed-$(MLFLOW)
 
-.PHONY: test-clients docs docs-build e2e pictures phoenix chromium demo test test-all test-llama-index-releases test-hhem test-environments test-neighbours test-newest-neighbours peers check format install build constraints clean
+.PHONY: test-clients test-deploys docs docs-build e2e pictures phoenix chromium demo test test-all test-llama-index-releases test-hhem test-environments test-neighbours test-newest-neighbours peers check format install build constraints clean
 
 demo: install  ## answer eight questions, well and badly, and show each answer with its scores
 	@$(BIN)/ragspan demo
@@ -125,6 +125,9 @@ test-clients: .venv-clients/.installed  ## the native writers beside the tools' 
 
 test-environments: .venv-environments/.installed  ## the servers, workers and tools that the other tests skip
 	.venv-environments/bin/python -m pytest -q tests/environments -k "celery or hypercorn or gevent or UvicornWorker or notebook or pyinstaller"
+
+test-deploys: .venv-environments/.installed  ## the whole table of deploys: servers under load that get SIGTERM
+	DEPLOYS=whole .venv-environments/bin/python -m pytest -q -n $(WORKERS) tests/environments/test_deploys.py
 
 .venv-environments/.installed: $(VENV)/.installed
 	@$(BIN)/python -m venv --clear $(@D)

@@ -8,7 +8,7 @@ Guarantees:
 - uvicorn's handler ends the server. Then uvicorn sets the handler from before, and raises the signal for it: if that is the
   system's, which would end the process at once, ours is set first.
 - Handlers come and go: a server resets them in the child of a fork, a loop that closes takes its handler along. So the engine
-  looks again whenever it has work. It may look from any thread, and Python lets the main thread alone set a handler: that is
+  looks again, five times a second, for as long as there is work. It may look from any thread, and Python lets the main thread alone set a handler: that is
   asked to, and does so as soon as it runs Python code. What keeps it from that is logged.
 - Nothing is remembered of a parent that forked, and nothing is changed where the signal is ignored, or handled by something that
   is not Python.

@@ -23,6 +23,8 @@ from ragspan.outcomes import ScoredRecord
 from ragspan.throttled_log import ThrottledLog
 
 _IO_THREADS = 32
+_TICK = 0.2  # seconds
+_IDLE_TICKS = 50
 _RESTART_PAUSE = 1.0  # seconds from one start to the next, of loops that break and of threads that cannot be started
 
 
@@ -54,7 +56,8 @@ class Worker:
 
     Args:
         on_start: called before the thread is started, by the thread that submits.
-        on_work: called by that thread after `on_start`, and by the worker whenever it begins or ends an item.
+        on_work: called by that thread after `on_start`, and by the worker five times a second as long as there is work, or was
+            ten seconds ago: exporters may still hold it.
     """
 
     def __init__(
@@ -82,6 +85,7 @@ class Worker:
         self._pause: Deadline | None = None
         self._stopping = threading.Event()
         self._told_drops = queue.stats.dropped
+        self._is_ticking = False
 
     @property
     def is_current_thread(self) -> bool:
@@ -145,7 +149,7 @@ class Worker:
                 self._loop = loop
                 loop.call_soon(self._read_queue, context=self._context)
                 _, error = call_guarded(self._run, loop)
-            self._loop = None
+            self._loop, self._is_ticking = None, False
             self._tasks.clear()
             call_guarded(self._work.worker_ended)
             if loop is not None:
@@ -167,7 +171,8 @@ class Worker:
         loop = self._loop
         if loop is None:
             return
-        call_guarded(self._on_work)
+        if not self._is_ticking:
+            self._tick(loop)
         try:
             while len(self._tasks) < self._concurrency and (item := self._queue.take()) is not None:
                 task = loop.create_task(self._work.score(item))
@@ -178,6 +183,14 @@ class Worker:
             self._note_error(error)
         if self._queue.stats.dropped is not self._told_drops:
             self._tell_drops()
+
+    def _tick(self, loop: WorkerLoop, idle: int = 0) -> None:
+        """Call `on_work`, and again until it has been idle for some ticks."""
+        call_guarded(self._on_work)
+        idle = 0 if self._tasks else idle + 1
+        self._is_ticking = idle < _IDLE_TICKS
+        if self._is_ticking:
+            loop.call_later(_TICK, self._tick, loop, idle, context=self._context)
 
     def _ended(self, task: asyncio.Task[ScoredRecord | Dropped | None]) -> None:
         item = self._tasks.pop(task, None)
