@@ -26,7 +26,12 @@ if __name__ == "__main__":
 
         server.RequestHandlerClass = Handler
         server.daemon_threads = True
-        # Not before the fork: in the children it would be raised while they hold locks, and the pool would never end.
+        # Not before the fork: in the children it would be raised while they hold locks, and the pool would never end. Nor is the
+        # pool terminated, which Python does not always survive while it is asked.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit())
         sys.stdout.write(f"http://127.0.0.1:{server.server_address[1]}\n")
-        server.serve_forever(poll_interval=0.05)
+        try:
+            server.serve_forever(poll_interval=0.05)
+        finally:
+            pool.close()
+            pool.join()
