@@ -12,13 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from ragspan_receiver.spans import (
-    RefusedError,
-    batch_of,
-    decoded,
-    from_json,
-    unpacked,
-)
+from ragspan_receiver.bodies import RefusedError, from_json, unpacked
+from ragspan_receiver.spans import batch_of, decoded
 
 TRACE, SPAN, PARENT = bytes(range(1, 17)), bytes(range(1, 9)), b"a parent"
 

@@ -10,11 +10,12 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from ragspan import ConfigurationError
 from ragspan.testing import RecordingSink
-from ragspan_receiver.receiver import BufferLimits, Receiver
+from ragspan_receiver.receiver import Receiver
+from ragspan_receiver.traces import BufferLimits
 
 grpc = pytest.importorskip("grpc")
 
-from ragspan_receiver.servers import GRPCServer  # noqa: E402
+from ragspan_receiver.grpc_server import GRPCServer  # noqa: E402
 
 METHOD = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 

@@ -19,8 +19,8 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
-from ragspan_receiver import servers
-from ragspan_receiver.receiver import BufferLimits
+from ragspan_receiver import intake, servers
+from ragspan_receiver.traces import BufferLimits
 
 TRACE = bytes(range(1, 17))
 QUICK = BufferLimits(quiet=0.05, deadline=0.1)
@@ -120,8 +120,8 @@ async def test_spans_that_are_rejected_are_counted_in_the_answer(serving, answer
         (b"", {"content-type": "text/plain"}, 415),
         (b"", {}, 415),
         (b"", {**PROTOBUF, "content-encoding": "br"}, 415),
-        (bytes(servers.MAX_BODY + 1), PROTOBUF, 413),
-        (gzip.compress(bytes(servers.MAX_BODY + 1)), {**PROTOBUF, "content-encoding": "gzip"}, 413),
+        (bytes(intake.MAX_BODY + 1), PROTOBUF, 413),
+        (gzip.compress(bytes(intake.MAX_BODY + 1)), {**PROTOBUF, "content-encoding": "gzip"}, 413),
     ],
     ids=["no protobuf", "no gzip", "text", "no type", "brotli", "too large", "bomb"],
 )
@@ -157,7 +157,7 @@ async def test_a_full_receiver_asks_to_try_again_and_says_so_in_the_log(serving,
             refused = await post(served, request_with(answer(os.urandom(16))).SerializeToString())
             await until(lambda: caplog.text)
 
-    assert (refused.status_code, refused.headers["retry-after"]) == (429, "2")
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
     assert served.receiver.counts["requests.refused"] == 1
     assert "the receiver is full: 1 requests were refused" in caplog.text
 
@@ -265,6 +265,6 @@ async def test_probes_and_people_can_ask_how_it_is(serving, answer, request_with
 
     assert (before.status_code, alive.status_code, ready.status_code) == (200, 200, 503)
     assert alive.json() | {"bytes": 0} == {
-        "ready": False, "open_traces": 1, "bytes": 0, "requests.accepted": 1, "spans.accepted": 1,
+        "ready": False, "open_traces": 1, "bytes": 0, "bytes_of_requests": 0, "requests.accepted": 1, "spans.accepted": 1,
         "spans.own": 0, "spans.rejected": 0,
     }  # fmt: skip
