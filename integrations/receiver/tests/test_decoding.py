@@ -167,7 +167,7 @@ def test_a_body_of_millions_of_empty_messages_is_refused_before_there_are_any(co
     for tag in reversed(tags[:level]):
         body = tag + _sized(body)
 
-    with pytest.raises(RefusedError, match="50000 spans and other parts"):
+    with pytest.raises(RefusedError, match=r"this request may have \d+ spans and other parts"):
         batch_of(body)
 
 

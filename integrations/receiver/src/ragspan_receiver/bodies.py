@@ -18,8 +18,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-MAX_PARTS = 50_000
-"""Spans of a request, and what lies around them."""
+_PARTS, _MAX_PARTS = 10_000, 50_000  # spans that any request may have, and the largest one, with what lies around them
+_BYTES_A_PART = 64  # received; each such part of a body may hold a span more
 _UNPACKED = 16 * 1024 * 1024  # bytes that any packed body may unpack to
 _PACKS = 32  # how many times as large as it came a larger body may be
 _VALUES = 100_000  # that any request may have
@@ -44,6 +44,11 @@ class RefusedError(Exception):
 def values_within(received: int) -> int:
     """How many values a request may have, of which so many bytes were received."""
     return _VALUES + received // _BYTES_A_VALUE
+
+
+def parts_within(received: int) -> int:
+    """Likewise how many spans, with what lies around them."""
+    return min(_PARTS + received // _BYTES_A_PART, _MAX_PARTS)
 
 
 def unpacked(body: bytes | bytearray, most: int) -> bytes:
@@ -155,13 +160,14 @@ def from_json(body: bytes | bytearray, *, received: int | None = None) -> bytes:
     Raises:
         RefusedError: the body is no such request, or has too many values.
     """
-    most = values_within(len(body) if received is None else received)
+    received = len(body) if received is None else received
+    most = values_within(received)
     if _marks(body, most) > most:
         told = f"this request may have {most} values: brackets and commas outside of texts"
         raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, told)
     request = ExportTraceServiceRequest()
     try:
-        for name, spans in _spans_by_scope(body):
+        for name, spans in _spans_by_scope(body, parts_within(received)):
             of_scope = request.resource_spans.add().scope_spans.add()
             of_scope.scope.name = name
             for span in spans:
@@ -189,21 +195,21 @@ def _count(body: bytes | bytearray) -> int:
     return sum(map(body.count, (b"{", b"[", b",")))
 
 
-def _spans_by_scope(body: bytes | bytearray) -> Iterator[tuple[str, list[msgspec.Raw]]]:
+def _spans_by_scope(body: bytes | bytearray, most: int) -> Iterator[tuple[str, list[msgspec.Raw]]]:
     """The names of scopes, and what they hold, not read yet.
 
     Raises:
         RefusedError: there are too many of them.
         msgspec.DecodeError: it is no request.
     """
-    left = MAX_PARTS
+    left = most
     for of_resource in _REQUEST.decode(body).resourceSpans or ():
         for raw in _OF_RESOURCE.decode(of_resource).scopeSpans or ():
             of_scope = _OF_SCOPE.decode(raw)
             spans = of_scope.spans or []
             left -= 1 + len(spans)
             if left < 0:
-                told = f"a request may have {MAX_PARTS} spans and other parts"
+                told = f"this request may have {most} spans and other parts"
                 raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, told)
             yield (of_scope.scope and of_scope.scope.name) or "", spans
 

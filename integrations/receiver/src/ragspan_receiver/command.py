@@ -111,7 +111,11 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
     set_meter_provider(providers.meter_provider)  # where native writers count
     sink = engine_from(settings, providers) if settings.sink is None else cast("_Sink", sink_from(settings))
     receiver = Receiver(
-        sink, retrieval_tools=settings.retrieval_tools, is_sampled=partial(_is_sampled, settings), limits=limits
+        sink,
+        retrieval_tools=settings.retrieval_tools,
+        is_sampled=partial(_is_sampled, settings),
+        limits=limits,
+        end=settings.exit_timeout,
     )
     receiver.count_with(providers.meter_provider)
     call_at_signals(receiver.stop)

@@ -92,7 +92,7 @@ class GRPCServer:
         try:
             if self._calls > _MAX_CALLS:
                 self._receiver.refuse()
-            with self._intake.holding() as held:
+            async with self._intake.holding() as held:
                 body = await self._message(messages, held)
                 gone = asyncio.get_running_loop().create_future()  # where the caller goes, this coroutine is cancelled
                 response = await self._intake.take(body, received=len(body) // _PACKED, gone=gone)

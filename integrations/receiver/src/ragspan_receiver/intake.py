@@ -3,7 +3,7 @@
 Guarantees:
 - The bytes of all requests under way are bounded, whichever way they come.
 - Bodies are unpacked and read in threads, a few at a time, so that the event loop answers probes meanwhile.
-- A body waits for its turn for some seconds at most, and not if its sender has gone.
+- A sender waits for room, and its body for its turn, for some seconds at most, and not if its sender has gone.
 
 All but the threads' work belongs to one event loop.
 """
@@ -11,14 +11,15 @@ All but the threads' work belongs to one event loop.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterator
+from collections.abc import AsyncIterator, Awaitable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
+from ragspan.engine._threads import Deadline
 from ragspan_receiver.bodies import RefusedError
 from ragspan_receiver.spans import content_of
 
@@ -32,6 +33,8 @@ MAX_JSON = 16 * 1024 * 1024
 _MAX_HELD = 256 * 1024 * 1024  # bytes of all requests under way
 _AT_ONCE = 2  # bodies that are read; more would only take turns with the interpreter
 _TURN = 5.0  # seconds that a body waits for its turn
+_ROOM = 5.0  # seconds that a sender waits for room before it is told to try again; exporters wait for ten
+_LOOK = 0.05  # seconds between two looks for room
 
 
 class Held:
@@ -65,13 +68,16 @@ class Intake:
         self.held = 0
         """Bytes of requests under way."""
 
-    @contextmanager
-    def holding(self) -> Iterator[Held]:
-        """Counts the bytes of one request, until the block ends.
+    @asynccontextmanager
+    async def holding(self) -> AsyncIterator[Held]:
+        """Counts the bytes of one request, until the block ends. It begins when there is room.
 
         Raises:
-            RefusedError: nothing is taken now.
+            RefusedError: there is none for some seconds.
         """
+        deadline = Deadline(_ROOM)
+        while not self._receiver.is_ready and not self._receiver.is_stopped and deadline.remaining:  # noqa: ASYNC110  other threads make room
+            await asyncio.sleep(_LOOK)
         self._receiver.check_room()
         held = Held(self)
         try:

@@ -39,6 +39,10 @@ _logger = logging.getLogger("ragspan")
 _TICK = 0.1  # seconds between two looks for traces that have ended
 _LOOK = 0.005  # seconds between two looks whether the sink has room
 _PATIENCE = 5.0  # seconds that traces wait to be handed on before no others are taken
+_FIRST_PACE = 0.001  # seconds for a trace, before any was handed on
+_NEWEST = 0.02  # the weight of the newest trace in the mean
+_SHARE = 0.4  # of the time to stop, which what was taken may need by the mean
+_LEAST = 5.0  # seconds to stop by which this is reckoned; who wants to stop sooner accepts losses
 _TELL = 60.0  # seconds between two lines in the log about the same
 _TROUBLE = {
     "requests.refused": "the receiver is full: %d requests were refused so far, and their senders asked to try again",
@@ -70,6 +74,8 @@ class Receiver:
         retrieval_tools: names of tools whose results are documents.
         is_sampled: whether any metric scores the answers of the trace with this id; the others are dropped at once.
         limits: of what waits until its trace has ended.
+        end: seconds in which all that could be read has to be handed on when the process ends. What would take longer, as far as
+            one can tell, is not taken.
         clock: seconds that only grow.
     """
 
@@ -80,13 +86,17 @@ class Receiver:
         retrieval_tools: Collection[str] = (),
         is_sampled: Callable[[bytes], bool] = lambda _: True,
         limits: BufferLimits | None = None,
+        end: float = 10.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._sink = sink
         self._waiting_sink = sink if isinstance(sink, WaitingSink) else None
         self._retrieval_tools = retrieval_tools
         self._is_sampled = is_sampled
+        self._end = end
         self._clock = clock
+        self._pace = _FIRST_PACE
+        """Seconds that it takes to hand a trace on."""
         self._stopped = threading.Event()
         self._told: dict[str, tuple[int, float]] = {}
         self._to_read: deque[Trace] = deque()
@@ -101,6 +111,11 @@ class Receiver:
     def counts(self) -> Counter[str]:
         """What it has done so far."""
         return self.traces.counts
+
+    @property
+    def is_stopped(self) -> bool:
+        """It takes no spans any more."""
+        return self._stopped.is_set()
 
     @property
     def is_ready(self) -> bool:
@@ -206,10 +221,13 @@ class Receiver:
                 yield Observation(number, {semconv.RESULT: result})
 
     def _is_behind(self) -> bool:
+        """What is there waits for too long, or could not be handed on in time if the process were to end now."""
         try:
-            return self._clock() - self._to_read[0].ends > _PATIENCE
+            if self._clock() - self._to_read[0].ends > _PATIENCE:
+                return True
         except IndexError:
-            return False
+            pass  # nothing waits
+        return (self.traces.whole + len(self._to_read)) * self._pace > max(self._end, _LEAST) * _SHARE
 
     # What follows runs in the thread that reads.
 
@@ -223,7 +241,7 @@ class Receiver:
     def _hand_on(self, is_over: Callable[[], bool]) -> None:
         """Submit the answers of the traces that have ended, until that is done or `is_over` says so."""
         while self._to_read and not is_over():
-            trace = self._to_read[0]
+            trace, began = self._to_read[0], time.monotonic()
             if not self._to_submit:
                 spans = list(decoded(trace.spans.values()))
                 self._to_submit += records_of(spans, retrieval_tools=self._retrieval_tools)
@@ -234,6 +252,7 @@ class Receiver:
                 self.traces.count("records")
             self._to_read.popleft()
             self.traces.release(trace)
+            self._pace += (time.monotonic() - began - self._pace) * _NEWEST
 
     def _waits_for_room(self, record: RagRecord, is_over: Callable[[], bool]) -> bool:
         """Wait until the sink has room; False if it is over before."""

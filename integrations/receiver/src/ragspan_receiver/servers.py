@@ -82,7 +82,7 @@ class OTLPApplication:
         Raises:
             RefusedError: it is not taken.
         """
-        with self._intake.holding() as held:
+        async with self._intake.holding() as held:
             try:
                 reading = self._read(receive, MAX_JSON if is_json else MAX_BODY, held)
                 body = await asyncio.wait_for(reading, _PATIENCE)

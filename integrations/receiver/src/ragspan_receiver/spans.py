@@ -18,14 +18,14 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationSc
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from ragspan.telemetry import semconv
-from ragspan_receiver.bodies import MAX_PARTS, RefusedError, from_json, unpacked, values_within
+from ragspan_receiver.bodies import RefusedError, from_json, parts_within, unpacked, values_within
 
 _TRACE_ID, _SPAN_ID = 16, 8  # bytes
 _SCOPE = 200  # characters of a scope's name
 _MAX_SPAN = 4 * 1024 * 1024  # bytes; a larger one is rejected
 _VARINT, _BYTES, _FIXED = 0, 2, {1: 8, 5: 4}  # kinds of fields in protobuf, and how many bytes the others have
 _MAX_SPAN_VALUES = 500_000  # that a span may seem to have before it is parsed
-_FEW = 200  # values that a span seems to have; then it is not worth while to look closer
+_FEW = 16  # values that a span seems to have; then it is not worth while to look closer
 _VALUE_TAGS = (b"\n", b"J", b"Z", b"j")  # of a list's or map's entries, and of a span's attributes, events and links
 _OPENINFERENCE, _LLM, _GEN_AI, _TRACELOOP = b"openinference.", b"llm.", b"gen_ai.", b"traceloop."
 """How names of attributes begin in spans that a reader understands."""
@@ -110,8 +110,9 @@ def batch_of(body: bytes, *, received: int | None = None) -> Batch:
     Raises:
         RefusedError: the body is no request, or has more parts or values than are allowed.
     """
-    batch, parts = Batch({}), _Parts()
-    left = values_within(len(body) if received is None else received)
+    received = len(body) if received is None else received
+    batch, parts = Batch({}), _Parts(parts_within(received))
+    left = values_within(received)
     try:
         for of_resource in parts.of(memoryview(body))[1]:
             for of_scope in parts.of(of_resource)[2]:
@@ -182,8 +183,8 @@ def _values(span: Span, most: int) -> int:
 class _Parts:
     """Takes messages of protobuf apart without making objects of them, up to a number of parts in all."""
 
-    def __init__(self) -> None:
-        self._left = MAX_PARTS
+    def __init__(self, most: int) -> None:
+        self._most = self._left = most
 
     def of(self, message: memoryview) -> Mapping[int, list[memoryview]]:
         """The fields of a message that hold bytes, by their numbers.
@@ -197,7 +198,7 @@ class _Parts:
         while place < len(message):
             self._left -= 1
             if self._left < 0:
-                told = f"a request may have {MAX_PARTS} spans and other parts"
+                told = f"this request may have {self._most} spans and other parts"
                 raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, told)
             key, start = _varint(message, place)
             kind = key & 7

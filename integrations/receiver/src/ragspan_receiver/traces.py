@@ -65,8 +65,13 @@ class Trace:
     size: int = _TRACE_OVERHEAD
     is_marked: bool = False
     has_root: bool = False
-    is_whole: bool = True
-    """No other process can have had spans of it."""
+    is_cut_off: bool = False
+    """Another process may have had spans of it."""
+
+    @property
+    def is_whole(self) -> bool:
+        """It can be read, as far as one sees."""
+        return self.is_marked and self.has_root and not self.is_cut_off
 
 
 class OpenTraces:
@@ -86,6 +91,8 @@ class OpenTraces:
         self._ended: dict[bytes, None] = {}
         """The ids of traces that have ended, the oldest first."""
         self._counts: Counter[str] = Counter()
+        self.whole = 0
+        """Open ones that have a root and are to be read."""
         self.size = 0
         """Bytes of traces that are open, or have ended and were not released yet."""
 
@@ -118,11 +125,12 @@ class OpenTraces:
             if trace is None:
                 trace = self._open[trace_id] = Trace(trace_id, now + LONGEST)
                 self.size += trace.size
-            before = trace.size
+            before, was_whole = trace.size, trace.is_whole
             for span in spans:
                 if span.id not in trace.spans:
                     self._add(trace, span, now)
             self.size += trace.size - before
+            self.whole += trace.is_whole - was_whole
             if len(trace.spans) > self._limits.max_trace_spans or trace.size > self._limits.max_trace_bytes:
                 self._end(trace)
                 self.size -= trace.size
@@ -145,7 +153,7 @@ class OpenTraces:
             found = []
             for trace in ended:
                 self._end(trace)
-                is_cut_off = not trace.is_whole or (trace.ends > now and not trace.has_root)
+                is_cut_off = trace.is_cut_off or (trace.ends > now and not trace.has_root)
                 if trace.is_marked and not is_cut_off:
                     found.append(trace)
                 else:
@@ -168,10 +176,11 @@ class OpenTraces:
             trace.has_root = True
             # A root that took longer than traces are held is no measure.
             if span.took <= LONGEST and now - span.took < self._began:
-                trace.is_whole = False
+                trace.is_cut_off = True
 
     def _end(self, trace: Trace) -> None:
         del self._open[trace.id]
+        self.whole -= trace.is_whole
         self._counts["traces.ended"] += 1
         self._counts["traces.of_interest"] += trace.is_marked
         self._ended[trace.id] = None
