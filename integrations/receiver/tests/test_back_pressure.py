@@ -99,8 +99,8 @@ def test_while_what_has_ended_waits_for_the_sink_nothing_is_taken(reading, sink,
 def test_no_more_is_taken_than_could_be_handed_on_if_the_process_ended_now(sink, clock, answers):
     receiver = Receiver(sink, limits=BufferLimits(quiet=600), clock=clock, end=10)
     receiver._pace = 0.1  # seconds for a trace
-    receiver.take(answers(40))
-    assert receiver.is_ready  # four of the ten seconds
+    receiver.take(answers(35))
+    assert receiver.is_ready  # a third of the ten seconds
     receiver.take(answers(1))
 
     assert not receiver.is_ready

@@ -36,7 +36,7 @@ from ragspan_receiver.servers import HTTPServer
 from ragspan_receiver.traces import BufferLimits
 
 _MIB = 1024 * 1024
-_READING = 0.75  # of the time to stop, for reading what is there; the rest is the sink's
+_READING = 0.65  # of the time to stop, for reading what is there; the rest is the sink's
 _LAST_WORDS = 1.0  # seconds for the providers, whatever is left
 _CONSOLE = ("console",)
 _ENDPOINTS = {"otlp_proto_grpc": "http://localhost:4317"}
