@@ -39,6 +39,8 @@ def run(name, *arguments):
         ("agentic_rag_graph.py", "Within ten days."),
         ("llama_index_workflow.py", '"ragspan.score.faithfulness": 1.0'),
         ("openinference_side_by_side.py", "\n  evaluation faithfulness "),  # below the chain's span
+        ("unknown_contexts.py", "python faithfulness: 0.50 ✗ fail"),  # in a block of ragspan.capture
+        ("unknown_contexts.py", "application faithfulness: 0.50 ✗ fail"),  # by the spans of OpenInference
     ],
 )
 def test_an_example_shows_its_scores(name, expected):

@@ -29,6 +29,19 @@ def test_false_pages_are_rare_and_rises_are_found(figures_of):
     assert all(one["hours"][1] <= 12 for one in figures["delays"] if one["rate"] == 200)
 
 
+def test_background_costs_an_answer_with_documents_no_request_and_at_most_a_bounded_prompt(figures_of):
+    measured = figures_of("background_tokens.py", quick=False)
+
+    assert len(measured) == 10
+    for one in measured:
+        assert (one["background"] > 0) == (one["prompt_with"] > one["prompt"])
+        if one["prompt"]:  # it has documents
+            assert one["requests_with"] == one["requests"]
+            assert one["prompt_with"] < 2 * one["prompt"]
+        else:
+            assert (one["requests"], one["requests_with"]) == (0, 3)
+
+
 def test_a_record_enters_functions_of_the_engine_and_of_its_emitter(figures_of):
     figures = figures_of("call_depth.py")
 
