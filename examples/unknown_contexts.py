@@ -98,7 +98,7 @@ async def receive(request: bytes) -> None:
     """What `ragspan worker --otlp` does with each request of an exporter."""
     receiver = Receiver(engine)
     receiver.take(request)
-    await receiver.finish()
+    await receiver.finish(10)
 
 
 asyncio.run(receive(encode_spans(spans.get_finished_spans()).SerializeToString()))
