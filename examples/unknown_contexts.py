@@ -5,7 +5,6 @@ The plain `openai` client, twice: in a `ragspan.capture` block that is told the 
 documents is judged by the text of its prompts: messages with the user's role, without the question, and results of tools.
 """
 
-import asyncio
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -79,6 +78,7 @@ with ragspan.capture(question=QUESTION, sink=engine) as answer:
 
 # Traced by OpenInference ----------------------------------------------------------------------------------------------
 
+receiver = Receiver(engine)  # a part of `ragspan worker --otlp`
 spans = InMemorySpanExporter()  # yours sends them to a collector, and that to `ragspan worker --otlp`
 provider = TracerProvider()
 provider.add_span_processor(SimpleSpanProcessor(spans))
@@ -94,14 +94,8 @@ with tracer.start_as_current_span("answer", openinference_span_kind="chain") as 
     chain.set_output(said)
 
 
-async def receive(request: bytes) -> None:
-    """What `ragspan worker --otlp` does with each request of an exporter."""
-    receiver = Receiver(engine)
-    receiver.take(request)
-    await receiver.finish(10)
-
-
-asyncio.run(receive(encode_spans(spans.get_finished_spans()).SerializeToString()))
+receiver.take(encode_spans(spans.get_finished_spans()).SerializeToString())
+receiver.finish(10)
 
 engine.flush(timeout=60)
 for scored in seen.scored:
