@@ -17,7 +17,8 @@ from itertools import islice
 from typing import NamedTuple
 
 from ragspan.matching import Held, Match, PromptTexts, PromptWords, Speech, words_of
-from ragspan.runs.payloads import Document, Message, calls_text, evened, json_in, texts_in
+from ragspan.runs.metadata_texts import texts_beside, windows
+from ragspan.runs.payloads import Message, calls_text, evened, json_in, texts_in
 from ragspan.runs.tree import ModelStep, SeenDocument
 
 
@@ -40,10 +41,6 @@ _MAX_JSON = 100_000
 _MAX_COMPARED = 20_000
 """Characters of a message that are compared."""
 _MAX_FIELDS = 1000
-_MAX_ENTRIES = 50
-_LOOKED_AT = 500
-_MIN_WORDS = 8
-"""Of a text beside a document's own: a title or an address is none."""
 _MAX_VERDICT = 40
 _MAX_RESULT = 2000
 _MIN_LIKENESS = 0.5
@@ -94,48 +91,17 @@ def prompts_behind(
     """
     models = models[-MAX_MODELS:]
     provenance = _Provenance(models, answering, queries)
-    behind = _behind(provenance, answering, [*documents, *_windows(documents)], question or "")
+    behind = _behind(provenance, answering, [*documents, *windows(documents)], question or "")
     if behind.found or not behind.is_complete:
         return replace(behind, found=_without_their_parts(behind.found))
-    beside = _texts_beside(documents)
+    beside = texts_beside(documents)
     return _behind(provenance, answering, beside, question or "") if beside else behind
-
-
-def _windows(documents: Sequence[SeenDocument]) -> list[SeenDocument]:
-    """Texts of documents' metadata that contain the document's own: the sentences around it, the page that it is of."""
-    return [
-        _beside(entry, text)
-        for entry in documents
-        for text in islice(entry.document.metadata.values(), _MAX_ENTRIES)
-        if type(text) is str and len(text) > len(entry.text) > 0 and entry.text.strip() in text
-    ][:_MAX_FIELDS]
 
 
 def _without_their_parts(found: Sequence[Found]) -> list[Found]:
     """These documents without the small texts of which a larger one is there."""
     larger = {id(each.entry.document.metadata) for each in found if each.entry.is_beside}
     return [each for each in found if each.entry.is_beside or id(each.entry.document.metadata) not in larger]
-
-
-def _beside(entry: SeenDocument, text: str) -> SeenDocument:
-    document = Document(text, entry.document.id, entry.document.metadata)
-    return SeenDocument(document, entry.rank, entry.score, entry.carried, is_beside=True)
-
-
-def _texts_beside(documents: Sequence[SeenDocument]) -> list[SeenDocument]:
-    """What documents hold beside their own text, as documents: an index of summaries or questions has the passages there.
-
-    A text that several have says something of their source.
-    """
-    texts = (
-        _beside(entry, text)
-        for entry in documents
-        for text in islice(entry.document.metadata.values(), _MAX_ENTRIES)
-        if type(text) is str and len(text[:_LOOKED_AT].split()) >= _MIN_WORDS
-    )
-    beside = list(islice(texts, _MAX_FIELDS))
-    times = Counter(entry.text for entry in beside)
-    return [entry for entry in beside if times[entry.text] == 1]
 
 
 def _behind(
