@@ -13,6 +13,8 @@ A table by language and kind shows for context adherence and for faithfulness:
 - caught: how many wrong responses fail;
 - passes: how many right responses pass.
 
+A refusal that the judge finds right has no score and counts as passing. Where the judge cannot tell, each half counts.
+
 `--supported` takes the sets of human judgements that `agreement.py` reads. For responses that people call supported, a table shows
 in how many of them the judge finds a contradiction, by kind: these are false, but for what people missed. `--failures` lists
 the pairs that go wrong.
@@ -37,7 +39,7 @@ from ragspan import RagRecord
 from ragspan.judges import OverlapJudge
 from ragspan.judges.overlap.analysis import Analysis
 from ragspan.metrics import ContextAdherence, Faithfulness
-from ragspan.outcomes import Score
+from ragspan.outcomes import NotApplicable, Score
 
 PAIRS = Path(__file__).with_name("contrast_pairs.jsonl")
 METRICS = ("adherence", "faithfulness")
@@ -61,8 +63,8 @@ class Result:
     """What one metric makes of a pair."""
 
     ranked: bool
-    caught: bool
-    passes: bool
+    caught: float
+    passes: float
 
 
 def main() -> None:
@@ -78,7 +80,7 @@ def main() -> None:
                 f"{metric}: not {what}"
                 for metric in METRICS
                 for what, good in asdict(found[metric]).items()
-                if not good
+                if good < 1
             ]
             if wrong:
                 console.print(f"{pair.id} {pair.kind}: {', '.join(wrong)}", markup=False)
@@ -121,12 +123,16 @@ async def results_of(pairs: Iterable[Pair]) -> list[tuple[Pair, dict[str, Result
 
 
 async def _result(metric: ContextAdherence | Faithfulness, pair: Pair) -> Result:
-    async def value_of(response: str) -> tuple[float, bool]:
+    async def value_of(response: str) -> tuple[float, float]:
         outcome = await metric.score(RagRecord(question=pair.question, contexts=pair.contexts, response=response))
-        return (outcome.value, outcome.label == "pass") if isinstance(outcome, Score) else (0.0, False)
+        if isinstance(outcome, Score):
+            return outcome.value, float(outcome.label == "pass")
+        reason = outcome.reason if isinstance(outcome, NotApplicable) else ""
+        value = {"refusal": 1.0, "cannot_tell": 0.5}.get(reason, 0.0)
+        return value, value
 
     (right, passes), (wrong, slips) = await value_of(pair.right), await value_of(pair.wrong)
-    return Result(ranked=right > wrong, caught=not slips, passes=passes)
+    return Result(ranked=right > wrong, caught=1 - slips, passes=passes)
 
 
 def table_of(language: str, results: Sequence[tuple[Pair, dict[str, Result]]]) -> Table:

@@ -33,7 +33,7 @@ from ragspan.judges import OverlapJudge
 from ragspan.metrics import ContextAdherence, Faithfulness
 from ragspan.outcomes import Score
 
-_STOP = re.compile(r"(?<=[\w%)])([.!。])(?=\s|$)|(?<=[。])")
+_STOP = re.compile(r"(?<!^\d)(?<!\n\d)(?<=[\w%)])([.!。])(?=\s|$)|(?<=[。])")
 
 
 def _marked(mark: str) -> Callable[[str], str]:

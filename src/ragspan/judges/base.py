@@ -90,9 +90,10 @@ class ClaimSupport:
 
 TOO_MANY_CONTEXTS = "too_many_contexts"
 LANGUAGE = "language"
-NOT_APPLICABLE = frozenset({TOO_MANY_CONTEXTS, LANGUAGE})
+CANNOT_TELL = "cannot_tell"
+NOT_APPLICABLE = frozenset({TOO_MANY_CONTEXTS, LANGUAGE, CANNOT_TELL})
 """Types of a `JudgeError` after which the metric does not apply: there are more contexts than the judge can judge one by
-one, or the texts are in languages that it cannot compare."""
+one, the texts are in languages that it cannot compare, or its means do not suffice to tell."""
 
 
 def require_few_contexts(count: int, most: int) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+from typing import ClassVar, Final, Generic, Protocol, TypeVar, runtime_checkable
 
 from ragspan.arguments import SHARE, has_methods
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import NOT_APPLICABLE, ClaimVerdict, ContextRating, ContextVerdict, Judge, Named
 from ragspan.outcomes import Label, MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
+from ragspan.text.answers import states_nothing
+from ragspan.text.responses import is_refusal
 
 
 class Metric(Protocol):
@@ -71,6 +73,28 @@ def screen_contexts(record: RagRecord) -> NotApplicable | None:
     return None
 
 
+def screen_claims(record: RagRecord) -> NotApplicable | None:
+    """Greetings, thanks, offers and questions back state nothing that a context could hold."""
+    return NotApplicable(reason="no_claims") if states_nothing(record.response or "") else None
+
+
+def without_right_refusal(outcome: Outcome, record: RagRecord) -> Outcome:
+    """A response that declines as a whole, and is right to: the contexts hold no answer. It is counted, and has no score.
+
+    A judge that finds such a response grounded or complete says so. Where the contexts hold an answer it fails.
+    """
+    is_right = isinstance(outcome, Score) and outcome.label == "pass" and is_refusal(record.response or "")
+    return NotApplicable(reason=REFUSAL) if is_right else outcome
+
+
+def screen_refusal(record: RagRecord) -> NotApplicable | None:
+    """A response that declines uses no context, whether or not it should."""
+    return NotApplicable(reason=REFUSAL) if is_refusal(record.response or "") else None
+
+
+REFUSAL: Final = "refusal"
+
+
 @dataclass(frozen=True, slots=True)
 class JudgedMetric(Generic[_Judge]):
     """A metric that asks a judge.
@@ -93,8 +117,11 @@ class JudgedMetric(Generic[_Judge]):
         screen_status,
         screen_response,
         screen_contexts,
+        screen_claims,
     )
     """The first that returns a reason says why the metric does not apply."""
+    spares_right_refusals: ClassVar[bool] = False
+    """A refusal that passes has no score: see `without_right_refusal`."""
 
     def __post_init__(self) -> None:  # `super()` does not work with slots: subclasses call it by the name of the class
         require_judge("judge", self.judge, self.questions, metric=self.name)
@@ -109,7 +136,8 @@ class JudgedMetric(Generic[_Judge]):
         if reason is not None:
             return reason
         try:
-            return await self.evaluate(record)
+            outcome = await self.evaluate(record)
+            return without_right_refusal(outcome, record) if self.spares_right_refusals else outcome
         except JudgeError as error:
             if error.error_type in NOT_APPLICABLE:
                 return NotApplicable(reason=error.error_type, detail=str(error))

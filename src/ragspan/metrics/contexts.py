@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ragspan.judges.base import ContextRating, ContextRelevanceJudge, Judge, UtilizationJudge
-from ragspan.metrics.base import JudgedMetric, one_each, screen_contexts, screen_question, screen_status
+from ragspan.metrics.base import JudgedMetric, one_each, screen_contexts, screen_question, screen_refusal, screen_status
 from ragspan.outcomes import Outcome
 from ragspan.records import RagRecord, RetrievedContext
 
@@ -186,6 +186,7 @@ class ContextUtilization(JudgedMetric[Judge]):
 
     name = "context_utilization"
     questions = ("judge_usefulness",)
+    screens = (*JudgedMetric.screens, screen_refusal)
 
     async def evaluate(self, record: RagRecord) -> Outcome:
         contexts = record.contexts or ()

@@ -9,8 +9,8 @@ With documents an answer is judged by these and the background together. Without
 
 from __future__ import annotations
 
-from ragspan.judges.base import Judge
-from ragspan.metrics.base import screen_contexts, screen_response, screen_status
+from ragspan.judges.base import CANNOT_TELL, Judge
+from ragspan.metrics.base import screen_claims, screen_contexts, screen_response, screen_status
 from ragspan.outcomes import NotApplicable
 from ragspan.records import RagRecord
 from ragspan.text.questions import restates
@@ -31,6 +31,12 @@ def screen_evidence(record: RagRecord) -> NotApplicable | None:
     return None if reason is None or _may_be_judged(record) else reason
 
 
+def screen_statement(record: RagRecord) -> NotApplicable | None:
+    """A greeting states nothing; without documents, the reason is that there were none."""
+    reason = screen_claims(record)
+    return reason and (screen_contexts(record) or reason)
+
+
 def _may_be_judged(record: RagRecord) -> bool:
     """Whether the background of a record without documents is evidence to judge by."""
     if not any(one.text.strip() for one in record.background):
@@ -42,7 +48,7 @@ def _may_be_judged(record: RagRecord) -> bool:
     return any(one.kind == "tool" and len(one.text.split()) >= _LEAST_WORDS for one in record.background)
 
 
-EVIDENCE_SCREENS = (screen_status, screen_response, screen_origin, screen_evidence)
+EVIDENCE_SCREENS = (screen_status, screen_response, screen_origin, screen_evidence, screen_statement)
 """Of the metrics that judge by documents and background."""
 
 
@@ -76,4 +82,4 @@ async def screen_background(judge: Judge, record: RagRecord) -> NotApplicable | 
 
 def cannot_tell(unsure: int, claims: int) -> NotApplicable:
     """The claims of which the judge is not sure decide."""
-    return NotApplicable(reason="cannot_tell", detail=f"{unsure} of {claims} claims could be either")
+    return NotApplicable(reason=CANNOT_TELL, detail=f"{unsure} of {claims} claims could be either")

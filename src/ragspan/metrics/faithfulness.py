@@ -44,6 +44,7 @@ class Faithfulness(JudgedMetric[Judge]):
     name = "faithfulness"
     questions = ("extract_claims", "verify_claims")
     screens = EVIDENCE_SCREENS
+    spares_right_refusals = True
 
     def __post_init__(self) -> None:
         JudgedMetric.__post_init__(self)
@@ -76,6 +77,7 @@ class FaithfulnessWithHHEM(JudgedMetric[Judge]):
     """What the score is called; another detector in HHEM's place gets another name."""
     questions = ("extract_claims",)
     screens = EVIDENCE_SCREENS
+    spares_right_refusals = True
 
     def __post_init__(self) -> None:
         JudgedMetric.__post_init__(self)

@@ -10,7 +10,7 @@ from typing import ClassVar, Generic, TypeVar, cast
 
 from ragspan.arguments import FLAG, WHOLE
 from ragspan.exceptions import JudgeError
-from ragspan.judges.base import AnswerRelevanceJudge, Judge, Named, Rating, Vote
+from ragspan.judges.base import CANNOT_TELL, AnswerRelevanceJudge, Judge, Named, Rating, Vote
 from ragspan.metrics.base import JudgedMetric, screen_contexts, screen_question, screen_response, screen_status
 from ragspan.metrics.causes import seeker_of, with_causes
 from ragspan.metrics.evidence import EVIDENCE_SCREENS, is_judged_anyway, screen_background
@@ -131,6 +131,7 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
     name = "context_adherence"
     questions = ("vote_adherence",)
     screens = EVIDENCE_SCREENS
+    spares_right_refusals = True
     answers = "votes"
     extremes = Vote(grounded=False, probability=0.0), Vote(grounded=True, probability=1.0)
 
@@ -149,7 +150,7 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
         if without_documents and not takes_apart and not is_judged_anyway(record):
             return without_documents
         if record.background_truncated:
-            return NotApplicable(reason="cannot_tell", detail="the prompts held more than the record keeps")
+            return NotApplicable(reason=CANNOT_TELL, detail="the prompts held more than the record keeps")
         seeker = seeker_of(self.judge, llm_causes=self.llm_causes)
         return await with_causes(score, seeker, record, None) if self.causes else score
 
@@ -176,6 +177,7 @@ class Completeness(PolledMetric[Judge, Rating]):
 
     name = "completeness"
     questions = ("rate_completeness",)
+    spares_right_refusals = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ _QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 _CLOSING_MARKS = ")*_ "
 _ITEM = re.compile(r"\s{0,8}(?:[-*+•]|\d{1,3}[.)])\s|\s{0,8}[\"'«]")
 _MOST_FRAMES = 3
+_MOST_POLITE = 25
+"""Words of a sentence that is only polite: a longer one says more."""
 _SHORT = 300
 """Characters of an answer below which its language is no more than a guess: phrases of all languages count."""
 _COURTESY = re.compile(
@@ -61,11 +63,11 @@ class Framing:
         self._inside = re.compile(_inside(words), re.IGNORECASE) if is_spaced and words.get("per") else _NOTHING
 
     def is_courtesy(self, sentence: str) -> bool:
-        """Whether a sentence is only polite; one with a number is not, unless it announces the answer."""
+        """Whether a sentence is only polite; a long one, or one with a number, is not, unless it announces the answer."""
         if self._is_english and _COURTESY.match(sentence):
             return True
-        has_number = any(map(str.isdigit, sentence))
-        return not has_number and self._courtesies.search(" ".join(sentence.lower().split())) is not None
+        tells = any(map(str.isdigit, sentence)) or len(sentence.split()) > _MOST_POLITE
+        return not tells and self._courtesies.search(" ".join(sentence.lower().split())) is not None
 
     def opening(self, sentence: str, at: int) -> re.Match[str] | None:
         """The phrase that names the source at a place of a sentence, unless it denies something."""
@@ -165,7 +167,7 @@ def _nouns(*texts: str) -> str:
 def _gapped(phrases: str) -> str:
     """An expression for any of some phrases, in which `…` means some words; matches nothing where there is none."""
     return (
-        "|".join(r"[^.]{0,40}?".join(map(re.escape, phrase.split(" … "))) for phrase in phrases.split("|") if phrase)
+        "|".join(r"[^.]{0,20}?".join(map(re.escape, phrase.split(" … "))) for phrase in phrases.split("|") if phrase)
         or "(?!)"
     )
 

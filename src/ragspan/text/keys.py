@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 
 from ragspan.text.vocabulary import CALENDAR, FUNCTION_WORDS, NEGATIONS, NUMBER_WORDS, rows_of, stemmer_of
@@ -21,9 +21,31 @@ _LONGEST = 64
 _INSIDE = "\u0300-\u036f\u00ad\u200b-\u200d\u2060"
 _IDEOGRAPH = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 
+_MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
+_DATE = r"""(?<![\d./-])(?:\d{4}-(?:0[1-9]|1[0-2])(?:-\d\d)? | \d{1,2}\.\d{1,2}\.\d{4} | (?:0?[1-9]|1[0-2])/\d{4})(?![\d./-]\d|\d)"""
 _TOKEN = re.compile(
     rf"""
-      (?!per\scent\b|Per\scent\b)[A-Za-z]{{2,{_LONGEST}}}(?=[\s.,;:)?!-])   # most words, the fast way
+      (?:[Tt]wen|[Tt]hir|[Ff]or|[Ff]if|[Ss]ix|[Ss]even|[Ee]igh|[Nn]ine)ty-(?:one|two|three|four|five|six|seven|eight|nine)\b
+    | (?!per\scent\b|Per\scent\b)[A-Za-z]{{2,{_LONGEST}}}(?=[\s.,;:)?!-])   # most words, the fast way
+    | {_DATE}
+    | \d{{1,2}}\.\d\d\s?[AaPp]\.?[Mm]\b\.?                          # 7.20 a.m.
+    | \d{{1,3}}(?:\.\d{{1,3}}){{2,5}}(?![\w.]*\d)                    # 10.0.0.12, 2.4.1
+    | (?<![\d.])\.\d{{1,{_LONGEST}}}                                # .5
+    | \d{{1,{_LONGEST}}}(?:\.\d{{1,9}})?(?:[kKMB]|[bmt]n|B[Nn])\b    # 45k, 1.2bn
+    | (?<=[$€£])\d{{1,{_LONGEST}}}(?:\.\d{{1,9}})?m\b               # £3m
     | \d{{1,2}}:\d{{1,2}}(?::\d{{1,2}})?(?:\s?[AaPp]\.?[Mm]\b\.?)?   # 17:30, 5:30 p.m.
     | \d{{1,2}}\s?[AaPp]\.?[Mm]\b\.?                                 # 5 pm
     | \d{{1,3}}(?:,\d{{3}}){{1,8}}(?!\d)(?:\.\d{{1,{_LONGEST}}})?    # 1,234,567.89
@@ -36,7 +58,12 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 
-_TIME = re.compile(r"(\d{1,2})(?::(\d{1,2}))?(?::\d{1,2})?\s?(?:([ap])\.?m\.?)?")
+_DIGITS_OF_DATE = re.compile(r"\d[./-]\d{2,4}")
+_DATE_PARTS = re.compile(_DATE, re.VERBOSE)
+_HALF_OF_DAY = re.compile(r"[ap]\.?m\.?$")
+_SCALES = {"k": 3, "m": 6, "mn": 6, "b": 9, "bn": 9, "tn": 12}
+_SCALED = re.compile(r"(\d+)(?:\.(\d+))?(k|mn|m|bn|b|tn)")
+_TIME = re.compile(r"(\d{1,2})(?:[:.](\d{1,2}))?(?::\d{1,2})?\s?(?:([ap])\.?m\.?)?")
 _ORDINAL = re.compile(r"(?:st|nd|rd|th)$")
 _INSIDE_MARKS = re.compile("[\u00ad\u200b-\u200d\u2060]")
 _CLITICS = frozenset({"s", "re", "ll", "ve", "d", "m"})
@@ -62,12 +89,15 @@ def readable(text: str) -> str:
 
 
 def tokens(text: str) -> list[str]:
-    """Words, numbers, times, `%` and currency signs, as they are written."""
-    return _TOKEN.findall(text)
+    """Words, numbers, times, `%` and currency signs, as they are written; dates in digits as day, month and year."""
+    found: list[str] = _TOKEN.findall(text)
+    if not _DIGITS_OF_DATE.search(text):
+        return found
+    return [part for token in found for part in (_parts_of_date(token) if token[-1].isdigit() else (token,))]
 
 
 def keys(text: str) -> list[str]:
-    return list(map(key, _TOKEN.findall(text)))
+    return list(map(key, tokens(text)))
 
 
 def key_by(stem: Callable[[str], str]) -> Callable[[str], str]:
@@ -81,8 +111,11 @@ def key_by(stem: Callable[[str], str]) -> Callable[[str], str]:
     @lru_cache(maxsize=1 << 15)
     def lower_key(token: str) -> str:
         word = _INSIDE_MARKS.sub("", unicodedata.normalize("NFKC", token)).lower()
-        if word[:1].isdigit():
+        if word[:1].isdigit() or (word[:1] == "." and word[1:2].isdigit()):
             return _number_key(word)
+        tens, hyphen, ones = word.partition("-")
+        if hyphen:  # "twenty-four"
+            return str(int(NUMBER_WORDS[tens]) + int(NUMBER_WORDS.get(ones, "1")))
         if word.endswith("n't") or word == "cannot":
             return "not"
         head, apostrophe, tail = word.partition("'")
@@ -124,12 +157,31 @@ def is_negation(token_key: str) -> bool:
 
 
 def _number_key(word: str) -> str:
-    if ":" in word or word.rstrip(".").endswith("m"):
+    if ":" in word or _HALF_OF_DAY.search(word):
         return _time_key(word)
+    if word.count(".") > 1:
+        return word  # a version, an address
+    scaled = _SCALED.fullmatch(word)
+    if scaled is not None:
+        places, fraction = _SCALES[scaled[3]], scaled[2] or ""
+        word = f"{scaled[1]}{fraction[:places]:0<{places}}.{fraction[places:]}"
     number = _ORDINAL.sub("", word).replace(",", "")
     whole, point, fraction = number.partition(".")
     fraction = fraction.rstrip("0")
     return (whole.lstrip("0") or "0") + (point + fraction if fraction else "")
+
+
+def _parts_of_date(token: str) -> Sequence[str]:
+    """Day, month and year of a date in digits, as they are written in words; other tokens stay."""
+    if _DATE_PARTS.fullmatch(token) is None:
+        return (token,)
+    parts = re.split(r"[./-]", token)
+    if len(parts[0]) == 4:  # noqa: PLR2004  the year
+        parts.reverse()
+    *day, month, year = parts
+    if not 1 <= int(month) <= len(_MONTHS):
+        return (token,)
+    return (*day, _MONTHS[int(month) - 1], year)
 
 
 def _time_key(word: str) -> str:
@@ -145,7 +197,8 @@ def _time_key(word: str) -> str:
 @cache
 def _synonyms() -> dict[str, str]:
     """For the stems of words with synonyms, and of irregular verbs, the one stem of their group."""
-    rows = (list(map(_stem, line)) for line in reversed(rows_of("en/synonyms")))
+    lines = (*rows_of("en/synonyms"), *rows_of("en/spellings"))
+    rows = (list(map(_stem, line)) for line in reversed(lines))
     found = {stem: row[0] for row in rows for stem in row}
     for line in rows_of("en/irregular_verbs"):
         verb, *forms = map(_stem, line)

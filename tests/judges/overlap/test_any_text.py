@@ -39,11 +39,11 @@ async def verify_own_claims(judge, record):
 
 
 async def answer(question):
-    """None where the record's texts are in languages that cannot be compared."""
+    """None where the judge cannot compare, or cannot tell."""
     try:
         return await question
     except JudgeError as error:
-        if error.error_type != "language":
+        if error.error_type not in {"language", "cannot_tell"}:
             raise
         return None
 
@@ -81,7 +81,7 @@ async def test_a_passage_that_is_the_answer_supports_it_at_least_as_well_as_none
 
     without, with_copy = [(await ask_everything(record))[0] for record in (alone, copied)]
 
-    assert without[0].probability <= with_copy[0].probability
+    assert not (without and with_copy) or without[0].probability <= with_copy[0].probability
 
 
 @given(texts)

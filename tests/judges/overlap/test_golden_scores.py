@@ -65,11 +65,11 @@ async def verify_own_claims(judge, record):
 
 
 async def answer(question):
-    """Nothing where the record's texts are in languages that cannot be compared."""
+    """Nothing where the judge cannot compare, or cannot tell."""
     try:
         return await question
     except JudgeError as error:
-        if error.error_type != "language":
+        if error.error_type not in {"language", "cannot_tell"}:
             raise
         return []
 

@@ -4,7 +4,11 @@ import pickle
 import subprocess
 import sys
 
+import pytest
+
+from ragspan.exceptions import JudgeError
 from ragspan.judges import OverlapJudge
+from ragspan.records import RagRecord
 
 COPIED = "The Eiffel Tower opened in March 1889."
 INVENTED = "It was painted pink by Pablo Picasso in 1968."
@@ -57,13 +61,16 @@ async def test_courtesies_change_no_score(adherence):
     assert await adherence(f"Sure, I'd be happy to help! {COPIED} I hope this helps!") == await adherence(COPIED)
 
 
-async def test_a_response_without_content_is_not_grounded(judge, record_of):
-    (vote,) = await judge.vote_adherence(record_of("Yes."), 1)
+@pytest.mark.parametrize("reply", ["Yes.", "No.", "Yes, it is."])
+async def test_a_bare_yes_or_no_cannot_be_told(judge, record_of, reply):
+    for question in (judge.vote_adherence, judge.rate_completeness):
+        with pytest.raises(JudgeError) as raised:
+            await question(record_of(reply), 1)
 
-    assert (vote.grounded, vote.probability) == (False, 0.0)
+        assert raised.value.error_type == "cannot_tell"
 
 
-async def test_a_refusal_is_scored_like_any_answer(judge, record_of):
+async def test_a_refusal_is_a_claim(judge, record_of):
     record = record_of("The passages do not mention the price.")
 
     assert await judge.extract_claims(record) == ["The passages do not mention the price."]
@@ -104,14 +111,51 @@ async def test_an_answer_that_covers_more_is_more_complete(judge, record_of):
     assert "company" not in full_rating.explanation
 
 
-async def test_a_refusal_is_half_as_complete(judge, record_of):
-    passages = ["The passages do not mention the price of the Eiffel Tower."]
-    refusal = record_of(passages[0], contexts=passages)
+@pytest.mark.parametrize(
+    "declining",
+    ["The passages do not mention when it opened.", "I don't know."],
+)
+@pytest.mark.parametrize("question", ["vote_adherence", "rate_completeness"])
+async def test_words_do_not_tell_whether_a_refusal_is_right(judge, record_of, declining, question):
+    with pytest.raises(JudgeError) as raised:
+        await getattr(judge, question)(record_of(declining), 1)
 
-    (rating,) = await judge.rate_completeness(refusal, 1)
+    assert raised.value.error_type == "cannot_tell"
 
-    assert rating.value < 0.5
-    assert rating.explanation.startswith("the response is a refusal")
+
+async def test_a_refusal_is_right_where_the_contexts_are_about_something_else(judge, record_of):
+    declining = record_of("The passages do not mention it.", question="Which vaccine protects against measles?")
+
+    (vote,), (rating,) = await judge.vote_adherence(declining, 1), await judge.rate_completeness(declining, 1)
+
+    assert vote.grounded
+    assert rating.value == 1
+
+
+async def test_a_claim_that_declines_beside_others_is_unsure(judge, record_of):
+    record = record_of(f"{COPIED} The passages do not mention the price.")
+
+    verdicts = await judge.verify_claims(record, await judge.extract_claims(record))
+
+    assert [verdict.verdict for verdict in verdicts] == ["supported"] * (len(verdicts) - 1) + ["unsure"]
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        ("With 8 tablets of 500 mg that is 4,000 mg a day.", "unsure"),
+        ("With 8 tablets of 500 mg that is 6,150 mg a day.", "unsupported"),
+        ("A tablet has 500 mg.", "supported"),
+    ],
+)
+async def test_a_number_that_follows_from_others_is_unsure(judge, claim, verdict):
+    record = RagRecord(
+        question="How much a day?",
+        contexts=["Adults take at most 8 tablets a day. A tablet has 500 mg."],
+        response=claim,
+    )
+
+    assert [one.verdict for one in await judge.verify_claims(record, [claim])] == [verdict]
 
 
 async def test_the_passage_that_was_used_is_useful(judge, record_of):

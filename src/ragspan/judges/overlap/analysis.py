@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Sequence
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.base import LANGUAGE, require_few_contexts
+from ragspan.judges.base import CANNOT_TELL, LANGUAGE, require_few_contexts
 from ragspan.judges.overlap.abbreviations import as_in_contexts
 from ragspan.judges.overlap.contexts import (
     MAX_CHARACTERS,
@@ -17,6 +17,7 @@ from ragspan.judges.overlap.contexts import (
     within_bounds,
 )
 from ragspan.judges.overlap.coverage import Coverage, conveyed_shares, cover, held_shares, shared_with_response
+from ragspan.judges.overlap.derived import is_unrelated
 from ragspan.judges.overlap.grounding import (
     Grade,
     answer_score,
@@ -31,7 +32,7 @@ from ragspan.text.answers import stated
 from ragspan.text.languages import Languages, characters_read, guess, languages_of
 from ragspan.text.lazy import Lazy
 from ragspan.text.responses import MAX_CHARACTERS as MAX_RESPONSE
-from ragspan.text.responses import read_claims
+from ragspan.text.responses import is_refusal, read_claims
 from ragspan.text.sentences import Sentence, read_sentence
 from ragspan.text.vocabulary import MOST_STEMS
 
@@ -57,6 +58,7 @@ class Analysis:
         self._alone = alone
         texts = [context.text for context in record.contexts or ()]
         response, question = stated(record.response or ""), record.question or ""
+        self._stated = response
         question = question[: characters_read([question], _MAX_QUESTION)[0]]
         self.languages = languages_of(response, texts, question)
         texts = within_bounds(texts)
@@ -75,10 +77,12 @@ class Analysis:
         """The response's own claims; of a response in another language than the contexts, those with numbers or names.
 
         Raises:
-            JudgeError: such a response has none (`language`).
+            JudgeError: such a response has none (`language`), or one whose words are too general, as "Yes." (`cannot_tell`).
         """
         if not self._claims and not self.languages.are_comparable:
             raise JudgeError(LANGUAGE, f"{self.languages.apart}, and it has no numbers or names to compare")
+        if not self._claims and any(map(str.isalnum, self._stated)):  # "Yes."
+            raise JudgeError(CANNOT_TELL, "the response has no words that a context could hold")
         return self._claims
 
     @Lazy
@@ -93,6 +97,24 @@ class Analysis:
             return 0.0
         grounding = probability(answer_score(self.grades, self.language), self.language)
         return grounding if self._alone is None else max(grounding, _grounding_of(self._alone))
+
+    def require_certain(self) -> None:
+        """Raise a `JudgeError` (`cannot_tell`) where words do not show whether the response is right.
+
+        A response that declines as a whole is right if the contexts hold no answer, which words do not tell; nor do they
+        tell whether claims hold that follow from several facts.
+        """
+        if not self.declines_rightly and is_refusal(self.record.response or ""):
+            raise JudgeError(
+                CANNOT_TELL, "the response declines, and words do not show whether the contexts hold an answer"
+            )
+        if self.grades and all(grade.unsure for grade in self.grades):
+            raise JudgeError(CANNOT_TELL, f"{self.grades[0].unsure}, which words do not show")
+
+    @Lazy
+    def declines_rightly(self) -> bool:
+        """Whether the response declines, and the contexts are about something else."""
+        return is_refusal(self.record.response or "") and is_unrelated(self._question, self.contexts)
 
     def grade(self, claims: Sequence[str]) -> list[Grade]:
         """One grade for each of any claims."""
@@ -115,6 +137,7 @@ class Analysis:
     def shared(self) -> list[float]:
         """How much of the response each context shares, 0..2."""
         _require_comparable(self.languages)
+        _ = self.claims  # raises where there is nothing to share
         return shared_with_response(self._shared, self._each_context())
 
     def conveyed(self) -> list[float]:

@@ -19,6 +19,7 @@ from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.contradictions.comparing import Comparison
 from ragspan.judges.overlap.contradictions.english import english
 from ragspan.judges.overlap.contradictions.flags import find_conflicts, read_topics
+from ragspan.judges.overlap.derived import DECLINES, DERIVED, SHORT, is_derived, is_exact, is_short_reply, is_unrelated
 from ragspan.judges.overlap.shared_words import SharedWords
 from ragspan.text.keys import is_content, is_number
 from ragspan.text.languages import ENGLISH, Language, Languages
@@ -54,6 +55,8 @@ class Grade:
     """Structured values of which the sentence says the opposite."""
     refuses: bool = False
     """It says that the contexts do not hold the answer, and they hold little of the question."""
+    unsure: str | None = None
+    """Why words do not show whether it is supported; None where they do."""
     contradictions: tuple[Contradiction, ...] = ()
     """Where the sentence says otherwise than the contexts."""
     compared: str = _WITHOUT_DENIALS
@@ -80,6 +83,8 @@ class Grade:
             return min(score - 0.5, _CONTRADICTED)
         if self.conflicts:
             return score - 0.5
+        if (any(map(is_exact, self.numbers)) or (self.searched and self.names)) and not self.unsure:
+            score = min(score, _INVENTED)
         if self.searched and not self.numbers and not self.names:
             score += _SEARCHED
         if self.refuses:
@@ -98,6 +103,11 @@ _ANSWERED = 0.75
 """Contexts that hold this share of the question in one place count as answering it."""
 _CONTRADICTED, _BELOW = 0.1, 0.12
 """The highest score of a sentence with a contradiction; and how far below the middle a response with one is at least."""
+_FEWEST_PARTS = 2
+_SENTENCES_NEAR = 3
+"""Sentences that a claim rests on, whose numbers another may follow from."""
+_INVENTED = 0.4
+"""The highest score of a sentence with an exact number that no context holds."""
 _ROOT = 4
 """Letters at the beginning of a word that inflection mostly keeps."""
 _NAME = 5
@@ -173,17 +183,20 @@ class _Grader:
         if not content:
             return Grade(sentence=claim.text)
         held, context = self._shared.best_window([sought[at] for at in content])
+        held = max(held, self._held_by_parts(claim, content))
         missing = [at for at in content if sought[at] not in self._shared]
         unknown = frozenset([sought[at] for at in missing]) - self._excused
         restated = self._comparison.restated(claim, unknown)
         unheld = unknown - restated
         absent = [at for at in missing if sought[at] in unheld]
         numbers = {at for at in absent if is_number(sought[at])}
+        window = (held + sum([sought[at] in restated or self._credit(sought[at]) for at in missing])) / len(content)
+        unsure = self._unsure(claim, telling, frozenset([sought[at] for at in numbers]), window)
         named = () if self._language.capitalises_nouns else absent
         names = {at for at in named if at and words[at][0].isupper()} - numbers
         return Grade(
             sentence=claim.text,
-            window=(held + sum([sought[at] in restated or self._credit(sought[at]) for at in missing])) / len(content),
+            window=window,
             context=context,
             structured=context is not None and self._contexts[context].structured,
             trigrams=self._shared.covered(sought) / len(sought),
@@ -192,11 +205,31 @@ class _Grader:
             words=self._language.spelled([words[at] for at in absent if at not in numbers and at not in names]),
             longest_gap=_longest_run(content, frozenset(absent)) if absent else 0,
             conflicts=find_conflicts(claim.text, self._topics),
-            refuses=refuses(claim.text, self._language) and not self._is_answered(),
-            contradictions=self._comparison.contradictions(claim, frozenset([sought[at] for at in absent])),
+            refuses=unsure == DECLINES and not self._is_answered(),
+            unsure=unsure,
+            contradictions=()
+            if unsure
+            else self._comparison.contradictions(claim, frozenset([sought[at] for at in absent])),
             compared=_WITH_DENIALS if self._comparison.finds_denials else _WITHOUT_DENIALS,
             searched=self._lone and self._language.code == "en",
         )
+
+    def _held_by_parts(self, claim: Sentence, content: Sequence[int]) -> int:
+        """How many of a claim's content words the contexts hold, where each part of an enumeration may rest on another place."""
+        parts = _parts_of(claim, content)
+        if len(parts) < _FEWEST_PARTS:
+            return 0
+        return sum(self._shared.best_window([claim.keys[at] for at in part])[0] for part in parts)
+
+    def _unsure(self, claim: Sentence, telling: frozenset[str], absent: frozenset[str], window: float) -> str | None:
+        """Why words do not show whether a claim is supported; None where they do."""
+        if refuses(claim.text, self._language):
+            return None if is_unrelated(self._asked, self._contexts) else DECLINES
+        if absent:
+            places = self._shared.closest(telling - absent, _SENTENCES_NEAR)
+            near = chain.from_iterable(self._contexts[place.context].keys_of(place.sentence) for place in places)
+            return DERIVED if is_derived(absent, (*claim.keys, *self._question), near) else None
+        return SHORT if is_short_reply(claim, telling, self._asked, window, self._language) else None
 
     def _is_unit(self, keys: Sequence[str], at: int) -> bool:
         """True for the unit of a number, if no context has the word: the unit is compared with the number."""
@@ -225,6 +258,23 @@ class _Grader:
             return frozenset()
         words = chain.from_iterable(context.places for context in self._contexts)
         return frozenset([word[:_ROOT] for word in words if len(word) >= _ROOT and word[0].isalpha()])
+
+
+def _parts_of(claim: Sentence, content: Sequence[int]) -> list[list[int]]:
+    """The places of the content words of each part between commas; empty where a part is a single word."""
+    text, at = claim.read or claim.text, 0
+    parts: list[list[int]] = [[]]
+    wanted = frozenset(content)
+    for place, word in enumerate(claim.words):
+        found = text.find(word, at)
+        if found < 0:
+            return []
+        if "," in text[at:found] or ";" in text[at:found]:
+            parts.append([])
+        at = found + len(word)
+        if place in wanted:
+            parts[-1].append(place)
+    return parts if all(len(part) > 1 for part in parts) else []
 
 
 def _longest_run(places: Sequence[int], absent: frozenset[int]) -> int:

@@ -8,14 +8,13 @@ from itertools import islice
 from typing import ClassVar
 
 from ragspan.judges.background import as_evidence, shown_background
-from ragspan.judges.base import ClaimSupport, ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
+from ragspan.judges.base import ClaimSupport, ClaimVerdict, ContextRating, ContextVerdict, Rating, Verdict, Vote
 from ragspan.judges.overlap.analysis import Analysis, share_read
 from ragspan.judges.overlap.contexts import ContextReader
 from ragspan.judges.overlap.coverage import Coverage, are_useful
 from ragspan.judges.overlap.grounding import Grade, probability
 from ragspan.judges.session import session_of
 from ragspan.records import RagRecord, as_contexts
-from ragspan.text.responses import is_refusal
 from ragspan.text.vocabulary import stemmer_of
 
 _THRESHOLD = 0.5
@@ -57,18 +56,23 @@ class OverlapJudge:
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
         """The same vote `votes` times, with the probability that the response is grounded."""
         evidence = self._evidence(record)
+        evidence.require_certain()
         grounded = evidence.grounding >= _THRESHOLD
         explanation = _noted(explain_answer(evidence.grades, grounded=grounded), evidence, evidence.grades)
         return [Vote(grounded=grounded, explanation=explanation, probability=evidence.grounding)] * votes
 
     async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:
-        """The same rating `ratings` times: the mean of what is covered and what is grounded, half for a refusal."""
+        """The same rating `ratings` times: the mean of what is covered and what is grounded.
+
+        A refusal is complete where the contexts are about something else.
+        """
         analysis = self._analysis(record)
+        if analysis.declines_rightly:
+            return [Rating(value=1.0, explanation="the contexts have hardly a word of the question")] * ratings
+        analysis.require_certain()
         coverage = analysis.coverage()
         value = (coverage.share + analysis.grounding) / 2
         explanation = explain_coverage(coverage)
-        if is_refusal(record.response or ""):
-            value, explanation = value / 2, f"the response is a refusal; {explanation}"
         return [Rating(value=value, explanation=explanation)] * ratings
 
     async def extract_claims(self, record: RagRecord) -> list[str]:
@@ -152,13 +156,20 @@ class OverlapJudge:
 
 def _verdict(index: int, grade: Grade, analysis: Analysis) -> ClaimVerdict:
     supported = probability(grade.score, analysis.language)
+    decided: Verdict = "supported" if supported >= _THRESHOLD else "unsupported"
     return ClaimVerdict(
         index=index,
-        verdict="supported" if supported >= _THRESHOLD else "unsupported",
+        verdict="unsure" if grade.unsure else decided,
         claim=grade.sentence,
-        explanation=_noted(explain_sentence(grade), analysis, [grade]),
+        explanation=_noted(_reason_of(grade, decided), analysis, [grade]),
         probability=supported,
     )
+
+
+def _reason_of(grade: Grade, decided: Verdict) -> str:
+    if grade.unsure:
+        return f"{grade.unsure}, which words do not show"
+    return explain_supported(grade) if decided == "supported" else explain_sentence(grade)
 
 
 def _noted(explanation: str, analysis: Analysis, grades: Sequence[Grade]) -> str:
@@ -181,17 +192,21 @@ def explain_answer(grades: Sequence[Grade], *, grounded: bool) -> str:
         return f"{explain_sentence(worst)}; in {quoted(worst.sentence)}"
     return (
         f"{worst.compared} were compared, and no contradiction was found; "
-        f"the weakest sentence is {quoted(worst.sentence)}: {_held(worst)}"
+        f"the weakest sentence is {quoted(worst.sentence)}: {_closeness(worst)}"
     )
 
 
+def explain_supported(grade: Grade) -> str:
+    """What was compared of a sentence that passes: nothing that is missing, which would say the opposite of the verdict."""
+    return f"{grade.compared} were compared; {_closeness(grade)}"
+
+
 def explain_sentence(grade: Grade) -> str:
-    """What of a sentence the contexts contradict, what they lack, and what they hold."""
+    """What of a sentence the contexts contradict, or what they lack."""
     if grade.contradictions:
         return "; ".join(map(str, grade.contradictions))
-    found = _held(grade)
     lacks = grade.conflicts or grade.numbers or grade.names or grade.words
-    return found if lacks else f"{grade.compared} were compared; {found}"
+    return _held(grade) if lacks else explain_supported(grade)
 
 
 def _held(grade: Grade) -> str:
@@ -207,6 +222,10 @@ def _held(grade: Grade) -> str:
     ]
     if lacks:
         return "; ".join(lacks)
+    return _closeness(grade)
+
+
+def _closeness(grade: Grade) -> str:
     if grade.context is None:
         return "its words are too general to be looked for"
     return f"{grade.window:.0%} of its content words stand close together in a context"

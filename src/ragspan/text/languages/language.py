@@ -63,6 +63,8 @@ class Language:
         """Number words as digits: "drei" → "3"."""
         self.letters: Final = frozenset(words.get("letters", ""))
         """Letters that few other languages of the script write."""
+        self.replies: Final = frozenset(words.get("yes_no", "").split("|"))
+        """What answers by itself: "yes", "correct"."""
         self.abbreviations: Final = frozenset(words.get("abbreviations", "").split())
         self.has_ordinal_points: Final[bool] = words.get("ordinal_points", False)
         """ "24. Mai": a full stop after a number ends no sentence."""

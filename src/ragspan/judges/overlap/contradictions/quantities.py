@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,16 @@ _OPENINGS = frozenset({"may", "every", "each", "once", "one"})
 """The keys that a quantity may begin with that are neither numbers nor names of months and days."""
 
 
+_SCALING = frozenset("kKMBn")
+"""How a number ends that is written with its scale: "45k", "1.2bn"."""
+_EXACT, _CONVERTED = 1e-9, 0.001
+"""How far two amounts of one may be apart, as a share: in one unit, and in two, of which one was converted."""
+_HALF = 50.0
+"""Per cent."""
+_FEWEST_DIGITS = 2
+"""Digits of a rounded number that is compared."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Quantity:
     """One number, date or time."""
@@ -39,6 +50,10 @@ class Quantity:
     """What it measures: "days", "dollars"; "year", "day of the month", "month", "weekday", "time"; empty for a count."""
     value: float
     """In the base unit of its kind."""
+    size: float = 1.0
+    """How many of the base unit its unit is."""
+    is_scaled: bool = False
+    """A word multiplies the number: "1.2 million", which people round to."""
     raw: str
     """The key of the number itself."""
     nouns: frozenset[str]
@@ -106,13 +121,13 @@ class _Reader:
 
     def _number(self, at: int, *, one: bool = False) -> Quantity:
         raw = "1" if one else self._keys[at]
-        value, end = _float(raw), at + 1
+        value, end, is_scaled = _float(raw), at + 1, self._words[at][-1:] in _SCALING
         if value in _TENS and not self._is_digits(at):
             ones = self._key(end)
             if len(ones) == 1 and ones.isdigit() and not self._is_digits(end):  # "twenty five"
                 value, end, raw = value + int(ones), end + 1, str(int(value) + int(ones))
         while self._key(end) in self._known.scales and not self._is_digits(end):
-            value, end = value * self._known.scales[self._key(end)], end + 1
+            value, end, is_scaled = value * self._known.scales[self._key(end)], end + 1, True
         kind, size, end = self._unit(at, end)
         if not kind:
             kind = self._date_kind(at, end)
@@ -123,6 +138,8 @@ class _Reader:
             text=self._text(at, end, counted=not kind),
             kind=kind,
             value=value * size,
+            size=size,
+            is_scaled=is_scaled,
             raw=raw,
             nouns=self._nouns(end),
             per=self._key(rate),
@@ -201,6 +218,8 @@ def _float(raw: str) -> float:
 
 def same(one: Quantity, other: Quantity) -> bool:
     """True where both say the same amount of the same."""
+    if min(one.value, other.value) < 0:  # a version, an address
+        return one.raw == other.raw
     if one.kind in DATES or other.kind in DATES:
         if one.kind == other.kind or not one.kind or not other.kind:
             return one.raw == other.raw
@@ -208,5 +227,17 @@ def same(one: Quantity, other: Quantity) -> bool:
     if one.per and other.per and one.per != other.per:
         return False
     if one.kind != other.kind:
-        return (not one.kind or not other.kind) and one.raw == other.raw
-    return abs(one.value - other.value) <= 0.001 * max(abs(one.value), abs(other.value))
+        halves = {(one.text.lower(), other.kind, other.value), (other.text.lower(), one.kind, one.value)}
+        is_half = any(text.startswith("half") and kind == "%" and value == _HALF for text, kind, value in halves)
+        return is_half or ((not one.kind or not other.kind) and one.raw == other.raw)
+    most = max(abs(one.value), abs(other.value))
+    converted = _CONVERTED if one.size != other.size else _EXACT
+    return abs(one.value - other.value) <= converted * most or _rounds_to(one, other) or _rounds_to(other, one)
+
+
+def _rounds_to(exact: Quantity, rounded: Quantity) -> bool:
+    """Whether a number is the rounded form of another: "1.2 million" of 1,204,331."""
+    digits = len(rounded.raw.replace(".", "").strip("0"))
+    if not rounded.is_scaled or digits < _FEWEST_DIGITS:
+        return False
+    return math.isclose(float(f"{exact.value:.{digits - 1}e}"), rounded.value, rel_tol=_EXACT)

@@ -1,0 +1,86 @@
+"""Claims that words can neither support nor contradict: a derived number, a bare yes or no, "the contexts do not say".
+
+A number that no context holds may still be right: the sum, the difference, the product or the share of numbers that are there.
+Such a claim is neither found nor denied by a comparison of words.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
+
+from ragspan.judges.overlap.contexts import Context
+from ragspan.text.keys import is_number
+from ragspan.text.languages import Language
+from ragspan.text.sentences import Sentence
+
+DERIVED = "a number follows from others"
+SHORT = "it says little more than yes or no"
+DECLINES = "it says that the contexts hold no answer"
+"""Why a claim is unsure."""
+
+_MOST_OPERANDS = 12
+_TOLERANCE = 0.005
+"""How far a number may be from a product or a share, of itself: answers round."""
+_YEARS = range(1000, 2101)
+"""Numbers that are hardly ever a product."""
+_FEW_WORDS = 3
+_LITTLE = 0.5
+_DIGITS = re.compile(r"(?:\D*\d){2}")
+_NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,9})?")
+
+
+def is_exact(number: str) -> bool:
+    """Whether a number, as it is written, is more than a count of what an answer lists: it has two digits or more."""
+    return _DIGITS.match(number) is not None
+
+
+def is_derived(keys: Collection[str], own: Iterable[str], near: Iterable[str]) -> bool:
+    """Whether all of these numbers follow from two others, of which one stands in the claim or the question.
+
+    Numbers of one digit never do: too many others would make each.
+
+    Args:
+        keys: the numbers that no context holds.
+        own: the keys of the claim and the question.
+        near: the keys of the sentences that the claim rests on.
+    """
+    mine = [*_values(key for key in own if key not in keys)]
+    others = [*mine, *islice(_values(near), _MOST_OPERANDS)]
+    pairs = [(one, other) for one in mine for other in others if one != other]
+    exact = [result for one, other in pairs for result in (one + other, abs(one - other))]
+    rounded = [result for one, other in pairs for result in _products(one, other)]
+    return all(map(is_exact, keys)) and all(
+        any(math.isclose(result, value) for result in exact)
+        or (value not in _YEARS and any(abs(result - value) <= _TOLERANCE * value for result in rounded))
+        for value in _values(keys)
+    )
+
+
+def _values(keys: Iterable[str]) -> Iterator[float]:
+    return (float(key) for key in dict.fromkeys(keys) if is_number(key) and _NUMBER.fullmatch(key))
+
+
+def _products(one: float, other: float) -> Iterator[float]:
+    yield from (one * other, one * other / 100, (100 - one) * other / 100)
+    if one and other:
+        yield from (one / other, other / one, 100 * one / other, 100 * other / one)
+
+
+def is_short_reply(
+    claim: Sentence, telling: Collection[str], asked: Collection[str], window: float, spoken: Language
+) -> bool:
+    """Whether a claim is a yes or no with a few words of the question that no context holds close together."""
+    begins = claim.words[:1] and claim.words[0].lower() in spoken.replies
+    return bool(begins) and window < _LITTLE and len(frozenset(telling) - frozenset(asked)) < _FEW_WORDS
+
+
+def is_unrelated(question: frozenset[str], contexts: Sequence[Context]) -> bool:
+    """Whether the contexts have hardly a word of the question."""
+    held = frozenset().union(*(context.held(question) for context in contexts))
+    return bool(question) and len(held) < _HARDLY * len(question)
+
+
+_HARDLY = 0.2
