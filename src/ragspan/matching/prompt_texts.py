@@ -159,7 +159,8 @@ class PromptTexts:
             ]
         spelled = sorted(_spelled(texts), key=lambda own: len(own.words), reverse=True)
         self._find_whole(spelled)
-        self._find_bare([own for own in spelled if not own.found])
+        if self.words.work >= 0 and not self._cut:  # else it is known already that more may be there
+            self._find_bare([own for own in spelled if not own.found])
         if excerpts:
             self._find_excerpts(spelled)
         matches: dict[str, list[Match]] = {}
