@@ -35,9 +35,12 @@ MAX_METADATA = 20_000
 """Characters of longer texts that are kept of one document's or request's metadata; prompts may show them."""
 SHORT = 200
 """Characters of a text in metadata that is kept in any case."""
+SMALL = 50
+"""Characters of a text that counts for a queue's bytes as any other part does."""
 MAX_ENTRIES = 200
 """Of metadata, and of each list or dictionary inside."""
 _MAX_NESTED = 5
+_WORD = 1 << 62
 
 
 # Classes
@@ -95,14 +98,13 @@ _layouts: dict[int, _Layout] = {}  # by the class's identity: a metaclass may ha
 
 def fields_of(value: Any) -> dict[str, Any]:
     """The attributes that an object keeps in its dictionary or in plain slots, not to be changed. Properties are not asked."""
-    layout = _layouts.get(id(type(value))) or _look_up(type(value))
-    own = None if layout.dictionary is None else layout.dictionary(value)
-    fields = (
-        text_keyed(own) if own is not None and issubclass(type(own), dict) else _NO_FIELDS
-    )  # a class has another kind
-    if not layout.slots:
-        return fields
-    return {**{name: held for name, read in layout.slots if (held := _held(read, value)) is not _ABSENT}, **fields}
+    _, dictionary, slots, _ = _layouts.get(id(type(value))) or _look_up(type(value))
+    fields: Any = _NO_FIELDS if dictionary is None else dictionary(value)
+    if type(fields) is not dict:  # that of a class is another kind
+        fields = text_keyed(fields) if issubclass(type(fields), dict) else _NO_FIELDS
+    if not slots:
+        return fields  # type: ignore[no-any-return]
+    return {**{name: held for name, read in slots if (held := _held(read, value)) is not _ABSENT}, **fields}
 
 
 def _look_up(kind: type) -> _Layout:
@@ -192,6 +194,8 @@ def items_of(value: Any) -> list[Any] | None:
     kind = type(value)
     if kind is list or kind is tuple:
         return list(value)
+    if value is None:
+        return None
     for base, iterate in _ITERATORS.items():
         if issubclass(kind, base) and base is not dict:
             return list(iterate(value))
@@ -305,7 +309,7 @@ def plain_scalar(value: Any) -> str | int | float | bool | None:
 # Metadata
 
 
-def kept_entries(metadata: Any, *, nested: bool = False) -> dict[str, Any]:
+def kept_entries(metadata: Any, *, nested: bool = False, texts: dict[int, str] | None = None) -> dict[str, Any]:
     """What a record keeps of the metadata of a document or a request: texts, numbers and truth values by their names.
 
     A text of up to `SHORT` characters is kept, longer ones share `MAX_METADATA`: one that has more is cut there. Nothing of the program's own
@@ -314,8 +318,35 @@ def kept_entries(metadata: Any, *, nested: bool = False) -> dict[str, Any]:
     Args:
         metadata: a dictionary; anything else has no entries.
         nested: lists and dictionaries of such values are kept as well, and dates, decimals and UUIDs.
+        texts: gets the kept texts by their identity, but for those that take up little.
     """
-    return _Keeping(nested).entries(metadata, 0) if issubclass(type(metadata), dict) else {}
+    if type(metadata) is dict and len(metadata) <= MAX_ENTRIES:
+        kept = metadata.copy()
+        for key, value in kept.items():  # mostly they are few and small
+            kind = type(value)
+            if kind is str:
+                if len(value) > SMALL:
+                    break
+            elif not (kind is float or kind is bool or value is None or (kind is int and -_WORD < value < _WORD)):
+                break
+            if type(key) is not str or len(key) > SMALL:
+                break
+        else:
+            return kept
+    if not issubclass(type(metadata), dict):
+        return {}
+    kept = _Keeping(nested).entries(metadata, 0)
+    if texts is not None:
+        _count(kept, texts)
+    return kept
+
+
+def _count(kept: Any, texts: dict[int, str]) -> None:
+    if type(kept) is str:
+        texts[id(kept)] = kept
+    elif type(kept) is dict or type(kept) is list:
+        for item in kept.values() if type(kept) is dict else kept:
+            _count(item, texts)
 
 
 _PLAIN = (bool, float, type(None))

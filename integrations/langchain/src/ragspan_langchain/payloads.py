@@ -87,8 +87,8 @@ def rewritten_documents(log: RequestLog) -> list[tuple[Document, str]]:
     changed = []
     for document, snapshot in list(log.kept.values()):
         fields = text_keyed(document) if is_dict(document) else fields_of(document)
-        text = text_of(fields.get("page_content"))
-        if text is not None and text is not snapshot.text and text != snapshot.text:
+        text = fields.get("page_content")
+        if text is not snapshot.text and (text := text_of(text)) is not None and text != snapshot.text:
             changed.append((snapshot, log.count(text)))
     return changed
 
@@ -101,13 +101,10 @@ def _read_document(copying: Copying, value: Any, _: int, fields: Mapping[str, An
     text = text_of(fields.get("page_content"))
     if text is None:
         return Opaque()
-    metadata = kept_entries(fields.get("metadata"))
+    metadata = kept_entries(fields.get("metadata"), texts=copying.texts)
     document = Document(text, text_of(fields.get("id")), metadata)
     copying.texts[id(text)] = text
-    for entry in metadata.values():
-        if type(entry) is str:
-            copying.texts[id(entry)] = entry
-    copying.parts += 3 * len(metadata)  # what names and short texts are
+    copying.parts += 3 * len(metadata)  # names and small texts
     copying.kept[id(value)] = value, document
     return document
 

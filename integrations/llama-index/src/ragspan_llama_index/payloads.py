@@ -87,30 +87,27 @@ def _nodes_in(items: Any, log: RequestLog, *, whole: bool) -> Sequence[NodeSnaps
         own = fields_of(item)
         node = own.get("node", item)
         fields = own if node is item else fields_of(node)
-        text = text_of_plain(fields.get("text"))
-        if text is None:
-            text = text_of_plain(fields_of(fields.get("text_resource")).get("text")) or ""
-        metadata = kept_entries(fields.get("metadata"), nested=True)
+        text, score, name = fields.get("text"), own.get("score"), fields.get("id_")
+        if type(text) is not str:
+            text = text_of_plain(text) or text_of_plain(fields_of(fields.get("text_resource")).get("text")) or ""
+        metadata = kept_entries(fields.get("metadata"), nested=True, texts=texts)
         template = _template_of(fields) if whole and has_base(type(node), "BaseNode") else None
         identity = id(item)
         kept[identity] = (item, text)
         texts[id(text)] = text
-        for entry in metadata.values():
-            if type(entry) is str:
-                texts[id(entry)] = entry
         log.parts += 6 + 3 * len(metadata)
-        taken.append(
-            (identity, number_of(own.get("score")), text_of_plain(fields.get("id_")), text, metadata, template)
-        )
+        score = score if score is None or type(score) is float else number_of(score)
+        taken.append((identity, score, name if type(name) is str else text_of_plain(name), text, metadata, template))
     return taken
 
 
 def _template_of(fields: Mapping[str, Any]) -> Template | None:
-    parts = [fields.get(name) for name in ("text_template", "metadata_template")]
-    parts.append(fields.get("metadata_separator", fields.get("metadata_seperator")))  # so it was spelt once
-    texts = texts_among(parts)
-    left_out = texts_among(items_of(fields.get("excluded_llm_metadata_keys")) or ())
-    return (*texts, left_out) if len(texts) == len(parts) else None  # type: ignore[return-value]  # three texts
+    whole, entry = text_of_plain(fields.get("text_template")), text_of_plain(fields.get("metadata_template"))
+    between = text_of_plain(fields.get("metadata_separator", fields.get("metadata_seperator")))  # so it was spelt once
+    if whole is None or entry is None or between is None:
+        return None
+    names = items_of(fields.get("excluded_llm_metadata_keys"))
+    return whole, entry, between, texts_among(names) if names else ()
 
 
 def text_shown(text: str, metadata: Mapping[str, Any], template: Template) -> str | None:
