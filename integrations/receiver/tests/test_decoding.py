@@ -12,13 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from ragspan_receiver.spans import (
-    RefusedError,
-    batch_of,
-    decoded,
-    from_json,
-    unpacked,
-)
+from ragspan_receiver.bodies import RefusedError, from_json, unpacked
+from ragspan_receiver.spans import batch_of, decoded
 
 TRACE, SPAN, PARENT = bytes(range(1, 17)), bytes(range(1, 9)), b"a parent"
 
@@ -172,7 +167,7 @@ def test_a_body_of_millions_of_empty_messages_is_refused_before_there_are_any(co
     for tag in reversed(tags[:level]):
         body = tag + _sized(body)
 
-    with pytest.raises(RefusedError, match="50000 spans and other parts"):
+    with pytest.raises(RefusedError, match=r"this request may have \d+ spans and other parts"):
         batch_of(body)
 
 

@@ -7,32 +7,31 @@ import os
 import pytest
 
 from ragspan import ConfigurationError
-from ragspan.testing import RecordingSink
-from ragspan_receiver.receiver import LONGEST, BufferLimits, Receiver
 from ragspan_receiver.spans import RawSpan
+from ragspan_receiver.traces import LONGEST, BufferLimits, OpenTraces
 
 ONE, OTHER = b"1" * 16, b"2" * 16
 
 
-def raw(*, root=False, marked=True, size=100, span_id=None):
-    return RawSpan(span_id or os.urandom(8), root, marked, bytes(size), "scope")
+def raw(*, root=False, marked=True, size=100, span_id=None, took=0.0):
+    return RawSpan(span_id or os.urandom(8), root, marked, bytes(size), "scope", took)
 
 
 @pytest.fixture
 def with_limits(clock):
-    return lambda **limits: Receiver(RecordingSink(), limits=BufferLimits(**limits), clock=clock)
+    return lambda **limits: OpenTraces(BufferLimits(**limits), clock)
 
 
 @pytest.fixture
-def receiver(with_limits):
+def traces(with_limits):
     return with_limits(quiet=2, deadline=30)
 
 
-def ended(receiver):
-    traces = list(receiver.ended())
-    for trace in traces:
-        receiver.release(trace)
-    return {trace.id: len(trace.spans) for trace in traces}
+def ended(traces):
+    found = traces.ended()
+    for trace in found:
+        traces.release(trace)
+    return {trace.id: len(trace.spans) for trace in found}
 
 
 @pytest.mark.parametrize(
@@ -45,109 +44,135 @@ def ended(receiver):
     ],
     ids=["quiet", "no root", "late root", "without end"],
 )
-def test_a_trace_ends_once_when_it_has_been_silent_or_is_too_old(receiver, clock, spans, open_until, ended_at):
+def test_a_trace_ends_once_when_it_has_been_silent_or_is_too_old(traces, clock, spans, open_until, ended_at):
     start = clock.now
     for second, is_root in spans:
         clock.now = start + second
-        receiver.add(ONE, [raw(root=is_root)])
+        traces.add(ONE, [raw(root=is_root)])
     clock.now = start + open_until
 
-    assert ended(receiver) == {}
+    assert ended(traces) == {}
 
     clock.now = start + ended_at
 
-    assert ended(receiver) == {ONE: len(spans)}
-    assert ended(receiver) == {}
-    assert receiver.figures()["open_traces"] == receiver.size == 0
+    assert ended(traces) == {ONE: len(spans)}
+    assert ended(traces) == {}
+    assert len(traces) == traces.size == 0
 
 
-def test_a_span_that_is_sent_again_is_one_span(receiver, clock):
+def test_a_span_that_is_sent_again_is_one_span(traces, clock):
     twice = raw(root=True)
-    receiver.add(ONE, [twice])
-    held = receiver.size
-    receiver.add(ONE, [twice])
+    traces.add(ONE, [twice])
+    held = traces.size
+    traces.add(ONE, [twice])
     clock.now += 3
 
-    assert receiver.size == held
-    assert ended(receiver) == {ONE: 1}
+    assert traces.size == held
+    assert ended(traces) == {ONE: 1}
 
 
-def test_a_span_of_a_trace_that_has_ended_is_counted_and_opens_no_other(receiver, clock):
-    receiver.add(ONE, [raw(root=True)])
+def test_a_span_of_a_trace_that_has_ended_is_counted_and_opens_no_other(traces, clock):
+    traces.add(ONE, [raw(root=True)])
     clock.now += 3
-    ended(receiver)
+    ended(traces)
 
-    assert receiver.add(ONE, [raw(), raw()]) == 0
+    assert traces.add(ONE, [raw(), raw()]) == 0
 
-    assert receiver.figures()["open_traces"] == receiver.size == 0
-    assert receiver.counts["spans.late"] == 2
+    assert len(traces) == traces.size == 0
+    assert traces.counts["spans.late"] == 2
 
 
-def test_a_trace_without_anything_to_read_is_let_go_of(receiver, clock):
-    receiver.add(ONE, [raw(root=True, marked=False), raw(marked=False)])
+def test_a_trace_without_anything_to_read_is_let_go_of(traces, clock):
+    traces.add(ONE, [raw(root=True, marked=False), raw(marked=False)])
     clock.now += 3
 
-    assert ended(receiver) == {}
-    assert receiver.figures()["open_traces"] == receiver.size == 0
-    assert (receiver.counts["traces.ended"], receiver.counts["traces.of_interest"]) == (1, 0)
+    assert ended(traces) == {}
+    assert len(traces) == traces.size == 0
+    assert (traces.counts["traces.ended"], traces.counts["traces.of_interest"]) == (1, 0)
 
 
 @pytest.mark.parametrize("limit", [{"max_trace_spans": 100}, {"max_trace_bytes": 30_000}], ids=["spans", "bytes"])
 def test_a_trace_that_is_too_large_is_dropped_as_a_whole(with_limits, clock, limit):
-    receiver = with_limits(**limit)
-    receiver.add(OTHER, [raw(root=True)])
+    traces = with_limits(**limit)
+    traces.add(OTHER, [raw(root=True)])
 
-    rejected = [receiver.add(ONE, [raw(root=True) for _ in range(60)]) for _ in range(3)]
+    rejected = [traces.add(ONE, [raw(root=True) for _ in range(60)]) for _ in range(3)]
     clock.now += 60
 
     assert rejected == [0, 60, 0]  # the third are late: nothing of it is held
-    assert receiver.counts["traces.too_large"] == 1
-    assert receiver.counts["spans.late"] == 60
-    assert ended(receiver) == {OTHER: 1}
-    assert receiver.size == 0
+    assert traces.counts["traces.too_large"] == 1
+    assert traces.counts["spans.late"] == 60
+    assert ended(traces) == {OTHER: 1}
+    assert traces.size == 0
 
 
 def test_it_is_full_until_what_has_ended_is_read(with_limits, clock):
-    receiver = with_limits(max_bytes=10_000)
-    receiver.add(ONE, [raw(size=20_000, root=True)])
+    traces = with_limits(max_bytes=10_000)
+    traces.add(ONE, [raw(size=20_000, root=True)])
     clock.now += 3
-    (trace,) = receiver.ended()
+    (trace,) = traces.ended()
 
-    assert not receiver.is_ready
+    assert traces.is_full
 
-    receiver.release(trace)
+    traces.release(trace)
 
-    assert receiver.is_ready
+    assert not traces.is_full
 
 
 def test_it_is_full_if_there_are_too_many_traces(with_limits):
-    receiver = with_limits(max_traces=1)
-    assert receiver.is_ready
+    traces = with_limits(max_traces=1)
+    assert not traces.is_full
 
-    receiver.add(ONE, [raw()])
+    traces.add(ONE, [raw()])
 
-    assert not receiver.is_ready
+    assert traces.is_full
 
 
 def test_ended_traces_are_remembered_up_to_a_bound(with_limits, clock):
-    receiver = with_limits(max_traces=10)
+    traces = with_limits(max_traces=10)
     for number in range(30):
-        receiver.add(number.to_bytes(16, "big"), [raw(root=True)])
+        traces.add(number.to_bytes(16, "big"), [raw(root=True)])
         clock.now += 3
-        ended(receiver)
+        ended(traces)
 
-    receiver.add((29).to_bytes(16, "big"), [raw()])
-    receiver.add((0).to_bytes(16, "big"), [raw()])
+    traces.add((29).to_bytes(16, "big"), [raw()])
+    traces.add((0).to_bytes(16, "big"), [raw()])
 
-    assert receiver.counts["spans.late"] == 1
-    assert receiver.figures()["open_traces"] == 1
+    assert traces.counts["spans.late"] == 1
+    assert len(traces) == 1
 
 
-def test_all_traces_can_be_ended_at_once(receiver):
-    receiver.add(ONE, [raw()])
-    receiver.add(OTHER, [raw(root=True)])
+def test_at_the_end_of_the_process_a_trace_without_its_root_is_left_out_and_counted(traces):
+    """An intermediate reply would be scored as the answer."""
+    traces.add(ONE, [raw()])
+    traces.add(OTHER, [raw(root=True)])
 
-    assert {trace.id for trace in receiver.ended(all_of_them=True)} == {ONE, OTHER}
+    assert [trace.id for trace in traces.ended(all_of_them=True)] == [OTHER]
+    assert traces.counts["traces.cut_off"] == 1
+
+
+def test_a_trace_whose_root_does_not_come_is_read_at_the_end_if_its_time_is_over(traces, clock):
+    traces.add(ONE, [raw()])
+    clock.now += 31
+
+    assert [trace.id for trace in traces.ended(all_of_them=True)] == [ONE]
+    assert traces.counts["traces.cut_off"] == 0
+
+
+@pytest.mark.parametrize(
+    ("uptime", "took", "is_read"),
+    [(5.0, 6.0, False), (5.0, 4.0, True), (5.0, LONGEST + 1, True), (700.0, LONGEST, True)],
+    ids=["began before", "began after", "no measure", "long ago"],
+)
+def test_the_rest_of_a_trace_that_began_before_the_process_is_no_answer(traces, clock, uptime, took, is_read):
+    """Another process had its first spans, which nobody can put together with these."""
+    clock.now += uptime
+    traces.add(ONE, [raw(), raw(root=True, took=took)])
+    clock.now += 3
+
+    assert ended(traces) == ({ONE: 2} if is_read else {})
+    assert traces.counts["traces.cut_off"] == (not is_read)
+    assert traces.size == 0
 
 
 @pytest.mark.parametrize("limit", [{"quiet": 0}, {"deadline": -1}, {"max_bytes": 0}, {"max_traces": 1.5}])

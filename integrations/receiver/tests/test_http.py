@@ -7,6 +7,7 @@ import gzip
 import json
 import logging
 import os
+import threading
 
 import httpx
 import pytest
@@ -19,8 +20,8 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
-from ragspan_receiver import servers
-from ragspan_receiver.receiver import BufferLimits
+from ragspan_receiver import intake, servers
+from ragspan_receiver.traces import BufferLimits
 
 TRACE = bytes(range(1, 17))
 QUICK = BufferLimits(quiet=0.05, deadline=0.1)
@@ -120,8 +121,8 @@ async def test_spans_that_are_rejected_are_counted_in_the_answer(serving, answer
         (b"", {"content-type": "text/plain"}, 415),
         (b"", {}, 415),
         (b"", {**PROTOBUF, "content-encoding": "br"}, 415),
-        (bytes(servers.MAX_BODY + 1), PROTOBUF, 413),
-        (gzip.compress(bytes(servers.MAX_BODY + 1)), {**PROTOBUF, "content-encoding": "gzip"}, 413),
+        (bytes(intake.MAX_BODY + 1), PROTOBUF, 413),
+        (gzip.compress(bytes(intake.MAX_BODY + 1)), {**PROTOBUF, "content-encoding": "gzip"}, 413),
     ],
     ids=["no protobuf", "no gzip", "text", "no type", "brotli", "too large", "bomb"],
 )
@@ -150,16 +151,150 @@ async def test_other_paths_and_methods_are_told_what_there_is(serving):
     assert (metrics.status_code, got.status_code, got.headers["allow"]) == (404, 405, "POST")
 
 
-async def test_a_full_receiver_asks_to_try_again_and_says_so_in_the_log(serving, answer, request_with, caplog):
+async def test_a_full_receiver_asks_to_try_again_and_says_so_in_the_log(
+    serving, answer, request_with, caplog, monkeypatch
+):
+    monkeypatch.setattr(intake, "_ROOM", 0.1)
     with caplog.at_level(logging.WARNING):
-        async with serving(BufferLimits(max_traces=1)) as served:
+        async with serving(BufferLimits(max_traces=1, quiet=600)) as served:
             await post(served, request_with(answer(TRACE)).SerializeToString())
             refused = await post(served, request_with(answer(os.urandom(16))).SerializeToString())
             await until(lambda: caplog.text)
 
-    assert (refused.status_code, refused.headers["retry-after"]) == (429, "2")
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
     assert served.receiver.counts["requests.refused"] == 1
     assert "the receiver is full: 1 requests were refused" in caplog.text
+
+
+async def test_a_sender_waits_while_there_may_be_room_soon(serving, answer, request_with):
+    async with serving(BufferLimits(max_traces=1, quiet=0.2)) as served:
+        for _ in range(3):
+            assert (await post(served, request_with(answer(os.urandom(16))).SerializeToString())).status_code == 200
+
+    assert served.receiver.counts["requests.refused"] == 0
+
+
+async def test_probes_are_answered_while_bodies_are_read(serving, monkeypatch):
+    may_read, read = threading.Event(), intake.content_of
+
+    def read_late(*body, **about):
+        assert may_read.wait(60)
+        return read(*body, **about)
+
+    monkeypatch.setattr(intake, "content_of", read_late)
+    async with serving(SLOW) as served, httpx.AsyncClient(base_url=f"http://{served.address}") as client:
+        posted = [asyncio.create_task(post(served, b"", timeout=60)) for _ in range(16)]
+        await until(lambda: served.receiver.intake.held == 0 and len(posted) == 16)
+        answers = [(await client.get(page)).status_code for page in ("/healthz", "/readyz")]
+        may_read.set()
+        statuses = {(await one).status_code for one in posted}
+
+    assert (answers, statuses) == ([200, 200], {200})
+
+
+async def test_a_body_whose_sender_has_gone_is_not_read(serving, monkeypatch, answer, request_with):
+    may_read, begun, read = threading.Event(), [], intake.content_of
+
+    def read_late(*body, **about):
+        begun.append(body)
+        assert may_read.wait(60)
+        return read(*body, **about)
+
+    monkeypatch.setattr(intake, "content_of", read_late)
+    body = request_with(answer(os.urandom(16))).SerializeToString()
+    head = CUT_OFF.partition(b"Content-Length")[0] + f"Content-Length: {len(body)}\r\n\r\n".encode()
+    async with serving(SLOW) as served:
+        posted = [asyncio.create_task(post(served, body, timeout=60)) for _ in range(2)]
+        await until(lambda: len(begun) == 2)  # all threads are busy
+        _, writer = await connected(served)
+        writer.write(head + body)
+        await until(lambda: served.receiver.intake.held == 3 * len(body))
+        writer.close()
+        await until(lambda: served.receiver.counts["requests.gone"] == 1)
+        may_read.set()
+        assert {(await one).status_code for one in posted} == {200}
+        assert served.receiver.intake.held == 0
+
+    assert len(begun) == 2
+    assert served.receiver.counts["requests.accepted"] == 2
+
+
+@pytest.mark.parametrize("end", ["taken", "refused", "no protobuf", "too large", "gone", "hangs"])
+async def test_however_a_request_ends_its_bytes_are_given_back(serving, monkeypatch, answer, request_with, end):
+    """After 256 MiB everything would be refused otherwise."""
+    monkeypatch.setattr(servers, "_PATIENCE", 0.3 if end == "hangs" else 60)
+    monkeypatch.setattr(intake, "_MAX_HELD", 100 if end == "refused" else 2**30)
+    body = {"no protobuf": b"hello" * 100, "too large": bytes(intake.MAX_BODY + 1)}.get(end)
+    body = body or request_with(answer(os.urandom(16))).SerializeToString()
+    async with serving(SLOW) as served:
+        if end in {"gone", "hangs"}:
+            reader, writer = await connected(served)
+            writer.write(CUT_OFF)
+            await until(lambda: served.receiver.intake.held == 1)
+            if end == "hangs":
+                await reader.readline()
+            writer.close()
+        else:
+            await post(served, body)
+        await until(lambda: served.receiver.intake.held == 0)
+
+
+async def test_a_body_in_very_many_small_pieces_is_refused_at_once(serving):
+    """Each piece costs as much as some kilobytes: a megabyte of such takes half a minute."""
+    async with serving(SLOW) as served:
+        reader, writer = await connected(served)
+        head = b"POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\n"
+        writer.write(head + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\na\r\n" * 100_000)
+        answered = await asyncio.wait_for(reader.readline(), 60)
+        writer.close()
+
+        assert (await post(served, b"")).status_code == 200
+    assert answered.startswith(b"HTTP/1.1 400")
+
+
+async def test_a_body_in_some_pieces_is_taken(serving, answer, request_with):
+    request = request_with(*(answer(os.urandom(16), response="x" * 300) for _ in range(500))).SerializeToString()
+
+    async def pieces():
+        for place in range(0, len(request), 400):
+            yield request[place : place + 400]
+
+    async with serving(SLOW) as served:
+        assert (await post(served, pieces(), timeout=60)).status_code == 200
+        assert served.receiver.counts["spans.accepted"] == 500
+
+
+async def test_a_new_connection_is_taken_in_place_of_the_one_that_is_silent_for_longest(serving, monkeypatch):
+    monkeypatch.setattr(servers, "_MAX_CONNECTIONS", 3)
+    async with serving(SLOW) as served:
+        silent = []
+        for _ in range(5):
+            reader, writer = await connected(served)
+            writer.write(b"POST /v1/traces HT")
+            silent.append((reader, writer))
+        first = await asyncio.wait_for(silent[0][0].read(), 60)
+        async with httpx.AsyncClient(base_url=f"http://{served.address}") as client:
+            assert (await client.get("/healthz")).status_code == 200
+        for _, writer in silent:
+            writer.close()
+
+    assert first == b""
+
+
+async def test_a_sender_that_takes_no_replies_is_let_go(serving, monkeypatch):
+    monkeypatch.setattr(servers, "_PATIENCE", 0.5)
+    async with serving(SLOW) as served:
+        _, writer = await connected(served)
+        writer.transport.pause_reading()
+
+        async def ask_for_ever():
+            while True:
+                writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n" * 1000)
+                await asyncio.wait_for(writer.drain(), 60)
+
+        with pytest.raises(OSError):
+            await ask_for_ever()
+        writer.close()
 
 
 async def test_a_trace_that_is_too_large_is_rejected_as_a_whole(serving, span, request_with):
@@ -265,6 +400,6 @@ async def test_probes_and_people_can_ask_how_it_is(serving, answer, request_with
 
     assert (before.status_code, alive.status_code, ready.status_code) == (200, 200, 503)
     assert alive.json() | {"bytes": 0} == {
-        "ready": False, "open_traces": 1, "bytes": 0, "requests.accepted": 1, "spans.accepted": 1,
+        "ready": False, "open_traces": 1, "bytes": 0, "bytes_of_requests": 0, "requests.accepted": 1, "spans.accepted": 1,
         "spans.own": 0, "spans.rejected": 0,
     }  # fmt: skip

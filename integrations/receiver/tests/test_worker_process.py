@@ -7,16 +7,22 @@ import re
 import runpy
 import signal
 import socket
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx
 import pytest
 from brokers import Broker, until
 from fleet_backend import FleetBackend
 from fleet_processes import FleetWorker
+from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from typer.testing import CliRunner
 
 from ragspan import RagRecord
@@ -178,6 +184,78 @@ def test_with_a_sink_the_fleet_gets_the_records(worker, tmp_path):
     assert (record.question, record.response) == (QUESTION, RESPONSE)
     assert [one.text for one in record.contexts] == [DOCUMENT]
     assert (record.parent.trace_id, record.parent.span_id) == (context.trace_id, context.span_id)
+
+
+def bodies(number, size):
+    """Requests with so many answers each, as OpenInference would write them."""
+    for _ in range(number):
+        exporter = InMemorySpanExporter()
+        provider = TracerProvider(shutdown_on_exit=False)
+        provider.add_span_processor(SimpleSpanProcessor(exporter))
+        tracer = provider.get_tracer("openinference.instrumentation.langchain")
+        texts = {"openinference.span.kind": "CHAIN", "input.value": QUESTION, "output.value": RESPONSE}
+        for _ in range(size):
+            tracer.start_span("ask", attributes=texts).end()
+        yield encode_spans(exporter.get_finished_spans()).SerializeToString()
+
+
+def sent(url, body):
+    """The answer's status; None where nobody answers."""
+    try:
+        return httpx.post(url, content=body, headers={"content-type": "application/x-protobuf"}, timeout=60).status_code
+    except httpx.TransportError:
+        return None
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("requests_before_the_end", [4, 40])
+def test_every_answer_that_was_taken_is_in_the_stream_though_it_is_stopped_meanwhile(
+    worker, tmp_path, requests_before_the_end
+):
+    """More than the sink's queue holds comes in a burst; whoever is refused may try again elsewhere."""
+    broker = Broker(tmp_path)
+    broker.start()
+    try:
+        running = worker("--quiet", "0.5", RAGSPAN_SINK=broker.url, OTEL_EXPORTER_OTLP_ENDPOINT="")
+        url = address_in(running.log)
+        made = list(bodies(40, 100))
+        with ThreadPoolExecutor(4) as senders:
+            begun = [senders.submit(sent, url, body) for body in made[:requests_before_the_end]]
+            begun[requests_before_the_end // 2].result()
+            stopping = senders.submit(running.ends)
+            begun += [senders.submit(sent, url, body) for body in made[requests_before_the_end:]]
+            assert stopping.result() == 0
+        statuses = Counter(one.result() for one in begun)
+        stored = broker.stream("ragspan").messages
+    finally:
+        broker.kill()
+
+    assert set(statuses) <= {200, 503, None}
+    assert 0 < stored == 100 * statuses[200]
+    assert f"{statuses[503]} requests refused" in running.log or not statuses[503]
+    assert "dropped" not in running.log
+    assert "not read" not in running.log
+
+
+@pytest.mark.alone
+def test_it_stops_in_time_however_many_traces_are_open(backend, worker):
+    backend.hold_replies()
+    running = worker("--quiet", "600", RAGSPAN_EXIT_TIMEOUT="1")
+    url = address_in(running.log)
+    statuses = [sent(url, body) for body in bodies(20, 100)]
+    began = time.monotonic()
+
+    assert running.ends() == 0
+    took = time.monotonic() - began
+    backend.release()
+
+    assert statuses == [200] * 20
+    assert (
+        took < 20
+    )  # on a busy machine; without a limit it is the judging of two thousand answers, and the export's patience
+    (summary,) = [line for line in running.log.splitlines() if "2000 traces" in line]
+    lost = sum(int(number) for number in re.findall(r"(\d+) (?:answers dropped|traces not read)", summary))
+    assert lost > 0
 
 
 def refused(*arguments, **environment):

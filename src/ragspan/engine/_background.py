@@ -114,6 +114,10 @@ class BackgroundProcessor(ABC):
         except RecursionError:  # there is no room on the stack, not even to count it
             self._queue.worker_sleeps = True  # perhaps nobody woke it; this takes no call
 
+    def has_room(self, size: int) -> bool:
+        """Whether a capture of this size can be submitted now and pushes out no other, for callers that can wait. Takes no lock."""
+        return self._queue.has_room(size)
+
     def count_error(self, place: str) -> None:
         """Count something that went wrong before `submit`; `place` is one of few names, and shows in `stats().errors`.
 

@@ -110,6 +110,10 @@ class RecordQueue(ReentrantCriticalSection):
             self.see_to_worker()
         return self._waiters.pop(is_out, None) is None
 
+    def has_room(self, size: int) -> bool:
+        """Whether an item of this size would push out no other. True of one that is too large to be let in at all."""
+        return size > self._max_bytes or self._lacks_room_for(size) is None
+
     @step
     def submit(self, item: Item) -> list[Item]:
         """Let the item in, or refuse it. Returns what was evicted, so that it is let go of outside the step."""

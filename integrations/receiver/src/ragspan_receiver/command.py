@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Annotated, Protocol, cast
+from typing import Annotated, Any, Protocol, cast
 from urllib.parse import urlsplit
 
 import typer
@@ -18,6 +20,7 @@ from ragspan.command_line import Judge, Metrics, call_at_signals, host_and_port,
 from ragspan.config import Settings, settings_with
 from ragspan.defaults import check_worker, engine_from, sink_from
 from ragspan.engine._options import draw
+from ragspan.engine._threads import Deadline, call_guarded
 from ragspan.exceptions import ConfigurationError
 from ragspan.records import RecordSink
 from ragspan.telemetry.environment import (
@@ -27,10 +30,14 @@ from ragspan.telemetry.environment import (
     exporter_of,
     providers_from_environment,
 )
-from ragspan_receiver.receiver import BufferLimits, Receiver
-from ragspan_receiver.servers import GRPCServer, HTTPServer
+from ragspan_receiver.grpc_server import GRPCServer
+from ragspan_receiver.receiver import Receiver
+from ragspan_receiver.servers import HTTPServer
+from ragspan_receiver.traces import BufferLimits
 
 _MIB = 1024 * 1024
+_READING = 0.65  # of the time to stop, for reading what is there; the rest is the sink's
+_LAST_WORDS = 1.0  # seconds for the providers, whatever is left
 _CONSOLE = ("console",)
 _ENDPOINTS = {"otlp_proto_grpc": "http://localhost:4317"}
 _HTTP_ENDPOINT = "http://localhost:4318"
@@ -104,7 +111,11 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
     set_meter_provider(providers.meter_provider)  # where native writers count
     sink = engine_from(settings, providers) if settings.sink is None else cast("_Sink", sink_from(settings))
     receiver = Receiver(
-        sink, retrieval_tools=settings.retrieval_tools, is_sampled=partial(_is_sampled, settings), limits=limits
+        sink,
+        retrieval_tools=settings.retrieval_tools,
+        is_sampled=partial(_is_sampled, settings),
+        limits=limits,
+        end=settings.exit_timeout,
     )
     receiver.count_with(providers.meter_provider)
     call_at_signals(receiver.stop)
@@ -119,11 +130,38 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
             hint = "OTEL_EXPORTER_OTLP_ENDPOINT sends their scores to a tool"
             typer.echo(f"ragspan worker: answers are printed; {hint}", err=True)
         await receiver.run()
-    await receiver.finish()
-    await asyncio.to_thread(sink.shutdown, settings.exit_timeout)
-    await asyncio.to_thread(providers.shutdown)
-    counts = receiver.counts
-    typer.echo(f"ragspan worker: {counts['traces.ended']} traces, {counts['records']} answers in them", err=True)
+        # The servers run on: senders are told to try again elsewhere, and probes are answered.
+        deadline = Deadline(settings.exit_timeout)
+        await asyncio.to_thread(receiver.finish, settings.exit_timeout * _READING)
+        await asyncio.to_thread(sink.shutdown, deadline.remaining)
+    await _within(max(deadline.remaining, _LAST_WORDS), providers.shutdown)
+    typer.echo(f"ragspan worker: {_summary(receiver.figures())}", err=True)
+
+
+def _summary(figures: Mapping[str, Any]) -> str:
+    """What became of all that was taken."""
+    traces, answers = figures.get("traces.ended", 0), figures.get("answers", {})
+    told = [f"{traces} traces, {figures.get('records', 0)} answers in them"]
+    told += [f"{number} answers dropped ({reason})" for reason, number in answers.get("dropped", {}).items()]
+    for name, words in (("traces.cut_off", "cut off"), ("traces.abandoned", "not read in time")):
+        told += [f"{figures[name]} traces {words}"] if figures.get(name) else []
+    return ", ".join(
+        [*told, f"{figures['requests.refused']} requests refused"] if "requests.refused" in figures else told
+    )
+
+
+async def _within(seconds: float, work: Callable[[], object]) -> None:
+    """Wait for the work so long; what takes longer ends with the process."""
+    done = asyncio.get_running_loop().create_future()
+    loop = asyncio.get_running_loop()
+
+    def run() -> None:
+        call_guarded(work)
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(done.cancel)
+
+    threading.Thread(target=run, daemon=True).start()
+    await asyncio.wait([done], timeout=seconds)
 
 
 async def _start(server: HTTPServer | GRPCServer, address: str, running: contextlib.AsyncExitStack) -> str:

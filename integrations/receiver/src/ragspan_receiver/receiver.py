@@ -1,90 +1,69 @@
 """Takes spans from the servers, waits until their traces end, and submits the answers in them.
 
 Guarantees:
-- `take` waits for nothing. If there is no room it takes nothing, and says so.
-- A trace ends once: `quiet` seconds after its last span if it has a root, else `deadline` seconds after it, and `LONGEST`
-  seconds after its first one in any case. Only our own clock counts; the times in spans are not trusted.
-- Traces, spans and bytes of a trace, and bytes of all are bounded. A trace that is too large is dropped as a whole, since a part
-  of it would be scored for what the rest says.
-- Spans of a trace that has ended are dropped, as long as the trace is remembered.
-- What is over a bound or late is counted, and named in the log once a minute at most.
-- Traces are read in a thread of their own, a few at a time. Their memory is counted until they are read. All else runs in one
-  event loop.
+- `check_room` refuses while there is no room, and `intake` asks it before each `take`: while traces are at their bounds, while those that have
+  ended wait for more than some seconds to be handed on, and from `stop` on.
+- An answer is submitted only when the sink has room for it, so that it pushes out no other.
+- What was taken is submitted, or counted with the reason why not: `run`, and then `finish` for as long as it may take.
+- What is over a bound, late or lost is counted. The log tells the true numbers, once a minute at most.
+- Traces are read in a thread of their own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from http import HTTPStatus
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol, runtime_checkable
 
 from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from ragspan.arguments import SOME_SECONDS, WHOLE
-from ragspan.records import RecordSink
+from ragspan.engine import EngineStats
+from ragspan.engine._threads import Deadline
+from ragspan.records import RagRecord, RecordSink
 from ragspan.telemetry import semconv
 from ragspan.telemetry.providers import meter_of
-from ragspan.throttled_log import ThrottledLog
+from ragspan_receiver.bodies import RefusedError
+from ragspan_receiver.intake import Intake
 from ragspan_receiver.readers import records_of
-from ragspan_receiver.spans import RawSpan, RefusedError, batch_of, decoded
+from ragspan_receiver.spans import batch_of, decoded
+from ragspan_receiver.traces import BufferLimits, OpenTraces, Trace
 
-LONGEST = 600.0  # seconds
-_SPAN_OVERHEAD = 300  # bytes of memory beside its content, about
-_TRACE_OVERHEAD = 700
+_logger = logging.getLogger("ragspan")
 _TICK = 0.1  # seconds between two looks for traces that have ended
-_AT_ONCE = 64  # traces that are read before their memory is given back
+_LOOK = 0.005  # seconds between two looks whether the sink has room
+_PATIENCE = 5.0  # seconds that traces wait to be handed on before no others are taken
+_FIRST_PACE = 0.003  # seconds for a trace, before any was handed on; more than it usually is
+_NEWEST = 0.02  # the weight of the newest trace in the mean
+_SHARE = 0.35  # of the time to stop, which what was taken may need by the mean
+_LEAST = 5.0  # seconds to stop by which this is reckoned; who wants to stop sooner accepts losses
+_TELL = 60.0  # seconds between two lines in the log about the same
 _TROUBLE = {
     "requests.refused": "the receiver is full: %d requests were refused so far, and their senders asked to try again",
     "traces.too_large": "%d traces so far had more spans or bytes than they may, and are not scored",
+    "traces.cut_off": "%d traces so far began before this process or had no root at its end, and are not scored",
+    "traces.abandoned": "%d traces were not read when the time to stop was over",
     "spans.rejected": "%d spans so far had no valid id, or were too large",
     "spans.late": "%d spans so far came after their trace had ended; --quiet and --deadline say when it does",
+    "answers.dropped": "%d answers so far were dropped after they had been read; /healthz shows the reasons",
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BufferLimits:
-    """How long traces wait, and how much memory they take.
+@runtime_checkable
+class WaitingSink(RecordSink, Protocol):
+    """A sink with a queue, which says whether it is full. Of others it is assumed that they take everything."""
 
-    Raises:
-        ConfigurationError: a figure has a value that is not allowed.
-    """
+    def has_room(self, size: int) -> bool:
+        """Whether a capture of this size pushes out no other."""
 
-    quiet: float = 2.0
-    """Seconds without a new span after which a trace with a root has ended."""
-    deadline: float = 30.0
-    """Likewise of a trace without one."""
-    max_bytes: int = 256 * 1024 * 1024
-    """Of all traces, those that have ended and are not read yet included."""
-    max_traces: int = 100_000
-    max_trace_spans: int = 10_000
-    max_trace_bytes: int = 16 * 1024 * 1024
-
-    def __post_init__(self) -> None:
-        SOME_SECONDS.check_fields(self, "quiet", "deadline")
-        WHOLE.check_fields(self, "max_bytes", "max_traces", "max_trace_spans", "max_trace_bytes")
-
-
-@dataclass(slots=True)
-class Trace:
-    """The spans of a trace so far."""
-
-    id: bytes
-    latest_end: float
-    """When it has ended in any case."""
-    ends: float = 0.0
-    """When it has ended if no other span comes."""
-    spans: dict[bytes, RawSpan] = field(default_factory=dict)
-    """By their ids: an exporter may send a span again."""
-    size: int = _TRACE_OVERHEAD
-    is_marked: bool = False
-    has_root: bool = False
+    def stats(self) -> EngineStats:
+        """What became of all that was submitted."""
 
 
 class Receiver:
@@ -95,6 +74,8 @@ class Receiver:
         retrieval_tools: names of tools whose results are documents.
         is_sampled: whether any metric scores the answers of the trace with this id; the others are dropped at once.
         limits: of what waits until its trace has ended.
+        end: seconds in which all that could be read has to be handed on when the process ends. What would take longer, as far as
+            one can tell, is not taken.
         clock: seconds that only grow.
     """
 
@@ -105,54 +86,84 @@ class Receiver:
         retrieval_tools: Collection[str] = (),
         is_sampled: Callable[[bytes], bool] = lambda _: True,
         limits: BufferLimits | None = None,
+        end: float = 10.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._sink = sink
+        self._waiting_sink = sink if isinstance(sink, WaitingSink) else None
         self._retrieval_tools = retrieval_tools
         self._is_sampled = is_sampled
-        self._limits = limits or BufferLimits()
+        self._end = end
         self._clock = clock
-        self._open: dict[bytes, Trace] = {}
-        self._ended: dict[bytes, None] = {}
-        """The ids of traces that have ended, the oldest first."""
-        self.size = 0
-        """Bytes of traces that are open, or have ended and were not released yet."""
-        self.counts: Counter[str] = Counter()
-        self._log = ThrottledLog()
-        self._stopped = asyncio.Event()
-        self._told: Counter[str] = Counter()
+        self._pace = _FIRST_PACE
+        """Seconds that it takes to hand a trace on."""
+        self._stopped = threading.Event()
+        self._told: dict[str, tuple[int, float]] = {}
+        self._to_read: deque[Trace] = deque()
+        """Traces that have ended, the oldest first."""
+        self._to_submit: deque[RagRecord] = deque()
+        """Answers of the first of them."""
+        self.traces = OpenTraces(limits or BufferLimits(), clock)
+        self.intake = Intake(self)
+        """Where the servers hand bodies in."""
+
+    @property
+    def counts(self) -> Counter[str]:
+        """What it has done so far."""
+        return self.traces.counts
+
+    @property
+    def is_stopped(self) -> bool:
+        """It takes no spans any more."""
+        return self._stopped.is_set()
 
     @property
     def is_ready(self) -> bool:
-        """There is room."""
-        return self.size < self._limits.max_bytes and len(self._open) < self._limits.max_traces
+        """It takes spans."""
+        return not self._stopped.is_set() and not self._is_behind() and not self.traces.is_full
+
+    def count(self, name: str) -> None:
+        """Count something that happened to a request."""
+        self.traces.count(name)
 
     def check_room(self) -> None:
-        """Raise a `RefusedError` if there is no room for another request."""
+        """Raise a `RefusedError` if no request is taken now."""
         if not self.is_ready:
             self.refuse()
 
     def refuse(self) -> NoReturn:
-        """Count a request that there is no room for, and raise a `RefusedError`."""
-        self.counts["requests.refused"] += 1
-        raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS, "too many spans wait for the end of their traces")
+        """Count a request that is not taken, and raise a `RefusedError`."""
+        self.traces.count("requests.refused")
+        if self._stopped.is_set():
+            told = "the receiver stops"
+        elif self._is_behind():
+            told = "the answers of ended traces wait to be handed on"
+        else:
+            told = "too many spans wait for the end of their traces"
+        raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, told)
 
-    def take(self, body: bytes) -> ExportTraceServiceResponse:
-        """Take the spans of a request in protobuf.
+    def take(self, body: bytes, *, received: int | None = None) -> ExportTraceServiceResponse:
+        """Take the spans of a request in protobuf; in any thread.
+
+        Args:
+            body: the request.
+            received: how many bytes it had when it came, if it was packed.
 
         Raises:
-            RefusedError: it is none, or there are too many spans in it.
+            RefusedError: it is none, there are too many spans in it, or the receiver stops. Nothing of it is taken then.
         """
-        batch = batch_of(body)
+        batch = batch_of(body, received=received)
+        if self._stopped.is_set():
+            self.refuse()
         rejected = batch.rejected
         for trace_id, spans in batch.traces.items():
             if self._is_sampled(trace_id):
-                rejected += self.add(trace_id, spans)
+                rejected += self.traces.add(trace_id, spans)
             else:
-                self.counts["spans.not_sampled"] += len(spans)
-        self.counts["requests.accepted"] += 1
-        self.counts["spans.own"] += batch.own
-        self.counts["spans.rejected"] += batch.rejected
+                self.traces.count("spans.not_sampled", len(spans))
+        self.traces.count("requests.accepted")
+        self.traces.count("spans.own", batch.own)
+        self.traces.count("spans.rejected", batch.rejected)
         response = ExportTraceServiceResponse()
         if rejected:
             response.partial_success.rejected_spans = rejected
@@ -160,78 +171,38 @@ class Receiver:
             response.partial_success.error_message = told
         return response
 
-    def add(self, trace_id: bytes, spans: Sequence[RawSpan]) -> int:
-        """Take spans of one trace; returns how many of them were over its bounds."""
-        if trace_id in self._ended:
-            self.counts["spans.late"] += len(spans)
-            return 0
-        now = self._clock()
-        trace = self._open.get(trace_id)
-        if trace is None:
-            trace = self._open[trace_id] = Trace(trace_id, now + LONGEST)
-            self.size += trace.size
-        before = trace.size
-        for span in spans:
-            if span.id not in trace.spans:
-                trace.size += len(span.encoded) + _SPAN_OVERHEAD
-                trace.spans[span.id] = span
-                trace.is_marked = trace.is_marked or span.is_marked
-                trace.has_root = trace.has_root or span.is_root
-        self.size += trace.size - before
-        if len(trace.spans) > self._limits.max_trace_spans or trace.size > self._limits.max_trace_bytes:
-            self._end(trace)
-            self.release(trace)
-            self.counts["traces.too_large"] += 1
-            return len(spans)
-        self.counts["spans.accepted"] += len(spans)
-        pause = self._limits.quiet if trace.has_root else self._limits.deadline
-        trace.ends = min(now + pause, trace.latest_end)
-        return 0
-
-    def ended(self, *, all_of_them: bool = False) -> list[Trace]:
-        """The traces that have ended by now, or all as if they had. The caller releases them; those without anything to read are not among them."""
-        now = self._clock()
-        ended = [trace for trace in self._open.values() if all_of_them or trace.ends <= now]
-        for trace in ended:
-            self._end(trace)
-            if not trace.is_marked:
-                self.release(trace)
-        return [trace for trace in ended if trace.is_marked]
-
-    def release(self, trace: Trace) -> None:
-        """Its spans are no longer kept."""
-        self.size -= trace.size
-
-    def _end(self, trace: Trace) -> None:
-        del self._open[trace.id]
-        self.counts["traces.ended"] += 1
-        self.counts["traces.of_interest"] += trace.is_marked
-        self._ended[trace.id] = None
-        if len(self._ended) > self._limits.max_traces:
-            del self._ended[next(iter(self._ended))]
-
     async def run(self) -> None:
         """Read traces as they end, until `stop` is called."""
-        while not self._stopped.is_set():
-            await self._read(self.ended())
-            for name, words in _TROUBLE.items():
-                if self.counts[name] > self._told[name]:
-                    self._log.trouble(name, words, self.counts[name])
-                    self._told[name] = self.counts[name]
-            with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._stopped.wait(), _TICK)
+        await asyncio.to_thread(self._read_until_stopped)
 
     def stop(self) -> None:
-        """Wait no longer for traces to end."""
+        """Take no spans any more, and wait no longer for traces to end."""
         self._stopped.set()
 
-    async def finish(self) -> None:
-        """Read all traces, as if they had ended."""
-        await self._read(self.ended(all_of_them=True))
+    def finish(self, timeout: float) -> None:
+        """Read all traces as if they had ended, for so many seconds at most; what is left then is counted."""
+        deadline = Deadline(timeout)
+        self._to_read += self.traces.ended(all_of_them=True)
+        self._hand_on(lambda: not deadline.remaining)
+        self.traces.count("traces.abandoned", len(self._to_read))
+        while self._to_read:
+            self.traces.release(self._to_read.popleft())
+        self._to_submit.clear()
+        self._tell(last=True)
 
     def figures(self) -> dict[str, Any]:
         """What it has done so far, and what it holds."""
-        return {"open_traces": len(self._open), "bytes": self.size, **dict(sorted(self.counts.items()))}
+        figures: dict[str, Any] = {
+            "open_traces": len(self.traces),
+            "bytes": self.traces.size,
+            "bytes_of_requests": self.intake.held,
+            **dict(sorted(self.counts.items())),
+        }
+        if self._waiting_sink is not None:
+            stats = self._waiting_sink.stats()
+            waiting = stats.queued + stats.in_flight
+            figures["answers"] = {"waiting": waiting, "finished": stats.finished, "dropped": dict(stats.dropped)}
+        return figures
 
     def count_with(self, provider: MeterProvider) -> None:
         """Show the counts as metrics."""
@@ -245,23 +216,63 @@ class Receiver:
             )
 
     def _observed(self, name: str, _options: CallbackOptions) -> Iterator[Observation]:
-        for key, number in list(self.counts.items()):
+        for key, number in self.counts.items():
             kind, _, result = key.partition(".")
             if kind == name:
                 yield Observation(number, {semconv.RESULT: result})
 
-    async def _read(self, traces: Sequence[Trace]) -> None:
-        for first in range(0, len(traces), _AT_ONCE):
-            few = traces[first : first + _AT_ONCE]
-            self.counts["records"] += await asyncio.to_thread(self._submit, few)
-            for trace in few:
-                self.release(trace)
+    def _is_behind(self) -> bool:
+        """What is there waits for too long, or could not be handed on in time if the process were to end now."""
+        try:
+            if self._clock() - self._to_read[0].ends > _PATIENCE:
+                return True
+        except IndexError:
+            pass  # nothing waits
+        return (self.traces.whole + len(self._to_read)) * self._pace > max(self._end, _LEAST) * _SHARE
 
-    def _submit(self, traces: Sequence[Trace]) -> int:
-        """Submit the records of some traces; returns how many."""
-        number = 0
-        for trace in traces:
-            for record in records_of(list(decoded(trace.spans.values())), retrieval_tools=self._retrieval_tools):
-                self._sink.submit(record)
-                number += 1
-        return number
+    # What follows runs in the thread that reads.
+
+    def _read_until_stopped(self) -> None:
+        while not self._stopped.is_set():
+            self._to_read += self.traces.ended()
+            self._hand_on(self._stopped.is_set)
+            self._tell()
+            self._stopped.wait(_TICK)
+
+    def _hand_on(self, is_over: Callable[[], bool]) -> None:
+        """Submit the answers of the traces that have ended, until that is done or `is_over` says so."""
+        while self._to_read and not is_over():
+            trace, began = self._to_read[0], time.monotonic()
+            if not self._to_submit:
+                spans = list(decoded(trace.spans.values()))
+                self._to_submit += records_of(spans, retrieval_tools=self._retrieval_tools)
+            while self._to_submit:
+                if not self._waits_for_room(self._to_submit[0], is_over):
+                    return
+                self._sink.submit(self._to_submit.popleft())
+                self.traces.count("records")
+            self._to_read.popleft()
+            self.traces.release(trace)
+            self._pace += (time.monotonic() - began - self._pace) * _NEWEST
+
+    def _waits_for_room(self, record: RagRecord, is_over: Callable[[], bool]) -> bool:
+        """Wait until the sink has room; False if it is over before."""
+        if self._waiting_sink is not None:
+            size = record.size_hint
+            while not self._waiting_sink.has_room(size):
+                if is_over():
+                    return False
+                self._tell()
+                time.sleep(_LOOK)
+        return True
+
+    def _tell(self, *, last: bool = False) -> None:
+        """Write what has gone wrong since the last line about it, once a minute at most, and at the end in any case."""
+        counts, now = self.counts, self._clock()
+        if self._waiting_sink is not None:
+            counts["answers.dropped"] = sum(self._waiting_sink.stats().dropped.values())
+        for name, words in _TROUBLE.items():
+            number, at = self._told.get(name, (0, -_TELL))
+            if counts[name] > number and (last or now - at >= _TELL):
+                self._told[name] = (counts[name], now)
+                _logger.warning(words, counts[name])

@@ -1,48 +1,45 @@
-"""OTLP over HTTP and over gRPC.
-
-HTTP has `/v1/traces`, in protobuf or JSON, plain, gzip or deflate; and `/healthz` and `/readyz` for probes and people. gRPC
-needs the package of the extra `grpc`.
+"""OTLP over HTTP: `/v1/traces` in protobuf or JSON, plain, gzip or deflate; and `/healthz` and `/readyz` for probes and people.
 
 Guarantees:
-- A body is read up to a bound, before and after it is unpacked, and for a limited time. The bodies of all requests together are
-  bounded, too.
-- A connection that sends no request in time is closed.
-- Every answer is one that OTLP describes, with a `Status` if something is wrong.
+- Probes are answered whatever else there is to do: bodies are read and unpacked elsewhere (`intake`), and a new connection is taken
+  in place of the one that has said nothing for longest.
+- A body is read up to a bound and for a limited time, and not in many small pieces.
+- A connection that sends no request in time, or does not take its reply, is closed.
+- Every answer is one that OTLP describes, with a `Status` if something is wrong. A sender that should try again is told when.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import resource
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any, TypeAlias
 
+import h11
 import uvicorn
 from google.protobuf.json_format import MessageToJson
 from google.protobuf.message import Message
 from google.rpc.status_pb2 import Status
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from ragspan.command_line import host_and_port, listener_at
-from ragspan.exceptions import ConfigurationError
+from ragspan.command_line import listener_at
+from ragspan_receiver.bodies import RefusedError
+from ragspan_receiver.intake import MAX_BODY, MAX_JSON, Held
 from ragspan_receiver.receiver import Receiver
-from ragspan_receiver.spans import RefusedError, from_json, unpacked
 
-MAX_BODY = 64 * 1024 * 1024
-"""Bytes of a request's body, before and after it is unpacked."""
-_MAX_JSON = 16 * 1024 * 1024  # likewise in JSON, which takes many times its size as objects
-_MAX_BODIES = 256 * 1024 * 1024  # bytes of the bodies of all requests that are under way
-_MAX_CONNECTIONS = 800
+_DESCRIPTORS, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+_MAX_CONNECTIONS = 800 if _DESCRIPTORS < 0 else max(8, min(800, _DESCRIPTORS * 6 // 10))
+_BACKLOG = 128  # connections that are taken at once
+_MANY_PIECES = 400  # pieces of a body, each of which costs as much as some kilobytes
+_SMALL_PIECE = 256  # bytes; if there are many pieces, their mean size is not below it
 _RETRY_AFTER = 2  # seconds
 _PATIENCE = 30  # seconds for a request's head, from its first byte or the connection's beginning, and for its body
+_MAX_HEAD = 16 * 1024  # bytes of a request's head
 _KEEP_ALIVE = 75  # seconds that an idle connection stays
-_GRACE = 5  # seconds for requests that are under way when a server stops
-
-_GRPC_SERVICE = "opentelemetry.proto.collector.trace.v1.TraceService"
-_MAX_CALLS = 32  # of gRPC, at a time
-_MAX_MESSAGE = 16 * 1024 * 1024  # bytes; all calls may hold as much in memory at the same time
+_GRACE = 1  # seconds for replies that are under way when a server stops
 
 _PROTOBUF, _JSON = "application/x-protobuf", "application/json"
 _PACKED = {"gzip", "deflate"}
@@ -59,9 +56,7 @@ class OTLPApplication:
 
     def __init__(self, receiver: Receiver) -> None:
         self._receiver = receiver
-        self._held = 0
-        """Bytes of the bodies of requests that are under way."""
-        self._json = asyncio.Lock()  # one at a time
+        self._intake = receiver.intake
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: _Receive, send: _Send) -> None:
         if scope["path"] in {"/healthz", "/readyz"}:
@@ -87,42 +82,37 @@ class OTLPApplication:
         Raises:
             RefusedError: it is not taken.
         """
-        body = bytearray()
-        most = _MAX_JSON if is_json else MAX_BODY
-        try:
-            await asyncio.wait_for(self._read(receive, body, most), _PATIENCE)
-            self._receiver.check_room()
-            if is_json:
-                async with self._json:
-                    plain = await asyncio.to_thread(from_json, unpacked(body, most) if is_packed else body)
-            else:
-                plain = unpacked(body, most) if is_packed else bytes(body)
-            return self._receiver.take(plain)
-        except asyncio.TimeoutError:
-            told = f"no whole body came in {_PATIENCE} seconds"
-            raise RefusedError(HTTPStatus.REQUEST_TIMEOUT, told) from None
-        finally:
-            self._held -= len(body)
+        async with self._intake.holding() as held:
+            try:
+                reading = self._read(receive, MAX_JSON if is_json else MAX_BODY, held)
+                body = await asyncio.wait_for(reading, _PATIENCE)
+            except asyncio.TimeoutError:
+                told = f"no whole body came in {_PATIENCE} seconds"
+                raise RefusedError(HTTPStatus.REQUEST_TIMEOUT, told) from None
+            return await self._intake.take(
+                body, received=len(body), is_json=is_json, is_packed=is_packed, gone=receive()
+            )
 
-    async def _read(self, receive: _Receive, body: bytearray, most: int) -> None:
-        """Read the body of a request, up to so many bytes.
+    async def _read(self, receive: _Receive, most: int, held: Held) -> bytearray:
+        """The body of a request, up to so many bytes.
 
         Raises:
             RefusedError: it is too large, those of all requests are, or the sender has gone.
         """
+        body = bytearray()
         is_whole = False
         while not is_whole:
             message = await receive()
             if message["type"] == "http.disconnect":
+                self._receiver.count("requests.gone")
                 raise RefusedError(HTTPStatus.BAD_REQUEST, "the sender has gone")
             chunk = message.get("body", b"")
             body += chunk
-            self._held += len(chunk)
+            held.change(len(chunk))
             if len(body) > most:
                 raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body may have {most} bytes")
-            if self._held > _MAX_BODIES:
-                self._receiver.refuse()
             is_whole = not message.get("more_body", False)
+        return body
 
     async def _show_health(self, path: str, send: _Send) -> None:
         is_ready = self._receiver.is_ready
@@ -145,7 +135,7 @@ def _check_head(method: str, path: str, kind: str, encoding: str) -> None:
 
 async def _reply(send: _Send, status: HTTPStatus, kind: str, body: bytes) -> None:
     headers = [("content-type", kind), ("content-length", str(len(body)))]
-    if status is HTTPStatus.TOO_MANY_REQUESTS:
+    if status is HTTPStatus.SERVICE_UNAVAILABLE:
         headers.append(("retry-after", str(_RETRY_AFTER)))
     if status is HTTPStatus.METHOD_NOT_ALLOWED:
         headers.append(("allow", "POST"))
@@ -154,21 +144,81 @@ async def _reply(send: _Send, status: HTTPStatus, kind: str, body: bytes) -> Non
     await send({"type": "http.response.body", "body": body})
 
 
+class _Pieces(h11.Connection):
+    """Reads requests, but no body in very many small pieces: some bytes in a chunk each would cost minutes."""
+
+    _pieces = _bytes = 0
+
+    def next_event(self) -> Any:
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            self._pieces = self._bytes = 0
+        elif isinstance(event, h11.Data):
+            self._pieces, self._bytes = self._pieces + 1, self._bytes + len(event.data)
+            if self._pieces > _MANY_PIECES and self._bytes < self._pieces * _SMALL_PIECE:
+                raise h11.RemoteProtocolError("a body in many small pieces", error_status_hint=400)
+        return event
+
+
 class _Connection(H11Protocol):
-    """A connection that is closed if the head of a request does not come in time.
+    """A connection that is closed if the head of a request does not come in time, or a reply is not taken.
 
     uvicorn closes a connection that is idle between two requests, but waits without a limit once a byte of the next one is there.
     """
 
+    since = 0.0
+    """When it was made or got its last reply."""
+    _stuck: asyncio.TimerHandle | None = None
+
     def connection_made(self, transport: Any) -> None:
+        self.conn = _Pieces(h11.SERVER, _MAX_HEAD)
         super().connection_made(transport)
+        self.since = self.loop.time()
+        if len(self.connections) > _MAX_CONNECTIONS:
+            self._make_room()
         self._limit_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._is_taken()
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         was_idle, before = self.timeout_keep_alive_task is not None, self.cycle
         super().data_received(data)
         if was_idle and self.cycle is before:
             self._limit_head()
+
+    def on_response_complete(self) -> None:
+        self.since = self.loop.time()
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        self._stuck = self.loop.call_later(_PATIENCE, self.transport.abort)
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        self._is_taken()
+        super().resume_writing()
+
+    def _is_taken(self) -> None:
+        if self._stuck is not None:
+            self._stuck.cancel()
+            self._stuck = None
+
+    @property
+    def is_awaited(self) -> bool:
+        """Its sender has something to do, not we."""
+        cycle: Any = self.cycle  # None before the first request
+        return cycle is None or cycle.response_complete or cycle.more_body
+
+    def _make_room(self) -> None:
+        """Close the connection whose sender has done nothing for longest, or this one if all of them are being answered."""
+        others = [
+            one for one in self.connections if isinstance(one, _Connection) and one is not self and one.is_awaited
+        ]
+        oldest = min(others, key=lambda one: one.since, default=self)
+        self.connections.discard(oldest)
+        oldest.transport.abort()
 
     def _limit_head(self) -> None:
         self.loop.call_later(_PATIENCE, self._close_if_silent, self.cycle)
@@ -201,7 +251,7 @@ class HTTPServer(uvicorn.Server):
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,
-                limit_concurrency=_MAX_CONNECTIONS,
+                backlog=_BACKLOG,
                 timeout_keep_alive=_KEEP_ALIVE,
                 timeout_graceful_shutdown=_GRACE,
             )
@@ -223,50 +273,3 @@ class HTTPServer(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """The command handles signals, and stops more than this server."""
         yield
-
-
-class GRPCServer:
-    """Serves a receiver by gRPC.
-
-    Args:
-        receiver: takes the spans.
-        address: `host:port`; port 0 takes a free one.
-
-    Raises:
-        ConfigurationError: the package is not installed, or the address is invalid or cannot be used.
-    """
-
-    def __init__(self, receiver: Receiver, address: str) -> None:
-        try:
-            import grpc
-        except ImportError:
-            raise ConfigurationError("--otlp-grpc needs grpcio: pip install 'ragspan-receiver[grpc]'") from None
-        host_and_port(address)
-        self._receiver = receiver
-        self._codes = grpc.StatusCode
-        self._server = grpc.aio.server(
-            options=[("grpc.max_receive_message_length", _MAX_MESSAGE), ("grpc.so_reuseport", 0)],
-            maximum_concurrent_rpcs=_MAX_CALLS,
-        )
-        export = grpc.unary_unary_rpc_method_handler(self._export)  # bytes in, bytes out
-        methods = grpc.method_handlers_generic_handler(_GRPC_SERVICE, {"Export": export})
-        self._server.add_generic_rpc_handlers([methods])
-        try:
-            self.port: int = self._server.add_insecure_port(address)
-        except RuntimeError as error:
-            raise ConfigurationError(f"nobody can listen at {address}: {error}") from None
-
-    async def start(self) -> None:
-        await self._server.start()
-
-    async def stop(self) -> None:
-        await self._server.stop(_GRACE)
-
-    async def _export(self, body: bytes, context: Any) -> bytes:
-        try:
-            self._receiver.check_room()
-            return bytes(self._receiver.take(body).SerializeToString())
-        except RefusedError as refusal:
-            is_full = refusal.status is HTTPStatus.TOO_MANY_REQUESTS  # senders try again by themselves
-            await context.abort(self._codes.UNAVAILABLE if is_full else self._codes.INVALID_ARGUMENT, str(refusal))
-        raise AssertionError("abort raises")

@@ -7,46 +7,28 @@ hundred bytes as an object. So the parts of a request are counted before they be
 
 from __future__ import annotations
 
-import base64
-import json
-import re
-import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from google.protobuf.json_format import ParseDict
-from google.protobuf.json_format import ParseError as JSONError
 from google.protobuf.message import DecodeError
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from ragspan.telemetry import semconv
+from ragspan_receiver.bodies import RefusedError, from_json, parts_within, unpacked, values_within
 
 _TRACE_ID, _SPAN_ID = 16, 8  # bytes
 _SCOPE = 200  # characters of a scope's name
 _MAX_SPAN = 4 * 1024 * 1024  # bytes; a larger one is rejected
-_MAX_PARTS = 50_000
 _VARINT, _BYTES, _FIXED = 0, 2, {1: 8, 5: 4}  # kinds of fields in protobuf, and how many bytes the others have
-_GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
-_MARKS = re.compile(rb"gen_ai\.|llm\.|openinference\.|traceloop\.")
+_MAX_SPAN_VALUES = 500_000  # that a span may seem to have before it is parsed
+_FEW = 16  # values that a span seems to have; then it is not worth while to look closer
+_VALUE_TAGS = (b"\n", b"J", b"Z", b"j")  # of a list's or map's entries, and of a span's attributes, events and links
+_OPENINFERENCE, _LLM, _GEN_AI, _TRACELOOP = b"openinference.", b"llm.", b"gen_ai.", b"traceloop."
 """How names of attributes begin in spans that a reader understands."""
-
-
-class RefusedError(Exception):
-    """A request that is not taken.
-
-    Args:
-        status: of HTTP, as OTLP has it for such a request.
-        message: what is wrong, for the sender.
-    """
-
-    def __init__(self, status: HTTPStatus, message: str) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,7 +65,7 @@ class TracedSpan:
     """As the W3C `tracestate` header has it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RawSpan:
     """A span as it came."""
 
@@ -93,6 +75,8 @@ class RawSpan:
     """A reader may understand it."""
     encoded: bytes
     scope: str
+    took: float = 0.0
+    """Seconds, as its sender says."""
 
 
 @dataclass(slots=True)
@@ -106,75 +90,65 @@ class Batch:
     """Spans of ragspan itself: scores that come back, and answers that are scored already."""
 
 
-def unpacked(body: bytes | bytearray, most: int) -> bytes:
-    """The content of a body in gzip or zlib, which HTTP calls deflate.
+def content_of(body: bytes | bytearray, *, most: int, is_json: bool, is_packed: bool) -> bytes:
+    """A request in protobuf, whatever it came as; unpacked it may have `most` bytes.
 
     Raises:
-        RefusedError: it is more than `most` bytes, in another format, or incomplete.
+        RefusedError: it is too large, or not what it says.
     """
-    stream = zlib.decompressobj(_GZIP_OR_ZLIB)
-    try:
-        content = stream.decompress(body, most + 1)
-    except zlib.error:
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is not packed as it says") from None
-    if len(content) > most:
-        raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body may unpack to {most} bytes")
-    if not stream.eof or stream.unused_data:
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is not one whole stream")
-    return content
+    plain = unpacked(body, most) if is_packed else bytes(body)
+    return from_json(plain, received=len(body)) if is_json else plain
 
 
-def from_json(body: bytes | bytearray) -> bytes:
-    """A request in JSON, in which OTLP has ids in hexadecimal digits, as protobuf.
-
-    Raises:
-        RefusedError: the body is no such request.
-    """
-    try:
-        content = json.loads(body)
-        for of_resource in content.get("resourceSpans", ()):
-            for of_scope in of_resource.get("scopeSpans", ()):
-                for span in of_scope.get("spans", ()):
-                    span.pop("links", None)
-                    for name in ("traceId", "spanId", "parentSpanId"):
-                        span[name] = base64.b64encode(bytes.fromhex(span.get(name) or "")).decode()
-        request = ParseDict(content, ExportTraceServiceRequest(), ignore_unknown_fields=True)
-    except (ValueError, TypeError, AttributeError, RecursionError, JSONError):
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is no ExportTraceServiceRequest in JSON") from None
-    return bytes(request.SerializeToString())
-
-
-def batch_of(body: bytes) -> Batch:
+def batch_of(body: bytes, *, received: int | None = None) -> Batch:
     """The spans of a request.
 
+    Args:
+        body: the request in protobuf.
+        received: how many bytes it had when it came, if it was packed.
+
     Raises:
-        RefusedError: the body is no request, or has more parts than are allowed.
+        RefusedError: the body is no request, or has more parts or values than are allowed.
     """
-    batch, parts = Batch({}), _Parts()
+    received = len(body) if received is None else received
+    batch, parts = Batch({}), _Parts(parts_within(received))
+    left = values_within(received)
     try:
         for of_resource in parts.of(memoryview(body))[1]:
             for of_scope in parts.of(of_resource)[2]:
                 inside = parts.of(of_scope)
                 scope = InstrumentationScope.FromString(b"".join(inside[1])).name[:_SCOPE]
-                _add(batch, inside[2], scope)
+                left = _add(batch, inside[2], scope, left)
     except (ValueError, LookupError, DecodeError):
         raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is no ExportTraceServiceRequest") from None
     return batch
 
 
-def _add(batch: Batch, spans: Sequence[memoryview], scope: str) -> None:
+def _add(batch: Batch, spans: Sequence[memoryview], scope: str, left: int) -> int:
+    """Add spans of one scope; returns how many values others may have, of `left`."""
     if scope == semconv.SCOPE:
         batch.own += len(spans)
-        return
+        return left
     for part in spans:
         encoded = bytes(part)
-        span = _valid(encoded)
+        seem = sum(map(encoded.count, _VALUE_TAGS))
+        span = _valid(encoded) if seem <= _MAX_SPAN_VALUES else None
         if span is None:
             batch.rejected += 1
-        else:
-            is_root, is_marked = not any(span.parent_span_id), _MARKS.search(encoded) is not None
-            raw = RawSpan(span.span_id, is_root, is_marked, encoded, scope)
-            batch.traces.setdefault(span.trace_id, []).append(raw)
+            continue
+        left -= seem if seem <= _FEW else _values(span, left)
+        if left < 0:
+            raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the request has too many values; send fewer spans")
+        raw = RawSpan(
+            id=span.span_id,
+            is_root=not span.parent_span_id.strip(b"\0"),
+            is_marked=_OPENINFERENCE in encoded or _LLM in encoded or _GEN_AI in encoded or _TRACELOOP in encoded,
+            encoded=encoded,
+            scope=scope,
+            took=max(0, span.end_time_unix_nano - span.start_time_unix_nano) / 1e9,
+        )
+        batch.traces.setdefault(span.trace_id, []).append(raw)
+    return left
 
 
 def _valid(encoded: bytes) -> Span | None:
@@ -183,15 +157,34 @@ def _valid(encoded: bytes) -> Span | None:
         span = Span.FromString(encoded) if len(encoded) <= _MAX_SPAN else Span()
     except DecodeError:
         return None
-    has_ids = len(span.trace_id) == _TRACE_ID and len(span.span_id) == _SPAN_ID
-    return span if has_ids and any(span.trace_id) and any(span.span_id) else None
+    trace_id, span_id = span.trace_id, span.span_id
+    has_ids = len(trace_id) == _TRACE_ID and len(span_id) == _SPAN_ID
+    return span if has_ids and trace_id.strip(b"\0") and span_id.strip(b"\0") else None
+
+
+def _values(span: Span, most: int) -> int:
+    """How many values the span has: attributes, events, links, and entries of lists and maps; counted to a few beyond `most`."""
+    number = len(span.events) + len(span.links) + len(span.attributes)
+    if number > most:
+        return number
+    waiting: list[Any] = [span.attributes, *(one.attributes for one in (*span.events, *span.links))]
+    number = len(span.events) + len(span.links)
+    while waiting and number <= most:
+        entries = waiting.pop()
+        number += len(entries)
+        for entry in entries if number <= most else ():
+            value = getattr(entry, "value", entry)
+            kind = value.WhichOneof("value")
+            if kind in {"array_value", "kvlist_value"}:
+                waiting.append(getattr(value, kind).values)
+    return number
 
 
 class _Parts:
     """Takes messages of protobuf apart without making objects of them, up to a number of parts in all."""
 
-    def __init__(self) -> None:
-        self._left = _MAX_PARTS
+    def __init__(self, most: int) -> None:
+        self._most = self._left = most
 
     def of(self, message: memoryview) -> Mapping[int, list[memoryview]]:
         """The fields of a message that hold bytes, by their numbers.
@@ -205,7 +198,7 @@ class _Parts:
         while place < len(message):
             self._left -= 1
             if self._left < 0:
-                told = f"a request may have {_MAX_PARTS} spans and other parts"
+                told = f"this request may have {self._most} spans and other parts"
                 raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, told)
             key, start = _varint(message, place)
             kind = key & 7

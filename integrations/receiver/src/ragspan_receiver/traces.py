@@ -1,0 +1,188 @@
+"""The traces that wait for their end.
+
+Guarantees:
+- A trace ends once: `quiet` seconds after its last span if it has a root, else `deadline` seconds after it, and `LONGEST`
+  seconds after its first one in any case. Only our own clock counts; of the times in spans only how long a root took is used.
+- Traces, spans and bytes of a trace, and bytes of all are bounded. A trace that is too large is dropped as a whole, since a part
+  of it would be scored for what the rest says.
+- Spans of a trace that has ended are dropped, as long as the trace is remembered.
+- A trace of which a part went to another process is left out and counted: one without a root when the process ends, and one whose
+  root began before the process did, which got the first spans only if no other had them.
+
+Any thread may call any method.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ragspan.arguments import SOME_SECONDS, WHOLE
+from ragspan_receiver.spans import RawSpan
+
+LONGEST = 600.0  # seconds
+_SPAN_OVERHEAD = 300  # bytes of memory beside its content, about
+_TRACE_OVERHEAD = 700
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BufferLimits:
+    """How long traces wait, and how much memory they take.
+
+    Raises:
+        ConfigurationError: a figure has a value that is not allowed.
+    """
+
+    quiet: float = 2.0
+    """Seconds without a new span after which a trace with a root has ended."""
+    deadline: float = 30.0
+    """Likewise of a trace without one."""
+    max_bytes: int = 256 * 1024 * 1024
+    """Of all traces, those that have ended and are not read yet included."""
+    max_traces: int = 100_000
+    max_trace_spans: int = 10_000
+    max_trace_bytes: int = 16 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        SOME_SECONDS.check_fields(self, "quiet", "deadline")
+        WHOLE.check_fields(self, "max_bytes", "max_traces", "max_trace_spans", "max_trace_bytes")
+
+
+@dataclass(slots=True)
+class Trace:
+    """The spans of a trace so far."""
+
+    id: bytes
+    latest_end: float
+    """When it has ended in any case."""
+    ends: float = 0.0
+    """When it has ended if no other span comes."""
+    spans: dict[bytes, RawSpan] = field(default_factory=dict)
+    """By their ids: an exporter may send a span again."""
+    size: int = _TRACE_OVERHEAD
+    is_marked: bool = False
+    has_root: bool = False
+    is_cut_off: bool = False
+    """Another process may have had spans of it."""
+
+    @property
+    def is_whole(self) -> bool:
+        """It can be read, as far as one sees."""
+        return self.is_marked and self.has_root and not self.is_cut_off
+
+
+class OpenTraces:
+    """The spans that came, by trace, until each trace has ended.
+
+    Args:
+        limits: of what waits.
+        clock: seconds that only grow.
+    """
+
+    def __init__(self, limits: BufferLimits, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._began = clock()
+        self._lock = threading.Lock()
+        self._open: dict[bytes, Trace] = {}
+        self._ended: dict[bytes, None] = {}
+        """The ids of traces that have ended, the oldest first."""
+        self._counts: Counter[str] = Counter()
+        self.whole = 0
+        """Open ones that have a root and are to be read."""
+        self.size = 0
+        """Bytes of traces that are open, or have ended and were not released yet."""
+
+    def __len__(self) -> int:
+        """How many are open."""
+        return len(self._open)
+
+    @property
+    def is_full(self) -> bool:
+        return self.size >= self._limits.max_bytes or len(self._open) >= self._limits.max_traces
+
+    @property
+    def counts(self) -> Counter[str]:
+        """What became of spans and traces so far."""
+        with self._lock:
+            return self._counts.copy()
+
+    def count(self, name: str, number: int = 1) -> None:
+        with self._lock:
+            self._counts[name] += number
+
+    def add(self, trace_id: bytes, spans: Sequence[RawSpan]) -> int:
+        """Take spans of one trace; returns how many of them were over its bounds."""
+        with self._lock:
+            if trace_id in self._ended:
+                self._counts["spans.late"] += len(spans)
+                return 0
+            now = self._clock()
+            trace = self._open.get(trace_id)
+            if trace is None:
+                trace = self._open[trace_id] = Trace(trace_id, now + LONGEST)
+                self.size += trace.size
+            before, was_whole = trace.size, trace.is_whole
+            for span in spans:
+                if span.id not in trace.spans:
+                    self._add(trace, span, now)
+            self.size += trace.size - before
+            self.whole += trace.is_whole - was_whole
+            if len(trace.spans) > self._limits.max_trace_spans or trace.size > self._limits.max_trace_bytes:
+                self._end(trace)
+                self.size -= trace.size
+                self._counts["traces.too_large"] += 1
+                return len(spans)
+            self._counts["spans.accepted"] += len(spans)
+            pause = self._limits.quiet if trace.has_root else self._limits.deadline
+            trace.ends = min(now + pause, trace.latest_end)
+            return 0
+
+    def ended(self, *, all_of_them: bool = False) -> list[Trace]:
+        """The traces that have ended by now and are to be read. The caller releases them.
+
+        Args:
+            all_of_them: end those that are open, too. Of one without a root nobody knows what it would still have said.
+        """
+        with self._lock:
+            now = self._clock()
+            ended = [trace for trace in self._open.values() if all_of_them or trace.ends <= now]
+            found = []
+            for trace in ended:
+                self._end(trace)
+                is_cut_off = trace.is_cut_off or (trace.ends > now and not trace.has_root)
+                if trace.is_marked and not is_cut_off:
+                    found.append(trace)
+                else:
+                    self._counts["traces.cut_off"] += trace.is_marked
+                    self.size -= trace.size
+            return found
+
+    def release(self, trace: Trace) -> None:
+        """Its spans are no longer kept."""
+        with self._lock:
+            self.size -= trace.size
+
+    # What follows runs under the lock.
+
+    def _add(self, trace: Trace, span: RawSpan, now: float) -> None:
+        trace.size += len(span.encoded) + _SPAN_OVERHEAD
+        trace.spans[span.id] = span
+        trace.is_marked = trace.is_marked or span.is_marked
+        if span.is_root:
+            trace.has_root = True
+            # A root that took longer than traces are held is no measure.
+            if span.took <= LONGEST and now - span.took < self._began:
+                trace.is_cut_off = True
+
+    def _end(self, trace: Trace) -> None:
+        del self._open[trace.id]
+        self.whole -= trace.is_whole
+        self._counts["traces.ended"] += 1
+        self._counts["traces.of_interest"] += trace.is_marked
+        self._ended[trace.id] = None
+        if len(self._ended) > self._limits.max_traces:
+            del self._ended[next(iter(self._ended))]

@@ -1,0 +1,205 @@
+"""What cannot be handed on is not taken, and what was taken is handed on or counted."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import pytest
+
+from ragspan.engine import EngineStats
+from ragspan_receiver import receiver as receiver_module
+from ragspan_receiver.bodies import RefusedError
+from ragspan_receiver.receiver import Receiver
+from ragspan_receiver.traces import BufferLimits
+
+
+class SmallSink:
+    """Has room for a few records, and keeps in mind whether one came that had none."""
+
+    def __init__(self, room):
+        self.room = room
+        self.records = []
+        self.pushed_out = 0
+
+    def has_room(self, size):
+        assert size > 0
+        return len(self.records) < self.room
+
+    def submit(self, capture):
+        self.pushed_out += len(self.records) >= self.room
+        self.records.append(capture.to_record())
+
+    def stats(self):
+        dropped = {"queue_full": self.pushed_out} if self.pushed_out else {}
+        return EngineStats(submitted=len(self.records), queued=len(self.records), dropped=dropped)
+
+
+def until(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def sink():
+    return SmallSink(room=3)
+
+
+@pytest.fixture
+def reading(sink, clock):
+    """A receiver that reads; its clock stands."""
+    made = Receiver(sink, limits=BufferLimits(quiet=1), clock=clock)
+    thread = threading.Thread(target=made._read_until_stopped)
+    thread.start()
+    yield made
+    made.stop()
+    thread.join(60)
+
+
+@pytest.fixture
+def answers(answer, request_with):
+    """A request with so many answers."""
+    return lambda number: request_with(*(answer(os.urandom(16)) for _ in range(number))).SerializeToString()
+
+
+def test_the_sink_gets_no_more_than_it_has_room_for(reading, sink, clock, answers):
+    reading.take(answers(10))
+    clock.now += 2
+
+    until(lambda: len(sink.records) == 3)
+    sink.room = 7
+    until(lambda: len(sink.records) == 7)
+    sink.room = 100
+    until(lambda: len(sink.records) == 10)
+
+    assert sink.pushed_out == 0
+    until(lambda: reading.traces.size == 0)
+
+
+def test_while_what_has_ended_waits_for_the_sink_nothing_is_taken(reading, sink, clock, answers):
+    reading.take(answers(10))
+    clock.now += 2
+    until(lambda: len(sink.records) == 3)
+    assert reading.is_ready
+
+    clock.now += 5
+    with pytest.raises(RefusedError, match="wait to be handed on"):
+        reading.check_room()
+
+    assert not reading.is_ready
+    sink.room = 100
+    until(lambda: reading.is_ready)
+    reading.take(answers(1))
+    assert reading.counts["requests.refused"] == 1
+
+
+def test_no_more_is_taken_than_could_be_handed_on_if_the_process_ended_now(sink, clock, answers):
+    receiver = Receiver(sink, limits=BufferLimits(quiet=600), clock=clock, end=10)
+    receiver._pace = 0.1  # seconds for a trace
+    receiver.take(answers(35))
+    assert receiver.is_ready  # a third of the ten seconds
+    receiver.take(answers(1))
+
+    assert not receiver.is_ready
+
+
+def test_traces_that_could_not_be_read_at_the_end_are_no_reason(sink, clock, span, request_with):
+    receiver = Receiver(sink, limits=BufferLimits(quiet=600), clock=clock, end=10)
+    receiver._pace = 0.1
+    parts = {"openinference.span.kind": "LLM"}
+    spans = [span(os.urandom(16), parent=os.urandom(8), attributes=parts) for _ in range(100)]
+    receiver.take(request_with(*spans).SerializeToString())
+
+    assert receiver.is_ready
+
+
+def test_after_it_was_stopped_nothing_is_taken(sink, answers):
+    receiver = Receiver(sink)
+    receiver.stop()
+    with pytest.raises(RefusedError, match="stops"):
+        receiver.take(answers(1))
+
+    assert receiver.counts["spans.accepted"] == 0
+
+
+def test_at_the_end_everything_is_handed_on(sink, answers):
+    receiver = Receiver(sink)
+    receiver.take(answers(3))
+    receiver.stop()
+
+    receiver.finish(60)
+
+    assert len(sink.records) == receiver.counts["records"] == 3
+    assert receiver.traces.size == receiver.counts["traces.abandoned"] == 0
+
+
+def test_the_end_takes_no_longer_than_it_may_and_what_is_left_is_counted(sink, answers, caplog):
+    receiver = Receiver(sink)
+    receiver.take(answers(10))
+    receiver.stop()
+    began = time.monotonic()
+
+    receiver.finish(0.2)
+
+    assert time.monotonic() - began < 30
+    assert (len(sink.records), receiver.counts["traces.abandoned"]) == (3, 7)
+    assert receiver.traces.size == 0
+    assert "7 traces were not read when the time to stop was over" in caplog.text
+
+
+def test_what_the_sink_drops_is_shown_with_its_reason(sink, clock, caplog):
+    receiver = Receiver(sink, clock=clock)
+    sink.records, sink.pushed_out = [None] * 5, 2
+
+    assert receiver.figures()["answers"] == {"waiting": 5, "finished": 0, "dropped": {"queue_full": 2}}
+    receiver._tell()
+    assert "2 answers so far were dropped" in caplog.text
+
+
+def test_the_log_tells_true_numbers_once_a_minute_and_at_the_end(sink, clock, caplog):
+    receiver = Receiver(sink, clock=clock)
+
+    def told(number, *, last=False):
+        caplog.clear()
+        receiver.traces.count("spans.late", number)
+        receiver._tell(last=last)
+        return [line.split()[0] for line in caplog.messages]
+
+    assert told(5) == ["5"]
+    clock.now += 59
+    assert told(100) == []
+    clock.now += 1
+    assert told(0) == ["105"]  # although nothing has been added since the line that was left out
+    assert told(2, last=True) == ["107"]
+    assert told(0, last=True) == []
+
+
+def test_a_sink_that_does_not_say_whether_it_has_room_gets_everything(clock, answers):
+    class PlainSink:
+        def __init__(self):
+            self.records = []
+
+        def submit(self, capture):
+            self.records.append(capture)
+
+    sink = PlainSink()
+    receiver = Receiver(sink, clock=clock)
+    receiver.take(answers(10))
+    receiver.finish(60)
+
+    assert len(sink.records) == 10
+    assert "answers" not in receiver.figures()
+
+
+def test_the_pace_follows_what_handing_on_takes(sink, answers):
+    sink.room = 1000
+    receiver = Receiver(sink)
+    receiver.take(answers(100))
+    receiver._pace = 100.0
+
+    receiver.finish(60)
+
+    assert receiver._pace < 100 * (1 - receiver_module._NEWEST) ** 90
