@@ -334,3 +334,16 @@ def test_a_round_takes_no_longer_for_what_waits(make_queue, clock, letter):
     few, many = (processor_time_of_a_round(make_queue, clock, letter, waiting) for waiting in (100, 20_000))
 
     assert many < 20 * few  # it was 200 times as long
+
+
+def test_an_item_is_given_up_at_the_end_of_its_time_and_not_at_its_next_try(make_queue, clock, letters):
+    queue = make_queue(retry_window=4.0)
+    queue.put(letters("a"))
+    for _ in range(3):  # at 0, 1 and 3 seconds; the next try would be at 7
+        clock.advance(pause(queue))
+        queue.settle(queue.take(), [Failed()])
+
+    assert pause(queue) == pytest.approx(1.0)
+    clock.advance(1.0)
+    assert queue.take() == []
+    assert queue.stats().dropped == {"failed": 1}

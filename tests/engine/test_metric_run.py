@@ -8,6 +8,7 @@ import time
 import pytest
 from opentelemetry import trace
 
+from ragspan.engine._metric_run import MetricTask
 from ragspan.exceptions import JudgeError
 from ragspan.judges.llm.replies import PROSE
 from ragspan.judges.session import report_usage
@@ -235,3 +236,17 @@ def test_a_metric_that_is_cancelled_in_good_order_is_never_stuck(fakes, make_eng
     fakes.score(engine, times=100)
 
     assert {scored.outcomes["hanging"].error_type for scored in emitter.scored} == {"timeout"}
+
+
+def test_the_timer_of_a_metric_that_has_ended_does_not_stay(fakes, make_engine, monkeypatch):
+    timers = []
+    ended = MetricTask.end
+
+    def noting(run, outcome):
+        ended(run, outcome)
+        timers.append(run.timer)
+
+    monkeypatch.setattr(MetricTask, "end", noting)
+    fakes.score(make_engine(fakes.ConstantMetric(), emitters=[fakes.ListEmitter()]))
+
+    assert [timer.cancelled() for timer in timers] == [True]

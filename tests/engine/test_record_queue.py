@@ -100,3 +100,25 @@ def test_a_record_is_out_however_it_ends(records: RecordQueue, happens: Callable
     item = records.take()
 
     assert records.wait_until_out(MeanwhileDeadline(lambda: happens(records, item)))
+
+
+@pytest.mark.parametrize("is_in_work", [False, True])
+def test_the_bytes_of_a_cancelled_record_are_given_back(records: RecordQueue, is_in_work: bool):
+    item = Item(object(), 1000, on_end=lambda _: None)  # type: ignore[arg-type]
+    records.submit(item)
+    if is_in_work:
+        assert records.take() is item
+    records.cancel(item)
+
+    assert records.bytes == 0
+    records.submit(Item(object(), 1000))  # type: ignore[arg-type]
+    assert (records.stats.queued, dict(records.stats.dropped)) == (1, {"cancelled": 1})
+
+
+def test_the_queue_holds_as_many_bytes_as_its_bound_and_not_one_more(records: RecordQueue):
+    records.submit(Item(object(), 400))  # type: ignore[arg-type]
+    records.submit(Item(object(), 600))  # type: ignore[arg-type]
+    assert (records.bytes, records.stats.queued) == (1000, 2)
+
+    records.submit(Item(object(), 1))  # type: ignore[arg-type]
+    assert (records.bytes, dict(records.stats.dropped)) == (601, {"queue_bytes": 1})

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import signal
 import threading
 import time
@@ -7,6 +8,7 @@ import time
 import pytest
 
 from ragspan.engine import ShutdownReport
+from ragspan.engine._record_queue import Item
 from ragspan.records import RagRecord
 
 
@@ -226,3 +228,16 @@ def test_a_flush_that_interrupts_a_submit_says_at_once_that_something_may_be_lef
 
     assert answers == [False]
     assert engine.flush(fakes.PATIENCE)
+
+
+def test_what_a_shutdown_has_dropped_is_not_emitted_though_its_metrics_end(fakes, make_engine):
+    item = Item(RagRecord(question="q", contexts=["c"], response="r"), 0)
+
+    def drop(_):
+        item.is_out = True
+
+    emitter = fakes.ListEmitter()
+    engine = make_engine(fakes.CallingMetric(drop), emitters=[emitter])
+
+    assert asyncio.run(engine._work.score(item)) is None
+    assert emitter.scored == []

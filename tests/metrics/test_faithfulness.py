@@ -77,3 +77,15 @@ async def test_a_claim_without_a_verdict_is_a_failure(fixed_judge, answered, ver
     assert await metric.score(answered()) == MetricFailure(
         error_type="missing_verdicts", message=f"{2 - len(verdicts)} of 2 claims have no verdict"
     )
+
+
+async def test_the_claim_with_the_lowest_probability_is_the_weakest(fixed_judge, answered):
+    given = [(0, None), (1, 0.9), (2, 0.6)]
+    verdicts = [
+        ClaimVerdict(index=index, verdict="supported", probability=share, explanation=f"because of {index}")
+        for index, share in given
+    ]
+
+    score = await Faithfulness(fixed_judge(claims=list("abc"), supported=verdicts)).score(answered())
+
+    assert score.explanation == "No unsupported claim was found (3 compared) (because of 2)."

@@ -7,6 +7,9 @@ import sys
 import pytest
 from forked import in_child
 from opentelemetry.metrics import NoOpMeterProvider
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from ragspan.exceptions import ConfigurationError
 from ragspan.outcomes import Score, ScoredRecord
@@ -168,3 +171,16 @@ def test_all_providers_are_flushed_and_what_asked_to_be_flushed_as_well(results,
     assert emitter.flush(float("inf")) is is_flushed
     assert [one.times for one in (tracers, meters, loggers, exporter)] == [1, 1, 1, 1]
     assert [entry.getMessage() for entry in caplog.records] == logged
+
+
+def test_a_shutdown_flushes_what_has_ended(make_record):
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=3_600_000))
+    emitter = OTelEmitter(tracer_provider=provider)
+    emitter.start(make_record())
+
+    emitter.shutdown(30)
+
+    assert exporter.get_finished_spans()
+    provider.shutdown()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import logging
 import math
 
@@ -10,7 +11,7 @@ from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 
 from ragspan.outcomes import MetricFailure, NotApplicable, Score
 from ragspan.records import Generation, Retrieval, RetrievedContext, SpanAnchor
-from ragspan.telemetry.values import bounded, encodable, well_formed
+from ragspan.telemetry.values import MAX_TEXT_CHARS, bounded, encodable, json_list, well_formed
 
 any_text = st.lists(st.sampled_from(["\ud800", "\udfff", "\0", "word "]) | st.text(max_size=9), max_size=9).map("".join)
 any_time = st.integers(min_value=-(2**65), max_value=2**65)
@@ -107,3 +108,11 @@ def test_no_odd_record_fails_at_emission_or_at_encoding(
     assert len(telemetry.spans) >= 6
     assert encoded
     assert [entry.getMessage() for entry in caplog.records] == []
+
+
+def test_a_list_that_is_exactly_as_long_as_an_attribute_stays_whole():
+    items = ["x" * (MAX_TEXT_CHARS - len('["", "y"]')), "y"]
+
+    assert len(json.dumps(items)) == MAX_TEXT_CHARS
+    assert json.loads(json_list(items)) == items
+    assert json.loads(json_list([items[0] + "x", "y"])) == [items[0] + "x"]

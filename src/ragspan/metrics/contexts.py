@@ -141,7 +141,7 @@ class ChunkUtilization(JudgedMetric[UtilizationJudge]):
 def used_share(shares: Sequence[float], lengths: Sequence[int]) -> float:
     """The used length / the length of all (utilization as TRACe defines it)."""
     used = math.fsum(share * length for share, length in zip(shares, lengths, strict=True))
-    return min(1.0, used / sum(lengths))
+    return used / sum(lengths)
 
 
 def _judged(record: RagRecord, ratings: Iterable[ContextRating]) -> list[JudgedContext]:
