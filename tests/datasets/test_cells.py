@@ -31,7 +31,8 @@ NO_TEXT, NO_TIME, NO_SPAN = "but should be text", "is no time", "hexadecimal dig
 class Document:
     """As frameworks have them."""
 
-    page_content = "a"
+    def __init__(self):
+        self.page_content = "a"
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,9 @@ def test_every_setting_is_documented():
     source = (ROOT / "src" / "ragspan" / "config.py").read_text(encoding="utf-8")
     documented = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
 
-    assert [name for name in sorted(set(re.findall(r"RAGSPAN_[A-Z_]*[A-Z]\b", source))) if name not in documented] == []
+    assert [
+        name for name in sorted(set(re.findall(r"\bRAGSPAN_[A-Z_]*[A-Z]\b", source))) if name not in documented
+    ] == []
 
 
 def test_the_readme_is_short():
