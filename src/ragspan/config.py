@@ -164,8 +164,8 @@ class Settings:
     """`RAGSPAN_DIMENSIONS`: keys of the request's metadata, such as `release,prompt_version,tenant`, at most five, whose values
     go on spans, events and the histogram of scores."""
     retrieval_tools: Annotated[tuple[str, ...], _read(_ANYTHING, _listed)] = ()
-    """`RAGSPAN_RETRIEVAL_TOOLS`: names of tools whose results are documents, separated by commas. In the traces that a worker
-    receives, these tools are searches."""
+    """`RAGSPAN_RETRIEVAL_TOOLS`: names of tools whose results are documents, separated by commas: these tools are searches, in
+    LangChain, in LlamaIndex and in the traces that a worker receives, whether they are functions or an MCP server's."""
     openinference: bool = True
     """`RAGSPAN_OPENINFERENCE`: also write scores as OpenInference `evaluations.*` attributes."""
     redact: Annotated[Callable[[str], str] | str | Literal[False] | None, _read(FUNCTION_NAME, str)] = None
@@ -199,6 +199,11 @@ class Settings:
         if content and "capture_content" not in values:
             values["capture_content"] = _genai_content(_GENAI_CONTENT, content)
         return cls(**values)
+
+
+def retrieval_tools() -> tuple[str, ...]:
+    """The names in `RAGSPAN_RETRIEVAL_TOOLS`."""
+    return _listed(os.environ.get(f"{_PREFIX}RETRIEVAL_TOOLS", ""))
 
 
 def settings_with(**given: Any) -> Settings:

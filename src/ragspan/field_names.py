@@ -19,11 +19,19 @@ CONTEXTS: Final = ("contexts", "retrieved_contexts", "retrieval_context", "conte
 
 QUESTION: Final = (
     *("question", "query", "user_question", "user_query", "user_input"),
-    *("user_msg", "user_message", "query_str", "input", "prompt"),
+    *("user_msg", "user_message", "query_str", "q"),
 )
 """Fields that are the question, the surest first."""
+OFTEN_QUESTION: Final = ("input", "prompt")
+"""Fields that are the question unless something else was searched with."""
 ASKING: Final = ("question", "query", "input", "request", "ask", "message", "msg", "text", "topic", "prompt")
 """Words in the names of fields that may be the question, the likeliest first."""
+NOT_ASKING: Final = frozenset(
+    {"name", "id", "type", "role", "lang", "language", "locale", "model", "system", "template", "instruction"}
+    | {"instructions", "persona", "format", "schema", "history", "memory", "context", "examples", "tone", "style"}
+)
+"""Words in the names of fields that are the question only if nothing else may be."""
+
 ANSWER: Final = ("answer", "response", "actual_output", "output")
 """Fields of a table that are the answer."""
 FINAL_ANSWER: Final = ("structured_response", "answer", "final_answer")

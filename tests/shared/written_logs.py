@@ -47,6 +47,9 @@ class WrittenLog:
     def steps(self, inputs: Snapshot, output: Snapshot, name: str = "step") -> None:
         self._run(inputs, output, name)
 
+    def calls_tool(self, name: str, arguments: Snapshot, result: Snapshot) -> None:
+        self._run(arguments, result, ToolStart(name, "call-1"))
+
     def says(self, reply: str | Message, prompt: str | Sequence[Message] = "Say something.") -> None:
         """A model is called and replies."""
         given = [prompt] if isinstance(prompt, str) else list(prompt)

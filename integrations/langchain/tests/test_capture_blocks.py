@@ -42,6 +42,25 @@ def test_a_chain_inside_a_block_makes_no_record_of_its_own(captured, call):
     assert captured.answers() == [COMPLETE]
 
 
+def test_the_steps_of_a_second_chain_are_inside_its_own_tools(new_captures):
+    """Two sinks see a chain each; the tool around a step is named by its place among all tools of the answer."""
+
+    @tool
+    def ask(question: str) -> str:
+        """Asks the handbook."""
+        return rag_chain().invoke(question)
+
+    first, second = new_captures(), new_captures()
+    with capture(QUESTION, sink=first.sink):
+        for captures in (first, second):
+            ask.invoke({"question": QUESTION}, captures.config)
+
+    record = first.record()
+    assert [call.name for call in record.tool_calls] == ["ask", "ask"]
+    assert [search.within for search in record.retrievals] == [0, 1]
+    assert [generation.within for generation in record.generations] == [0, 1]
+
+
 def test_what_is_set_by_hand_goes_first(captured):
     with capture(QUESTION, sink=captured.sink, session_id="s-1") as answer:
         answer.response = rag_chain().invoke("rephrased words", captured.config).upper()

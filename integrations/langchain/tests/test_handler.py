@@ -237,3 +237,23 @@ def test_copies_in_the_same_process_are_the_same_handler(make_copy):
 
     assert make_copy(handler) is handler
     assert make_copy({"callbacks": [handler], "question": QUESTION})["callbacks"][0] is handler
+
+
+def test_what_goes_on_in_the_background_after_the_request_makes_no_record(captured):
+    """A task that outlives its request, with the configuration of a run inside it; and what that task calls."""
+    outlived = []
+
+    def start(question, config):
+        outlived.append(config)
+        return question
+
+    (RunnableLambda(start) | rag_chain()).invoke(QUESTION, captured.config)
+    assert captured.answers() == [COMPLETE]
+
+    nested = RunnableLambda(lambda question: rag_chain().invoke(question))
+    for chain in (rag_chain(), nested):
+        thread = threading.Thread(target=chain.invoke, args=(QUESTION, outlived[0]))
+        thread.start()
+        thread.join()
+
+    assert captured.answers() == []

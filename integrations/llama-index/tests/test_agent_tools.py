@@ -1,5 +1,7 @@
 """What an agent's tools bring to its prompt."""
 
+import json
+
 import pytest
 from captures import Answered
 from li_agents import agent, ask, retriever_tool
@@ -73,6 +75,21 @@ async def test_a_search(captured, model, tools, said, contexts):
 
 
 # Functions as tools
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_a_function_that_is_named_as_a_search_returns_documents(captured, model, monkeypatch, named):
+    def handbook(query: str) -> str:
+        """Looks it up in the handbook."""
+        return json.dumps([{"text": PASSAGES["cello"], "id": "c-1"}, {"text": PASSAGES["harp"], "id": "h-1"}])
+
+    if named:
+        monkeypatch.setenv("RAGSPAN_RETRIEVAL_TOOLS", "handbook")
+    model.says(calls("handbook", query="strings"), FINAL)
+    await ask(agent(FunctionTool.from_defaults(handbook)), ASKED)
+
+    contexts = captured.record().contexts
+    assert [context.id for context in contexts or ()] == (["c-1", "h-1"] if named else [])
 
 
 @tools_know_their_run

@@ -8,17 +8,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ragspan import field_names
-from ragspan.capturing.snapshots import CUT, ObjectFields, Opaque, Snapshot
+from ragspan.capturing.snapshots import CUT, OPAQUE, ObjectFields, Opaque, Snapshot
 from ragspan.matching import words_of
 from ragspan.provider_replies import facts_of
 from ragspan.records import AnswerStatus
 from ragspan.runs.payloads import Document, Message, as_json, calls_text, evened, json_in, text_of, texts_in
 from ragspan.runs.tree import ModelStep, RequestTree, SearchStep
+from ragspan.text.answers import without_thoughts
 
-_NO_WORDS = {"name", "id", "type", "role", "lang", "language", "locale", "model"}
 _FILLERS = {"final", "full", "the", "my", "your", "ai", "llm", "model", "bot", "agent", "assistant", "rag"}
 _LEFT = {"GeneratorExit", "CancelledError", "KeyboardInterrupt"}
 _STOPPED = {"GraphInterrupt", "NodeInterrupt", "GraphDrained"}
+_NAMES = {"name", "id", "type", "role", "lang", "language", "locale", "model"}
 _LOOKED_AT = 500  # characters of a text that are searched for a second word
 
 
@@ -30,26 +31,28 @@ def question_in(inputs: Snapshot, queries: Sequence[str] = (), *, named_only: bo
 
     Args:
         inputs: a text, messages, or fields of which one holds the question, maybe fields within fields.
-        queries: what was searched for; a field that equals one of them is the question where no name tells.
+        queries: what was searched for; a field that equals one of them is the question unless a sure name tells.
         named_only: take the user's messages and fields that are called a question, no others.
     """
     leaves = list(_leaves(inputs))
     texts = [(key, value) for key, value in leaves if isinstance(value, str) and value.strip()]
-    spoken = [value.text for _, value in leaves if isinstance(value, Message) and value.text.strip()]
+    talks = [value for _, value in leaves if isinstance(value, list)]
+    spoken = [said.text for talk in talks if (said := _last_of_user(talk)) is not None]
     named = [text for wanted in field_names.QUESTION for key, text in texts if key == wanted]
+    often = [text for wanted in field_names.OFTEN_QUESTION for key, text in texts if key == wanted]
     if named_only:
-        return next(iter([*named, *spoken]), None)
-    alike = [text for word in field_names.ASKING for key, text in texts if word in key]
-    searched = [text for _, text in texts if text in queries]
-    rest = sorted((text for key, text in texts if key not in _NO_WORDS), key=lambda text: "?" not in text)
-    return next(iter([*named, *spoken, *alike, *searched, *rest]), None)
+        return next(iter([*named, *often, *spoken]), None)
+    going_on = [said.text for talk in talks if talk[-1].role != "ai" and (said := _last_of_user(talk)) is not None]
+    asking = [(key, text) for key, text in texts if not _words(key) & field_names.NOT_ASKING]
+    searched = [text for found in (asking, texts) for _, text in found if text in queries]
+    alike = [text for word in field_names.ASKING for key, text in asking if word in key]
+    rest = sorted((text for _, text in asking), key=lambda text: "?" not in text)
+    others = [text for key, text in texts if key not in _NAMES]
+    return next(iter([*named, *searched, *often, *going_on, *alike, *rest, *spoken, *others]), None)
 
 
-def _leaves(value: Snapshot, key: str = "") -> Iterator[tuple[str, str | Message]]:
-    """The texts in a payload by the name of their field, the deeper ones last.
-
-    Of a conversation it is the last message of the user.
-    """
+def _leaves(value: Snapshot, key: str = "") -> Iterator[tuple[str, str | list[Message]]]:
+    """The texts and conversations in a payload by the name of their field, the deeper ones last."""
     deeper: list[tuple[str, Snapshot]] = []
     if isinstance(value, dict):
         for name, item in value.items():
@@ -59,30 +62,46 @@ def _leaves(value: Snapshot, key: str = "") -> Iterator[tuple[str, str | Message
             elif "history" not in own:
                 deeper.append((own, item))
     elif isinstance(value, list):
-        said = _last_words(value, are_messages=key.endswith("messages"))
-        if said is not None:
-            yield key, said
+        talk = _conversation_in(value, are_messages=key.endswith("messages"))
+        if talk:
+            yield key, talk
         else:
             deeper += [(key, item) for item in reversed(value) if isinstance(item, (dict, list, str))]
-    elif isinstance(value, str) or (isinstance(value, Message) and value.role == "human"):
+    elif isinstance(value, str):
         yield key, value
+    elif isinstance(value, Message) and value.role == "human":
+        yield key, [value]
     for name, item in deeper:
         yield from _leaves(item, name)
 
 
-def _last_words(items: Sequence[Snapshot], *, are_messages: bool) -> Message | None:
+def _conversation_in(items: Sequence[Snapshot], *, are_messages: bool) -> list[Message]:
+    """The messages among the items of a list, if one of them is the user's."""
     messages = [
         Message("human", item) if isinstance(item, str) else item
         for item in items
         if isinstance(item, Message) or (are_messages and isinstance(item, str))
     ]
-    return next((message for message in reversed(messages) if message.role == "human"), None)
+    return messages if any(message.role == "human" for message in messages) else []
+
+
+def _last_of_user(messages: Sequence[Message]) -> Message | None:
+    said = (message for message in reversed(messages) if message.role == "human")
+    last = next(said, None)
+    return None if last is None or not last.text.strip() else last
 
 
 # How it ended
 
 
 def status_and_response(tree: RequestTree) -> tuple[AnswerStatus, str | None]:
+    """How a request ended, and what the caller got as the answer, without what a model thought before it."""
+    status, response = _status_and_words(tree)
+    answer = without_thoughts(response) if response else response
+    return status, None if response and not answer else answer
+
+
+def _status_and_words(tree: RequestTree) -> tuple[AnswerStatus, str | None]:
     if tree.error in _STOPPED or _was_interrupted(tree):
         return "interrupted", None
     if tree.error in _LEFT or (tree.error is None and tree.streamed and _was_left_early(tree)):
@@ -91,7 +110,8 @@ def status_and_response(tree: RequestTree) -> tuple[AnswerStatus, str | None]:
         return ("complete" if is_whole else "aborted"), received
     if tree.error is not None:
         return "error", _received(tree)
-    return "complete", _Answers(tree).response()
+    response = _Answers(tree).response()
+    return "complete", _told_on_the_way(tree) if response is None else response
 
 
 def _was_interrupted(tree: RequestTree) -> bool:
@@ -157,6 +177,16 @@ def _last_delivered(tree: RequestTree) -> str | None:
         if is_out and model.reply is not None and model.reply.text.strip():
             return model.reply.text
     return None
+
+
+def _told_on_the_way(tree: RequestTree) -> str | None:
+    """The words of the last model, if the graph kept nothing of them: then they reached the caller by a stream of its own."""
+    model = _speaker(tree)
+    if model is None or model.reply is None or not isinstance(tree.output, dict):
+        return None
+    steps = [step for step in model.around() if step.parent is not None]
+    is_kept = not steps or (steps[-1].output not in ({}, None, OPAQUE) and not model.tokens)
+    return None if is_kept else model.reply.text.strip() or None
 
 
 def _is_last(chunk: tuple[bool, Sequence[Mapping[str, Any]]] | None) -> bool:

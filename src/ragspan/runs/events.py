@@ -13,6 +13,7 @@ from ragspan.capturing.snapshots import Snapshot
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.runs.payloads import Document
 from ragspan.runs.record import record_of
+from ragspan.runs.tool_documents import add_search
 from ragspan.runs.tree import ModelStep, RequestTree, SearchStep, Step, ToolStep
 
 # What is noted about a step when it begins; of a chain it is its name alone.
@@ -108,6 +109,8 @@ class _Events:
             step.span = step.span or event.about
         elif not isinstance(step, ToolStep):
             late_inputs = event.about
+        if isinstance(step, ToolStep) and step.name in self.tree.retrieval_tools:
+            add_search(self.tree, step, event.time_ns, event.payload)
         self.tree.end(step, event.time_ns, event.payload, late_inputs)
 
     def _error(self, event: Event) -> None:

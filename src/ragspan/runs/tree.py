@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ragspan.capturing.snapshots import OPAQUE, Opaque, Snapshot
+from ragspan.config import retrieval_tools
 from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan.runs.payloads import Document, Message, text_of, tool_messages
 from ragspan.step_texts import ErrorReport, NotedError
@@ -169,6 +170,8 @@ class RequestTree:
     """The caller gets a model's tokens, although the calls in between are no streams."""
     before: RequestTree | None = None
     """The interrupted request that this one continues."""
+    retrieval_tools: Collection[str] = field(default_factory=retrieval_tools)
+    """Names of tools whose results are documents."""
     recorded: list[RetrievedContext] = field(default_factory=list)
     """What the program named with `record_contexts`."""
     found_nothing: bool = False

@@ -105,6 +105,20 @@ def _thoughts(text: str) -> Iterator[Part]:
         yield Part(kind="thought", start=start, end=len(text))
 
 
+_THOUGHT_BEFORE = re.compile(
+    rf"\s*(?:[<\[\u25c1]({_TAGS})[>\]\u25b7].*?[<\[\u25c1]/\1[>\]\u25b7]|<think(?:ing)?>.*\Z)\s*",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def without_thoughts(answer: str) -> str:
+    """An answer without what its model thought before it, which some servers leave in the text between tags."""
+    while thought := _THOUGHT_BEFORE.match(answer):
+        answer = answer[thought.end() :]
+    before, closing, rest = answer.partition("</think>")  # some servers leave the opening tag out
+    return rest.lstrip() if closing and "<think>" not in before else answer
+
+
 # Code and Markdown
 
 _FENCE = re.compile(r"^[ \t]{0,8}(?:```|~~~)[^\n]{0,80}$", re.MULTILINE)

@@ -13,6 +13,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.tracers.context import register_configure_hook
 from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]  # the package is not typed
 
+from ragspan.capturing.log import EventKind
 from ragspan.config import is_enabled
 from ragspan.installed import requirements_of_extra
 from ragspan.process import in_use, set_up_or_off
@@ -80,12 +81,13 @@ class RagspanCallbackHandler(BaseCallbackHandler):
     # LangChain skips a handler whose `ignore_*` is true: nothing is called at all then. They are plain attributes, looked up
     # at every event, and no properties as in the base class.
     ignore_llm = ignore_chat_model = ignore_chain = ignore_agent = ignore_retriever = False
-    ignore_retry = ignore_custom_event = True  # nothing to learn from these
+    ignore_custom_event = False
+    ignore_retry = True  # nothing to learn from these
 
     def enable(self, *, enabled: bool) -> None:
         """Switch all listening on or off."""
         self.ignore_llm = self.ignore_chat_model = self.ignore_chain = not enabled
-        self.ignore_agent = self.ignore_retriever = not enabled
+        self.ignore_agent = self.ignore_retriever = self.ignore_custom_event = not enabled
 
     def on_chain_start(
         self, serialized: Any, inputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **about: Any
@@ -147,6 +149,10 @@ class RagspanCallbackHandler(BaseCallbackHandler):
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **_: Any) -> None:
         self.recorder.end("tool", run_id, output)
+
+    def on_custom_event(self, name: str, data: Any, *, run_id: UUID, **_: Any) -> None:
+        """The program shows something by `dispatch_custom_event`: the documents in it count as found."""
+        self.recorder.note(EventKind.DOCUMENTS, run_id, data, name)
 
     # LangGraph's own events, which report breakpoints as well: nothing raises there. Where another library wraps the
     # callback managers they reach every handler.

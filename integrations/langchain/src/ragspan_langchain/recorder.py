@@ -30,7 +30,7 @@ from ragspan.plain_data import (
 from ragspan.process import in_use
 from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
 from ragspan.runs.events import ModelStart, SearchStart, ToolStart, record_of_log
-from ragspan.runs.payloads import FilledPrompt
+from ragspan.runs.payloads import FilledPrompt, documents_in
 from ragspan.runs.tree import INTERRUPT, MAX_SAVED_STATES, NO_INPUT_YET
 from ragspan.step_texts import NotedError, note_error
 from ragspan.telemetry.otel_context import anchor_of_span
@@ -130,6 +130,17 @@ class EventRecorder:
             stream = log.streams.get(key) or log.streams.setdefault(key, TokenStream())
             stream.tokens.append(token if type(token) is str else SNAPSHOTS.take(token, log))
             stream.last_chunk = chunk
+        except Exception as problem:  # noqa: BLE001
+            self.requests.report(problem)
+
+    def note(self, kind: EventKind, run_id: RunId | None, given: Any, about: str) -> None:
+        """Something else happens in a run: what was given is noted, if there are documents in it."""
+        try:
+            log = None if run_id is None else self._live.get(_key_of(run_id))
+            if log is not None and run_id is not None:
+                payload = SNAPSHOTS.take(given, log, whole=False)
+                if documents_in(payload):
+                    log.note(kind, _key_of(run_id), payload=payload, about=about)
         except Exception as problem:  # noqa: BLE001
             self.requests.report(problem)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice, zip_longest
 from typing import Any
 
@@ -10,12 +10,15 @@ from ragspan import field_names
 from ragspan.capturing.log import Event, EventKind, RequestLog
 from ragspan.record_json import plain_entries
 from ragspan.records import AnswerStatus, RagRecord
-from ragspan.runs.payloads import Message
+from ragspan.runs.answers import question_in
+from ragspan.runs.payloads import Document, Message
 from ragspan.runs.record import first_of
+from ragspan.runs.tool_documents import documents_of_result
 from ragspan.step_texts import ErrorReport, NotedError
+from ragspan.text.answers import without_thoughts
 from ragspan_llama_index.contexts import Provenance, speakers_in
 from ragspan_llama_index.objects import SPEAKING, UUID_LENGTH
-from ragspan_llama_index.payloads import CONVERSATIONS, Asked, NodeSnapshot
+from ragspan_llama_index.payloads import NodeSnapshot
 from ragspan_llama_index.runs import StepRecords
 from ragspan_llama_index.steps import Request, SeenNode, Step, message_of
 from ragspan_llama_index.streams import Stream
@@ -119,6 +122,8 @@ def _continue(request: Request, step: Step | None, event: Event) -> None:
         step.read_ns = time_ns
     elif kind in {EventKind.END, EventKind.ERROR}:
         step.ended_ns = time_ns
+        if step.role == "tool" and step.found is None and step.tool_name in request.retrieval_tools:
+            step.found = list(map(_as_node, documents_of_result(step.answer_text())))
         if step.role in {"call", "synthesis"}:
             step.origin = next((child for child in reversed(step.children) if _handed_on(child, step)), None)
 
@@ -138,6 +143,11 @@ def _take(step: Step, payload: Mapping[str, Any] | None) -> None:
     vars(step).update(noted)
 
 
+def _as_node(entry: tuple[Document, float | None]) -> SeenNode:
+    document, score = entry
+    return SeenNode((hash(document.text), score, document.id, document.text, document.metadata, None))
+
+
 def _awaited(root: Step) -> Stream | None:
     """The stream that the request ends with."""
     answer = root.answer
@@ -152,20 +162,7 @@ def _handed_on(child: Step, step: Step) -> bool:
 
 # The user's words
 
-_STRONG = ("user_msg", "question", "query", "user_message", "message", "user_query", "user_question", "query_str")
-_WEAK = ("input", "user_input", "prompt", "text", "msg", "request", "topic")
 _OBSERVATION = "Observation:"  # so a reasoning agent tells its model, as the user, what a tool gave
-
-
-def question_in(asked: Asked, searched: Iterable[str]) -> str | None:
-    """The user's words: the text with a name such as `question`, else one that was searched with, else the first text."""
-    texts = dict(reversed(asked))
-    queries = set(searched)
-    candidates = [texts.get(name) for name in ("", *_STRONG)]
-    candidates += [text for _, text in asked if text in queries]
-    candidates += [texts.get(name) for name in (*_WEAK, *CONVERSATIONS)]
-    candidates += [text for _, text in asked]
-    return next((text for text in candidates if text is not None and text.strip()), asked[0][1] if asked else None)
 
 
 def asked_in(prompt: Sequence[Message]) -> str | None:
@@ -251,7 +248,8 @@ def _swallowed(request: Request) -> tuple[str, ...]:
 
 def _question(request: Request) -> str | None:
     searched = [text for step in request.steps if step is not request.root for _, text in step.asked]
-    asked = question_in(request.root.asked, searched)
+    given = dict(request.root.asked)
+    asked = given[""] if "" in given else question_in(given, searched)
     if asked is None and request.root.is_resumed:
         asked = next((text for step in request.steps if (text := asked_in(step.prompt)) is not None), None)
     return asked if asked is not None else next(iter(searched), None)
@@ -276,9 +274,13 @@ def _answer_among(root: Step) -> str | Stream | None:
 
 def _response(request: Request) -> str | None:
     if not request.log.grouped:
-        return request.root.answer_text()
+        return _without_thoughts(request.root.answer_text())
     answers = [step.answer_text() for step in request.root.children if step.role in SPEAKING]
-    return next((answer for answer in reversed(answers) if answer is not None), None)
+    return _without_thoughts(next((answer for answer in reversed(answers) if answer is not None), None))
+
+
+def _without_thoughts(answer: str | None) -> str | None:
+    return without_thoughts(answer) or None if answer else answer
 
 
 def _own(tags: Mapping[str, Any]) -> dict[str, object]:

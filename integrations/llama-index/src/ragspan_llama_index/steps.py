@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ragspan.capturing.log import RequestLog
+from ragspan.config import retrieval_tools
 from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan.runs.payloads import ROLES, Call, Message
 from ragspan.step_texts import ErrorReport, NotedError
@@ -119,6 +120,7 @@ class Request:
 
     def __init__(self, log: RequestLog) -> None:
         self.log = log
+        self.retrieval_tools = retrieval_tools()
         self.root = Step(None, "", log.started_ns, None)
         self.steps: list[Step] = []  # in the order in which they began
         self.at_work: set[Any] = set()  # spans of a workflow's steps that have not ended, or were cancelled
