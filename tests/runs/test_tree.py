@@ -233,3 +233,16 @@ def test_a_tool_that_nobody_names_is_no_search():
     assert record is not None
     assert record.retrievals == ()
     assert [call.name for call in record.tool_calls] == ["lookup"]
+
+
+@pytest.mark.parametrize("history", [[], [Message("human", "Hello?"), Message("ai", "I help with pumps.")]])
+def test_documents_in_an_assistant_s_message_of_the_program_count_with_and_without_a_history(history):
+    program = Program({"question": QUESTION})
+    program.search(PUMP)
+    said = [Message("system", "Be brief."), *history, Message("ai", f"I found: {PUMP}"), Message("human", QUESTION)]
+    model = ModelStep(name="model", parent=program.root, started_ns=program.now(), inputs=said)
+    program.tree.end(program.tree.begin(model), program.now(), Message("ai", ANSWER))
+    record = program.ends(ANSWER)
+
+    assert record is not None
+    assert [context.text for context in record.contexts or ()] == [PUMP]

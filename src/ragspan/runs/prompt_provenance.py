@@ -166,7 +166,8 @@ def _turns_of(parts: Sequence[Message], was_said: Callable[[str], bool]) -> list
     """The turns of a prompt's parts.
 
     An earlier turn ends with an assistant's message between two of a person's that no model gave in this request. Other
-    assistant's messages that no model gave are of the program's making, and may hold documents.
+    assistant's messages that no model gave are of the program's making, and may hold documents; so is one right after the message
+    that ends a turn.
 
     Args:
         parts: the prompt.
@@ -174,7 +175,8 @@ def _turns_of(parts: Sequence[Message], was_said: Callable[[str], bool]) -> list
     """
     people = [place for place, part in enumerate(parts) if part.role == "human"]
     made = {place for place, part in enumerate(parts) if part.role == "ai" and not was_said(part.text)}
-    end = max((place for place in made if people and people[0] < place < people[-1]), default=-1)
+    ends = (place for place in made if people and people[0] < place < people[-1] and parts[place - 1].role != "ai")
+    end = max(ends, default=-1)
 
     def turn(place: int, role: str) -> Turn:
         if role == "ai":

@@ -28,6 +28,7 @@ _MAX_SPAN_VALUES = 500_000  # that a span may seem to have before it is parsed
 _FEW = 16  # values that a span seems to have; then it is not worth while to look closer
 _VALUE_TAGS = (b"\n", b"J", b"Z", b"j")  # of a list's or map's entries, and of a span's attributes, events and links
 _OPENINFERENCE, _LLM, _GEN_AI, _TRACELOOP = b"openinference.", b"llm.", b"gen_ai.", b"traceloop."
+_VERCEL = b"ai.operationId"
 """How names of attributes begin in spans that a reader understands."""
 
 
@@ -142,7 +143,11 @@ def _add(batch: Batch, spans: Sequence[memoryview], scope: str, left: int) -> in
         raw = RawSpan(
             id=span.span_id,
             is_root=not span.parent_span_id.strip(b"\0"),
-            is_marked=_OPENINFERENCE in encoded or _LLM in encoded or _GEN_AI in encoded or _TRACELOOP in encoded,
+            is_marked=_OPENINFERENCE in encoded
+            or _LLM in encoded
+            or _GEN_AI in encoded
+            or _TRACELOOP in encoded
+            or _VERCEL in encoded,
             encoded=encoded,
             scope=scope,
             took=max(0, span.end_time_unix_nano - span.start_time_unix_nano) / 1e9,

@@ -1,4 +1,4 @@
-"""Makes records of the spans that other instrumentations wrote: OpenInference, OpenTelemetry's GenAI conventions, Traceloop.
+"""Makes records of others' spans: of OpenInference, OpenTelemetry's GenAI conventions, Traceloop and the Vercel AI SDK.
 
 Each convention has a reader, which makes steps of its spans. `steps` says which steps belong to one request, `requests` makes
 the record of it, by the rule that the handlers have: what is in the answering prompt counts.
@@ -15,7 +15,7 @@ from ragspan.records import RagRecord
 from ragspan.runs.payloads import Message
 from ragspan.telemetry import semconv
 from ragspan.throttled_log import ThrottledLog
-from ragspan_receiver.readers import genai, openinference
+from ragspan_receiver.readers import genai, openinference, vercel
 from ragspan_receiver.readers.payloads import Payloads
 from ragspan_receiver.readers.requests import Request
 from ragspan_receiver.readers.steps import Step, requests_in
@@ -23,6 +23,7 @@ from ragspan_receiver.spans import TracedSpan
 
 WHOLE_TRACE = ""
 """In place of a span's id: an opinion on all of a trace."""
+_CONVENTIONS = ("gen_ai.", "llm.")
 _log = ThrottledLog()
 
 
@@ -60,10 +61,28 @@ def _step(span: TracedSpan, payloads: Payloads) -> Step | None:
     try:
         if openinference.KIND in span.attributes:
             return openinference.read(span, payloads)
-        return genai.read(span, payloads) if genai.is_one(span) else None
+        if vercel.OPERATION in span.attributes:
+            return vercel.read(span, payloads)
+        step = genai.read(span, payloads) if genai.is_one(span) else None
     except Exception as problem:  # noqa: BLE001  others wrote the span
         _log.trouble("span", "a span could not be read (%s)", type(problem).__name__)
         return None
+    _tell_what_is_not_read(span, step)
+    return step
+
+
+def _tell_what_is_not_read(span: TracedSpan, step: Step | None) -> None:
+    """Say which spans of which instrumentation are about models, and cannot be read."""
+    if step is None and (genai.knows(span) or not any(key.startswith(_CONVENTIONS) for key in span.attributes)):
+        return
+    if step is None:
+        operation = str(span.attributes.get("gen_ai.operation.name", "without gen_ai.operation.name"))
+        what = f"spans of {span.scope[:100]!r} are of no convention that is read: {operation[:100]}"
+    elif step.kind == "model" and not step.prompt and step.reply is None:
+        what = f"calls of models by {span.scope[:100]!r} have no texts: content is off, or in a form that is not read"
+    else:
+        return
+    _log.trouble(what, "%s", what)
 
 
 def _as_search(step: Step, payloads: Payloads) -> None:

@@ -52,6 +52,8 @@ _ENDS: dict[Kind, tuple[str, ...]] = {
     "ignored": ("evaluator",),
 }
 """Endings of the names of those Traceloop tasks that are more than chains."""
+_EVENTS = {f"gen_ai.{role}.message": role for role in ("system", "user", "assistant", "tool")}
+_CHOICE = "gen_ai.choice"
 _FRAMEWORKS = {"llamaindex": "llama_index"}
 _PROPERTIES = "traceloop.association.properties."
 
@@ -84,6 +86,13 @@ def read(span: TracedSpan, payloads: Payloads) -> Step | None:
     )
     _DETAILS.get(kind, _read_chain)(step, payloads, gave)
     return step
+
+
+def knows(span: TracedSpan) -> bool:
+    """Whether the span's operation is one of those that are known, also if it is no step."""
+    attributes = span.attributes
+    operation = str(attributes.get("gen_ai.operation.name") or attributes.get("llm.request.type")).lower()
+    return operation in _OPERATIONS or str(attributes.get("traceloop.span.kind")) in _ENTITIES
 
 
 def _kind_of(span: TracedSpan) -> Kind | None:
@@ -194,13 +203,34 @@ def _prompt(span: TracedSpan, payloads: Payloads) -> list[Message]:
     system = [part.get("content") for part in _parts(_content(span, "gen_ai.system_instructions"))]
     messages = [Message("system", each) for each in system if isinstance(each, str)]
     given = list(_messages(_content(span, "gen_ai.input.messages"), payloads))
-    return messages + (given or [_numbered(one, payloads) for one in numbered(span.attributes, "gen_ai.prompt")])
+    given = given or [_numbered(one, payloads) for one in numbered(span.attributes, "gen_ai.prompt")]
+    return messages + (given or list(_in_events(span, payloads)))
 
 
 def _replies(span: TracedSpan, payloads: Payloads) -> list[Message]:
     """The messages that it answered with."""
     said = list(_messages(_content(span, "gen_ai.output.messages"), payloads))
-    return said or [_numbered(one, payloads, "assistant") for one in numbered(span.attributes, "gen_ai.completion")]
+    said = said or [_numbered(one, payloads, "assistant") for one in numbered(span.attributes, "gen_ai.completion")]
+    return said or list(_in_events(span, payloads, replies=True))
+
+
+def _in_events(span: TracedSpan, payloads: Payloads, *, replies: bool = False) -> Iterator[Message]:
+    """The messages in events of their own, one each, as the conventions had them from 1.28 to 1.36."""
+    for event in span.events:
+        role = "assistant" if replies else _EVENTS.get(event.name)
+        if role is None or (replies and event.name != _CHOICE):
+            continue
+        told = json_of(event.attributes.get("gen_ai.event.content"))
+        body: Mapping[str, Any] = told if isinstance(told, dict) else event.attributes
+        if replies:
+            said = json_of(body.get("message")) or body.get("message")
+            body = (
+                said if isinstance(said, dict) else {"content": said if isinstance(said, str) else body.get("content")}
+            )
+        parts, calls = json_of(body.get("content")), json_of(body.get("tool_calls"))
+        content = parts if isinstance(parts, list) else as_text(body.get("content")) or ""
+        about = {"content": content, "tool_calls": calls, "tool_call_id": body.get("tool_call_id", body.get("id"))}
+        yield payloads.message(about, role)
 
 
 def _content(span: TracedSpan, name: str) -> Any:

@@ -18,6 +18,7 @@ BARE = frozenset({"model", "retriever", "reranker", "tool"})
 """Kinds of steps that answer nothing by themselves."""
 _MAX_STEPS = 2000
 _MAX_DEPTH = 100
+_MAX_COMPARED = 100_000_000
 _MAX_AROUND = 1000  # spans that are looked through for the step around one
 
 
@@ -85,7 +86,8 @@ def requests_in(
     """The steps of each request in a trace, each after the one around it; spans that are no steps do not count.
 
     A root makes a request. The roots that answer nothing by themselves, such as the searches and calls of models that a
-    program makes one by one, make one together; the outermost span around them comes with it.
+    program makes one by one, make one together; the outermost span around them comes with it. They make several if the spans
+    below that one are requests that know nothing of one another, as those of a consumer of messages.
 
     Args:
         spans: of one trace.
@@ -105,7 +107,63 @@ def requests_in(
     for root in inside[""]:
         yield _below([root], inside), None
     for top, roots in bare.items():
-        yield _below(roots, inside), by_id.get(top, roots[0].span) if len(roots) > 1 else None
+        for around, together in _apart(top, roots, by_id, inside):
+            yield _below(together, inside), by_id.get(around, together[0].span) if len(together) > 1 else None
+
+
+def _apart(
+    top: str, roots: Sequence[Step], spans: Mapping[str, TracedSpan], inside: Mapping[str, Sequence[Step]]
+) -> list[tuple[str, Sequence[Step]]]:
+    """The requests below a span, each with the span around it: one, or those below its inner spans."""
+    for _ in range(_MAX_DEPTH):
+        groups: dict[str, list[Step]] = defaultdict(list)
+        for root in roots:
+            groups[_child_of(top, root.span, spans)].append(root)
+        if len(groups) != 1 or top in groups:
+            break
+        (inner,) = groups
+        if all(root.span.span_id == inner for root in roots):
+            break
+        top = inner
+    each = [_Told(_below(group, inside)) for group in groups.values()]
+    return list(groups.items()) if len(each) > 1 and _are_strangers(each) else [(top, roots)]
+
+
+def _child_of(top: str, span: TracedSpan, spans: Mapping[str, TracedSpan]) -> str:
+    """The id of the span directly below another one that leads to this span."""
+    for _ in range(_MAX_AROUND):
+        if span.parent_id is None or span.parent_id == top or span.parent_id not in spans:
+            break
+        span = spans[span.parent_id]
+    return span.span_id
+
+
+class _Told:
+    """What the models of some steps were told, and what stands in these steps that others may have been told."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        models = [step for step in steps if step.kind == "model" and step.prompt]
+        self.prompts = "\n".join(part.prompt_text for step in models for part in step.prompt)
+        self.asked = next((part.text for step in models[-1:] for part in step.prompt[::-1] if part.role == "human"), "")
+        said = [step.reply.text.strip() for step in models if step.reply is not None]
+        found = [document.text for step in steps for document, _ in step.found or ()]
+        self.texts = frozenset(text for text in [*said, *found] if " " in text)
+        self.is_whole = bool(models) and any(step.kind in {"retriever", "tool"} for step in steps)
+
+
+def _are_strangers(groups: Sequence[_Told]) -> bool:
+    """Whether each group has searched and answered by itself, another question each, and was told nothing of the others."""
+    texts = [(group, text) for group in groups for text in group.texts]
+    if not all(group.is_whole for group in groups) or len({group.asked for group in groups}) < len(groups):
+        return False
+    if len(texts) * sum(len(group.prompts) for group in groups) > _MAX_COMPARED:
+        return False
+    return not any(
+        text in group.prompts
+        for group in groups
+        for other, text in texts
+        if other is not group and text not in group.texts
+    )
 
 
 def _around(span: TracedSpan, spans: Mapping[str, TracedSpan], steps: Mapping[str, Step]) -> tuple[str | None, str]:

@@ -1,0 +1,197 @@
+"""What belongs to one request, messages in events, the Vercel AI SDK's own spans, and what is said of spans that nobody reads."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ragspan.records import RagRecord
+from ragspan_receiver.readers import records_of
+from ragspan_receiver.spans import SpanEvent, TracedSpan
+
+CELLO = "The cello has four strings and is played sitting down on a chair."
+HARP = "The harp has forty-seven strings and seven pedals in all of them."
+FIRST, SECOND = "How many strings does the cello have?", "And how many has the harp?"
+FOUR, MANY = "The cello has four strings.", "The harp has forty-seven strings."
+NAMES = {"search": "RETRIEVER", "model": "LLM"}
+
+
+def span(
+    number: int,
+    parent: int | None,
+    attributes: dict[str, Any],
+    *,
+    name: str = "span",
+    scope: str = "openinference.instrumentation.openai",
+    events: tuple[SpanEvent, ...] = (),
+) -> TracedSpan:
+    return TracedSpan(
+        trace_id="0" * 31 + "1",
+        span_id=f"{number:016x}",
+        parent_id=None if parent is None else f"{parent:016x}",
+        name=name,
+        start_ns=number * 10,
+        end_ns=number * 10 + 5,
+        attributes=attributes,
+        scope=scope,
+        events=events,
+    )
+
+
+def handled(number: int, parent: int, question: str, document: str, prompt: str, answer: str) -> list[TracedSpan]:
+    """A plain span with a search and a model below it, of plain code."""
+    given = {"llm.input_messages.0.message.role": "user", "llm.input_messages.0.message.content": prompt}
+    said = {"llm.output_messages.0.message.role": "assistant", "llm.output_messages.0.message.content": answer}
+    search = {"input.value": question, "retrieval.documents.0.document.content": document}
+    return [
+        span(number, parent, {}, name="handle"),
+        span(number + 1, number, {"openinference.span.kind": "RETRIEVER", **search}),
+        span(number + 2, number, {"openinference.span.kind": "LLM", **given, **said}),
+    ]
+
+
+def seen(record: RagRecord) -> tuple[str | None, list[str], str | None]:
+    return record.question, [context.text for context in record.contexts or ()], record.response
+
+
+@pytest.mark.parametrize("between", [0, 2], ids=["directly below", "two spans deeper"])
+def test_requests_below_one_span_that_know_nothing_of_each_other_are_records_of_their_own(between):
+    around = [span(1, None, {}, name="consume")] + [span(2 + deep, 1 + deep, {}) for deep in range(between)]
+    first = handled(10, 1 + between, FIRST, CELLO, f"{CELLO}\n{FIRST}", FOUR)
+    second = handled(20, 1 + between, SECOND, HARP, f"{HARP}\n{SECOND}", MANY)
+    records = records_of([*around, *first, *second])
+
+    assert [(record.contexts and record.contexts[0].text, record.response) for record in records] == [
+        (CELLO, FOUR),
+        (HARP, MANY),
+    ]
+    assert [record.parent.span_id for record in records if record.parent] == [10, 20]
+
+
+def test_steps_of_one_request_in_several_spans_are_one_record():
+    """The second one was told what the first one found and said."""
+    first = handled(10, 1, FIRST, CELLO, f"{CELLO}\n{FIRST}", FOUR)
+    second = handled(20, 1, SECOND, HARP, f"{FOUR}\n{HARP}\n{SECOND}", MANY)
+    (record,) = records_of([span(1, None, {}, name="ask"), *first, *second])
+
+    assert record.response == MANY
+    assert [context.text for context in record.contexts or ()] == [CELLO, HARP]
+
+
+def test_a_search_and_a_model_in_spans_of_their_own_are_one_record():
+    _, search, model = handled(10, 1, FIRST, CELLO, f"{CELLO}\n{FIRST}", FOUR)
+    (record,) = records_of([span(1, None, {}), span(2, 1, {}), span(3, 1, {}), search, model])
+
+    assert record.response == FOUR
+
+
+# Messages in events
+
+
+@pytest.mark.parametrize("wrapped", [True, False], ids=["in gen_ai.event.content", "in attributes"])
+def test_messages_in_events_of_their_own_are_read(wrapped):
+    def event(name: str, **body: Any) -> SpanEvent:
+        plain = {key: json.dumps(value) if isinstance(value, dict) else value for key, value in body.items()}
+        return SpanEvent(
+            name=name, time_ns=1, attributes={"gen_ai.event.content": json.dumps(body)} if wrapped else plain
+        )
+
+    events = (
+        event("gen_ai.system.message", content=f"Context: {CELLO}"),
+        event("gen_ai.user.message", content=FIRST),
+        event("gen_ai.choice", message={"content": FOUR}, index=0),
+    )
+    about = {"gen_ai.retrieval.query.text": FIRST, "gen_ai.retrieval.documents": json.dumps([{"content": CELLO}])}
+    spans = [
+        span(1, None, {}, name="POST"),
+        span(2, 1, {"gen_ai.operation.name": "retrieval", **about}),
+        span(3, 1, {"gen_ai.operation.name": "chat"}, events=events),
+    ]
+
+    assert [seen(record) for record in records_of(spans)] == [(FIRST, [CELLO], FOUR)]
+
+
+# The Vercel AI SDK
+
+
+def vercel(number: int, parent: int | None, operation: str, **attributes: Any) -> TracedSpan:
+    given = {name.replace("__", "."): value for name, value in attributes.items()}
+    return span(number, parent, {"ai.operationId": operation, **given}, name=operation, scope="ai")
+
+
+def test_the_vercel_sdk_s_own_spans_with_a_tool_that_searches():
+    call = {"toolCallId": "c-1", "toolName": "search_docs", "input": {"query": "cello"}}
+    result = {"type": "tool-result", "toolCallId": "c-1", "toolName": "search_docs"}
+    asked = [{"role": "user", "content": [{"type": "text", "text": FIRST}]}]
+    told = [
+        *asked,
+        {"role": "assistant", "content": [{"type": "tool-call", **call}]},
+        {"role": "tool", "content": [{**result, "output": {"type": "json", "value": [CELLO, HARP]}}]},
+    ]
+    spans = [
+        vercel(1, None, "ai.generateText", ai__prompt=json.dumps({"prompt": FIRST}), ai__response__text=FOUR),
+        vercel(
+            2,
+            1,
+            "ai.generateText.doGenerate",
+            ai__prompt__messages=json.dumps(asked),
+            ai__response__toolCalls=json.dumps([call]),
+            ai__usage__inputTokens=12,
+        ),
+        vercel(
+            3,
+            1,
+            "ai.toolCall",
+            ai__toolCall__name="search_docs",
+            ai__toolCall__id="c-1",
+            ai__toolCall__args=json.dumps({"query": "cello"}),
+            ai__toolCall__result=json.dumps([CELLO, HARP]),
+        ),
+        vercel(
+            4,
+            1,
+            "ai.generateText.doGenerate",
+            ai__prompt__messages=json.dumps(told),
+            ai__response__text=FOUR,
+            ai__telemetry__metadata__sessionId="s-1",
+        ),
+    ]
+    (record,) = records_of(spans, retrieval_tools=["search_docs"])
+
+    assert seen(record) == (FIRST, [CELLO, HARP], FOUR)
+    assert record.session_id == "s-1"
+    assert record.generations[0].input_tokens == 12
+    assert [search.query for search in record.retrievals] == ["cello"]
+
+
+def test_embeddings_of_the_vercel_sdk_are_no_answer():
+    assert records_of([vercel(1, None, "ai.embed", ai__value="text")]) == []
+
+
+# What nobody reads
+
+
+@pytest.mark.parametrize(
+    ("attributes", "told"),
+    [
+        ({"gen_ai.operation.name": "dream"}, "spans of 'acme' are of no convention that is read: dream"),
+        ({"gen_ai.system": "acme"}, "spans of 'acme' are of no convention that is read: without gen_ai.operation.name"),
+        (
+            {"gen_ai.operation.name": "chat", "gen_ai.request.model": "m"},
+            "calls of models by 'acme' have no texts: content is off, or in a form that is not read",
+        ),
+    ],
+)
+def test_spans_that_cannot_be_read_are_named_once(caplog, attributes, told):
+    for _ in range(3):
+        assert records_of([span(1, None, attributes, scope="acme")]) == []
+
+    assert [line for line in caplog.messages if "acme" in line] == [told]
+
+
+def test_spans_that_are_known_and_no_step_are_not_named(caplog):
+    records_of([span(1, None, {"gen_ai.operation.name": "embeddings"}, scope="acme"), span(2, None, {"http.url": "x"})])
+
+    assert caplog.messages == []
