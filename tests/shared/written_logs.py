@@ -11,7 +11,7 @@ from captures import Answered
 from ragspan.capturing.log import EventKind, RequestLog, RunKey
 from ragspan.capturing.snapshots import Snapshot
 from ragspan.records import RagRecord
-from ragspan.runs.events import ModelStart, SearchStart, record_of_log
+from ragspan.runs.events import ModelStart, SearchStart, ToolStart, record_of_log
 from ragspan.runs.payloads import Call, Document, Message
 
 QUESTION = "How long is the warranty on the pump?"
