@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ragspan.delivery import http, sessions
 from ragspan.judges import bounded_client
-from ragspan_receiver import servers
+from ragspan_receiver import grpc_server, intake, servers
 
 PAGE = (Path(__file__).parents[2] / "docs" / "security.md").read_text()
 MIB = 1024 * 1024
@@ -24,4 +24,8 @@ def test_what_is_read_of_a_reply():
 
 
 def test_what_the_receiver_reads():
-    assert f" {servers.MAX_BODY // MIB} MiB a request" in row("who sends spans")
+    by_http = row("who sends spans")
+    assert f" {intake.MAX_BODY // MIB} MiB a request, {intake.MAX_JSON // MIB} MiB as JSON " in by_http
+    assert f" {servers._PATIENCE:g} s for the body" in by_http
+    assert f" {grpc_server._MAX_MESSAGE // MIB} MiB a message | {grpc_server._PATIENCE:g} s " in row("who sends them")
+    assert f"hold {intake._MAX_HELD // MIB} MiB at most" in PAGE
