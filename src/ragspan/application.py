@@ -167,13 +167,15 @@ def _emitters(
 ) -> Iterator[Emitter]:
     """The chosen emitters, else the environment's, else `otel` if spans can be exported and `console` if not.
 
-    Where the application has metrics alone, such as Prometheus', `otel` measures beside `console`.
+    Where the application has metrics alone, such as Prometheus', `otel` measures beside `console`. Where a variable switches
+    spans off, nothing is printed in their place.
     """
     if chosen is None and variable("RAGSPAN_EMITTERS"):
         chosen = settings.emitters
     if chosen is None:
         is_exported = backends or environment.exporter_is_configured() or _application_has_provider()
-        chosen = ["otel"] if is_exported else ["otel", "console"] if _has_metrics() else ["console"]
+        is_off = environment.why_no_spans() is not None
+        chosen = ["otel"] if is_exported or is_off else ["otel", "console"] if _has_metrics() else ["console"]
     return (emitter_from(one, settings) if isinstance(one, str) else one for one in chosen)
 
 

@@ -59,7 +59,7 @@ _OWN_WORDS: Mapping[str, frozenset[str]] = {
             *("answer_aborted", "answer_error", "interrupted", "not_from_a_model", "no_response", "no_question"),
             *("contexts_unknown", "no_contexts", "no_claims", "cannot_tell"),
             *("too_many_contexts", "language"),
-            *("not_sampled", "budget_exhausted"),
+            *("not_sampled", "not_exported", "budget_exhausted"),
         )
     ),
     "fallback": frozenset({"budget_exhausted"}),

@@ -8,11 +8,12 @@ from typing import Any
 
 from captures import Answered
 
-from ragspan.capturing.log import EventKind, RequestLog, RunKey
+from ragspan.capturing.log import EventKind, RequestLog, RunKey, TokenStream
 from ragspan.capturing.snapshots import Snapshot
 from ragspan.records import RagRecord
 from ragspan.runs.events import ModelStart, SearchStart, ToolStart, record_of_log
-from ragspan.runs.payloads import Call, Document, Message
+from ragspan.runs.payloads import Call, Document, FilledPrompt, Message
+from ragspan.step_texts import note_error
 
 QUESTION = "How long is the warranty on the pump?"
 ANSWER = "It runs for three years."
@@ -44,6 +45,15 @@ class WrittenLog:
         found = documents(*texts)
         self._run(query, found, SearchStart("search"))
 
+    def uses(self, result: Snapshot, given: Snapshot = None, call_id: str = "0") -> None:
+        """A tool is called and returns something."""
+        self._run(given or {}, result, ToolStart("tool", call_id))
+
+    def fills(self, given: Snapshot, *messages: Message) -> tuple[Message, ...]:
+        """A prompt template gives out messages."""
+        self._run(given, FilledPrompt(messages), "ChatPromptTemplate")
+        return messages
+
     def steps(self, inputs: Snapshot, output: Snapshot, name: str = "step") -> None:
         self._run(inputs, output, name)
 
@@ -54,6 +64,14 @@ class WrittenLog:
         """A model is called and replies."""
         given = [prompt] if isinstance(prompt, str) else list(prompt)
         self._run(given, reply if isinstance(reply, Message) else Message("ai", reply), ModelStart("model"), told=())
+
+    def fails(self, prompt: str, *tokens: str) -> None:
+        """A model is called, says something and raises an error."""
+        key: RunKey = next(self._keys)
+        self.log.note(EventKind.START, key, 0, [prompt], ModelStart("model"))
+        self.log.streams[key] = TokenStream()
+        self.log.streams[key].tokens += tokens
+        self.log.note(EventKind.ERROR, key, None, note_error(RuntimeError("down")))
 
     def ends(self, output: Snapshot) -> RagRecord | None:
         """The record, once the request has ended with this output."""

@@ -86,6 +86,16 @@ class GroupHandle:
     """The answer's: the first that an emitter names."""
     retrieval_spans: _Spans = ()
 
+    @property
+    def holds_scores(self) -> bool:
+        """Whether outcomes would get anywhere: else no judge should be paid for them."""
+        return any(self._holds(emitter, handle) for emitter, handle in self.started)
+
+    def _holds(self, emitter: Emitter, handle: AnswerHandle) -> bool:
+        if getattr(emitter, "needs_span", False):
+            return self.span is not None and self.span.sampled
+        return bool(getattr(handle, "holds_scores", True))
+
     def tell(self, tell: Callable[[AnswerHandle], None]) -> None:
         """Tell each emitter's handle how the answer goes on."""
         for emitter, handle in self.started:

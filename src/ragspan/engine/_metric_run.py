@@ -64,7 +64,9 @@ class MetricRunner:
         self._metric = metric
         self._timeout = timeout
         self._timed_out = MetricFailure(error_type="timeout", message=f"no outcome within {timeout:g} s")
-        self._is_paid_for = scorer.budget is not None and any(spenders_of(metric))
+        self.is_paid = any(spenders_of(metric))
+        """Whether its judge spends money."""
+        self._is_paid_for = scorer.budget is not None and self.is_paid
         threads = scorer.judge_threads
         # Twice the concurrency: runs that need a moment to clean up after their cancellation are no sign of trouble.
         self._max_lost = 2 * max(concurrency, _MAX_THREADS)

@@ -151,9 +151,13 @@ class RecordScorer:
 
     async def _judge(self, work: _Work) -> None:
         """Run the chosen metrics at the same time. Emit what has ended after the wait, and the rest when all have ended."""
+        is_for_nothing = work.item.on_end is None and not work.handle.holds_scores
         for runner in self._runners:
             is_chosen = not work.item.sample or self._options.chooses(runner.name, work.record, work.handle.span)
-            run = runner.start(work.record, work.session) if is_chosen else runner.skip(work.record, "not_sampled")
+            why_not = None if is_chosen else "not_sampled"
+            if is_chosen and is_for_nothing and runner.is_paid:
+                why_not = "not_exported"
+            run = runner.start(work.record, work.session) if why_not is None else runner.skip(work.record, why_not)
             work.runs.append(run)
         for wait in (self._score_wait, None):
             if work.runs:

@@ -49,7 +49,8 @@ class ScoringEngine(BackgroundProcessor):
         metrics: what every record is scored by, at the same time; their names must differ. A name such as
             `"faithfulness"` stands for the metric with the judge that `RAGSPAN_JUDGE` names. An `async def score` shares
             one event loop with all others, so it must not block; a plain `def score` runs in a thread and may.
-        emitters: where scored records go, in this order.
+        emitters: where scored records go, in this order. Where none of them has anybody to send scores to, no judge is paid
+            for records that nobody awaits: `NotApplicable("not_exported")`.
         queue_size: captures that may wait, at least 1.
         queue_bytes: bytes of captures that may wait or be in work, at least 1, as the captures' size hints add up.
         drop: what goes when the queue is full: the `"oldest"` captures in it, or the `"newest"`, which is not let in.
@@ -137,6 +138,9 @@ class ScoringEngine(BackgroundProcessor):
             name=name,
         )
         super().__init__(self._options, is_enabled=enabled, meter_provider=meter_provider)
+        for emitter in emitters if enabled else ():
+            if callable(join := getattr(emitter, "is_used_by", None)):
+                join(self)
 
     def __repr__(self) -> str:
         metrics = ", ".join(metric.name for metric in self._options.metrics)

@@ -60,9 +60,12 @@ class Pieces:
                 self._filled |= {
                     part.text: texts for part in prompt_of(step.output.messages, None) if part.role != "ai"
                 }
-        self._said = list(dict.fromkeys(run.said.strip() for run in self._models if run.said.strip()))[-_MAX_TEXTS:]
+        last = max((run.started_ns for run in behind.runs), default=0)
+        earlier = [run for run in self._models if 0 < run.ended_ns <= last][-_MAX_TEXTS:]
+        self._said = list(dict.fromkeys(run.said.strip() for run in earlier if _is_own(run, run.said)))
         self._asked = [each.text for state in (tree.inputs, tree.asked_before) for each in _people_in(state)]
-        self._written = [text for run in self._models if run.reply for text in texts_in(run.reply.arguments)]
+        written = [(run, text) for run in earlier if run.reply for text in texts_in(run.reply.arguments)]
+        self._written = [text for run, text in written[:_MAX_TEXTS] if _is_own(run, text)]
         self._in_vain = [text for step in steps if step.inputs == [] and isinstance(text := step.output, str)]
         self._in_vain += [
             tool.result for tool in self._tools if self._found_nothing(tool) and isinstance(tool.result, str)
@@ -155,7 +158,7 @@ class Pieces:
         calls = [call for part, _ in self._behind.parts.values() for call in part.calls or ()]
         own = [text for call in calls if call.id == message.call_id for text in texts_in(call.arguments)]
         own += [text for tool in self._tools if tool.call_id == message.call_id for text in texts_in(tool.inputs)]
-        given = dict.fromkeys([*own, *self._written, *(each for call in calls for each in texts_in(call.arguments))])
+        given = dict.fromkeys([*own, *self._written])
         long = [each for each in given if len(each.split(None, _LONG_ARGUMENT)) >= _LONG_ARGUMENT][:_MAX_TEXTS]
         kept = free
         if long and len(text) <= _MAX_LOOKED_AT:
@@ -196,6 +199,12 @@ class Pieces:
         for start, end in sorted(spans):
             piece = text[start:end].strip()
             yield Piece(text=unescaped(piece) if is_data else piece, kind=kind)
+
+
+def _is_own(run: ModelStep, said: str) -> bool:
+    """Whether a model said this by itself: what its prompt held stays evidence if it quotes it."""
+    words = said.strip()
+    return bool(words) and not any(words in part.text for part in run.prompt)
 
 
 def _people_in(value: Snapshot) -> Iterator[Message]:

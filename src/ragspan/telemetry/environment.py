@@ -104,6 +104,14 @@ def exporter_names(signal: Signal) -> Sequence[str]:
     return [name.strip() for name in named.split(",") if name.strip() not in {"", "none"}]
 
 
+def why_no_spans() -> str | None:
+    """The variable that switches spans off, and its value; None if none does."""
+    if (variable("OTEL_SDK_DISABLED") or "").lower() == "true":  # the only spelling that the SDK takes for true
+        return "OTEL_SDK_DISABLED is true"
+    name = "OTEL_TRACES_EXPORTER"
+    return f"{name} is {variable(name)}" if variable(name) and not exporter_names("traces") else None
+
+
 def endpoint(signal: Signal) -> str | None:
     """The OTLP endpoint that the environment sets for a signal, unchanged."""
     return variable(f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT") or variable("OTEL_EXPORTER_OTLP_ENDPOINT")

@@ -10,7 +10,9 @@ Guarantees:
 from __future__ import annotations
 
 import time
+import weakref
 from dataclasses import dataclass
+from typing import Any
 
 from opentelemetry._logs import LoggerProvider
 from opentelemetry.metrics import MeterProvider
@@ -22,7 +24,9 @@ from ragspan.records import RagRecord, Retrieval, SpanAnchor
 from ragspan.telemetry import semconv
 from ragspan.telemetry.base import AnswerHandle
 from ragspan.telemetry.content import EmitterOptions
+from ragspan.telemetry.environment import why_no_spans
 from ragspan.telemetry.otel_context import anchor_of, context_with, is_valid
+from ragspan.telemetry.provider_end import Engine, end_of, exports_spans
 from ragspan.telemetry.providers import Providers
 from ragspan.telemetry.score_attributes import event_attributes
 from ragspan.telemetry.spans import (
@@ -37,9 +41,11 @@ from ragspan.telemetry.values import encodable, named
 from ragspan.throttled_log import ThrottledLog
 
 _NO_TRACER_PROVIDER = (
-    "There is no span to write scores on, because no TracerProvider is set up, or it is switched off: call "
-    "ragspan.configure() at the start of the program, or set up OpenTelemetry."
+    "There is no span to write scores on, because no TracerProvider is set up: call ragspan.configure() at the start of the "
+    "program, with OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_TRACES_EXPORTER set, or set up OpenTelemetry."
 )
+_SWITCHED_OFF = "%s, so there are no spans for scores, and no judge is paid for any."
+_PROVIDER_OVER = "The TracerProvider was shut down: answers have no spans any more, and no judge is paid for them."
 _TRACED_TWICE = (
     "Another instrumentation already traces these answers, so each appears twice. "
     "RAGSPAN_SPANS=scores, or OTelEmitter(spans='scores'), adds the scores to the existing spans."
@@ -67,12 +73,30 @@ class OTelEmitter(EmitterOptions):
         self._log = ThrottledLog()
         self._has_warned = False
         self.is_closed = False
+        self.exports_spans = True
+        """As found when the last answer was started."""
+        self._engines: weakref.WeakSet[Any] = weakref.WeakSet()
         self._forget()
         watch_forks(self, OTelEmitter._forget)
 
     def _forget(self) -> None:
         self.unfinished: dict[_Answer, AnswerSpans] = {}
         """The spans that have not ended. All uses are single operations of the dictionary, which need no lock."""
+
+    def is_used_by(self, engine: Engine) -> None:
+        """Have this engine finish its work before the provider of spans is shut down."""
+        self._engines.add(engine)
+        self._look_at_provider()
+
+    def _look_at_provider(self) -> bool:
+        """Whether somebody gets the spans of the provider in use. The global one may have been set since."""
+        provider = self.providers.tracer_provider
+        end = end_of(provider)
+        if end is not None:
+            end.engines.update(self._engines)
+            if end.is_over:
+                self._log.trouble("provider_over", _PROVIDER_OVER)
+        return exports_spans(provider)
 
     def start(self, record: RagRecord) -> AnswerHandle:
         """Start the answer's span; the handle has none if there is no tracer provider.
@@ -82,6 +106,7 @@ class OTelEmitter(EmitterOptions):
         searches = tuple(retrieval.span for retrieval in record.retrievals)
         if self.is_closed:
             return _Answer(self, record, None, ())
+        self.exports_spans = self._look_at_provider()
         if self.spans == "scores" and is_valid(record.parent):
             return _Answer(self, record, record.parent, searches)
         if not self._has_warned and any(searches):
@@ -92,7 +117,10 @@ class OTelEmitter(EmitterOptions):
         # Without an SDK, and if it is switched off, the API returns the parent in place of a new span.
         if not span_context.is_valid or (record.parent is not None and span_context.span_id == record.parent.span_id):
             if not self.providers.has_metrics:
-                self._log.trouble("no_tracer_provider", _NO_TRACER_PROVIDER)
+                why = why_no_spans()
+                self._log.trouble(
+                    "no_tracer_provider", *([_NO_TRACER_PROVIDER] if why is None else [_SWITCHED_OFF, why])
+                )
             return _Answer(self, record, None, searches)
         if not span.is_recording():
             return _Answer(self, record, anchor_of(span_context), searches)
@@ -134,6 +162,15 @@ class _Answer:
     record: RagRecord
     span: SpanAnchor | None
     retrieval_spans: tuple[SpanAnchor | None, ...]
+
+    @property
+    def holds_scores(self) -> bool:
+        """Whether outcomes would get anywhere."""
+        emitter = self.emitter
+        if emitter.is_closed:
+            return False
+        has_span = self.span is not None and self.span.sampled and emitter.exports_spans
+        return has_span or emitter.providers.has_metrics or emitter.providers.has_events
 
     def finish(self, scored: ScoredRecord) -> None:
         """Write the outcomes on the answer's span and end it. If the span is not ours, add evaluation spans below it."""

@@ -12,7 +12,7 @@ import netrc  # noqa: F401 - else `requests` imports it at the first export, in 
 import time
 import weakref
 from importlib import metadata
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from opentelemetry import _logs, metrics, trace
 from opentelemetry._logs import LoggerProvider
@@ -21,6 +21,7 @@ from opentelemetry.trace import TracerProvider
 
 from ragspan.arguments import has_methods
 from ragspan.telemetry import semconv
+from ragspan.telemetry.provider_end import is_read
 
 SCORE_BUCKETS = tuple(tenth / 10 for tenth in range(1, 11))
 _FLUSH = 30.0  # seconds for one provider at most, the SDK's default
@@ -69,9 +70,20 @@ class Providers:
         )
 
     @property
+    def tracer_provider(self) -> TracerProvider:
+        """The one in use now."""
+        given = self._given["tracer"]
+        return trace.get_tracer_provider() if given is None else cast("TracerProvider", given)
+
+    @property
     def has_metrics(self) -> bool:
-        """Whether scores are measured: there is a meter provider of an SDK."""
-        return callable(getattr(self._given["meter"] or metrics.get_meter_provider(), "force_flush", None))
+        """Whether scores are measured, and somebody reads them."""
+        return is_read(self._given["meter"] or metrics.get_meter_provider())
+
+    @property
+    def has_events(self) -> bool:
+        """Whether somebody gets the events of scores."""
+        return is_read(self._given["logger"] or _logs.get_logger_provider())
 
     def flush(self, timeout: float) -> bool:
         """Flush the providers one after the other, then what `flush_as_well` has got; True if all succeeded."""

@@ -1,0 +1,153 @@
+"""No judge is paid for a score that nothing would hold."""
+
+from __future__ import annotations
+
+import pytest
+from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from ragspan import RagRecord, Score, ScoringEngine
+from ragspan.delivery.writer import ScoreWriter
+from ragspan.telemetry import OTelEmitter
+from ragspan.telemetry.base import ScoreEmitter
+
+RECORD = RagRecord(question="q", contexts=["c"], response="r")
+
+
+class Paid:
+    """Counts what it is asked for; `price` makes it one that spends."""
+
+    name = "paid"
+    price = None
+
+    def __init__(self):
+        self.asked = 0
+
+
+class PaidMetric:
+    name = "paid"
+
+    def __init__(self):
+        self.judge = Paid()
+
+    async def score(self, record):
+        self.judge.asked += 1
+        return Score(value=1.0)
+
+
+class Kept(ScoreEmitter):
+    def __init__(self):
+        self.scored = []
+
+    def emit(self, scored):
+        self.scored.append(scored)
+
+
+class Writer(Kept):
+    needs_span = True
+
+
+def asked_by(emitters):
+    metric = PaidMetric()
+    with ScoringEngine(metrics=[metric], emitters=emitters, judging="thread") as engine:
+        engine.submit(RECORD)
+        assert engine.flush(60)
+        assert engine.stats().scored == 1
+    return metric.judge.asked
+
+
+def exporting(processor=SimpleSpanProcessor):
+    provider = TracerProvider(shutdown_on_exit=False)
+    exporter = InMemorySpanExporter()
+    provider.add_span_processor(processor(exporter))
+    return provider, exporter
+
+
+@pytest.mark.parametrize(
+    "emitters",
+    [
+        list,
+        lambda: [OTelEmitter()],
+        lambda: [OTelEmitter(tracer_provider=TracerProvider(shutdown_on_exit=False))],
+        lambda: [OTelEmitter(meter_provider=MeterProvider(shutdown_on_exit=False))],
+        lambda: [OTelEmitter(logger_provider=LoggerProvider(shutdown_on_exit=False))],
+        lambda: [OTelEmitter(), Writer()],
+    ],
+    ids=["no emitter", "no provider", "no exporter", "no reader", "no processor of logs", "a writer without a span"],
+)
+def test_where_nothing_holds_the_score_nobody_is_asked(emitters):
+    assert asked_by(emitters()) == 0
+
+
+def test_with_the_sdk_switched_off_nobody_is_asked_and_that_is_said(monkeypatch, caplog):
+    monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
+
+    assert asked_by([OTelEmitter(tracer_provider=exporting()[0])]) == 0
+    assert "OTEL_SDK_DISABLED is true, so there are no spans for scores" in caplog.text
+    assert "configure()" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "emitters",
+    [
+        lambda: [OTelEmitter(tracer_provider=exporting()[0])],
+        lambda: [OTelEmitter(meter_provider=MeterProvider([InMemoryMetricReader()], shutdown_on_exit=False))],
+        lambda: [Kept()],
+        lambda: [OTelEmitter(tracer_provider=exporting()[0]), Writer()],
+    ],
+    ids=["spans", "metrics", "an emitter of one's own", "a writer with a span"],
+)
+def test_where_one_of_the_emitters_holds_it_the_judge_is_asked(emitters):
+    assert asked_by(emitters()) == 1
+
+
+async def test_who_awaits_a_record_gets_it_scored():
+    metric = PaidMetric()
+    with ScoringEngine(metrics=[metric], judging="thread") as engine:
+        scored = await engine.score(RECORD)
+
+    assert scored.outcomes["paid"] == Score(value=1.0)
+
+
+def test_an_application_that_shuts_its_provider_down_gets_its_spans_first():
+    provider, exporter = exporting(BatchSpanProcessor)
+    metric = PaidMetric()
+    with ScoringEngine(metrics=[metric], emitters=[OTelEmitter(tracer_provider=provider)], judging="thread") as engine:
+        engine.submit(RECORD)
+        provider.shutdown()
+
+        (span,) = exporter.get_finished_spans()
+        assert span.attributes["ragspan.score.paid"] == 1.0
+        engine.submit(RECORD)
+    assert engine.stats().scored == 2
+    assert metric.judge.asked == 1
+
+
+def test_what_cannot_be_scored_before_the_provider_ends_is_said_once(caplog):
+    provider, _ = exporting(BatchSpanProcessor)
+
+    class Never(PaidMetric):
+        async def score(self, record):
+            import asyncio
+
+            await asyncio.Event().wait()
+
+    engine = ScoringEngine(
+        metrics=[Never()], emitters=[OTelEmitter(tracer_provider=provider)], judging="thread", exit_timeout=0.2
+    )
+    engine.submit(RECORD)
+    provider.shutdown()
+    provider.shutdown()
+    engine.shutdown(0.2)
+
+    assert [line for line in caplog.messages if "TracerProvider was shut down before" in line] == [
+        "the TracerProvider was shut down before the scores of all answers were there: shut ragspan down first, or call flush()"
+    ]
+
+
+def test_ragspans_writers_say_that_they_need_a_span():
+    assert ScoreWriter.__dataclass_fields__["needs_span"].default is True
