@@ -1,0 +1,60 @@
+"""Other people's handlers hear the same with and without ragspan beside them, their callers get the same, and so do we."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from captures import CollectingSink
+from jsonpatch import JsonPointerException
+from listeners import LISTENERS, Listener, plain
+from neighbour_programs import IN_ORDER, PROGRAMS
+
+from ragspan_langchain import RagspanCallbackHandler
+
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore:{name}:DeprecationWarning") for name in ("astream_events", "astream_log")
+]
+
+
+@pytest.fixture(autouse=True)
+def failing_listeners_may_be_logged(caplog):
+    caplog.set_level(logging.CRITICAL, logger="langchain_core.callbacks.manager")
+
+
+def run(program, listener: Listener, *, ours=None, first=False):
+    """What the caller gets and what is heard; order counts where the program has one."""
+    beside = [] if ours is None else [ours]
+    handlers = [*beside, *listener.handlers] if first else [*listener.handlers, *beside]
+    try:
+        returned = PROGRAMS[program]({"callbacks": handlers})
+    except JsonPointerException as error:  # LangChain's own, for plain models beside an inline handler
+        returned = repr(error)
+    heard = listener.heard()
+    pieces = [plain(piece) for piece in returned] if isinstance(returned, list) else [plain(returned)]
+    return (pieces, heard) if program in IN_ORDER else (sorted(pieces), sorted(heard))
+
+
+def record_of(sink):
+    """What we saw of the program's answers; in any order."""
+    records = filter(None, (capture.to_record() for capture in sink.take()))
+    return sorted(
+        repr((each.question, each.response, each.contexts and [c.text for c in each.contexts])) for each in records
+    )
+
+
+def is_cut_short(outcome):
+    return any("JsonPointerException" in piece for piece in outcome[0])
+
+
+@pytest.mark.parametrize("kind", LISTENERS)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_with_ragspan_and_without_all_is_the_same(program, kind):
+    alone, before, after = CollectingSink(), CollectingSink(), CollectingSink()
+    PROGRAMS[program]({"callbacks": [RagspanCallbackHandler(sink=alone)]})
+    without = run(program, LISTENERS[kind]())
+
+    assert run(program, LISTENERS[kind](), ours=RagspanCallbackHandler(sink=after)) == without
+    assert run(program, LISTENERS[kind](), ours=RagspanCallbackHandler(sink=before), first=True) == without
+    if not is_cut_short(without):
+        assert record_of(before) == record_of(after) == record_of(alone)
