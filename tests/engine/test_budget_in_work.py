@@ -232,6 +232,7 @@ def test_what_was_spent_before_the_budget_ran_out_is_told_of_no_judge(fakes, mak
     judge, _ = a_judge(CLAIM, SUPPORTED)
     engine = make_engine(
         Faithfulness(judge),
+        emitters=[fakes.ListEmitter()],
         budget=Budget(requests_per_minute=1, fallback=fallback),
         meter_provider=telemetry.meter_provider,
     )
@@ -246,7 +247,9 @@ def test_what_was_spent_before_the_budget_ran_out_is_told_of_no_judge(fakes, mak
 
 def test_a_spent_budget_is_logged(fakes, make_engine, a_record, caplog):
     judge, _ = a_judge(GROUNDED)
-    engine = make_engine(ContextAdherence(judge, polls=1), budget=Budget(requests_per_minute=1))
+    engine = make_engine(
+        ContextAdherence(judge, polls=1), emitters=[fakes.ListEmitter()], budget=Budget(requests_per_minute=1)
+    )
     with caplog.at_level(logging.WARNING, logger="ragspan"):
         for _ in range(3):
             engine.submit(a_record)

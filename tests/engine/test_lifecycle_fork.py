@@ -8,6 +8,7 @@ import threading
 import pytest
 
 from ragspan import defaults
+from ragspan.process import in_use
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
@@ -87,7 +88,7 @@ def test_a_lock_that_another_thread_holds_at_the_fork_does_not_stop_the_child(fa
 
 def test_the_default_engine_is_made_though_another_thread_was_making_it_at_the_fork(in_child, held):
     before = defaults.set_default_engine(None)
-    held(defaults._lock)
+    held(in_use.lock)
 
     def use() -> object:
         engine = defaults.default_engine()
@@ -100,7 +101,7 @@ def test_the_default_engine_is_made_though_another_thread_was_making_it_at_the_f
     try:
         assert in_child(use) == [True, 0, True]
     finally:
-        defaults._current = before
+        defaults.set_default_engine(before)
 
 
 def test_an_engine_that_cannot_start_afresh_keeps_no_other_from_it(fakes, make_engine, in_child, monkeypatch):

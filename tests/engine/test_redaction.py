@@ -92,7 +92,9 @@ def test_spans_events_and_the_console_show_no_secret_though_content_is_on(fakes,
 
 def test_a_judge_elsewhere_is_sent_no_secret(fakes, make_engine, fake_openai):
     judge = OpenAIJudge("small", base_url=fake_openai.base_url, api_key="key")
-    engine = make_engine(ContextAdherence(judge=judge), Completeness(judge=judge), redact=mask)
+    engine = make_engine(
+        ContextAdherence(judge=judge), Completeness(judge=judge), redact=mask, emitters=[fakes.ListEmitter()]
+    )
     fake_openai.answer = lambda _: fake_openai.fails(400, "no")
 
     fakes.score(engine, a_leaky_record(fakes))

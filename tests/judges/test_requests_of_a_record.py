@@ -24,7 +24,8 @@ from ragspan.metrics import (
     FaithfulnessWithHHEM,
 )
 from ragspan.records import RagRecord, Retrieval, RetrievedContext
-from ragspan.testing import FakeJudge
+from ragspan.telemetry import OTelEmitter
+from ragspan.testing import FakeJudge, InMemoryTelemetry
 
 CLAIMS = [f"Claim {number} states something that takes about a hundred characters to be stated." for number in range(8)]
 THE_FOUR = [ContextAdherence, Completeness, ContextUtilization, Faithfulness]
@@ -128,7 +129,8 @@ async def test_requests_about_short_texts_are_sent_at_once(endpoint, openai_judg
 
 def test_in_an_engine_too_the_claims_come_first(endpoint, openai_judge, five_contexts):
     judge = openai_judge()
-    with ScoringEngine(metrics=[metric(judge) for metric in THE_FOUR], emitters=[]) as engine:
+    emitters = [OTelEmitter(tracer_provider=InMemoryTelemetry().tracer_provider)]
+    with ScoringEngine(metrics=[metric(judge) for metric in THE_FOUR], emitters=emitters) as engine:
         engine.submit(five_contexts)
         engine.flush(30)
 
@@ -151,7 +153,9 @@ def failing(endpoint, five_contexts):
 async def test_a_metric_that_fails_takes_one_request_more_that_begins_with_the_same(endpoint, openai_judge, failing):
     judge = openai_judge()
 
-    scores = await all_at_once(failing, [ContextAdherence(judge), Faithfulness(judge)])
+    scores = await all_at_once(
+        failing, [ContextAdherence(judge, llm_causes=True), Faithfulness(judge, llm_causes=True)]
+    )
 
     prompts = prompts_of(endpoint)
     assert [score.cause for score in scores] == ["lost_before_prompt"] * 2
@@ -161,7 +165,7 @@ async def test_a_metric_that_fails_takes_one_request_more_that_begins_with_the_s
 
 
 async def test_where_the_budget_is_spent_a_failing_answer_has_its_score_and_no_cause(endpoint, openai_judge, failing):
-    metrics = [ContextAdherence(openai_judge(), polls=1)]
+    metrics = [ContextAdherence(openai_judge(), polls=1, llm_causes=True)]
     with ScoringEngine(metrics=metrics, emitters=[], budget=Budget(requests_per_minute=1)) as engine:
         scored = await engine.score(failing)
 

@@ -14,6 +14,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, interrupt
 from rag_programs import ANSWER, HOSE, PUMP, QUESTION, TopicRetriever, chat_model, join_texts, look_up
 
+from ragspan.process import in_use
 from ragspan_langchain.recorder import Interruptions
 
 ON_THE_PUMP = Answered(QUESTION, [PUMP], ANSWER)
@@ -144,7 +145,7 @@ def test_conversations_do_not_share_what_they_found(captured):
 
 def test_what_went_on_to_its_end_is_forgotten(captured, monkeypatch):
     table = Interruptions()
-    monkeypatch.setattr("ragspan_langchain.recorder._interruptions", table)
+    monkeypatch.setitem(in_use._only, Interruptions, table)
     graph = reviewed_graph()
     graph.invoke({"question": QUESTION}, captured.thread())
     assert len(table.waiting) == 1
@@ -156,7 +157,7 @@ def test_what_went_on_to_its_end_is_forgotten(captured, monkeypatch):
 @pytest.mark.parametrize(("limit", "value"), [("max_threads", 3), ("max_bytes", 15_000)])
 def test_what_waits_is_bounded_and_the_oldest_goes_first(captured, monkeypatch, limit, value):
     table = Interruptions()
-    monkeypatch.setattr("ragspan_langchain.recorder._interruptions", table)
+    monkeypatch.setitem(in_use._only, Interruptions, table)
     monkeypatch.setattr(table, limit, value)
 
     def answer(state: RagState):

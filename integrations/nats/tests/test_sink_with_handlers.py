@@ -15,6 +15,7 @@ from submitted import stored_records
 
 import ragspan
 from ragspan import Settings, defaults
+from ragspan.process import in_use
 from ragspan_langchain import RagspanCallbackHandler
 from ragspan_nats import NatsSink
 from ragspan_nats.sink import sink_from_settings
@@ -38,11 +39,11 @@ def chain(times=1):
 @pytest.fixture
 def published_by_default(broker, monkeypatch):
     """`RAGSPAN_SINK` names the broker; the sink that comes of it is shut down."""
-    monkeypatch.setattr(defaults, "_current", None)
+    monkeypatch.setattr(in_use, "sink", None)
     monkeypatch.setenv("RAGSPAN_SINK", broker.url)
     yield broker
-    if defaults._current is not None:
-        defaults._current.shutdown(1)
+    if in_use.sink is not None:
+        in_use.sink.shutdown(1)
 
 
 def test_an_answer_of_a_chain_is_published(broker, make_sink):

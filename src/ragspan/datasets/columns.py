@@ -41,7 +41,8 @@ PARTS = (
 LABEL = "label"
 """What people say; read from a column that is named, and only there."""
 _IDS = ("id", "record_id", "example_id")
-_QUESTIONS, _CONTEXTS, _ANSWERS = field_names.QUESTION, field_names.CONTEXTS, field_names.ANSWER
+_QUESTIONS = (*field_names.QUESTION, *field_names.OFTEN_QUESTION)
+_CONTEXTS, _ANSWERS = field_names.CONTEXTS, field_names.ANSWER
 _NAMES: Mapping[str, Sequence[str]] = {  # the last ones are LangSmith's, which puts all of it into dictionaries
     "question": (*_QUESTIONS, *(f"{prefix}.{name}" for prefix in ("inputs", "input") for name in _QUESTIONS)),
     "contexts": (*_CONTEXTS, *(f"outputs.{name}" for name in _CONTEXTS)),

@@ -97,7 +97,7 @@ def nested(depth):
         (FrameworkText("text"), "text"),
         (Colour.RED, "red"),
         (Grade.FIRST, 1),
-        (UserDict(key=UserDict(inner=1)), {"key": {"inner": 1}}),
+        (UserDict(key=UserDict(inner=1)), "UserDict"),
         (OfTheApplication("text"), {"text": "text"}),
         (threading.Lock(), "lock"),
         (Lying(), "Lying"),
