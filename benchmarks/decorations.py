@@ -178,7 +178,6 @@ def cases_of(arguments: argparse.Namespace) -> Iterator[tuple[str, list[Case]]]:
                     right=bool(each.supported),
                 )
                 for index, each in enumerate(judged.judgements)
-                if each.supported is not None
             ],
         )
 
