@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
+import os
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,6 +71,23 @@ def test_damaged_lines_are_an_error(written, line):
 def test_a_folder_that_is_not_there_is_an_error(tmp_path):
     with pytest.raises(TableError, match="cannot be written: No such file"):
         Journal(tmp_path / "absent" / "j", ABOUT).add(evaluated())
+
+
+@pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="this system cannot refuse links")
+@pytest.mark.parametrize("made", ["before", "after the run began"])
+def test_no_answer_is_written_where_a_link_leads(path, tmp_path, made):
+    elsewhere = tmp_path / "elsewhere"
+    journal = None if made == "before" else Journal(path, ABOUT)
+    path.symlink_to(elsewhere)
+
+    with pytest.raises(TableError):
+        (journal or Journal(path, ABOUT)).add(evaluated())
+
+    assert not elsewhere.exists()
+
+
+def test_only_the_user_may_read_a_journal(written):
+    assert written.stat().st_mode & 0o077 == 0
 
 
 def test_a_temporary_journal_is_gone_with_its_last_user():

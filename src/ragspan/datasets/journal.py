@@ -31,6 +31,7 @@ from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 
 _FORMAT = 3
+_APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _OUTCOMES: dict[str, type[Outcome]] = {kind.__name__: kind for kind in (Score, NotApplicable, MetricFailure)}
 _EVIDENCE = {kind.__name__: kind for kind in (Vote, Rating, ClaimVerdict, ContextVerdict, ContextRating, JudgedContext)}
 
@@ -49,7 +50,8 @@ class Journal:
         resume: continue a journal that exists.
 
     Raises:
-        TableError: a journal exists and `resume` is False, or its run had other settings, which the message names.
+        TableError: a journal exists and `resume` is False, its run had other settings, which the message names, or its place is
+            a link.
     """
 
     def __init__(self, path: Path | None, about: Mapping[str, Any], *, resume: bool = False) -> None:
@@ -60,6 +62,8 @@ class Journal:
             os.close(descriptor)
             path = Path(name)
             weakref.finalize(self, path.unlink)
+        elif path.is_symlink():
+            raise TableError(f"{path} is a link, and answers would be written where it leads: delete it")
         elif path.exists():
             if not resume:
                 raise TableError(
@@ -80,8 +84,7 @@ class Journal:
         line = _line({"row": done.row, "id": record_id, "digest": digest, "outcomes": outcomes})
         try:
             if self._file is None:  # explanations in it quote answers and contexts
-                self.path.touch(mode=0o600)
-                self._file = self.path.open("ab", buffering=0)
+                self._file = FileIO(os.open(self.path, _APPENDING, 0o600), "ab")
                 line = line if self._file.tell() else self._header + line
             is_whole = self._file.write(line) == len(line)
         except OSError as error:
