@@ -78,7 +78,7 @@ HTTP 4(00|15)
 HTTP 422
     a header is missing or wrong: MLflow wants OTEL_EXPORTER_OTLP_HEADERS=x-mlflow-experiment-id=<number>
 HTTP 501
-    it cannot take spans as it is set up: MLflow needs a SQL store, --backend-store-uri sqlite:///mlflow.db
+    the server takes no spans at this address: check it. If it is MLflow, it needs a SQL store: --backend-store-uri sqlite:///mlflow.db
 HTTP 5\d\d
     the receiver, or a proxy in front of it, has failed: see its log
 HTTP \d+, but|HTTP 4\d\d

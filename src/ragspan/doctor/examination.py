@@ -132,7 +132,7 @@ def _settings(settings: Settings | None) -> Iterator[Finding]:
     if settings is not None and settings.sample_rate == 0:
         yield finding("settings", "failed", "RAGSPAN_SAMPLE_RATE is 0: no answer is scored")
     if settings is not None and "otel" not in settings.emitters and exporter_is_configured():
-        found = "RAGSPAN_EMITTERS leaves 'otel' out: scores go on no span, and phoenix and mlflow find none to write to"
+        found = f"RAGSPAN_EMITTERS leaves 'otel' out: scores go on no span, only to {', '.join(settings.emitters)}"
         yield finding("settings", "warning", found, emitters=",".join(settings.emitters))
     if _sdk_is_disabled():
         yield finding("settings", "failed", "OTEL_SDK_DISABLED is true: no spans are made, and so no scores")

@@ -86,8 +86,11 @@ def rewritten_documents(log: RequestLog) -> list[tuple[Document, str]]:
     """The documents that were rewritten in place since they passed by, with their texts as they are now."""
     changed = []
     for document, snapshot in list(log.kept.values()):
-        fields = text_keyed(document) if is_dict(document) else fields_of(document)
-        text = fields.get("page_content")
+        if type(document) is LangChainDocument:  # mostly; the class is known, and has no descriptor of this name
+            text = document.__dict__.get("page_content")
+        else:
+            fields = text_keyed(document) if is_dict(document) else fields_of(document)
+            text = fields.get("page_content")
         if text is not snapshot.text and (text := text_of(text)) is not None and text != snapshot.text:
             changed.append((snapshot, log.count(text)))
     return changed
