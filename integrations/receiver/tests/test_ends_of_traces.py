@@ -13,8 +13,8 @@ from ragspan_receiver.traces import LONGEST, BufferLimits, OpenTraces
 ONE, OTHER = b"1" * 16, b"2" * 16
 
 
-def raw(*, root=False, marked=True, size=100, span_id=None, took=0.0):
-    return RawSpan(span_id or os.urandom(8), root, marked, bytes(size), "scope", took)
+def raw(*, root=False, marked=True, size=100, span_id=None, took=0.0, ended=100.0):
+    return RawSpan(span_id or os.urandom(8), root, marked, bytes(size), "scope", took, ended)
 
 
 @pytest.fixture
@@ -173,6 +173,15 @@ def test_the_rest_of_a_trace_that_began_before_the_process_is_no_answer(traces, 
     assert ended(traces) == ({ONE: 2} if is_read else {})
     assert traces.counts["traces.cut_off"] == (not is_read)
     assert traces.size == 0
+
+
+def test_a_trace_whose_first_spans_came_is_read_though_it_began_before_the_process(traces, clock):
+    """An exporter holds spans back for seconds: after a start most traces began before it."""
+    clock.now += 0.2
+    traces.add(ONE, [raw(ended=99.5), raw(root=True, took=0.6)])
+    clock.now += 3
+
+    assert ended(traces) == {ONE: 2}
 
 
 @pytest.mark.parametrize("limit", [{"quiet": 0}, {"deadline": -1}, {"max_bytes": 0}, {"max_traces": 1.5}])

@@ -78,6 +78,8 @@ class RawSpan:
     scope: str
     took: float = 0.0
     """Seconds, as its sender says."""
+    ended: float = 0.0
+    """In seconds by its sender's clock, which may be any: only differences count."""
 
 
 @dataclass(slots=True)
@@ -151,6 +153,7 @@ def _add(batch: Batch, spans: Sequence[memoryview], scope: str, left: int) -> in
             encoded=encoded,
             scope=scope,
             took=max(0, span.end_time_unix_nano - span.start_time_unix_nano) / 1e9,
+            ended=span.end_time_unix_nano / 1e9,
         )
         batch.traces.setdefault(span.trace_id, []).append(raw)
     return left

@@ -14,6 +14,7 @@ Any thread may call any method.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import Counter
@@ -64,9 +65,26 @@ class Trace:
     """By their ids: an exporter may send a span again."""
     size: int = _TRACE_OVERHEAD
     is_marked: bool = False
-    has_root: bool = False
-    is_cut_off: bool = False
-    """Another process may have had spans of it."""
+    root: RawSpan | None = None
+    since_root: float = 0.0
+    """Seconds from the start of this process until its root came."""
+    first_end: float = math.inf
+    """When the first of the other spans ended, by their sender's clock."""
+
+    @property
+    def has_root(self) -> bool:
+        return self.root is not None
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Another process had its first spans: its root began before this process, and no other span ended before it.
+
+        Exporters send spans in the order of their ends, so with an early one all came here. A root that took longer than
+        traces are held is no measure.
+        """
+        if self.root is None or not self.since_root < self.root.took <= LONGEST:
+            return False
+        return self.root.ended - self.first_end <= self.since_root
 
     @property
     def is_whole(self) -> bool:
@@ -173,10 +191,9 @@ class OpenTraces:
         trace.spans[span.id] = span
         trace.is_marked = trace.is_marked or span.is_marked
         if span.is_root:
-            trace.has_root = True
-            # A root that took longer than traces are held is no measure.
-            if span.took <= LONGEST and now - span.took < self._began:
-                trace.is_cut_off = True
+            trace.root, trace.since_root = span, now - self._began
+        else:
+            trace.first_end = min(trace.first_end, span.ended)
 
     def _end(self, trace: Trace) -> None:
         del self._open[trace.id]
