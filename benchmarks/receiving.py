@@ -11,7 +11,8 @@ A trace counts as lost unless it was taken and read. In each row the receiver is
 - `one a request`: 1 trace in a request on 8 connections, as programs send that export each trace at once;
 - `scored`: as `read`, and each answer is scored; what the engine has no time for it drops and counts;
 - `a tenth`: `RAGSPAN_SAMPLE_RATE=0.1`: nine of ten traces need not be read, and the others are scored;
-- `too little memory`: as `read` with 16 MiB for open traces. What it refuses the sender does not send again here.
+- `too little memory`: as `read` with 16 MiB for open traces. The sender waits for room, so it sends less; what is refused all the same
+  it does not send again here.
 
 "Processors" are seconds of processor time for each second of sending, until all is read.
 """
@@ -99,7 +100,7 @@ def add_trace(spans: Any, number: int, *, is_answer: bool) -> None:
             parent_span_id=(number * SPANS + 1).to_bytes(8, "big") if place else b"",
             name="RunnableSequence",
             start_time_unix_nano=1_700_000_000_000_000_000 + place,
-            end_time_unix_nano=1_700_000_001_000_000_000 + place,
+            end_time_unix_nano=1_700_000_000_010_000_000 + place,
         )
         for name, value in attributes.items():
             span.attributes.add(key=name).value.string_value = value

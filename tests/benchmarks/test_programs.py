@@ -134,7 +134,8 @@ def test_the_receiver_reads_or_refuses_every_trace(figures_of):
     assert list(rows) == ["read", "too little memory"]
     assert [row["lost"] for row in rows.values()] == [0, 0]
     assert rows["read"]["refused"] == 0
-    assert 0 < rows["too little memory"]["refused"] < rows["too little memory"]["sent"]
+    waited = rows["too little memory"]["sent"] < rows["read"]["sent"]
+    assert waited or 0 < rows["too little memory"]["refused"] < rows["too little memory"]["sent"]
 
 
 def test_answers_that_people_find_unsupported_are_high_risk_and_the_others_are_not(run_benchmark, judgements_of):

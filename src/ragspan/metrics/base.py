@@ -12,7 +12,7 @@ from ragspan.judges.base import NOT_APPLICABLE, ClaimVerdict, ContextRating, Con
 from ragspan.outcomes import Label, MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 from ragspan.text.answers import states_nothing
-from ragspan.text.responses import is_refusal
+from ragspan.text.responses import declines
 
 
 class Metric(Protocol):
@@ -83,13 +83,13 @@ def without_right_refusal(outcome: Outcome, record: RagRecord) -> Outcome:
 
     A judge that finds such a response grounded or complete says so. Where the contexts hold an answer it fails.
     """
-    is_right = isinstance(outcome, Score) and outcome.label == "pass" and is_refusal(record.response or "")
+    is_right = isinstance(outcome, Score) and outcome.label == "pass" and declines(record.response or "")
     return NotApplicable(reason=REFUSAL) if is_right else outcome
 
 
 def screen_refusal(record: RagRecord) -> NotApplicable | None:
     """A response that declines uses no context, whether or not it should."""
-    return NotApplicable(reason=REFUSAL) if is_refusal(record.response or "") else None
+    return NotApplicable(reason=REFUSAL) if declines(record.response or "") else None
 
 
 REFUSAL: Final = "refusal"

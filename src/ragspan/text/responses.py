@@ -36,12 +36,23 @@ def _tidy(sentence: str) -> str:
 def is_refusal(response: str) -> bool:
     """True when at least half of the sentences say that the answer is not known or not in the contexts.
 
-    So a full answer that a stock phrase closes is no refusal. Never raises, and reads the first `MAX_REFUSAL` characters.
+    So a full answer that a stock phrase closes is not one. Never raises, and reads the first `MAX_REFUSAL` characters.
     """
+    refusing, sentences = _counted(response)
+    return 2 * refusing >= max(1, sentences)
+
+
+def declines(response: str) -> bool:
+    """True when all of the sentences say so: the response states nothing else."""
+    refusing, sentences = _counted(response)
+    return refusing == sentences > 0
+
+
+def _counted(response: str) -> tuple[int, int]:
+    """How many sentences refuse, and how many there are."""
     language = guess(response, enough=1) or ENGLISH
     text = readable(response[:MAX_REFUSAL])
     if language.code == "en" and not may_refuse(text):
-        return False
+        return 0, 1
     sentences = list(split_sentences(stated(text, language), language=language))
-    refusing = sum(refuses(line, language) for line in sentences)
-    return 2 * refusing >= max(1, len(sentences))
+    return sum(refuses(line, language) for line in sentences), len(sentences)

@@ -32,7 +32,7 @@ from ragspan.text.answers import stated
 from ragspan.text.languages import Languages, characters_read, guess, languages_of
 from ragspan.text.lazy import Lazy
 from ragspan.text.responses import MAX_CHARACTERS as MAX_RESPONSE
-from ragspan.text.responses import is_refusal, read_claims
+from ragspan.text.responses import declines, read_claims
 from ragspan.text.sentences import Sentence, read_sentence
 from ragspan.text.vocabulary import MOST_STEMS
 
@@ -104,7 +104,7 @@ class Analysis:
         A response that declines as a whole is right if the contexts hold no answer, which words do not tell; nor do they
         tell whether claims hold that follow from several facts.
         """
-        if not self.declines_rightly and is_refusal(self.record.response or ""):
+        if not self.declines_rightly and declines(self.record.response or ""):
             raise JudgeError(
                 CANNOT_TELL, "the response declines, and words do not show whether the contexts hold an answer"
             )
@@ -114,7 +114,7 @@ class Analysis:
     @Lazy
     def declines_rightly(self) -> bool:
         """Whether the response declines, and the contexts are about something else."""
-        return is_refusal(self.record.response or "") and is_unrelated(self._question, self.contexts)
+        return declines(self.record.response or "") and is_unrelated(self._question, self.contexts)
 
     def grade(self, claims: Sequence[str]) -> list[Grade]:
         """One grade for each of any claims."""
