@@ -116,8 +116,9 @@ REASONS: Mapping[str, str] = {
     "is no exporter, or its provider was shut down",
     "not_sampled": "the trace is not sampled, or the sample rate omitted the answer",
     "budget_exhausted": "the engine's budget is spent, and there is no fallback judge",
-    "no_claims": "the response makes no claims, or only restates the question",
-    "cannot_tell": "the claims of which the judge is unsure decide whether the response passes",
+    "no_claims": "the response makes no claims (a greeting, thanks, a question back), or only restates the question",
+    "cannot_tell": "the judge cannot tell: claims of which it is unsure decide, or words do not show whether a refusal, a bare yes or no, or a derived number is right",
+    "refusal": "the response declines as a whole, and the judge finds that right; context_utilization has this reason for every response that declines",
     "not_from_a_model": "a model answered, but the response is not its words: a block, a limit, a template",
     "too_many_contexts": "the metric asks about each context, and there are more than the judge can distinguish: 1,000 for the"
     " overlap judge, for an LLM judge as many as fit its prompt",
