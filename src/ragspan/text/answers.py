@@ -12,12 +12,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
+from itertools import islice
 from typing import Literal, TypeAlias
 
 from ragspan.text.framing import frames, framings_of, kind_of, names_source, places, source_head
 from ragspan.text.keys import readable
 from ragspan.text.languages import ENGLISH, Language, guess
+from ragspan.text.languages import language as language_of
 from ragspan.text.refusals import refuses
 from ragspan.text.sentences import pieces_of
 
@@ -46,12 +48,17 @@ def parts_of(answer: str, language: Language | None = None) -> tuple[Part, ...]:
         answer: as the assistant wrote it.
         language: the answer's; guessed if it is None.
     """
-    text = readable(answer[:MAX_CHARACTERS])
+    return _parts_of(answer[:MAX_CHARACTERS], None if language is None else language.code)
+
+
+@lru_cache(maxsize=16)  # all metrics of a record ask, one after the other
+def _parts_of(answer: str, code: str | None) -> tuple[Part, ...]:
+    text = readable(answer)
     found: list[Part] = []
     for find in (_thoughts, _code_fences, _sources, partial(_citations, code=_code(text)), _headings):
         found += (parts := list(find(text)))
         text = _blanked(text, parts)
-    whole = list(_of_sentences(text, language or guess(text, enough=1) or ENGLISH))
+    whole = list(_of_sentences(text, language_of(code) if code else guess(text, enough=1) or ENGLISH))
     taken = _marked(len(text), [(part.start, part.end) for part in whole])
     found = [part for part in found if not any(taken[part.start : part.end])]
     return tuple(sorted(found + whole, key=lambda part: part.start))
@@ -290,10 +297,14 @@ def _places_of_link(link: re.Match[str]) -> Iterator[tuple[int, int]]:
 # Sentences
 
 
+_MOST_SENTENCES = 500
+"""Sentences that are looked at: judges read no more of an answer."""
+
+
 def _of_sentences(text: str, language: Language) -> Iterator[Part]:
     """Sentences that are only polite or ask, and the phrases of others that name the source."""
     spoken, at = framings_of(text, language), 0
-    for piece in pieces_of(text, language):
+    for piece in islice(pieces_of(text, language), _MOST_SENTENCES):
         sentence = piece.strip()
         start = at + len(piece) - len(piece.lstrip())
         at += len(piece)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import islice
 
 from ragspan.text.answers import stated
@@ -38,20 +39,21 @@ def is_refusal(response: str) -> bool:
 
     So a full answer that a stock phrase closes is not one. Never raises, and reads the first `MAX_REFUSAL` characters.
     """
-    refusing, sentences = _counted(response)
+    refusing, sentences = _counted(response[:MAX_REFUSAL])
     return 2 * refusing >= max(1, sentences)
 
 
 def declines(response: str) -> bool:
     """True when all of the sentences say so: the response states nothing else."""
-    refusing, sentences = _counted(response)
+    refusing, sentences = _counted(response[:MAX_REFUSAL])
     return refusing == sentences > 0
 
 
+@lru_cache(maxsize=16)  # all metrics of a record ask, one after the other
 def _counted(response: str) -> tuple[int, int]:
     """How many sentences refuse, and how many there are."""
     language = guess(response, enough=1) or ENGLISH
-    text = readable(response[:MAX_REFUSAL])
+    text = readable(response)
     if language.code == "en" and not may_refuse(text):
         return 0, 1
     sentences = list(split_sentences(stated(text, language), language=language))
