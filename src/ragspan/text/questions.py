@@ -9,6 +9,8 @@ from ragspan.text.languages import ENGLISH, Language, guess
 from ragspan.text.sentences import places_of
 
 _LEAST_WORDS = 2
+_LONGEST_REPORT = 100
+"""Characters that a claim may have beside the question's: "You asked me about"."""
 _MOST = 4_000
 """Characters of a question that are looked at."""
 _ASKS = re.compile(
@@ -33,11 +35,13 @@ def restates(claim: str, question: str) -> bool:
     "You asked how high the tower is." restates "How high is the tower?" What the user states, and what a question puts up for
     a yes or no, is no restatement in a claim: there the claim takes a side.
     """
+    if len(claim) > len(question) + _LONGEST_REPORT or not (asked := _open_questions(question[:_MOST])):
+        return False
     language = guess(question, enough=1) or ENGLISH
     said = _content(_REPORTS.sub("", claim, count=1), language)
     if len(said) < _LEAST_WORDS or any(map(is_negation, language.keys(claim))):
         return False
-    return any(_is_most_of(said, _content(sentence, language)) for sentence in _open_questions(question[:_MOST]))
+    return any(_is_most_of(said, _content(sentence, language)) for sentence in asked)
 
 
 def _open_questions(question: str) -> list[str]:

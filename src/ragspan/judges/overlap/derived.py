@@ -52,10 +52,15 @@ def is_derived(keys: Collection[str], own: Iterable[str], near: Iterable[str]) -
     pairs = [(one, other) for one in mine for other in others if one != other]
     exact = [result for one, other in pairs for result in (one + other, abs(one - other))]
     rounded = [result for one, other in pairs for result in _products(one, other)]
-    return all(map(is_exact, keys)) and all(
-        any(math.isclose(result, value) for result in exact)
-        or (value not in _YEARS and any(abs(result - value) <= _TOLERANCE * value for result in rounded))
-        for value in _values(keys)
+    values = list(_values(keys))
+    return (
+        all(map(is_exact, keys))
+        and len(values) == len(frozenset(keys))
+        and all(
+            any(math.isclose(result, value) for result in exact)
+            or (value not in _YEARS and any(abs(result - value) <= _TOLERANCE * value for result in rounded))
+            for value in values
+        )
     )
 
 
