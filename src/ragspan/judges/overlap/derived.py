@@ -21,7 +21,7 @@ SHORT = "it says little more than yes or no"
 DECLINES = "it says that the contexts hold no answer"
 """Why a claim is unsure."""
 
-_MOST_OPERANDS = 12
+_MOST_OPERANDS, _MOST_DERIVED = 12, 3
 _TOLERANCE = 0.005
 """How far a number may be from a product or a share, of itself: answers round."""
 _YEARS = range(1000, 2101)
@@ -40,27 +40,25 @@ def is_exact(number: str) -> bool:
 def is_derived(keys: Collection[str], own: Iterable[str], near: Iterable[str]) -> bool:
     """Whether all of these numbers follow from two others, of which one stands in the claim or the question.
 
-    Numbers of one digit never do: too many others would make each.
+    Numbers of one digit never do, nor do many at once: too many others would make each.
 
     Args:
         keys: the numbers that no context holds.
         own: the keys of the claim and the question.
         near: the keys of the sentences that the claim rests on.
     """
-    mine = [*_values(key for key in own if key not in keys)]
+    values = list(_values(keys))
+    if not len(values) == len(frozenset(keys)) <= _MOST_DERIVED or not all(map(is_exact, keys)):
+        return False
+    mine = [*islice(_values(key for key in own if key not in keys), _MOST_OPERANDS)]
     others = [*mine, *islice(_values(near), _MOST_OPERANDS)]
     pairs = [(one, other) for one in mine for other in others if one != other]
     exact = [result for one, other in pairs for result in (one + other, abs(one - other))]
     rounded = [result for one, other in pairs for result in _products(one, other)]
-    values = list(_values(keys))
-    return (
-        all(map(is_exact, keys))
-        and len(values) == len(frozenset(keys))
-        and all(
-            any(math.isclose(result, value) for result in exact)
-            or (value not in _YEARS and any(abs(result - value) <= _TOLERANCE * value for result in rounded))
-            for value in values
-        )
+    return all(
+        any(math.isclose(result, value) for result in exact)
+        or (value not in _YEARS and any(abs(result - value) <= _TOLERANCE * value for result in rounded))
+        for value in values
     )
 
 
