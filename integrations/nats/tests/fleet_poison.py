@@ -47,9 +47,9 @@ def no_records():
 def strange_records():
     """Records that have the form of one, and hold what can be written nowhere."""
     return {
-        "half a character": altered(question="What is \ud800?", response="\udfff"),
+        "half a character": altered(question="What is \ud800?", response="\udfff It rains."),
         "an id of lines": altered(record_id="a\r\nNats-Msg-Id: b\r\n\r\n"),
-        "a zero": altered(question="\x00", response="\x00", name="\x00"),
+        "a zero": altered(question="\x00", response="\x00 It rains.", name="\x00"),
         "a time of long ago": altered(started_ns=-1, ended_ns=-(2**63)),
         "a time too far away": altered(started_ns=2**63, ended_ns=2**64),
         "an end before its beginning": altered(started_ns=2_000, ended_ns=1_000),

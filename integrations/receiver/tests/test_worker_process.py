@@ -249,11 +249,11 @@ def test_it_stops_in_time_however_many_traces_are_open(backend, worker):
     took = time.monotonic() - began
     backend.release()
 
-    assert statuses == [200] * 20
+    assert set(statuses) <= {200, 503}  # what it cannot read in that time it does not take
     assert (
         took < 20
     )  # on a busy machine; without a limit it is the judging of two thousand answers, and the export's patience
-    (summary,) = [line for line in running.log.splitlines() if "2000 traces" in line]
+    (summary,) = [line for line in running.log.splitlines() if f"{100 * statuses.count(200)} traces" in line]
     lost = sum(int(number) for number in re.findall(r"(\d+) (?:answers dropped|traces not read)", summary))
     assert lost > 0
 
