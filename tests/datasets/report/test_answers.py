@@ -50,7 +50,7 @@ def test_unsupported_claims_are_marked_with_their_numbers_which_go_on_over_all_m
         (
             NotApplicable(reason="no_claims", detail="hello"),
             "no_claims",
-            "the response makes no claims, or only restates the question; hello",
+            "the response makes no claims (a greeting, thanks, a question back), or only restates the question; hello",
         ),
         (MetricFailure(error_type="timeout", message="after 60 s"), "timeout", "after 60 s"),
     ],
