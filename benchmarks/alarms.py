@@ -11,12 +11,6 @@ Unchanged traffic comes in four courses: steady; with a day's curve of rate and 
 repeated, three times in a row in the mean. One pool more has few failures: most of the failing answers are left out. A table
 counts pages a month. For the rises, the share of failing answers is higher from some moment on; a table shows the hours until
 the page.
-
-Two more tables show the same for the evidence that the engine gathers by itself (`ragspan.metrics.drift`), score by score, on
-fewer streams, because it takes longer to compute. It takes an answer that repeats a recent one once, so that course is left out.
-
-The last table is about anchors: labelled records that the judge scores every hour, two days before it changes and a week after.
-It is wrong about a fifth of the anchors, and after the change about some of the others too; or it is wrong at random at these rates.
 """
 
 from __future__ import annotations
@@ -38,7 +32,6 @@ from rich.table import Table
 
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import Completeness, ContextAdherence, Faithfulness
-from ragspan.metrics.drift import DriftDetector
 from ragspan.outcomes import Score
 
 Numbers: TypeAlias = "NDArray[np.float64]"
@@ -50,12 +43,8 @@ EVIDENCE = 4.0
 LEAST_PAST, LEAST_NOW = 200, 20
 LEARNING, MONTH = WEEK + TWELVE_HOURS, 30 * DAY
 RATES = (5, 20, 50, 200, 1000)
-BETTING_RATES = (5, 20, 50, 200)
-STREAMS_A_BETTING_STREAM = 10
 RISES = (0.1, 0.2)
 RARE = 0.03
-ANCHORS = (20, 50, 100)
-USUAL_ERROR = 0.2
 RARELY = 0.1
 
 
@@ -99,22 +88,6 @@ def pages(stream: Stream) -> NDArray[np.bool_]:
     return np.any([evidence(stream, window) > EVIDENCE for window in WINDOWS.values()], axis=0)
 
 
-def pages_of_betting(stream: Stream) -> NDArray[np.bool_]:
-    """Whether the engine's own evidence raises the alarm, at every step; it begins anew after each."""
-    detector = DriftDetector()
-    found: NDArray[np.bool_] = np.zeros(len(stream.scores), dtype=bool)
-    order = np.random.default_rng(0)
-    for step, (scores, failures) in enumerate(zip(stream.scores, stream.failures, strict=True)):
-        if not scores:
-            continue
-        passed = order.permutation(int(scores)) >= failures
-        for value in passed.tolist():
-            if detector.add(float(value), step * STEP * 60.0) >= 1:
-                found[step] = True
-                detector.reset()
-    return found
-
-
 def beginnings(on: NDArray[np.bool_], *, quiet: int = 60 // STEP) -> NDArray[np.int64]:
     """The steps at which a page goes out; one that comes back within an hour is the same page (`keep_firing_for`)."""
     steps = np.flatnonzero(on)
@@ -146,7 +119,6 @@ def _spread(root: Numbers) -> Numbers:
 # What traffic does.
 
 
-Rule: TypeAlias = Callable[[Stream], NDArray[np.bool_]]
 Course: TypeAlias = Callable[[np.random.Generator, Pool, float, int], Stream]
 
 
@@ -184,7 +156,6 @@ def _drawn(random: np.random.Generator, rates: Numbers, shares: Numbers) -> Stre
 
 
 COURSES: dict[str, Course] = {"steady": steady, "day curve": daily, "bursts": bursts, "repeated answers": repeated}
-BETTING_COURSES = ("steady", "day curve", "bursts")
 
 
 # What is measured.
@@ -211,83 +182,33 @@ class Delay:
     """The quartiles and the 90th percentile; infinite beyond three days."""
 
 
-def false_pages(
-    courses: Sequence[str],
-    pools: Sequence[Pool],
-    rule: Rule,
-    rates: Sequence[float],
-    streams: int,
-    random: np.random.Generator,
-) -> list[FalsePages]:
+def false_pages(pools: Sequence[Pool], streams: int, random: np.random.Generator) -> list[FalsePages]:
     found = []
-    for name, pool, rate in product(courses, pools, rates):
-        made = [COURSES[name](random, pool, rate, LEARNING + MONTH) for _ in range(streams)]
-        sent = sum(len(beginnings(rule(one)[LEARNING:])) for one in made) / streams
+    for (name, course), pool, rate in product(COURSES.items(), pools, RATES):
+        made = [course(random, pool, rate, LEARNING + MONTH) for _ in range(streams)]
+        sent = sum(len(beginnings(pages(one)[LEARNING:])) for one in made) / streams
         found.append(FalsePages(course=name, metric=pool.metric, rate=rate, pages=sent))
     return found
 
 
-def delays(pools: Sequence[Pool], rule: Rule, streams: int, random: np.random.Generator) -> list[Delay]:
+def delays(pools: Sequence[Pool], streams: int, random: np.random.Generator) -> list[Delay]:
     return [
-        Delay(metric=pool.metric, rate=rate, rise=rise, hours=_hours(pool, rule, rate, rise, streams, random))
+        Delay(metric=pool.metric, rate=rate, rise=rise, hours=_hours(pool, rate, rise, streams, random))
         for pool in pools
         for rise in RISES
         for rate in (20, 50, 200)
     ]
 
 
-def _hours(
-    pool: Pool, rule: Rule, rate: float, rise: float, streams: int, random: np.random.Generator
-) -> tuple[float, ...]:
+def _hours(pool: Pool, rate: float, rise: float, streams: int, random: np.random.Generator) -> tuple[float, ...]:
     usual, ahead = pool.failed.mean(), 3 * DAY
     shares = np.concatenate([np.full(LEARNING, usual), np.full(ahead, min(usual + rise, 1.0))])
     waits = []
     for _ in range(streams):
         stream = _drawn(random, np.full(len(shares), rate * STEP / 60), shares)
-        found = np.flatnonzero(rule(stream)[LEARNING:])
+        found = np.flatnonzero(pages(stream)[LEARNING:])
         waits.append(found[0] * STEP / 60 if len(found) else np.inf)
     return tuple(float(np.percentile(waits, percent, method="lower")) for percent in (25, 50, 75, 90))
-
-
-@dataclass(frozen=True, kw_only=True)
-class AnchorDelay:
-    """How soon anchors show that the judge changed."""
-
-    anchors: int
-    judge: str
-    false_pages: float
-    """A month, while it does not change."""
-    rise: float
-    hours: tuple[float, ...]
-    """As those of `Delay`; infinite beyond a week."""
-
-
-def anchor_delays(streams: int, random: np.random.Generator) -> list[AnchorDelay]:
-    found = []
-    for number, judge in product(ANCHORS, ("repeats itself", "at random")):
-        repeats = judge == "repeats itself"
-        steady = [anchor_pages(number, 0.0, 30 * 24, random, repeats=repeats) for _ in range(streams)]
-        false = sum(map(len, steady)) / streams
-        for rise in RISES:
-            pages = [anchor_pages(number, rise, 9 * 24, random, repeats=repeats) for _ in range(streams)]
-            after = [next((hour - 48 + 1 for hour in one if hour >= 48), np.inf) for one in pages]  # noqa: PLR2004
-            hours = tuple(float(np.percentile(after, percent, method="lower")) for percent in (25, 50, 75, 90))
-            found.append(AnchorDelay(anchors=number, judge=judge, false_pages=false, rise=rise, hours=hours))
-    return found
-
-
-def anchor_pages(number: int, rise: float, hours: int, random: np.random.Generator, *, repeats: bool) -> list[int]:
-    """The hours in which the anchors' alarm goes off, where the judge changes after two days."""
-    detector, found = DriftDetector(), []
-    drawn = (np.arange(number) + 0.5) / number
-    for hour in range(hours):
-        luck = random.permutation(drawn) if repeats else random.random(number)
-        right = luck >= USUAL_ERROR + (rise if hour >= 48 else 0)  # noqa: PLR2004 - two days
-        for value in right.tolist():
-            if detector.add(float(value), hour * 3600.0) >= 1:
-                found.append(hour)
-                detector.reset()
-    return found
 
 
 async def pools_of(directory: Path, rows: int | None) -> list[Pool]:
@@ -312,30 +233,18 @@ def main() -> None:
     arguments = parsed()
     random = np.random.default_rng(arguments.seed)
     pools = asyncio.run(pools_of(arguments.directory, arguments.rows)) if arguments.directory else made_up()
-    streams, few = arguments.streams, max(arguments.streams // STREAMS_A_BETTING_STREAM, 2)
-    false = false_pages(tuple(COURSES), pools, pages, RATES, streams, random)
-    found = delays(pools, pages, streams, random)
-    show(pools, false, found, "of `alerts.yaml`", streams)
-    false_bets = false_pages(BETTING_COURSES, pools, pages_of_betting, BETTING_RATES, few, random)
-    found_bets = delays(pools, pages_of_betting, 2 * few, random)
-    show(pools, false_bets, found_bets, "of `ragspan.drift.evidence`", few)
-    anchors = anchor_delays(few * 5, np.random.default_rng(arguments.seed))
-    show_anchors(anchors, few * 5)
+    false = false_pages(pools, arguments.streams, random)
+    found = delays(pools, arguments.streams, random)
+    show(pools, false, found, arguments.streams)
     if arguments.json:
-        report = {
-            "anchors": [vars(one) for one in anchors],
-            "false_pages": [vars(one) for one in false],
-            "delays": [vars(one) for one in found],
-            "false_pages_of_betting": [vars(one) for one in false_bets],
-            "delays_of_betting": [vars(one) for one in found_bets],
-        }
+        report = {"false_pages": [vars(one) for one in false], "delays": [vars(one) for one in found]}
         arguments.json.write_text(json.dumps(report, indent=2) + "\n")
 
 
-def show(pools: Sequence[Pool], false: Sequence[FalsePages], found: Sequence[Delay], what: str, streams: int) -> None:
+def show(pools: Sequence[Pool], false: Sequence[FalsePages], found: Sequence[Delay], streams: int) -> None:
     console = Console(width=None if Console().is_terminal else 120)
     rates = sorted({one.rate for one in false})
-    table = Table(title=f"False pages a month and metric, {what}; {streams} streams of a month each")
+    table = Table(title=f"False pages a month and metric; {streams} streams of a month each")
     for column in ("traffic", "metric", *(f"{rate}/h" for rate in rates)):
         table.add_column(column, justify="left" if column in {"traffic", "metric"} else "right")
     shares = {pool.metric: float(pool.failed.mean()) for pool in pools}
@@ -344,22 +253,12 @@ def show(pools: Sequence[Pool], false: Sequence[FalsePages], found: Sequence[Del
             row = [one for one in false if (one.course, one.metric) == (course, metric)]
             table.add_row(course, f"{metric}, {share:.0%} fail", *(f"{one.pages:.2f}" for one in row))
     console.print(table)
-    table = Table(title=f"Hours until a rise of failures is found, {what}")
+    table = Table(title="Hours until a rise of failures is found")
     for column in ("metric", "rise", "scores/h", "25 %", "50 %", "75 %", "90 %"):
         table.add_column(column, justify="left" if column == "metric" else "right")
     for one in found:
         table.add_row(one.metric, f"+{one.rise:.0%}", str(one.rate), *(f"{hours:.1f}" for hours in one.hours))
     console.print(table)
-
-
-def show_anchors(found: Sequence[AnchorDelay], streams: int) -> None:
-    table = Table(title=f"Hours until anchors show that the judge changed; {streams} streams each")
-    for column in ("anchors", "its errors", "false pages/month", "more errors", "25 %", "50 %", "75 %", "90 %"):
-        table.add_column(column, justify="left" if column == "its errors" else "right")
-    for one in found:
-        hours = (f"{hour:.0f}" for hour in one.hours)
-        table.add_row(str(one.anchors), one.judge, f"{one.false_pages:.2f}", f"+{one.rise:.0%}", *hours)
-    Console(width=None if Console().is_terminal else 120).print(table)
 
 
 def parsed() -> argparse.Namespace:

@@ -27,7 +27,6 @@ READ = {
     "metric_sample_rates": ("faithfulness=0.1, completeness = 0.5,", {"faithfulness": 0.1, "completeness": 0.5}),
     "reference_judge": ("openai:gpt-5", "openai:gpt-5"),
     "reference_share": ("0.05", 0.05),
-    "anchors": ("anchors.jsonl", "anchors.jsonl"),
     "max_records_per_second": ("2.5", 2.5),
     "budget_usd_per_day": ("5", 5.0),
     "budget_tokens_per_minute": ("60000", 60_000.0),

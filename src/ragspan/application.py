@@ -78,7 +78,6 @@ def configure(
     capture_content: CaptureContent | None = None,
     sample_rate: float | None = None,
     redact: RedactOption = None,
-    anchors: str | None = None,
     unknown_contexts: UnknownContextsRule | None = None,
     phoenix: str | None = None,
     mlflow: str | None = None,
@@ -102,8 +101,6 @@ def configure(
         sample_rate: the share of answers that are scored, 0..1.
         redact: a function from text to text. It runs over every text of a record, and over explanations, before judges,
             emitters and sinks see them. If it fails, the record is dropped.
-        anchors: a JSONL file of records with `question`, `contexts`, `response` and `label`. They are scored about once an hour
-            to see whether the judge has changed.
         unknown_contexts: `"prompt"` scores answers without known documents by the text of their prompts, for programs whose
             search no callback shows; `"skip"` does not score them.
         phoenix: the address of a Phoenix, such as `"http://localhost:6006"`: spans and annotations go there.
@@ -120,7 +117,6 @@ def configure(
         capture_content=capture_content,
         sample_rate=sample_rate,
         redact=redact,
-        anchors=anchors,
         unknown_contexts=unknown_contexts,
     )
     addresses = {"phoenix": phoenix, "mlflow": mlflow}

@@ -116,9 +116,6 @@ class Settings:
     for the true rate of failures."""
     reference_share: Annotated[float, _read(SHARE, float)] = 0.02
     """`RAGSPAN_REFERENCE_SHARE`: that share, 0..1."""
-    anchors: str | None = None
-    """`RAGSPAN_ANCHORS`: a JSONL file of labelled records, which are scored about once an hour to see whether the judge has
-    changed."""
     score_unsampled: bool = False
     """`RAGSPAN_SCORE_UNSAMPLED`: also score answers whose trace is not sampled."""
     max_records_per_second: Annotated[float | None, _read(AMOUNT, float)] = None

@@ -9,7 +9,6 @@ from ragspan.config import Settings
 from ragspan.engine import Budget, ScoringEngine
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
-from ragspan.labelled import labelled_records
 from ragspan.metrics import Metric
 from ragspan.metrics.named import hhem_from, metrics_from, references_from
 from ragspan.process import in_use
@@ -118,7 +117,6 @@ def engine_from(
         emitters=emitters_from(settings, providers) if emitters is None else emitters,
         metric_sample_rates={**settings.metric_sample_rates, **shares},
         budget=budget_from(settings),
-        anchors=labelled_records(settings.anchors) if settings.anchors else (),
         meter_provider=providers.meter_provider if providers else None,
         **{name: getattr(settings, name) for name in _LIKE_SETTINGS},
     )

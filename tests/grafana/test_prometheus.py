@@ -192,7 +192,6 @@ def _with_any_names(series):
     """A query for series that have these labels, with these values where ragspan gives them."""
     name, labels = re.fullmatch(r"(\w+)\{(.*)\}", series).groups()
     pairs = re.findall(r'(\w+)="([^"]*)"', labels)
-    pairs = [(label, value) for label, value in pairs if label != "ragspan_drift_source"]  # only with anchors
     free = {"job", "instance", "gen_ai_evaluation_name", "ragspan_engine", "ragspan_judge", "ragspan_destination"}
     matchers = [f'{label}!=""' if label in free else f'{label}="{value}"' for label, value in pairs]
     if "ragspan_result" in dict(pairs) and "ragspan_reason" not in dict(pairs):

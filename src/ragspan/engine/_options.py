@@ -30,7 +30,6 @@ from ragspan.records import RagRecord, SpanAnchor
 from ragspan.redaction import Redact, withhold
 
 if TYPE_CHECKING:
-    from ragspan.engine._score_watch import Anchor
     from ragspan.metrics.base import Metric
     from ragspan.telemetry.base import Emitter
 
@@ -41,10 +40,6 @@ _LIST = Rule("a list", lambda value: isinstance(value, Sequence) and not isinsta
 _NAME = Rule(
     "lower case letters, digits and underscores",
     lambda name: isinstance(name, str) and re.fullmatch(r"[a-z][a-z0-9_]*", name),
-)
-_ANCHOR = Rule(
-    "a RagRecord and whether its response is good, True or False",
-    lambda value: isinstance(value, tuple) and list(map(type, value)) == [RagRecord, bool],
 )
 _EMITTER = has_methods("an object with the methods start, flush, shutdown", "start", "flush", "shutdown")
 
@@ -77,18 +72,15 @@ class Options(ProcessorOptions):
     judging: JudgingPlace
     export: ExportPlace
     redact: Redact | None
-    anchors: Sequence[Anchor] = ()
     unknown_contexts: UnknownContextsRule = "skip"
 
     def __post_init__(self) -> None:
-        for name in ("metrics", "emitters", "anchors"):
+        for name in ("metrics", "emitters"):
             _LIST.check_fields(self, name)
             # A copy: what is changed in the list later has not been checked.
             object.__setattr__(self, name, tuple(getattr(self, name)))
         _check_metrics(self.metrics)
         _check_emitters(self.emitters)
-        for position, anchor in enumerate(self.anchors):
-            _ANCHOR.check(f"anchors[{position}]", anchor)
         ProcessorOptions.__post_init__(self)
         SHARE.check_fields(self, "sample_rate")
         instance(Mapping, "a mapping of shares by metric").check_fields(self, "metric_sample_rates")

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -49,7 +47,6 @@ class RecordScorer:
         self_metrics: told what becomes of each metric.
         log: of the engine; counts errors.
         uses_helper: whether metrics may be scored in a helper process.
-        clock: Unix seconds.
     """
 
     def __init__(
@@ -59,7 +56,6 @@ class RecordScorer:
         self_metrics: SelfMetrics,
         log: ThrottledLog,
         uses_helper: bool = False,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         self.log = log
         self._self_metrics = self_metrics
@@ -80,7 +76,7 @@ class RecordScorer:
             MetricRunner(metric, self, concurrency=options.concurrency, timeout=options.metric_timeout)
             for metric in options.metrics
         ]
-        self._score_watch = ScoreWatch(self_metrics.meter, self._runners, options.anchors, clock=clock)
+        self._score_watch = ScoreWatch(self_metrics.meter)
 
     async def score(self, item: Item) -> ScoredRecord | Dropped | None:
         """What becomes of one item; None if it is out already."""

@@ -29,7 +29,7 @@ from ragspan.engine._worker import Work
 from ragspan.engine.budget import Budget
 from ragspan.engine.stats import Dropped, EngineStats
 from ragspan.outcomes import ScoredRecord
-from ragspan.records import Capture, RagRecord
+from ragspan.records import Capture
 from ragspan.redaction import RedactOption, redact_from
 from ragspan.throttled_log import ThrottledLog
 
@@ -77,9 +77,6 @@ class ScoringEngine(BackgroundProcessor):
         redact: runs over every text of a record before judges and emitters see it, and over explanations, one text at a time
             in a thread of its own. A record for which it fails is dropped, and counted as `redaction_failed`. None asks
             `RAGSPAN_REDACT`; False redacts nothing.
-        anchors: records, and whether the response of each is good. The metrics score them about once an hour, after an
-            answer and one at a time, within the budget, and nothing of it is emitted: `ragspan.drift.evidence` of the anchors
-            tells whether the judge changed. `redact` does not see their texts. With `export="helper"` the helper scores them.
         unknown_contexts: `"prompt"` scores answers without known documents by the text of their prompts: that of tools and of
             messages with the user's role, without the question. `"skip"` does not score them.
         name: tells engines of one process apart, in thread names and in the metrics about ragspan itself.
@@ -109,7 +106,6 @@ class ScoringEngine(BackgroundProcessor):
         judging: JudgingPlace = "helper",
         export: ExportPlace = "application",
         redact: RedactOption = None,
-        anchors: Sequence[tuple[RagRecord, bool]] = (),
         unknown_contexts: UnknownContextsRule = "skip",
         name: str = "ragspan",
         meter_provider: MeterProvider | None = None,
@@ -133,7 +129,6 @@ class ScoringEngine(BackgroundProcessor):
             judging=judging,
             export=export,
             redact=redact_from(redact) if enabled else None,
-            anchors=anchors,
             unknown_contexts=unknown_contexts,
             name=name,
         )

@@ -157,10 +157,6 @@ DIMENSION: Final = "ragspan.dimension."
 
 # Our own metrics, and the attributes that only they have
 METRIC_SCORE: Final = "ragspan.score"
-METRIC_DRIFT_EVIDENCE: Final = "ragspan.drift.evidence"
-DRIFT_SOURCE: Final = "ragspan.drift.source"
-SOURCE_ANSWERS: Final = "answers"
-SOURCE_ANCHORS: Final = "anchors"
 METRIC_LABELS: Final = "ragspan.labels"
 REFERENCE_LABEL: Final = "ragspan.reference.label"
 METRIC_QUEUE_SIZE: Final = "ragspan.queue.size"
