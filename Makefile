@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-MEMBERS := -e '.[test]' -e integrations/datadog -e integrations/langchain -e integrations/langfuse -e integrations/langsmith -e integrations/llama-index -e integrations/mlflow -e integrations/nats -e integrations/receiver -e 'integrations/receiver[grpc]' -e integrations/phoenix
+MEMBERS := -e '.[test]' -e integrations/langchain -e integrations/llama-index -e integrations/nats -e integrations/receiver -e 'integrations/receiver[grpc]'
 PROJECTS := pyproject.toml constraints.txt $(wildcard integrations/*/pyproject.toml)
 
 # LlamaIndex brings what it needs, and looks elsewhere where these are set.
@@ -35,9 +35,9 @@ PEER_TOOLS := langchain langchain-community langchain-openai langgraph llama-ind
 # The tools whose pages the end-to-end tests read: other releases of them may look different.
 PHOENIX := 20.26.1
 MLFLOW := 3.17.2
-E2E_MEMBERS := -e '.[report]' -e 'integrations/langchain[demo]' -e integrations/llama-index -e integrations/phoenix -e integrations/mlflow -e integrations/nats -e integrations/receiver
+E2E_MEMBERS := -e '.[report,phoenix,mlflow]' -e 'integrations/langchain[demo]' -e integrations/llama-index -e integrations/nats -e integrations/receiver
 E2E_TOOLS := pytest playwright==1.65.2 httpx opentelemetry-exporter-otlp-proto-http
-CLIENT_MEMBERS := -e . -e integrations/datadog -e integrations/langchain -e integrations/langfuse -e integrations/langsmith
+CLIENT_MEMBERS := -e '.[datadog,langfuse,langsmith]' -e integrations/langchain
 CLIENT_TOOLS := ddtrace langfuse langsmith opentelemetry-exporter-otlp-proto-http pytest pytest-asyncio
 
 E2E := .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX) .venv-mlflow/.installed-$(MLFLOW)
@@ -116,7 +116,7 @@ test-hhem: .venv-hhem/.installed  ## the tests of HHEM that need torch, which th
 	@touch $@
 
 test-clients: .venv-clients/.installed  ## the native writers beside the tools' own clients, which the other tests skip
-	.venv-clients/bin/python -m pytest -q integrations/langfuse integrations/langsmith integrations/datadog -k "client or library"
+	.venv-clients/bin/python -m pytest -q tests/emitters/langfuse tests/emitters/langsmith tests/emitters/datadog -k "client or library"
 
 .venv-clients/.installed: $(VENV)/.installed
 	@$(BIN)/python -m venv --clear $(@D)

@@ -9,7 +9,7 @@ import pytest
 from application import DOCUMENTATION, METRICS, Application, KnownSpans, engine_for
 from backends.server import eventually
 from mlflow_screen import MLflowScreen
-from ragspan_mlflow import MLflowAssessments
+from ragspan.emitters.mlflow import MLflowEmitter
 from traffic import SCRIPT
 
 EXPERIMENT = "library"
@@ -21,7 +21,7 @@ CONDITION = "feedback.faithfulness < 0.5"
 @pytest.fixture(scope="module")
 def scored(mlflow):
     """What was scored, once MLflow has it all. The answers are roots: MLflow's table shows the texts of roots only."""
-    writer = MLflowAssessments(tracking_uri=mlflow.url, experiment=EXPERIMENT, capture_content=True)
+    writer = MLflowEmitter(tracking_uri=mlflow.url, experiment=EXPERIMENT, capture_content=True)
     application = Application(writer.span_exporter(), writer=writer)
     application.ask_everything(in_requests=False)
     answers = application.scored()
@@ -79,7 +79,7 @@ def test_the_explanation_is_the_rationale(mlflow, scored):
 
 def test_a_second_run_of_the_same_records_leaves_no_duplicate(mlflow, scored):
     before = assessments_of(mlflow, scored)
-    again = MLflowAssessments(tracking_uri=mlflow.url, capture_content=True)
+    again = MLflowEmitter(tracking_uri=mlflow.url, capture_content=True)
     engine = engine_for(KnownSpans({one.record.record_id: one.span for one in scored}), again)
 
     for one in scored:
@@ -92,7 +92,7 @@ def test_a_second_run_of_the_same_records_leaves_no_duplicate(mlflow, scored):
 
 
 def test_an_answer_within_a_request_has_its_assessments_in_the_requests_trace(mlflow):
-    writer = MLflowAssessments(tracking_uri=mlflow.url, experiment="requests")
+    writer = MLflowEmitter(tracking_uri=mlflow.url, experiment="requests")
     application = Application(writer.span_exporter(), writer=writer)
     application.ask_everything()
     answers = application.scored()

@@ -17,8 +17,8 @@ from backends.mlflow import MLflow
 from backends.phoenix import Phoenix
 from backends.server import ARTEFACTS, eventually
 from ragspan.delivery.spans import RetryingSpanExporter
-from ragspan_mlflow import MLflowAssessments
-from ragspan_phoenix import PhoenixAnnotations
+from ragspan.emitters.mlflow import MLflowEmitter
+from ragspan.emitters.phoenix import PhoenixEmitter
 from traffic import SCRIPT
 
 PROJECT = "outages"
@@ -56,13 +56,13 @@ def both(tmp_path_factory, nothing_from_outside):
 
 def _application_of(phoenix: Phoenix) -> Told:
     exporter = RetryingSpanExporter(OTLPSpanExporter(f"{phoenix.url}/v1/traces"))
-    writer = PhoenixAnnotations(base_url=phoenix.url)
+    writer = PhoenixEmitter(base_url=phoenix.url)
     resource = {"openinference.project.name": PROJECT}
     return Told(phoenix, Application(exporter, writer=writer, resource=resource), exporter)
 
 
 def _application_of_mlflow(mlflow: MLflow) -> Told:
-    writer = MLflowAssessments(tracking_uri=mlflow.url, experiment=PROJECT)
+    writer = MLflowEmitter(tracking_uri=mlflow.url, experiment=PROJECT)
     exporter = writer.span_exporter()
     return Told(mlflow, Application(exporter, writer=writer), exporter)
 

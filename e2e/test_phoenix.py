@@ -10,7 +10,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from application import DOCUMENTATION, METRICS, Application, KnownSpans, engine_for
 from backends.server import eventually
 from phoenix_screen import PhoenixScreen
-from ragspan_phoenix import PhoenixAnnotations
+from ragspan.emitters.phoenix import PhoenixEmitter
 from traffic import SCRIPT
 
 PROJECT = "library"
@@ -23,7 +23,7 @@ def scored(phoenix):
     """What was scored, once Phoenix has it all."""
     application = Application(
         OTLPSpanExporter(f"{phoenix.url}/v1/traces"),
-        writer=PhoenixAnnotations(base_url=phoenix.url, capture_content=True),
+        writer=PhoenixEmitter(base_url=phoenix.url, capture_content=True),
         resource={"openinference.project.name": PROJECT},
     )
     application.ask_everything()
@@ -95,7 +95,7 @@ def test_the_verdict_on_each_passage_is_on_the_search_that_brought_it(phoenix, s
 
 def test_a_second_run_of_the_same_records_leaves_no_duplicate(phoenix, scored):
     before = annotations_of(phoenix, scored)
-    again = PhoenixAnnotations(base_url=phoenix.url, capture_content=True)
+    again = PhoenixEmitter(base_url=phoenix.url, capture_content=True)
     engine = engine_for(KnownSpans({one.record.record_id: one.span for one in scored}), again)
 
     for one in scored:

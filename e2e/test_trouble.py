@@ -11,8 +11,8 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from application import METRICS, Application
 from backends.proxy import Proxy
 from backends.server import eventually
-from ragspan_mlflow import MLflowAssessments, MLflowSpanExporter
-from ragspan_phoenix import PhoenixAnnotations
+from ragspan.emitters.mlflow import MLflowEmitter, MLflowSpanExporter
+from ragspan.emitters.phoenix import PhoenixEmitter
 from traffic import SCRIPT
 
 PATIENCE_SECONDS = 60.0
@@ -39,12 +39,12 @@ def application(tool, proxy):
         exporter = OTLPSpanExporter(f"{server.url}/v1/traces")
         made = Application(
             exporter,
-            writer=PhoenixAnnotations(base_url=proxy.url, documents=False),
+            writer=PhoenixEmitter(base_url=proxy.url, documents=False),
             resource={"openinference.project.name": "trouble"},
         )
     else:
         exporter = MLflowSpanExporter(tracking_uri=server.url, experiment="trouble")
-        made = Application(exporter, writer=MLflowAssessments(tracking_uri=proxy.url))
+        made = Application(exporter, writer=MLflowEmitter(tracking_uri=proxy.url))
     yield made
     made.close(timeout=0)
 

@@ -19,16 +19,16 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from ragspan import ScoringEngine
+from ragspan.emitters.mlflow import MLflowEmitter
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
 from ragspan.telemetry import OTelEmitter
 from ragspan_llama_index import RagspanCallbackHandler
-from ragspan_mlflow import MLflowAssessments
 
 URL = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:5000"
 
 # The answers' spans and their scores go to the same server, and both are kept while it is away.
-mlflow = MLflowAssessments(tracking_uri=URL, experiment="ragspan", capture_content=True)
+mlflow = MLflowEmitter(tracking_uri=URL, experiment="ragspan", capture_content=True)
 provider = TracerProvider(shutdown_on_exit=False)  # it would try for ten seconds more; a server should leave that out
 provider.add_span_processor(BatchSpanProcessor(mlflow.span_exporter()))
 

@@ -24,11 +24,11 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from ragspan import ScoringEngine
 from ragspan.delivery.spans import RetryingSpanExporter
+from ragspan.emitters.phoenix import PhoenixEmitter
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
 from ragspan.telemetry import OTelEmitter
 from ragspan_langchain import RagspanCallbackHandler
-from ragspan_phoenix import PhoenixAnnotations
 
 URL = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:6006"
 
@@ -37,7 +37,7 @@ provider = TracerProvider(resource=Resource.create({"openinference.project.name"
 provider.add_span_processor(
     BatchSpanProcessor(RetryingSpanExporter(OTLPSpanExporter(f"{URL}/v1/traces"), exit_timeout=1.0))
 )
-phoenix = PhoenixAnnotations(base_url=URL, capture_content=True)
+phoenix = PhoenixEmitter(base_url=URL, capture_content=True)
 
 judge = OverlapJudge()  # embedded; OpenAIJudge("gpt-4o-mini") is the LLM judge
 engine = ScoringEngine(

@@ -68,16 +68,16 @@ def test_the_emitters_are_those_that_are_named(monkeypatch):
     monkeypatch.setenv("RAGSPAN_EMITTERS", "otel,phoenix")
     emitters = ragspan.default_engine()._options.emitters
 
-    assert [type(emitter).__name__ for emitter in emitters] == ["OTelEmitter", "PhoenixAnnotations"]
+    assert [type(emitter).__name__ for emitter in emitters] == ["OTelEmitter", "PhoenixEmitter"]
 
 
 @pytest.mark.parametrize(
     ("emitters", "made"),
     [
-        ("phoenix", ["OTelEmitter", "PhoenixAnnotations"]),
-        ("console,phoenix", ["OTelEmitter", "ConsoleEmitter", "PhoenixAnnotations"]),
-        ("phoenix,otel", ["PhoenixAnnotations", "OTelEmitter"]),
-        ("langsmith", ["LangSmithFeedback"]),
+        ("phoenix", ["OTelEmitter", "PhoenixEmitter"]),
+        ("console,phoenix", ["OTelEmitter", "ConsoleEmitter", "PhoenixEmitter"]),
+        ("phoenix,otel", ["PhoenixEmitter", "OTelEmitter"]),
+        ("langsmith", ["LangSmithEmitter"]),
     ],
 )
 def test_a_writer_that_needs_a_span_brings_otel_along(monkeypatch, emitters, made):

@@ -117,17 +117,18 @@ def installed(wheels, tmp_path_factory):
 @pytest.mark.slow
 def test_the_wheels_work_in_a_clean_environment(installed):
     program = (
-        "import importlib.util, ragspan, ragspan_datadog, ragspan_langchain, ragspan_langfuse, ragspan_langsmith, ragspan_llama_index, ragspan_mlflow, ragspan_nats, ragspan_receiver, ragspan_phoenix\n"
+        "import importlib.util, ragspan, ragspan_langchain, ragspan_llama_index, ragspan_nats, ragspan_receiver\n"
         "from ragspan import default_engine\n"
+        "from ragspan.emitters import datadog, langfuse, langsmith, mlflow, phoenix\n"
         "assert 'clean' in ragspan.__file__, ragspan.__file__\n"
         "assert ragspan_langchain.RagspanCallbackHandler().open_runs == 0\n"
         "assert ragspan_llama_index.RagspanCallbackHandler().open_spans == 0\n"
-        "assert ragspan_datadog.DatadogEvaluations(api_key='k', ml_app='a').stats().offered == 0\n"
-        "assert ragspan_langfuse.LangfuseScores(public_key='p', secret_key='s').stats().offered == 0\n"
-        "assert ragspan_langsmith.LangSmithFeedback(api_key='k').stats().offered == 0\n"
-        "assert ragspan_mlflow.MLflowAssessments(tracking_uri='http://localhost:5000').stats().offered == 0\n"
+        "assert datadog.DatadogEmitter(api_key='k', ml_app='a').stats().offered == 0\n"
+        "assert langfuse.LangfuseEmitter(public_key='p', secret_key='s').stats().offered == 0\n"
+        "assert langsmith.LangSmithEmitter(api_key='k').stats().offered == 0\n"
+        "assert mlflow.MLflowEmitter(tracking_uri='http://localhost:5000').stats().offered == 0\n"
         "assert ragspan_nats.NatsSink('nats://localhost:4222').stats().submitted == 0\n"
-        "assert ragspan_phoenix.PhoenixAnnotations(base_url='http://localhost:6006').stats().offered == 0\n"
+        "assert phoenix.PhoenixEmitter(base_url='http://localhost:6006').stats().offered == 0\n"
         "assert default_engine().stats().submitted == 0\n"
         "print(importlib.util.find_spec('langchain_classic'))\n"
     )

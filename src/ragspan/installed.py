@@ -1,8 +1,9 @@
-"""Parts of other installed packages. Each is an entry point with a group and a name."""
+"""What is installed: parts of packages, which are entry points with a group and a name, and what an extra of ragspan needs."""
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points, requires
+import re
+from importlib.metadata import PackageNotFoundError, distribution, entry_points, requires
 from typing import Any
 
 from ragspan.exceptions import ConfigurationError
@@ -33,8 +34,26 @@ def load_part(group: str, name: str, missing: str) -> Any:
         raise ConfigurationError(f"{missing} ({entry.value} cannot be imported: {error})") from error
 
 
-def requirements_of_extra(distribution: str, extra: str) -> list[str]:
+def requirements_of_extra(name: str, extra: str) -> list[str]:
     """The requirements that an extra of an installed distribution adds."""
     mark = f'; extra == "{extra}"'
-    wanted = [line for line in requires(distribution) or [] if line.replace("'", '"').endswith(mark)]
+    wanted = [line for line in requires(name) or [] if line.replace("'", '"').endswith(mark)]
     return [line.rsplit(";", 1)[0].strip() for line in wanted]
+
+
+def check_extra(extra: str, user: str) -> None:
+    """Refuse to go on where an extra of ragspan is not installed; a name that is not an extra of ours needs nothing.
+
+    Args:
+        extra: its name, such as `phoenix`.
+        user: what needs it, for the message.
+
+    Raises:
+        ConfigurationError: one of its packages is missing.
+    """
+    for line in requirements_of_extra("ragspan", extra):
+        package = re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0]
+        try:
+            distribution(package)
+        except PackageNotFoundError:
+            raise ConfigurationError(f"{user} needs {package}: pip install 'ragspan[{extra}]'") from None

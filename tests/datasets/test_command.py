@@ -199,7 +199,7 @@ def test_a_missing_package_is_named(monkeypatch, command, words, tmp_path):
     done = command(*words, "--project", "p", *of_labels)
 
     assert done.exit_code == 2
-    assert "nothing reads mlflow here: pip install 'ragspan[mlflow,receiver]'" in done.stderr
+    assert "nothing reads mlflow here: pip install 'ragspan[receiver]'" in done.stderr
 
 
 def test_a_report_that_cannot_be_written_is_known_before_anything_is_judged(run, table, monkeypatch, tmp_path):

@@ -58,9 +58,9 @@ class Reader:
         return done.stdout
 
 
-def fake(member, name):
-    """A server that behaves as a backend does, as the tests of its integration have it."""
-    return runpy.run_path(str(ROOT / "integrations" / member / "tests" / "conftest.py"))[name]()
+def fake(tool, name):
+    """A server that behaves as a backend does, as the tests of its emitter have it."""
+    return runpy.run_path(str(ROOT / "tests" / "emitters" / tool / "conftest.py"))[name]()
 
 
 @pytest.fixture

@@ -20,6 +20,10 @@ from ragspan import (
     ScoringEngine,
     SpanAnchor,
 )
+from ragspan.emitters.datadog import DatadogEmitter
+from ragspan.emitters.langfuse import LangfuseEmitter
+from ragspan.emitters.langsmith import LangSmithEmitter
+from ragspan.emitters.phoenix import PhoenixEmitter
 from ragspan.judges import (
     AnswerRelevanceJudge,
     ChatClient,
@@ -52,12 +56,8 @@ from ragspan.metrics import (
 from ragspan.telemetry import Emitter, OTelEmitter
 from ragspan.telemetry.base import ScoreEmitter
 from ragspan.testing import FakeJudge, RecordingEmitter
-from ragspan_datadog import DatadogEvaluations
 from ragspan_langchain import LangChainChatClient
-from ragspan_langfuse import LangfuseScores
-from ragspan_langsmith import LangSmithFeedback
 from ragspan_llama_index import LlamaIndexChatClient
-from ragspan_phoenix import PhoenixAnnotations
 
 
 def build_an_engine() -> ScoringEngine:
@@ -65,10 +65,10 @@ def build_an_engine() -> ScoringEngine:
     metrics: list[Metric] = [ContextAdherence(judge, polls=5), ContextUtilization(judge), Faithfulness(judge)]
     emitters: list[Emitter] = [
         OTelEmitter(score_wait=5.0, spans="scores", capture_content=True),
-        PhoenixAnnotations(base_url="http://127.0.0.1:6006", api_key="key"),
-        LangfuseScores(public_key="key", secret_key="key", level="trace"),
-        LangSmithFeedback(api_key="key", runs="tracer", project="support"),
-        DatadogEvaluations(api_key="key", ml_app="support", failures=True),
+        PhoenixEmitter(base_url="http://127.0.0.1:6006", api_key="key"),
+        LangfuseEmitter(public_key="key", secret_key="key", level="trace"),
+        LangSmithEmitter(api_key="key", runs="tracer", project="support"),
+        DatadogEmitter(api_key="key", ml_app="support", failures=True),
     ]
     budget = Budget(tokens_per_minute=60_000, fallback=OverlapJudge())
     return ScoringEngine(metrics=metrics, emitters=emitters, drop="newest", sample_rate=0.5, budget=budget)

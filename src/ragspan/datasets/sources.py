@@ -1,6 +1,6 @@
 """Answers that a tool has stored already: `ragspan evaluate --from` scores them, `ragspan labels pull` reads what people said.
 
-The package of a tool registers a `Source` in the entry-point group `ragspan_source`, under the tool's name.
+A package registers a `Source` in the entry-point group `ragspan_source`, under the tool's name.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def stored_answers(
     known = sorted({"mlflow", "phoenix", *part_names(_SOURCES)})
     missing = f"nothing reads {tool!r}: traces can be read from {' and '.join(known)}"
     if tool in known:
-        missing = f"nothing reads {tool} here: pip install 'ragspan[{tool},receiver]'"
+        missing = f"nothing reads {tool} here: pip install 'ragspan[receiver]'"
     source: Source = load_part(_SOURCES, tool, missing)
     if not project:
         raise ConfigurationError(f"--project should say which project of {tool} to read")

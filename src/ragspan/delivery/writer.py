@@ -24,6 +24,7 @@ from ragspan.delivery.batch_sender import BatchSender
 from ragspan.delivery.http import Endpoint, HttpClient
 from ragspan.delivery.results import DeliveryOptions, DeliveryStats, WriteResult
 from ragspan.exceptions import ConfigurationError
+from ragspan.installed import check_extra
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import SpanAnchor
 from ragspan.telemetry import semconv
@@ -123,6 +124,7 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
     score_wait = 0.0  # other emitters need not wait for it
 
     def __post_init__(self) -> None:
+        check_extra(self.name, type(self).__name__)
         self.client = HttpClient(self.server(), size=self.parallel)
         super().__post_init__()
         FLAG.check_fields(self, "failures")  # `"false"` is true to Python

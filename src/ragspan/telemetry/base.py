@@ -5,10 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import metadata
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ragspan.installed import load_part, part_names, requirements_of_extra
+from ragspan.installed import load_part, part_names
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
 
@@ -144,9 +143,6 @@ def emitter_class(name: str) -> Any:
         ConfigurationError: no package registers one, or it cannot be imported.
     """
     known = sorted({"otel", "console", *part_names(_EMITTERS)})
-    extras = metadata("ragspan").get_all("Provides-Extra") or ()
-    ours = [name for name in extras if any(f"ragspan-{name}" in one for one in requirements_of_extra("ragspan", name))]
-    close = difflib.get_close_matches(name, [*ours, *known], n=1)
+    close = difflib.get_close_matches(name, known, n=1)
     guess = f"; did you mean {close[0]!r}?" if close else ""
-    own = f": pip install 'ragspan[{name}]'" if name in ours else guess
-    return load_part(_EMITTERS, name, f"there is no emitter {name!r} here (there are: {', '.join(known)}){own}")
+    return load_part(_EMITTERS, name, f"there is no emitter {name!r} here (there are: {', '.join(known)}){guess}")

@@ -1,0 +1,124 @@
+"""Reads traces that MLflow has stored, and what people said of them, by its REST API."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from base64 import b64decode
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ragspan.datasets.cells import nanoseconds_of
+from ragspan.datasets.sources import Opinion, ReplyTooLarge, StoredAnswer, asked
+from ragspan.delivery.http import HttpClient
+from ragspan.emitters.mlflow.emitter import TRACES, tracking_server
+from ragspan.emitters.mlflow.exporting import EXPERIMENTS
+from ragspan_receiver.readers import WHOLE_TRACE, answers_in
+from ragspan_receiver.spans import SpanEvent, TracedSpan
+
+_AT_ONCE = 50  # traces
+_PATIENCE = 60.0  # seconds: their spans are many
+_PREFIX = "tr-"
+"""What MLflow puts before a trace's id; ids of traces that did not come by OpenTelemetry are something else."""
+_ERROR = 2  # OpenTelemetry's number for that status
+_JSON = (dict, list)
+
+
+def stored(project: str, *, since_ns: int | None = None, annotation: str | None = None) -> Iterator[StoredAnswer]:
+    """The answers in an experiment of MLflow; see `ragspan.datasets.sources.Source`."""
+    with contextlib.closing(HttpClient(tracking_server(timeout=_PATIENCE))) as client:
+        place = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": _experiment(client, project)}}
+        search = {"locations": [place], "max_results": _AT_ONCE, "order_by": ["timestamp_ms ASC"]}
+        if since_ns is not None:
+            search["filter"] = f"timestamp_ms >= {since_ns // 1_000_000}"
+        token: str | None = ""
+        while token is not None:
+            page = asked(client, "mlflow", "POST", f"{TRACES}/search", json=search | {"page_token": token})
+            ids = [trace["trace_id"] for trace in page.get("traces", ())]
+            for trace in _whole(client, ids):
+                spans = [_span(span) for span in trace.get("spans", ())]
+                yield from answers_in(spans, _opinions(trace["trace_info"], annotation))
+            token = page.get("next_page_token") or None
+
+
+def _experiment(client: HttpClient, project: str) -> str:
+    if project.isdecimal():
+        return project
+    path, query = f"{EXPERIMENTS}/get-by-name", {"experiment_name": project}
+    return str(asked(client, "mlflow", "GET", path, query=query)["experiment"]["experiment_id"])
+
+
+def _whole(client: HttpClient, ids: Sequence[str]) -> Sequence[Mapping[str, Any]]:
+    """The traces with their spans, in the order of their ids; asked for in parts where all are more than we read at once."""
+    if not ids:
+        return ()
+    try:
+        found = asked(client, "mlflow", "GET", f"{TRACES}/batchGet", query={"trace_ids": ids}).get("traces", ())
+    except ReplyTooLarge:
+        if len(ids) == 1:
+            raise
+        half = len(ids) // 2
+        return [*_whole(client, ids[:half]), *_whole(client, ids[half:])]
+    return sorted(found, key=lambda trace: ids.index(trace["trace_info"]["trace_id"]))
+
+
+def _opinions(trace: Mapping[str, Any], annotation: str | None) -> Mapping[str, Sequence[Opinion]]:
+    """By span, from the oldest to the newest."""
+    found: dict[str, list[Opinion]] = defaultdict(list)
+    assessments = trace.get("assessments", ()) if annotation else ()
+    for one in sorted(assessments, key=lambda one: nanoseconds_of(one.get("last_update_time")) or 0):
+        is_human = one.get("source", {}).get("source_type") == "HUMAN"
+        value = one.get("feedback", {}).get("value")
+        if is_human and one.get("assessment_name") == annotation and one.get("valid", True) and value is not None:
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            said = Opinion(score=float(value)) if is_number else Opinion(label=str(value))
+            found[one.get("span_id") or WHOLE_TRACE].append(said)
+    return found
+
+
+def _span(span: Mapping[str, Any]) -> TracedSpan:
+    parent = span.get("parent_span_id")
+    return TracedSpan(
+        trace_id=_hex(span["trace_id"]),
+        span_id=_hex(span["span_id"]),
+        parent_id=_hex(parent) if parent else None,
+        name=span["name"],
+        start_ns=int(span["start_time_unix_nano"]),
+        end_ns=int(span.get("end_time_unix_nano") or span["start_time_unix_nano"]),
+        attributes=_attributes(span),
+        events=[
+            SpanEvent(name=event["name"], time_ns=int(event["time_unix_nano"]), attributes=_attributes(event))
+            for event in span.get("events", ())
+        ],
+        status_error=span.get("status", {}).get("code") in {_ERROR, "STATUS_CODE_ERROR"},
+        status_message=span.get("status", {}).get("message", ""),
+    )
+
+
+def _hex(encoded: str) -> str:
+    return b64decode(encoded).hex()
+
+
+def _attributes(owner: Mapping[str, Any]) -> dict[str, Any]:
+    """MLflow keeps texts that are JSON as what they hold; they become such texts again."""
+    values = {pair["key"]: _value(pair.get("value", {})) for pair in owner.get("attributes", ())}
+    return {
+        key: json.dumps(value, ensure_ascii=False) if _was_text(key, value) else value for key, value in values.items()
+    }
+
+
+def _was_text(key: str, value: Any) -> bool:
+    is_structure = isinstance(value, dict) or (isinstance(value, list) and any(isinstance(one, _JSON) for one in value))
+    return is_structure or (key.endswith(".value") and not isinstance(value, str))
+
+
+def _value(value: Mapping[str, Any]) -> Any:
+    """One of OTLP's, as JSON has it."""
+    for kind, content in value.items():
+        if kind == "kvlist_value":
+            return {pair["key"]: _value(pair.get("value", {})) for pair in content.get("values", ())}
+        if kind == "array_value":
+            return [_value(one) for one in content.get("values", ())]
+        return int(content) if kind == "int_value" else content
+    return None

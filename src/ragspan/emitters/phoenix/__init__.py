@@ -1,0 +1,7 @@
+"""Scores as Phoenix annotations of spans and documents."""
+
+from __future__ import annotations
+
+from ragspan.emitters.phoenix.emitter import PhoenixEmitter
+
+__all__ = ["PhoenixEmitter"]
