@@ -211,9 +211,9 @@ peers: .venv-peers/.installed .venv-judging-peers/.installed  ## what the benchm
 	$(BIN)/uv pip install --quiet --link-mode=copy --python $(@D)/bin/python --group judging-peers
 	@touch $@
 
-build: install  ## wheels of every member, into dist/
+build: install  ## wheels and sdists of every distribution, into dist/
 	rm -rf dist
-	$(BIN)/uv build --quiet --wheel --all-packages --out-dir dist
+	$(BIN)/uv build --quiet --all-packages --out-dir dist
 
 constraints: install  ## resolve the tested versions anew
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --no-header --no-annotate --all-extras \
