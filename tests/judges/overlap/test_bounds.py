@@ -92,6 +92,13 @@ _PIECES = (
     "a¦A¦ ¦\n¦.¦!¦1¦-¦*¦#¦\"¦'¦(¦[¦{¦\\¦:¦,¦’¦é¦字¦\ud800¦1,111,¦1:¦5 p¦a.¦U.S. ¦ha-¦a'¦\u0315\u0300¦e\u0301¦\u200b¦x\n¦is not, ¦"
     '{"a":¦sorry ¦no such ¦I do not have ¦Here is ¦thanks, ¦the answer ¦not '
 )
+
+
+def markdown(rows, name="Row"):
+    lines = [f"| {name} {at} | {at * 7 % 1000} | {at * 11 % 1000} |" for at in range(rows)]
+    return "\n".join(["| name | price | stock |", "|---|---|---|", *lines])
+
+
 HOSTILE = {
     **{
         ascii(piece): lambda piece=piece: ([piece * (100_000 // len(piece)), "tower"], "tower " + piece * 20_000)
@@ -127,6 +134,10 @@ HOSTILE = {
         "".join(f"{a} {b} is," for a, b in zip(WORDS[:256], WORDS[256:512], strict=True)) * 20,
     ),
     "open brackets": lambda: (["[" * 1_000_000], ANSWER),
+    "a long table": lambda: ([markdown(3000)], " ".join(f"Row {at} has price {at}." for at in range(600))),
+    "1,000 tables": lambda: (["\n\nx\n\n".join([markdown(3)] * 1000)], "Row 1 has a price of 50. " * 600),
+    "open tables": lambda: (["<table><tr><td>a<td>b" * 5_000], "<table><tr><td>a<td>b" * 1_400),
+    "rules of tables": lambda: (["|---|---|\n" * 10_000], "|---|---|\n" * 3_000),
     "a list": lambda: (["[" + "1," * 200_000 + "1]"], "1 is 1. " * 400),
 }
 

@@ -66,7 +66,7 @@ class Analysis:
             self.languages = self.languages.with_few_stems()
         self.language = self.languages.response
         self._texts = texts
-        self._claims = self._as_in_contexts(read_claims(response, self.language))
+        self._claims = self._as_in_contexts(read_claims(record.response or "", self.language))
         if not self.languages.are_comparable:
             self._claims = comparable_claims(self._claims, self.languages)
         self._question = frozenset(self.language.keys(question))

@@ -11,14 +11,16 @@ from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import reduce
 from itertools import chain, islice, pairwise
-from operator import or_
+from operator import and_, or_
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+from ragspan.judges.overlap.rows import Rows, rows_of
 from ragspan.judges.overlap.structured import Flag, read_structure
 from ragspan.text.keys import readable
 from ragspan.text.languages import ENGLISH, Language, characters_read
 from ragspan.text.lazy import Lazy
 from ragspan.text.sentences import END, Sentence, read_sentence, reader, stripped
+from ragspan.text.tables import Block, tables_in, without_tables
 
 MAX_CHARACTERS = 80_000
 """Characters of contexts that are read for one record; long contexts give way first."""
@@ -53,6 +55,8 @@ class Context:
         sentences: Sequence[str] | None = None,
         structured: bool = False,
         flags: Sequence[Flag] = (),
+        blocks: Sequence[Block] = (),
+        prose: int | None = None,
     ) -> None:
         """`keys` has `END` after each sentence; `sentences`, as they are written, are read from the text if missing."""
         self.keys: list[str] = []
@@ -66,6 +70,8 @@ class Context:
         self.structured = structured
         """True for JSON: its sentences are statements made of paths and values."""
         self.flags = tuple(flags)
+        self._blocks = blocks
+        self._prose = prose
         self._facts: dict[tuple[Callable[..., Any], int], Any] = {}
         bit, places, held, read = 1, self.places, self.places.get, self.keys.append
         for key in (*keys, END):
@@ -75,6 +81,20 @@ class Context:
             elif len(self.keys) > self._ends[-1]:
                 self._ends.append(len(self.keys))
                 bit <<= 1
+
+    @Lazy
+    def rows(self) -> list[list[Rows]]:
+        """Those of its tables."""
+        return rows_of([block.table for block in self._blocks], self._language)
+
+    @property
+    def prose(self) -> int:
+        """Those of its sentences that are neither rows nor values of JSON, as bits."""
+        return (1 << (len(self) if self._prose is None else self._prose)) - 1
+
+    def says_in_prose(self, keys: frozenset[str]) -> bool:
+        """Whether one sentence of prose has all of these keys."""
+        return bool(reduce(and_, [self.places.get(key, 0) for key in keys], self.prose))
 
     def __len__(self) -> int:
         """How many sentences it has."""
@@ -206,14 +226,25 @@ def within_bounds(texts: Sequence[str]) -> list[str]:
 
 
 def _read(text: str, language: Language) -> Context:
-    structure = read_structure(readable(text)) if text.lstrip()[:1] in {"{", "["} else None
-    if structure is None:
+    even = readable(text)
+    blocks = tables_in(even)
+    structure = read_structure(even) if text.lstrip()[:1] in {"{", "["} else None
+    if structure is None and not blocks:
         return Context(reader(language).read(text), language=language, text=text)
-    read = [one for statement in structure.statements for one in reader(language).plainly(statement)]
+    outside = "" if structure else "\n".join(before for before, _ in without_tables(even, blocks))
+    told = structure.statements if structure else [line for block in blocks for line in _statements(block)]
+    prose = list(reader(language).plainly(outside))
+    read = [*prose, *(one for line in told for one in [(line, " ".join(language.keys(line)).split())] if one[1])]
     return Context(
         [key for _, keys in read for key in (*keys, END)],
         language=language,
         sentences=[piece for piece, _ in read],
-        structured=True,
-        flags=structure.flags,
+        structured=structure is not None,
+        flags=structure.flags if structure else (),
+        blocks=blocks,
+        prose=len(prose),
     )
+
+
+def _statements(block: Block) -> Iterator[str]:
+    return map(block.table.statement, range(len(block.table.rows)))

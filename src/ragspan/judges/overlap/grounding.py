@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import LANGUAGE
@@ -19,6 +19,7 @@ from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.contradictions.comparing import Comparison
 from ragspan.judges.overlap.contradictions.english import english
 from ragspan.judges.overlap.contradictions.flags import find_conflicts, read_topics
+from ragspan.judges.overlap.contradictions.rows import RowFinding, find_in_rows
 from ragspan.judges.overlap.derived import DECLINES, DERIVED, SHORT, is_derived, is_exact, is_short_reply, is_unrelated
 from ragspan.judges.overlap.shared_words import SharedWords
 from ragspan.text.keys import is_content, is_number
@@ -40,7 +41,7 @@ class Grade:
     context: int | None = None
     """Index of the context with these sentences; None when no context holds any of the words."""
     structured: bool = False
-    """That context is JSON."""
+    """That context is JSON, or a row of a table holds it."""
     trigrams: float = 0.0
     """Share of its words in a run of three that a context has as well, 0..1."""
     numbers: tuple[str, ...] = ()
@@ -108,6 +109,8 @@ _SENTENCES_NEAR = 3
 """Sentences that a claim rests on, whose numbers another may follow from."""
 _INVENTED = 0.4
 """The highest score of a sentence with an exact number that no context holds."""
+_MOST_TABLES = 40
+"""Tables of one record that claims are compared with."""
 _ROOT = 4
 """Letters at the beginning of a word that inflection mostly keeps."""
 _NAME = 5
@@ -173,6 +176,7 @@ class _Grader:
         self._asked = frozenset(filter(is_content, question))
         self._topics = read_topics(contexts)
         self._comparison = Comparison(contexts, shared, question, language, lone=lone)
+        self._rows = [*islice((rows for context in contexts for rows in context.rows), _MOST_TABLES)]
 
     def grade(self, claim: Sentence) -> Grade:
         words, sought = claim.words, claim.keys
@@ -193,12 +197,13 @@ class _Grader:
         window = (held + sum([sought[at] in restated or self._credit(sought[at]) for at in missing])) / len(content)
         unsure = self._unsure(claim, telling, frozenset([sought[at] for at in numbers]), window)
         named = () if self._language.capitalises_nouns else absent
+        in_rows = self._in_rows(claim)
         names = {at for at in named if at and words[at][0].isupper()} - numbers
         return Grade(
             sentence=claim.text,
             window=window,
             context=context,
-            structured=context is not None and self._contexts[context].structured,
+            structured=in_rows.holds or (context is not None and self._contexts[context].structured),
             trigrams=self._shared.covered(sought) / len(sought),
             numbers=tuple([words[at] for at in absent if at in numbers]),
             names=tuple([words[at] for at in absent if at in names]),
@@ -207,12 +212,24 @@ class _Grader:
             conflicts=find_conflicts(claim.text, self._topics),
             refuses=unsure == DECLINES and not self._is_answered(),
             unsure=unsure,
-            contradictions=()
-            if unsure
+            contradictions=(in_rows.contradiction,)
+            if in_rows.contradiction is not None
+            else ()
+            if unsure or in_rows.holds
             else self._comparison.contradictions(claim, frozenset([sought[at] for at in absent])),
             compared=_WITH_DENIALS if self._comparison.finds_denials else _WITHOUT_DENIALS,
             searched=self._lone and self._language.code == "en",
         )
+
+    def _in_rows(self, claim: Sentence) -> RowFinding:
+        """What the rows of tables say of a claim; no contradiction where a sentence elsewhere says what it says."""
+        if not self._rows:
+            return RowFinding()
+        words = self._language.tokens(claim.read) if claim.read else claim.words
+        found = find_in_rows(words, list(map(self._language.key, words)), self._rows, self._language)
+        if found.said and any(context.says_in_prose(found.said) for context in self._contexts):
+            return RowFinding(holds=True)
+        return found
 
     def _held_by_parts(self, claim: Sentence, content: Sequence[int]) -> int:
         """How many of a claim's content words the contexts hold, where each part of an enumeration may rest on another place."""

@@ -62,9 +62,8 @@ class Aligner:
         self._referring = 0
         """Those with a pronoun among their first words."""
         for context, first in zip(contexts, shared.firsts, strict=True):
-            if not context.structured:
-                self._comparable |= ((1 << len(context)) - 1) << first
-                self._referring |= context.referring << first
+            self._comparable |= context.prose << first
+            self._referring |= (context.referring & context.prose) << first
         self._found: dict[str, int] = {}
         self._weights: dict[str, float] = {}
 

@@ -109,7 +109,7 @@ def find_conflicts(sentence: str, topics: Topics) -> tuple[str, ...]:
         return ()
     denied = {
         topic
-        for clause in map(_Clause, _clauses(sentence))
+        for clause in map(Clause, _clauses(sentence))
         for topic in topics.among([*clause.keys, *clause.compounds])
         if clause.says(topic) is (not topic.holds)
     }
@@ -129,7 +129,7 @@ def _clauses(sentence: str) -> Iterator[list[str]]:
         yield clause
 
 
-class _Clause:
+class Clause:
     """Words with one predicate, which may say something about topics."""
 
     def __init__(self, words: Sequence[str]) -> None:
@@ -150,7 +150,7 @@ class _Clause:
         return min(places), max(places) + 1
 
     def _polarity(self, start: int, end: int) -> bool | None:
-        if self._denied_before(start):
+        if self._denied_before(start) or not NEGATIONS.isdisjoint(self.keys[start:end]):
             return False
         if not _open_words().isdisjoint(self.keys):
             return None
