@@ -17,6 +17,7 @@ from ragspan.runs.documents import SeenDocuments
 from ragspan.runs.payloads import FilledPrompt, Message, prompt_of
 from ragspan.runs.prompt_pieces import Piece, Pieces
 from ragspan.runs.prompt_provenance import Behind, Turn, answering_calls, is_said_by, prompts_behind
+from ragspan.runs.short_texts import texts_filled_in
 from ragspan.runs.step_records import AsContext
 from ragspan.runs.tree import ModelStep, RequestTree, SearchStep, Step
 
@@ -48,8 +49,9 @@ def grounds_of(
         answering = models = [
             _filled(step, step.output.messages, seen) for step in tree.steps if isinstance(step.output, FilledPrompt)
         ]
-    behind = prompts_behind(seen.all, models, answering, seen.queries, question)
-    pieces = list(Pieces(tree, seen, behind, question or "").all())
+    filled = texts_filled_in(tree)
+    behind = prompts_behind(seen.all, models, answering, seen.queries, question, filled)
+    pieces = list(Pieces(tree, seen, behind, question or "", filled).all())
     evidence = [each for each in pieces if each.kind is not None]
     contexts = _contexts(tree, behind, to_context)
     unseen = _unseen(tree, seen, behind, models)

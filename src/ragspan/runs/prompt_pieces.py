@@ -9,9 +9,10 @@ from ragspan.capturing.snapshots import Snapshot
 from ragspan.matching import PromptTexts, Span, occurrences, unescaped, words_of
 from ragspan.records import MAX_BACKGROUND, BackgroundKind
 from ragspan.runs.documents import SeenDocuments
-from ragspan.runs.payloads import FilledPrompt, Message, prompt_of, texts_in
+from ragspan.runs.payloads import Message, texts_in
 from ragspan.runs.prompt_provenance import Behind, Turn
 from ragspan.runs.said_in import lines_of_models, spoken_in, within, without
+from ragspan.runs.short_texts import Filled, long_enough
 from ragspan.runs.tree import ModelStep, RequestTree, SearchStep, ToolStep
 
 _LONG_ARGUMENT = 5
@@ -41,25 +42,19 @@ class Pieces:
         seen: its documents.
         behind: the prompts, with the documents that are in them.
         question: the user's own words.
+        filled: what prompt templates were filled with.
     """
 
-    def __init__(self, tree: RequestTree, seen: SeenDocuments, behind: Behind, question: str) -> None:
+    def __init__(
+        self, tree: RequestTree, seen: SeenDocuments, behind: Behind, question: str, filled: Filled
+    ) -> None:
         trees = tree.chain_of_requests
         steps = [step for each in trees for step in each.steps]
         self._seen, self._behind, self._question = seen, behind, question
         self._models = [step for step in steps if isinstance(step, ModelStep)]
         self._tools = [step for step in steps if isinstance(step, ToolStep)]
         self._searches = [step for step in steps if isinstance(step, SearchStep)]
-        self._filled: dict[str, Sequence[str]] = {}
-        """By a text that a prompt template gave out, the texts that it was filled with."""
-        for step in steps:
-            if isinstance(step.output, FilledPrompt):
-                given = step.inputs if step.late_inputs is None else step.late_inputs
-                values = list(given.values()) if isinstance(given, dict) else [given]
-                texts = [value for value in values if isinstance(value, str) and len(value.strip()) >= _MIN_VALUE]
-                self._filled |= {
-                    part.text: texts for part in prompt_of(step.output.messages, None) if part.role != "ai"
-                }
+        self._filled = filled
         last = max((run.started_ns for run in behind.runs), default=0)
         earlier = [run for run in self._models if 0 < run.ended_ns <= last][-_MAX_TEXTS:]
         self._said = list(dict.fromkeys(run.said.strip() for run in earlier if _is_own(run, run.said)))
@@ -112,7 +107,7 @@ class Pieces:
     def _of_template(self, number: int, text: str, rest: Sequence[Span]) -> Iterator[Piece]:
         """What a prompt template was filled with: around documents it is what a formatter wrote beside them."""
         places = [match.span for match in self._behind.holding.get(number, ())]
-        values = [span for value in self._filled[text] for span in _spans(text, value)[:1]]
+        values = [span for value in long_enough(self._filled[text]) for span in _spans(text, value)[:1]]
         for value in values:
             has_documents = any(within(places, value))
             yield from self._pieces(text, within(rest, value), "metadata" if has_documents else None)

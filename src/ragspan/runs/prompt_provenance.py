@@ -19,6 +19,7 @@ from typing import NamedTuple
 from ragspan.matching import Held, Match, PromptTexts, PromptWords, Speech, words_of
 from ragspan.runs.metadata_texts import texts_beside, windows
 from ragspan.runs.payloads import Message, calls_text, evened, json_in, texts_in
+from ragspan.runs.short_texts import SHORT, Filled, is_a_document, is_a_draft
 from ragspan.runs.tree import ModelStep, SeenDocument
 
 
@@ -79,6 +80,7 @@ def prompts_behind(
     answering: Sequence[ModelStep],
     queries: Iterable[str],
     question: str | None,
+    filled: Filled | None = None,
 ) -> Behind:
     """The prompts behind an answer, with those of these documents that are in them.
 
@@ -88,9 +90,10 @@ def prompts_behind(
         answering: those whose words the caller got.
         queries: what was searched with.
         question: the user's own words, which are no document even if they quote one.
+        filled: what prompt templates were filled with.
     """
     models = models[-MAX_MODELS:]
-    provenance = _Provenance(models, answering, queries)
+    provenance = _Provenance(models, answering, queries, filled or {})
     behind = _behind(provenance, answering, [*documents, *windows(documents)], question or "")
     if behind.found or not behind.is_complete:
         return replace(behind, found=_without_their_parts(behind.found))
@@ -132,12 +135,15 @@ def _behind(
         for match in own:
             by_part.setdefault(match.part, []).append((match, text))
     parts = {number: provenance.parts[number] for run in runs for number in provenance.in_order(run)}
+    short = {word for text in entries if len(text) < SHORT for word in words_of(text)[0]}
     found: dict[str, Found] = {}
     for number in parts:
         for match, text in sorted(by_part.get(number, ()), key=lambda pair: pair[0].place):
             entry = entries[text]
             known = found.get(text)
             if (entry.carried and number in provenance.earlier) or (known is not None and known.whole):
+                continue
+            if len(text) < SHORT and not is_a_document(text, texts.parts[number], provenance.filled, short):
                 continue
             if known is None or match.whole or len(match.text) > len(known.text):
                 found[text] = Found(entry, match.text, match.whole, text)
@@ -198,10 +204,14 @@ class _Provenance:
         models: the calls that may stand behind the answer.
         answering: those whose words the caller got.
         queries: what was searched with.
+        filled: what prompt templates were filled with.
     """
 
-    def __init__(self, models: Sequence[ModelStep], answering: Sequence[ModelStep], queries: Iterable[str]) -> None:
+    def __init__(
+        self, models: Sequence[ModelStep], answering: Sequence[ModelStep], queries: Iterable[str], filled: Filled
+    ) -> None:
         self.models = models
+        self.filled = filled
         self._queries = frozenset(evened(query) for query in queries)
         self._numbers: dict[tuple[bool, str], int] = {}
         self._parts: dict[int, dict[int, None]] = {}
@@ -219,6 +229,8 @@ class _Provenance:
                 if part.role == "tool":
                     self._results[number] = part.text
         self._words = {id(run): self._said(run) for run in models}
+        brief = [run for run in models if run not in answering and _is_one_word(run.said)]
+        self._drafts = {id(run): run.said for run in brief} if len(brief) == 1 else {}  # several grade or choose
 
     @property
     def texts(self) -> list[str]:
@@ -245,7 +257,9 @@ class _Provenance:
         return [
             run
             for run in self.models
-            if self._words[id(run)] and _ended_before(run, later) and not self._parts[id(run)].keys() <= parts
+            if (self._words[id(run)] or id(run) in self._drafts)
+            and _ended_before(run, later)
+            and not self._parts[id(run)].keys() <= parts
         ]
 
     def behind(self, answering: Sequence[ModelStep], prompts: PromptTexts) -> tuple[list[ModelStep], AbstractSet[int]]:
@@ -264,10 +278,21 @@ class _Provenance:
             for earlier in self.candidates(current):
                 words = [held[text] for text in self._words[id(earlier)]]
                 said.update(number for own in words for number in own.as_line if number in self._results)
-                if id(earlier) not in known and any(_are_quoted(own, parts) for own in words):
+                if id(earlier) not in known and (
+                    any(_are_quoted(own, parts) for own in words) or self._is_drafted(earlier, parts)
+                ):
                     known.add(id(earlier))
                     waiting.append(earlier)
         return sorted(behind, key=lambda run: order.get(id(run), (run.started_ns, 0))), said
+
+    def _is_drafted(self, run: ModelStep, parts: Iterable[int]) -> bool:
+        """Whether one of these parts hands on the single word that a call said."""
+        word = self._drafts.get(id(run))
+        return word is not None and any(
+            is_a_draft(word, text, self.filled)
+            for number in parts
+            if (text := self.parts[number][0].text) and self.parts[number][1] is not Turn.SPOKEN
+        )
 
     def _held(self, prompts: PromptTexts) -> dict[str, Held]:
         """Which parts hold what a model said; also tools' results that are a part of it, as of an inner answer."""
@@ -367,6 +392,10 @@ def _fields_in(text: str) -> list[str]:
     if len(text) > _MAX_JSON or not text.lstrip().startswith(("{", "[", "```")):
         return []
     return [field.strip() for field in islice(texts_in(json_in(text)), _MAX_FIELDS)]
+
+
+def _is_one_word(text: str) -> bool:
+    return len(text) <= _MAX_VERDICT and len(words_of(text)[0]) == 1
 
 
 def _is_verdict(text: str) -> bool:
