@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import threading
+from dataclasses import replace
 
 import pytest
 from captures import Answered, until
@@ -76,11 +77,40 @@ async def test_an_asynchronously_streamed_turn_that_nobody_reads(captured, mode)
 
 
 def test_a_streamed_turn_that_the_reader_leaves(captured):
-    """LlamaIndex reads on for the memory, and waits for the end in `close`."""
+    """LlamaIndex reads on for the memory, and waits for the end in `close`: the user has what was read."""
     response_gen = chat_engine("context").stream_chat(SAID).response_gen
-    next(response_gen)
+    first = next(response_gen)
     response_gen.close()
 
+    assert captured.answers() == [replace(COMPLETE, response=first, status="aborted")]
+
+
+def test_a_streamed_turn_whose_reader_is_dropped(captured):
+    response = chat_engine("simple").stream_chat(SAID)
+    response_gen = response.response_gen
+    first = next(response_gen)
+    del response_gen
+    gc.collect()
+
+    (answered,) = captured.answers()
+    assert (answered.response, answered.status) == (first, "aborted")
+
+
+async def test_an_asynchronously_streamed_turn_that_the_reader_leaves(captured):
+    response_gen = (await chat_engine("context").astream_chat(SAID)).async_response_gen()
+    first = await anext(response_gen)
+    await response_gen.aclose()
+
+    assert captured.answers() == [replace(COMPLETE, response=first, status="aborted")]
+
+
+def test_a_streamed_turn_that_is_read_when_its_model_has_long_ended(captured):
+    response = chat_engine("context").stream_chat(SAID)
+    response_gen = response.response_gen
+    first = next(response_gen)
+    response.write_response_to_history_thread.__wrapped__.join()
+
+    assert first + "".join(response_gen) == ANSWER
     assert captured.answers() == [COMPLETE]
 
 

@@ -13,10 +13,11 @@ from typing import NamedTuple
 from ragspan.capturing.snapshots import Snapshot
 from ragspan.matching import PromptWords, words_of
 from ragspan.records import Background, RetrievedContext, UnknownContexts
+from ragspan.runs.answering import answering_calls, is_said_by
 from ragspan.runs.documents import SeenDocuments
 from ragspan.runs.payloads import FilledPrompt, Message, prompt_of
 from ragspan.runs.prompt_pieces import Piece, Pieces
-from ragspan.runs.prompt_provenance import Behind, Turn, answering_calls, is_said_by, prompts_behind
+from ragspan.runs.prompt_provenance import Behind, Turn, prompts_behind
 from ragspan.runs.short_texts import texts_filled_in
 from ragspan.runs.step_records import AsContext
 from ragspan.runs.tree import ModelStep, RequestTree, SearchStep, Step

@@ -45,9 +45,7 @@ class Pieces:
         filled: what prompt templates were filled with.
     """
 
-    def __init__(
-        self, tree: RequestTree, seen: SeenDocuments, behind: Behind, question: str, filled: Filled
-    ) -> None:
+    def __init__(self, tree: RequestTree, seen: SeenDocuments, behind: Behind, question: str, filled: Filled) -> None:
         trees = tree.chain_of_requests
         steps = [step for each in trees for step in each.steps]
         self._seen, self._behind, self._question = seen, behind, question

@@ -75,7 +75,7 @@ def _stands_apart(part: str, start: int, end: int, others: Collection[str]) -> b
         return False
     if not (_is_word(before.rstrip(" ")[-1:]) or _is_word(after.lstrip(" ")[:1])):
         return True
-    return all(word in others for word in words_of(f"{before[-SHORT * 8:]} {after[: SHORT * 8]}")[0])
+    return all(word in others for word in words_of(f"{before[-SHORT * 8 :]} {after[: SHORT * 8]}")[0])
 
 
 def _is_word(character: str) -> bool:

@@ -26,14 +26,16 @@ from ragspan.plain_data import (
 from ragspan.plain_data import text_of as text_of_plain
 from ragspan.provider_replies import notes_of
 from ragspan.runs.payloads import Call
+from ragspan.sizes import PART_BYTES
 from ragspan.step_texts import MAX_MESSAGE, TOOL_ERROR, ErrorReport
+from ragspan_llama_index.files import FILES, File, file_in
 from ragspan_llama_index.objects import DATA, Role, event_fields, facts_about, has_base, nodes_among, text_in, text_of
 
 Asked: TypeAlias = Sequence[tuple[str, str]]
 """Texts that a call was given, by the name of the argument or field; an empty name means the question itself."""
 
-Prompt: TypeAlias = Sequence[tuple[str | None, Sequence[str], Sequence[Any], Any]]
-"""What a model was given: of each message the role, the texts, the calls of tools, as the framework or a provider has them,
+Prompt: TypeAlias = Sequence[tuple[str | None, Sequence[str | File], Sequence[Any], Any]]
+"""What a model was given: of each message the role, the texts and files, the calls of tools, as the framework or a provider has them,
 and the id of the call that it answers. A text that is no message has no role."""
 
 CONVERSATIONS: Final = ("chat_history", "messages")
@@ -64,7 +66,7 @@ def reply_in(response: Any, log: RequestLog, *, inside_synthesis: bool) -> dict[
     payload: dict[str, Any] = {"reply": notes_of((fields.get("raw"), fields.get("additional_kwargs")))}
     message = fields.get("message")
     if message is not None:
-        _, payload["asked_for"] = _texts_and_calls(message, log)
+        _, payload["asked_for"] = _contents_of(message, log)
     if inside_synthesis:
         payload["said"] = _text_of(response, log)
     return payload
@@ -153,9 +155,12 @@ def prompt_in(given: Any, log: RequestLog) -> Prompt:
     parts = []
     for message in (items_of(given) or ()) if is_list(given) else ():
         own = fields_of(message)
-        texts, calls = _texts_and_calls(message, log)
+        texts, calls = _contents_of(message, log)
         for text in texts:
-            log.count(text)
+            if type(text) is str:
+                log.count(text)
+            else:
+                log.parts += len(text.data or b"") // PART_BYTES
         call_id = text_of_plain(_entries(own.get("additional_kwargs")).get("tool_call_id"))
         if texts or calls or call_id:
             parts.append((_word(own.get("role")), texts, calls, call_id))
@@ -173,10 +178,10 @@ def _entries(value: Any) -> Mapping[str, Any]:
     return text_keyed(value) if value is not None and is_dict(value) else {}
 
 
-def _texts_and_calls(message: Any, log: RequestLog) -> tuple[list[str], list[Call]]:
-    """The texts of a message, and the tool calls in it, as the framework has them or as the provider has."""
+def _contents_of(message: Any, log: RequestLog) -> tuple[list[str | File], list[Call]]:
+    """The texts and files of a message, and the tool calls in it, as the framework has them or as the provider has."""
     own = fields_of(message)
-    texts: list[str] = []
+    texts: list[str | File] = []
     calls: list[Any] = []
     for block in items_of(own.get("blocks")) or ():
         fields = fields_of(block)
@@ -184,11 +189,14 @@ def _texts_and_calls(message: Any, log: RequestLog) -> tuple[list[str], list[Cal
         if text is not None:
             if text:
                 texts.append(text)
-        elif text_of_plain(fields.get("block_type")) == "tool_call":
+        elif (kind := text_of_plain(fields.get("block_type"))) == "tool_call":
             calls.append(block)
+        elif kind in FILES:
+            texts.append(file_in(fields))
         elif is_list(inner := fields.get("content")):  # a block that may be cited
-            held = (text_of_plain(fields_of(one).get("text")) for one in items_of(inner) or ())
-            texts += [text for text in held if text]
+            held = [fields_of(one) for one in items_of(inner) or ()]
+            texts += [text for one in held if (text := text_of_plain(one.get("text")))]
+            texts += [file_in(one) for one in held if text_of_plain(one.get("block_type")) in FILES]
     given = None if calls else _entries(own.get("additional_kwargs")).get("tool_calls")
     found = items_of(given) if is_list(given) else None
     return texts, [_call(call, log) for call in (calls if found is None else found)]

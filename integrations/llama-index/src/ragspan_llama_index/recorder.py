@@ -47,7 +47,8 @@ from ragspan_llama_index.payloads import (
     texts_given,
     whole_nodes_in,
 )
-from ragspan_llama_index.streams import Place, Stream, answer_of, pulled, reader_or_maker, streams_of, watch_chat
+from ragspan_llama_index.results import answer_of, watch_chat
+from ragspan_llama_index.streams import Place, Stream, pulled, reader_or_maker, streams_of
 
 _MAX_INTERRUPTED = 128
 _OPENINFERENCE = "openinference.instrumentation.llama_index"  # its module; never imported here

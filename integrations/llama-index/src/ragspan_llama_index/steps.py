@@ -10,6 +10,7 @@ from ragspan.config import retrieval_tools
 from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan.runs.payloads import ROLES, Call, Message
 from ragspan.step_texts import ErrorReport, NotedError
+from ragspan_llama_index.files import File
 from ragspan_llama_index.objects import ClassFacts, Role
 from ragspan_llama_index.payloads import Asked, NodeSnapshot, text_shown
 from ragspan_llama_index.streams import Stream
@@ -39,10 +40,12 @@ class SeenNode:
         return self.text if shown is None else shown
 
 
-def message_of(role: Any, texts: Sequence[str], calls: Sequence[Call], call_id: Any) -> Message:
+def message_of(role: Any, contents: Sequence[str | File], calls: Sequence[Call], call_id: Any) -> Message:
     """A message of a prompt."""
     own = ROLES.get(role, role) if isinstance(role, str) else "human"
-    return Message(own, "\n".join(texts), list(calls), call_id)
+    read = [(each, each.text() if isinstance(each, File) else each) for each in contents]
+    unread = [each.end for each, text in read if isinstance(each, File) and text is None]
+    return Message(own, "\n".join(text for _, text in read if text is not None), list(calls), call_id, unread=unread)
 
 
 class Step:

@@ -24,22 +24,15 @@ from typing import Any, TypeAlias
 import wrapt
 
 from ragspan.capturing.log import RequestLog, TokenStream
-from ragspan.plain_data import class_name, fields_of, in_class, is_list, items_of, replace_field
+from ragspan.plain_data import class_name, in_class
 from ragspan.plain_data import text_of as plain_text
 from ragspan.step_texts import NotedError, is_abandonment, note_error
 from ragspan_llama_index.objects import (
-    CHAT_STREAM,
-    GENERATOR,
-    STREAMS,
     Role,
-    answer_in,
-    hand_out,
-    kind_of,
     text_of,
     text_of_tokens,
-    texts_in,
 )
-from ragspan_llama_index.payloads import whole_nodes_in
+from ragspan_llama_index.readers import Reader
 
 Place: TypeAlias = tuple[RequestLog, str, Role | None, bool, Any]
 """Where a span belongs: the log of its request, the step that it is or is a part of, that step's role, whether the step is
@@ -68,6 +61,7 @@ class Stream(TokenStream):
         self._on_end: OnEnd | None = on_end
         self._last: Any = None
         self._reference: weakref.ref[Any] | None = None
+        self._reader: Reader | None = None
 
     def text(self) -> str | None:
         return text_of_tokens(self.tokens)
@@ -79,7 +73,22 @@ class Stream(TokenStream):
     def belongs_to(self, thing: Any) -> bool:
         return self._reference is not None and self._reference() is thing
 
+    def watch_reader(self, response: Any) -> None:
+        """Note when the user stops reading what the framework reads for the user and for the memory."""
+        self._reader = self._reader or Reader(response, self._end_reading)
+
+    def _end_reading(self, read: str | None) -> None:
+        """The user stopped; what was read is given if there was more."""
+        if self.error is not None:
+            return
+        if read is not None:
+            self.aborted, self.tokens, self._last = True, [read], None
+        if read is not None or self.over:
+            self._finish()
+
     def add(self, token: Any) -> None:
+        if self.aborted:  # what the framework goes on to read, the user does not
+            return
         if not self.tokens and self._last is None:
             self.first_ns = time.time_ns()
         text = plain_text(token)
@@ -105,8 +114,14 @@ class Stream(TokenStream):
         self.complete()
 
     def complete(self) -> None:
-        tell, self._on_end = self._on_end, None
+        """All of it was read from the model; the user may still be reading."""
         self._settle()
+        self.over = True
+        if self._reader is None or self.aborted or self.error is not None or not self._reader.is_reading():
+            self._finish()
+
+    def _finish(self) -> None:
+        tell, self._on_end = self._on_end, None
         self.over = True
         if tell is not None:
             tell(self)
@@ -121,7 +136,7 @@ class Stream(TokenStream):
     def forget(self) -> None:
         """Report nothing any more; tokens still pass."""
         self._settle()
-        self._on_end = self._reference = self.place = None
+        self._on_end = self._reference = self.place = self._reader = None
 
 
 pulled: ContextVar[Stream | None] = ContextVar("ragspan_llama_index_pulled", default=None)
@@ -272,124 +287,11 @@ def watched(source: Any, stream: Stream, read: Callable[[Any], Any], *, is_async
     return _Watched(source, stream, _noting(source, stream, read))
 
 
-def _inside(source: Any) -> Any:
+def inside(source: Any) -> Any:
     """What takes the tokens out of a stream that is watched, bare or in another instrumentation's wrapper."""
     return getattr(source, "_self_watching", source)
-
-
-# What a call or a synthesis returned
-
-
-def answer_of(place: Place, result: Any, on_end: OnEnd) -> dict[str, Any]:
-    """What is noted of the result of a call or a synthesis that has ended."""
-    log, _, role, _, others = place
-    kind = kind_of(result)
-    part = result if kind is not None else answer_in(result)
-    if part is not result:
-        kind = kind_of(part)
-    payload: dict[str, Any] = {}
-    answer: Stream | str | None
-    if kind in STREAMS:
-        answer = _watch(place, part, on_end, is_async=kind == "AsyncStreamingResponse")
-    elif kind == CHAT_STREAM:
-        answer = _chat_stream(place, part, on_end)
-        if (
-            fields_of(part).get("is_writing_to_memory") is False
-        ):  # then its user reads the model's stream, and no writer does
-            watch_chat(place, part, on_end)
-    elif kind == GENERATOR:
-        answer = _watch_bare(place, result, part, on_end)
-    else:
-        answer = text_of(part)
-        if answer is not None:
-            log.count(answer)
-        if part is not None and not issubclass(type(part), (str, int)):
-            log.kept[id(part)] = (part, None)  # so that this identity is of nothing else until the end
-            payload["result"] = id(part)
-        if kind is None and role == "call":
-            payload["fields"] = list(map(log.count, texts_in(part)))
-    payload["answer"] = answer
-    if role == "call" and not others:  # it asked models only: what it found was found in a way that no span shows
-        payload["given"] = whole_nodes_in(fields_of(part).get("source_nodes"), log)
-    return payload
-
-
-def watch_chat(place: Place, response: Any, on_end: OnEnd) -> Stream:
-    """A chat engine's stream is about to be read, for the user and for the memory."""
-    stream = _chat_stream(place, response, on_end)
-    if stream.is_watched:
-        return stream
-    stream.is_watched = True
-    for name, is_async in (("chat_stream", False), ("achat_stream", True)):
-        own = fields_of(response)
-        watching = watched(own.get(name), stream, _delta, is_async=is_async)
-        if watching is not None:
-            replace_field(response, name, watching)
-    return stream
-
-
-def _watch(place: Place, response: Any, on_end: OnEnd, *, is_async: bool) -> Stream | str | None:
-    own = fields_of(response)
-    source, told = own.get("response_gen"), plain_text(own.get("response_txt"))
-    stream = _known(place, source)
-    if stream is not None:
-        return stream
-    if told is not None:
-        return place[0].count(told)  # the framework has read it by itself
-    stream = Stream(place, on_end)
-    watching = watched(source, stream, _plain, is_async=is_async)
-    if watching is None:  # a list, say: it is all there
-        return text_of_tokens(items_of(source) or ()) if is_list(source) else None
-    if not replace_field(response, "response_gen", watching):
-        return None
-    return _followed(place, stream, watching)
-
-
-def _watch_bare(place: Place, result: Any, source: Any, on_end: OnEnd) -> Stream | None:
-    """Watch a generator that is the answer in a result, or the framework's stream that feeds it, if there is one."""
-    stream = _known(place, source)
-    if stream is None and result is not source:
-        made = Stream(place, on_end)
-        watching = watched(source, made, _text_or_delta, is_async=in_class(type(source), "__anext__") is not None)
-        if watching is not None and hand_out(result, source, watching):
-            stream = _followed(place, made, watching)
-    return stream or next((known for known in reversed(streams_of(place[0])) if not known.over), None)
-
-
-def _chat_stream(place: Place, response: Any, on_end: OnEnd) -> Stream:
-    known = _known(place, response)
-    if known is not None:
-        return known
-    stream = _followed(place, Stream(place, on_end), response)
-    stream.is_watched = False
-    return stream
-
-
-def _followed(place: Place, stream: Stream, thing: Any) -> Stream:
-    stream.is_watched = True
-    stream.follow(_inside(thing))
-    place[0].streams[id(stream)] = stream
-    return stream
 
 
 def streams_of(log: RequestLog) -> list[Stream]:
     """The streams of the request, in the order in which they were handed over."""
     return [stream for stream in list(log.streams.values()) if isinstance(stream, Stream)]
-
-
-def _known(place: Place, source: Any) -> Stream | None:
-    """The stream that is watched already."""
-    streams = streams_of(place[0]) if place[0].streams else ()
-    return next((known for known in streams if known.belongs_to(_inside(source))), None)
-
-
-def _plain(token: Any) -> Any:
-    return token
-
-
-def _text_or_delta(token: Any) -> Any:
-    return token if issubclass(type(token), str) else _delta(token) or token
-
-
-def _delta(chunk: Any) -> str:
-    return plain_text(fields_of(chunk).get("delta")) or ""

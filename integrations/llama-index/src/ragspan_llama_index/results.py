@@ -1,0 +1,132 @@
+"""What is noted of the result of a call or a synthesis: its answer, whole or as a stream that is watched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ragspan.plain_data import fields_of, in_class, is_list, items_of, replace_field
+from ragspan.plain_data import text_of as plain_text
+from ragspan_llama_index.objects import (
+    CHAT_STREAM,
+    GENERATOR,
+    STREAMS,
+    answer_in,
+    hand_out,
+    kind_of,
+    text_of,
+    text_of_tokens,
+    texts_in,
+)
+from ragspan_llama_index.payloads import whole_nodes_in
+from ragspan_llama_index.streams import OnEnd, Place, Stream, inside, streams_of, watched
+
+
+def answer_of(place: Place, result: Any, on_end: OnEnd) -> dict[str, Any]:
+    """What is noted of the result of a call or a synthesis that has ended."""
+    log, _, role, _, others = place
+    kind = kind_of(result)
+    part = result if kind is not None else answer_in(result)
+    if part is not result:
+        kind = kind_of(part)
+    payload: dict[str, Any] = {}
+    answer: Stream | str | None
+    if kind in STREAMS:
+        answer = _watch(place, part, on_end, is_async=kind == "AsyncStreamingResponse")
+    elif kind == CHAT_STREAM:
+        answer = _chat_stream(place, part, on_end)
+        if (
+            fields_of(part).get("is_writing_to_memory") is False
+        ):  # then its user reads the model's stream, and no writer does
+            watch_chat(place, part, on_end)
+    elif kind == GENERATOR:
+        answer = _watch_bare(place, result, part, on_end)
+    else:
+        answer = text_of(part)
+        if answer is not None:
+            log.count(answer)
+        if part is not None and not issubclass(type(part), (str, int)):
+            log.kept[id(part)] = (part, None)  # so that this identity is of nothing else until the end
+            payload["result"] = id(part)
+        if kind is None and role == "call":
+            payload["fields"] = list(map(log.count, texts_in(part)))
+    payload["answer"] = answer
+    if role == "call" and not others:  # it asked models only: what it found was found in a way that no span shows
+        payload["given"] = whole_nodes_in(fields_of(part).get("source_nodes"), log)
+    return payload
+
+
+def watch_chat(place: Place, response: Any, on_end: OnEnd) -> Stream:
+    """A chat engine's stream is about to be read, for the user and for the memory."""
+    stream = _chat_stream(place, response, on_end)
+    if stream.is_watched:
+        return stream
+    stream.is_watched = True
+    stream.watch_reader(response)
+    for name, is_async in (("chat_stream", False), ("achat_stream", True)):
+        own = fields_of(response)
+        watching = watched(own.get(name), stream, _delta, is_async=is_async)
+        if watching is not None:
+            replace_field(response, name, watching)
+    return stream
+
+
+def _watch(place: Place, response: Any, on_end: OnEnd, *, is_async: bool) -> Stream | str | None:
+    own = fields_of(response)
+    source, told = own.get("response_gen"), plain_text(own.get("response_txt"))
+    stream = _known(place, source)
+    if stream is not None:
+        return stream
+    if told is not None:
+        return place[0].count(told)  # the framework has read it by itself
+    stream = Stream(place, on_end)
+    watching = watched(source, stream, _plain, is_async=is_async)
+    if watching is None:  # a list, say: it is all there
+        return text_of_tokens(items_of(source) or ()) if is_list(source) else None
+    if not replace_field(response, "response_gen", watching):
+        return None
+    return _followed(place, stream, watching)
+
+
+def _watch_bare(place: Place, result: Any, source: Any, on_end: OnEnd) -> Stream | None:
+    """Watch a generator that is the answer in a result, or the framework's stream that feeds it, if there is one."""
+    stream = _known(place, source)
+    if stream is None and result is not source:
+        made = Stream(place, on_end)
+        watching = watched(source, made, _text_or_delta, is_async=in_class(type(source), "__anext__") is not None)
+        if watching is not None and hand_out(result, source, watching):
+            stream = _followed(place, made, watching)
+    return stream or next((known for known in reversed(streams_of(place[0])) if not known.over), None)
+
+
+def _chat_stream(place: Place, response: Any, on_end: OnEnd) -> Stream:
+    known = _known(place, response)
+    if known is not None:
+        return known
+    stream = _followed(place, Stream(place, on_end), response)
+    stream.is_watched = False
+    return stream
+
+
+def _followed(place: Place, stream: Stream, thing: Any) -> Stream:
+    stream.is_watched = True
+    stream.follow(inside(thing))
+    place[0].streams[id(stream)] = stream
+    return stream
+
+
+def _known(place: Place, source: Any) -> Stream | None:
+    """The stream that is watched already."""
+    streams = streams_of(place[0]) if place[0].streams else ()
+    return next((known for known in streams if known.belongs_to(inside(source))), None)
+
+
+def _plain(token: Any) -> Any:
+    return token
+
+
+def _text_or_delta(token: Any) -> Any:
+    return token if issubclass(type(token), str) else _delta(token) or token
+
+
+def _delta(chunk: Any) -> str:
+    return plain_text(fields_of(chunk).get("delta")) or ""
