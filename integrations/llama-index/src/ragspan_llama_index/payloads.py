@@ -156,11 +156,11 @@ def prompt_in(given: Any, log: RequestLog) -> Prompt:
     for message in (items_of(given) or ()) if is_list(given) else ():
         own = fields_of(message)
         texts, calls = _contents_of(message, log)
-        for text in texts:
-            if type(text) is str:
-                log.count(text)
+        for each in texts:
+            if isinstance(each, str):
+                log.count(each)
             else:
-                log.parts += len(text.data or b"") // PART_BYTES
+                log.parts += len(each.data or b"") // PART_BYTES
         call_id = text_of_plain(_entries(own.get("additional_kwargs")).get("tool_call_id"))
         if texts or calls or call_id:
             parts.append((_word(own.get("role")), texts, calls, call_id))
