@@ -35,7 +35,8 @@ def default_engine() -> ScoringEngine:
     Raises:
         ConfigurationError: a variable has a value that is not allowed; the message says what is allowed.
     """
-    sink, engine = in_use.sink, in_use.engine
+    sink = in_use.sink
+    engine: ScoringEngine | None = in_use.engine
     if isinstance(sink, ScoringEngine):
         return sink
     if engine is None:

@@ -8,16 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ragspan.records import RagRecord
 
 TEXT_SHOWN = 300
 """Characters of a text."""
 _CELL = "text-align:left;vertical-align:top;padding:2px 12px 2px 0;white-space:pre-wrap;unicode-bidi:isolate;"
 _STYLES = {"th": _CELL + "overflow-wrap:break-word;max-width:20em", "td": _CELL + "overflow-wrap:anywhere"}
-_CONTEXTS_SHOWN = 3
 _MISSING = "\N{EN DASH}"
 
 
@@ -27,18 +22,6 @@ def table(title: str, rows: Iterable[Sequence[str | None]], *, header: Sequence[
     lines += [_row(cells, "th", "td") for cells in rows]
     style = "border-collapse:collapse;background:transparent;color:inherit"
     return f'<div style="margin:.5em 0"><strong dir="auto">{_shown(title)}</strong><table style="{style}">{"".join(lines)}</table></div>'
-
-
-def named_texts(record: RagRecord) -> list[tuple[str, str | None]]:
-    """A record's texts with their names, and only the first contexts."""
-    contexts = record.contexts or ()
-    shown = [
-        (f"context {number} of {len(contexts)}", context.text)
-        for number, context in enumerate(contexts[:_CONTEXTS_SHOWN], start=1)
-    ]
-    if not contexts:
-        shown = [("contexts", "not observed" if record.contexts is None else "none")]
-    return [("question", record.question), *shown, ("response", record.response)]
 
 
 def _row(cells: Sequence[str | None], first: str, other: str) -> str:

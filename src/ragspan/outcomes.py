@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
-from ragspan.notebook import named_texts, table
-from ragspan.records import RagRecord, SpanAnchor
+from ragspan.notebook import table
+from ragspan.records import RagRecord, SpanAnchor, named_texts
 
 Label: TypeAlias = Literal["pass", "fail"]
 CauseKind: TypeAlias = Literal["lost_before_prompt", "cut", "unsupported"]

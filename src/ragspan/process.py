@@ -21,8 +21,6 @@ from ragspan.exceptions import ConfigurationError
 from ragspan.forks import watch_forks
 
 if TYPE_CHECKING:
-    from ragspan.application import Configured
-    from ragspan.engine import ScoringEngine
     from ragspan.records import RecordSink
 
 _logger = logging.getLogger("ragspan")
@@ -35,10 +33,10 @@ class InUse:
     def __init__(self) -> None:
         self.sink: RecordSink | None = None
         """Takes the captures of handlers that are given no sink: an engine, or the sink of `RAGSPAN_SINK`."""
-        self.engine: ScoringEngine | None = None
-        """What `default_engine` has made where the sink is no engine."""
-        self.configured: Configured | None = None
-        """What the last `configure` has made."""
+        self.engine: Any = None
+        """The `ScoringEngine` that `default_engine` has made where the sink is another one."""
+        self.configured: Any = None
+        """The `Configured` of the last `configure`. It and the engine know this module, so it does not name their types."""
         self.said: set[str] = set()
         """Why set-ups have failed."""
         self._only: dict[Callable[[], Any], Any] = {}

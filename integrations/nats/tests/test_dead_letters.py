@@ -18,7 +18,7 @@ from worker_parts import PARENT, a_delivery, a_record
 from ragspan.cli import app
 from ragspan_nats import command as command_module
 from ragspan_nats.connection import ensure_streams
-from ragspan_nats.consumer import Verdict
+from ragspan_nats.delivery import Disposition
 from ragspan_nats.message import dead_letters, deliver_again, message_of, publish_dead_letter
 from ragspan_nats.settings import Stream
 
@@ -32,7 +32,7 @@ def make_streams(broker, **limits):
 
 def aside(broker, *, reason="invalid_record", detail="it is none", **message):
     """Put a message aside, as a worker does."""
-    verdict = Verdict(ending="dead_lettered", reason=reason, detail=detail)
+    verdict = Disposition(ending="dead_lettered", reason=reason, detail=detail)
     delivery = a_delivery(**message)
     broker.ask(lambda client: publish_dead_letter(client, STREAM, delivery, verdict))
     return delivery

@@ -17,7 +17,7 @@ from worker_parts import consumer_of
 
 from ragspan_nats import BrokerAccess
 from ragspan_nats.connection import BrokerClient, ensure_consumer
-from ragspan_nats.consumer import Delivery
+from ragspan_nats.delivery import Delivery
 from ragspan_nats.settings import Stream, WorkerOptions
 
 STREAM = Stream()

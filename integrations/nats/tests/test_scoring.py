@@ -20,7 +20,7 @@ from ragspan.telemetry import OTelEmitter
 from ragspan.testing import InMemoryTelemetry, RecordingEmitter
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats import scoring as scoring_module
-from ragspan_nats.consumer import Reason
+from ragspan_nats.delivery import Reason
 from ragspan_nats.scoring import FleetScoring, _for_what_is_in_flight
 from ragspan_nats.settings import WorkerOptions
 

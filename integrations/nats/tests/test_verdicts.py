@@ -6,7 +6,7 @@ import pytest
 from worker_parts import OUTAGE, a_record, scored
 
 from ragspan.outcomes import MetricFailure, NotApplicable, Score
-from ragspan_nats.scoring import verdict_on
+from ragspan_nats.scoring import disposition_of
 from ragspan_nats.settings import BACK_OFF, WorkerOptions
 
 SCORE = Score(value=0.5)
@@ -17,7 +17,7 @@ TIMEOUT = MetricFailure(error_type="timeout", message="no outcome within 60 s")
 
 def verdict(*outcomes, number=1, max_deliveries=3):
     named = {f"metric-{place}": outcome for place, outcome in enumerate(outcomes)}
-    return verdict_on(scored(a_record(), named), number, WorkerOptions(max_deliveries=max_deliveries))
+    return disposition_of(scored(a_record(), named), number, WorkerOptions(max_deliveries=max_deliveries))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ from ragspan.records import Generation, RagRecord, Retrieval, RetrievedContext, 
 from ragspan.telemetry import OTelEmitter
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.connection import BrokerConnection
-from ragspan_nats.consumer import Consumer, Delivery
+from ragspan_nats.consumer import Consumer
+from ragspan_nats.delivery import Delivery
 from ragspan_nats.scoring import RecordIds
 from ragspan_nats.settings import Stream, WorkerOptions
 

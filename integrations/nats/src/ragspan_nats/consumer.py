@@ -15,26 +15,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from ragspan.engine._threads import Deadline
-from ragspan.record_json import MAX_JSON
 from ragspan.telemetry.values import legible
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.connection import BrokerConnection, ensure_consumer, ensure_streams, words_of
+from ragspan_nats.delivery import STOPPED, Delivery, Disposition
 from ragspan_nats.message import deliver_again, publish_dead_letter, stored_messages
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
-    from opentelemetry.sdk.trace import ReadableSpan
 
-    from ragspan.telemetry import AnswerHandle
 
 # The request of a worker that died must end long before its messages are delivered again. If nats-server 2.9 finds only requests
 # to which nobody listens, it takes a redelivery back, no longer counts it, and delivers another message twice.
@@ -48,84 +45,6 @@ _HAS_A_MESSAGE: Final = "$JS.ACK."  # the subject for acknowledgements begins so
 _USUAL_STATUS = frozenset({"404", "408"})  # no messages, or the request has expired
 _CONFIRMATION = 5.0  # seconds; a cluster that stores three copies takes some milliseconds
 _RETRY_TIMEOUT = 120.0  # seconds; a stream that was deleted confirms nothing
-
-Ending: TypeAlias = Literal["acknowledged", "nacked", "dead_lettered"]
-"""The results of deliveries in `ragspan.telemetry.semconv`."""
-Reason: TypeAlias = Literal[
-    "judge_outage",
-    "export_failed",
-    "emitter_error",
-    "lost",
-    "stopped",
-    "not_dead_lettered",
-    "not_confirmed",
-    "invalid_record",
-    "redaction_failed",
-    "deliveries_used_up",
-]
-"""Why a delivery was not acknowledged. `docs/fleet.md` explains them."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Verdict:
-    """How a delivery ends, and why."""
-
-    ending: Ending
-    reason: Reason | None = None
-    """None if it is acknowledged."""
-    detail: str = ""
-    """For people; never a text of a user."""
-
-
-ACKNOWLEDGE = Verdict(ending="acknowledged")
-STOPPED = Verdict(ending="nacked", reason="stopped")
-
-
-@dataclass(kw_only=True, slots=True, eq=False)
-class Delivery:
-    """A message in flight."""
-
-    reply: str
-    """The subject on which it is acknowledged."""
-    sequence: int
-    """Its number in the stream."""
-    number: int
-    """How often the message was delivered, this time included."""
-    payload: bytes
-    headers: Mapping[str, str]
-    size: int = MAX_JSON
-    """Bytes of the record's JSON; the largest possible number until it is read."""
-    handle: AnswerHandle | None = None
-    """Of its spans, as long as they are open."""
-    spans: list[ReadableSpan] = field(default_factory=list)
-    """The answer's spans that are to be exported."""
-    span_names: Counter[str] = field(default_factory=Counter)
-    """How many spans of each name were started."""
-    is_judging: bool = True
-    """Whether it is being scored or waits for that."""
-    verdict: Verdict | None = None
-    """How it ends; set before the broker is told."""
-
-    @classmethod
-    def of(cls, message: Msg) -> Delivery:
-        metadata = message.metadata
-        return cls(
-            reply=message.reply,
-            sequence=metadata.sequence.stream,
-            number=metadata.num_delivered,
-            payload=message.data,
-            headers=message.headers or {},
-        )
-
-    @property
-    def key(self) -> Hashable:
-        """Identifies it where its spans wait for their export."""
-        return self
-
-    @property
-    def is_nacked(self) -> bool:
-        """Whether it is given back, so that another worker may have it."""
-        return self.verdict is not None and self.verdict.ending == "nacked"
 
 
 @dataclass(kw_only=True, eq=False)
@@ -221,13 +140,13 @@ class Consumer:
             if not delivery.is_nacked:
                 await client.publish(delivery.reply, b"+WPI")
 
-    async def end(self, delivery: Delivery, verdict: Verdict) -> Verdict:
+    async def end(self, delivery: Delivery, disposition: Disposition) -> Disposition:
         """Tell the broker how a delivery ends, until it confirms that; how it has really ended."""
-        if verdict.ending == "dead_lettered" and not await self._dead_letter(delivery, verdict):
-            verdict = Verdict(ending="nacked", reason="not_dead_lettered")
-        if verdict.ending != "nacked":
+        if disposition.ending == "dead_lettered" and not await self._dead_letter(delivery, disposition):
+            disposition = Disposition(ending="nacked", reason="not_dead_lettered")
+        if disposition.ending != "nacked":
             said = b"+ACK"
-        elif verdict is STOPPED:
+        elif disposition is STOPPED:
             said = b"-NAK"
         else:
             said = b"-NAK " + json.dumps({"delay": int(self.options.back_off(delivery.number) * 1e9)}).encode()
@@ -240,14 +159,14 @@ class Consumer:
                 self.log.trouble("end", "the end of a delivery could not be told: %s", words_of(error))
                 await asyncio.sleep(_PAUSE)
             else:
-                return verdict
-        return Verdict(ending="nacked", reason="not_confirmed")
+                return disposition
+        return Disposition(ending="nacked", reason="not_confirmed")
 
-    async def _dead_letter(self, delivery: Delivery, verdict: Verdict) -> bool:
+    async def _dead_letter(self, delivery: Delivery, disposition: Disposition) -> bool:
         try:
             client = await self._connection.client()
             await ensure_streams(client.jetstream(), self.stream)  # somebody may have deleted it
-            await publish_dead_letter(client, self.stream, delivery, verdict)
+            await publish_dead_letter(client, self.stream, delivery, disposition)
         except Exception as error:  # noqa: BLE001 - the message stays in the stream of records
             self.log.trouble("dead_letters", "a record could not be put aside: %s", words_of(error))
             return False

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nats.js.api import RawStreamMsg
 
     from ragspan.records import RagRecord
-    from ragspan_nats.consumer import Delivery, Verdict
+    from ragspan_nats.delivery import Delivery, Disposition
     from ragspan_nats.settings import Stream
 
 MESSAGE_ID = "Nats-Msg-Id"
@@ -180,7 +180,7 @@ async def dead_letters(client: Client, stream: Stream) -> AsyncIterator[StoredMe
         yield letter
 
 
-async def publish_dead_letter(client: Client, stream: Stream, delivery: Delivery, verdict: Verdict) -> None:
+async def publish_dead_letter(client: Client, stream: Stream, delivery: Delivery, disposition: Disposition) -> None:
     """Make a message a dead letter. If a worker dies and another does it again, the stream recognizes the duplicate.
 
     Raises:
@@ -188,8 +188,8 @@ async def publish_dead_letter(client: Client, stream: Stream, delivery: Delivery
     """
     headers = _headers_of_copy(delivery.payload, delivery.headers, place=f"{stream.name}-{delivery.sequence}") | {
         RECORD: header_text(delivery.headers.get(MESSAGE_ID, "")),
-        REASON: verdict.reason or "",
-        DETAIL: header_text(verdict.detail),
+        REASON: disposition.reason or "",
+        DETAIL: header_text(disposition.detail),
         DELIVERIES: str(delivery.number),
         DEAD_LETTERED_AT: datetime.now(timezone.utc).isoformat(timespec="seconds"),
     }

@@ -43,7 +43,7 @@ from ragspan.redaction import RedactedRecord
 from ragspan.telemetry import OTelEmitter, semconv
 from ragspan.telemetry.environment import providers_from_environment
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.consumer import ACKNOWLEDGE, Delivery, Verdict
+from ragspan_nats.delivery import ACKNOWLEDGE, Delivery, Disposition
 from ragspan_nats.settings import WorkerOptions
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0  # seconds, while spans or native score
 _SLOW = 2.0  # seconds after which an export that has not ended may fail
 
 
-def verdict_on(scored: ScoredRecord, number: int, options: WorkerOptions) -> Verdict:
+def disposition_of(scored: ScoredRecord, number: int, options: WorkerOptions) -> Disposition:
     """How delivery `number`, from 1, of a record with these outcomes ends.
 
     If a judge's service failed, or let every metric run into its time limit, the record comes again later. At its last
@@ -78,7 +78,7 @@ def verdict_on(scored: ScoredRecord, number: int, options: WorkerOptions) -> Ver
     if not outages or (has_scores and number >= options.max_deliveries):
         return ACKNOWLEDGE
     detail = f"{len(outages)} of {len(scored.outcomes)} metrics failed: {', '.join(sorted(set(outages)))}"[:200]
-    return Verdict(ending="nacked", reason="judge_outage", detail=detail)
+    return Disposition(ending="nacked", reason="judge_outage", detail=detail)
 
 
 class FleetScoring:
@@ -143,36 +143,40 @@ class FleetScoring:
             return scored
         return replace(scored, record=record, span=handle.span, retrieval_spans=handle.retrieval_spans)
 
-    async def export(self, delivery: Delivery, scored: ScoredRecord) -> Verdict:
+    async def export(self, delivery: Delivery, scored: ScoredRecord) -> Disposition:
         """How the delivery ends. If it is acknowledged, its scores are written."""
-        verdict = verdict_on(scored, delivery.number, self._options)
-        if verdict.ending != "acknowledged" or delivery.handle is None:
-            return verdict
+        disposition = disposition_of(scored, delivery.number, self._options)
+        if disposition.ending != "acknowledged" or delivery.handle is None:
+            return disposition
         handle, delivery.handle = delivery.handle, None
         with self._ids.at(delivery, scored.record):
             _, error = call_guarded(handle.finish, scored)
         if error is not None:
             self._note(self._spans, error)
-            return Verdict(ending="nacked", reason="emitter_error", detail="an emitter raised; the log says what")
+            return Disposition(ending="nacked", reason="emitter_error", detail="an emitter raised; the log says what")
         for other in self._others:
             self._note(other, call_guarded(lambda one: one.start(scored.record).finish(scored), other)[1])
             if not (await asyncio.to_thread(call_guarded, other.flush, _FLUSH))[0]:
-                return Verdict(ending="nacked", reason="export_failed", detail="an emitter did not flush in time")
+                return Disposition(ending="nacked", reason="export_failed", detail="an emitter did not flush in time")
         if not await self._are_written([self._span_writer.put(delivery)]):
             self.exporting.end(has_taken=False)
-            return Verdict(ending="nacked", reason="export_failed", detail="the backend did not take its spans in time")
+            return Disposition(
+                ending="nacked", reason="export_failed", detail="the backend did not take its spans in time"
+            )
         statuses: list[DeliveryStatus] = []
         for writer in self._writers:
             status, error = call_guarded(writer.emit_with_status, scored)
             if status is None:
                 self._note(writer, error)
-                return Verdict(
+                return Disposition(
                     ending="nacked", reason="emitter_error", detail="a native writer raised; the log says what"
                 )
             statuses.append(status)
         if not await self._are_written(statuses):
             self.exporting.end(has_taken=False)
-            return Verdict(ending="nacked", reason="export_failed", detail="its native scores were not taken in time")
+            return Disposition(
+                ending="nacked", reason="export_failed", detail="its native scores were not taken in time"
+            )
         return ACKNOWLEDGE
 
     def abandon(self, delivery: Delivery) -> None:

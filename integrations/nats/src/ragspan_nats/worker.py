@@ -41,7 +41,8 @@ from ragspan.telemetry import semconv
 from ragspan.telemetry.providers import meter_of
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.connection import words_of
-from ragspan_nats.consumer import LONGEST_REQUEST, STOPPED, Consumer, Delivery, Ending, Verdict
+from ragspan_nats.consumer import LONGEST_REQUEST, Consumer
+from ragspan_nats.delivery import STOPPED, Delivery, Disposition, Ending
 from ragspan_nats.message import json_in
 from ragspan_nats.scoring import FleetScoring
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
@@ -208,52 +209,54 @@ class Worker:
     async def _deliver(self, delivery: Delivery) -> None:
         """Work on one message, from its arrival to its end with the broker."""
         try:
-            verdict = delivery.verdict = await self._end_of(delivery)
+            disposition = delivery.disposition = await self._end_of(delivery)
             self._changed.set()
-            if verdict is STOPPED:
+            if disposition is STOPPED:
                 await self._requests_are_over.wait()  # else the broker would deliver it to this worker again
-            self._count(await self._consumer.end(delivery, verdict))
+            self._count(await self._consumer.end(delivery, disposition))
         finally:
             del self._in_flight[delivery]
             self._changed.set()
 
-    async def _end_of(self, delivery: Delivery) -> Verdict:
+    async def _end_of(self, delivery: Delivery) -> Disposition:
         """How a delivery ends, whatever goes wrong. After its last delivery a message becomes a dead letter."""
         try:
-            verdict = await self._verdict_on(delivery)
+            disposition = await self._disposition_of(delivery)
         except asyncio.CancelledError:
-            verdict = STOPPED
+            disposition = STOPPED
         except Exception as error:  # noqa: BLE001 - a defect of ours at one record must not end the worker
             self._log.trouble("worker", "a record could not be scored: %s", type(error).__name__)
-            verdict = Verdict(ending="nacked", reason="lost")
+            disposition = Disposition(ending="nacked", reason="lost")
         delivery.is_judging = False
         self._scoring.abandon(delivery)
-        if verdict.ending == "acknowledged":
+        if disposition.ending == "acknowledged":
             self._judge.succeeded()
-        elif verdict.reason == "judge_outage":
+        elif disposition.reason == "judge_outage":
             self._judge.refused()
-        is_last = delivery.number >= self._options.max_deliveries and verdict is not STOPPED
-        return replace(verdict, ending="dead_lettered") if verdict.ending == "nacked" and is_last else verdict
+        is_last = delivery.number >= self._options.max_deliveries and disposition is not STOPPED
+        return (
+            replace(disposition, ending="dead_lettered") if disposition.ending == "nacked" and is_last else disposition
+        )
 
-    async def _verdict_on(self, delivery: Delivery) -> Verdict:
+    async def _disposition_of(self, delivery: Delivery) -> Disposition:
         """Read a message, score its record, and export the scores; how the delivery ends."""
         if delivery.number > self._options.max_deliveries:
             detail = f"delivered {delivery.number} times, and no worker finished it"
-            return Verdict(ending="dead_lettered", reason="deliveries_used_up", detail=detail)
+            return Disposition(ending="dead_lettered", reason="deliveries_used_up", detail=detail)
         try:
             record = await self._record_of(delivery)
         except RedactionError as error:
-            return Verdict(ending="dead_lettered", reason="redaction_failed", detail=str(error))
+            return Disposition(ending="dead_lettered", reason="redaction_failed", detail=str(error))
         except Exception as error:  # noqa: BLE001 - a poison message, whatever is wrong with it
             detail = str(error) if isinstance(error, RecordError) else type(error).__name__
-            return Verdict(ending="dead_lettered", reason="invalid_record", detail=detail)
+            return Disposition(ending="dead_lettered", reason="invalid_record", detail=detail)
         if self._stop.is_set():
             return STOPPED
         scored = await self._scoring.score(delivery, record)
         delivery.is_judging = False
         self._changed.set()
         if not isinstance(scored, ScoredRecord):
-            return Verdict(ending="nacked", reason="lost", detail=scored.reason)
+            return Disposition(ending="nacked", reason="lost", detail=scored.reason)
         return await self._scoring.export(delivery, scored)
 
     async def _record_of(self, delivery: Delivery) -> RagRecord:
@@ -273,12 +276,12 @@ class Worker:
         self._changed.set()  # there is more room: the largest size was reserved
         return record
 
-    def _count(self, verdict: Verdict) -> None:
-        reason = verdict.reason or ""
+    def _count(self, disposition: Disposition) -> None:
+        reason = disposition.reason or ""
         if reason:
-            self._log.trouble(reason, "a record was %s: %s", verdict.ending, reason)
-        self._ended[verdict.ending][reason] += 1
-        attributes = {semconv.RESULT: verdict.ending, semconv.REASON: reason}
+            self._log.trouble(reason, "a record was %s: %s", disposition.ending, reason)
+        self._ended[disposition.ending][reason] += 1
+        attributes = {semconv.RESULT: disposition.ending, semconv.REASON: reason}
         self._counter.add(1, {name: value for name, value in attributes.items() if value})
 
     async def _repeat(self, what: str, pause: float, do: Callable[[], Awaitable[None]]) -> None:
@@ -294,7 +297,7 @@ class Worker:
     async def _give_back(self) -> None:
         """Give back what has not ended."""
         for delivery, task in self._in_flight.items():
-            if delivery.verdict is None:
+            if delivery.disposition is None:
                 task.cancel()
         if self._in_flight:
             _, left = await asyncio.wait(self._in_flight.values(), timeout=_LAST_WORDS)

@@ -10,11 +10,10 @@ a record that is emitted anew has another one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ragspan.addresses import basic
-from ragspan.config import CaptureContent, variable
+from ragspan.config import CaptureContent
 from ragspan.delivery import (
     Annotation,
     Delivered,
@@ -27,14 +26,13 @@ from ragspan.delivery import (
 )
 from ragspan.delivery.http import Endpoint, Reply, ServerError, in_parallel
 from ragspan.delivery.writer import present, stable_id
-from ragspan.exceptions import ConfigurationError
+from ragspan.emitters.mlflow.server import TRACES, names_nothing, tracking_server
 from ragspan.telemetry import semconv
 from ragspan.telemetry.values import bounded
 
 if TYPE_CHECKING:
     from ragspan.emitters.mlflow.exporting import MLflowSpanExporter
 
-TRACES = "/api/3.0/mlflow/traces"
 _BAD_REQUEST, _FORBIDDEN, _NOT_FOUND, _SERVER_ERROR = 400, 403, 404, 500
 _MAX_NAME = 250  # characters that MLflow's tables hold of a name and of a source
 _SOURCE_TYPES = {semconv.ANNOTATOR_CODE: "CODE", semconv.ANNOTATOR_LLM: "LLM_JUDGE"}
@@ -114,42 +112,6 @@ class MLflowEmitter(ScoreWriter):
         except TimeoutError:
             return Failed()
         return _result(reply)
-
-
-def tracking_server(uri: str | None = None, *, token: str | None = None, timeout: float = 10.0) -> Endpoint:
-    """The server of this URI, or else of `MLFLOW_TRACKING_URI`, with the credentials of MLflow's own client.
-
-    Raises:
-        ConfigurationError: no server is named, or it is none that is reached by HTTP.
-    """
-    name = "tracking_uri" if uri else "MLFLOW_TRACKING_URI"
-    uri = uri or variable(name)
-    if uri is None:
-        raise ConfigurationError(
-            "no MLflow server is named: give tracking_uri, such as http://localhost:5000, or set MLFLOW_TRACKING_URI"
-        )
-    token = token or variable("MLFLOW_TRACKING_TOKEN")
-    endpoint = Endpoint.at(
-        f"{name} (files, databases and Databricks profiles do not work: start `mlflow server`)",
-        uri,
-        headers=present(
-            {"authorization": token and f"Bearer {token}", "x-mlflow-workspace": variable("MLFLOW_WORKSPACE")}
-        ),
-        timeout=timeout,
-        certificates=variable("MLFLOW_TRACKING_SERVER_CERT_PATH"),
-        client_certificate=variable("MLFLOW_TRACKING_CLIENT_CERT_PATH"),
-        checks_certificate=(variable("MLFLOW_TRACKING_INSECURE_TLS") or "").lower() not in {"true", "1"},
-    )
-    username = variable("MLFLOW_TRACKING_USERNAME")
-    if username is None or "authorization" in endpoint.headers:
-        return endpoint
-    authorization = basic(username, variable("MLFLOW_TRACKING_PASSWORD") or "")
-    return replace(endpoint, headers={**endpoint.headers, "authorization": authorization})
-
-
-def names_nothing(reply: Reply) -> bool:
-    """Whether the trace, assessment or experiment that was asked for does not exist."""
-    return reply.status == _NOT_FOUND and reply.body.get("error_code") == "RESOURCE_DOES_NOT_EXIST"
 
 
 def assessment_of(item: Annotation) -> dict[str, Any]:

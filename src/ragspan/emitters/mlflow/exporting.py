@@ -21,13 +21,12 @@ from ragspan.config import variable
 from ragspan.delivery import DeliveryOptions, Unavailable
 from ragspan.delivery.http import Endpoint, HttpClient, session_for
 from ragspan.delivery.spans import SPAN_DELIVERY, RetryingSpanExporter
-from ragspan.emitters.mlflow.emitter import names_nothing, tracking_server
+from ragspan.emitters.mlflow.server import EXPERIMENTS, names_nothing, tracking_server
 from ragspan.exceptions import ConfigurationError
 from ragspan.throttled_log import ThrottledLog
 
 _HEADER = "x-mlflow-experiment-id"
 _DEFAULT_EXPERIMENT = "0"
-EXPERIMENTS = "/api/2.0/mlflow/experiments"
 
 
 class MLflowSpanExporter(RetryingSpanExporter):

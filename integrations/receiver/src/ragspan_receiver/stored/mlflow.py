@@ -12,8 +12,7 @@ from typing import Any
 from ragspan.datasets.cells import nanoseconds_of
 from ragspan.datasets.sources import Opinion, ReplyTooLarge, StoredAnswer, asked
 from ragspan.delivery.http import HttpClient
-from ragspan.emitters.mlflow.emitter import TRACES, tracking_server
-from ragspan.emitters.mlflow.exporting import EXPERIMENTS
+from ragspan.emitters.mlflow.server import EXPERIMENTS, TRACES, tracking_server
 from ragspan_receiver.readers import WHOLE_TRACE, answers_in
 from ragspan_receiver.spans import SpanEvent, TracedSpan
 

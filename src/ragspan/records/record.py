@@ -1,0 +1,235 @@
+"""The record of one answered request, independent of any framework.
+
+All times are Unix nanoseconds. All text is the user's data and is never interpreted.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast, get_args
+
+from ragspan.exceptions import ConfigurationError
+from ragspan.notebook import table
+from ragspan.plain_data import class_name, text_of
+from ragspan.record_json import MAX_CONTEXTS, MAX_STEPS, check, read_as, write_json
+from ragspan.records.contexts import (
+    MAX_BACKGROUND,
+    Background,
+    BackgroundKind,
+    RetrievedContext,
+    as_background,
+    as_contexts,
+    kept_background,
+    make_plain,
+)
+from ragspan.records.steps import Generation, Reranking, Retrieval, SpanAnchor, Step, ToolCall
+from ragspan.sizes import size_of
+from ragspan.step_texts import ErrorReport, without_texts
+
+AnswerStatus: TypeAlias = Literal["complete", "aborted", "error", "interrupted"]
+UnknownContexts: TypeAlias = Literal[
+    "picture", "provider_search", "unseen_prompt", "unmarked_text", "earlier_answer", "too_much"
+]
+_NEW = (  # words of newer releases
+    ("status", AnswerStatus, "aborted"),
+    ("contexts_unknown", UnknownContexts, None),
+    ("kind", BackgroundKind, "other"),
+)
+_CONTEXTS_SHOWN = 3
+"""In a notebook."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RagRecord:
+    """One answered request: question, contexts, response, and how it went.
+
+    By hand: `RagRecord(question="...", contexts=["..."], response="...")` fills in the id and the times. It is also a capture.
+    """
+
+    question: str | None
+    """The user's own words."""
+    contexts: tuple[RetrievedContext, ...] | None
+    """The documents that reached the model, in prompt order. `()`: there were none; None: they could not be observed."""
+    response: str | None
+    """The answer that the caller got."""
+    status: AnswerStatus = "complete"
+    error_type: str | None = None
+    swallowed_errors: tuple[str, ...] = ()
+    """Types of errors that the framework hid from the caller."""
+    evidence: tuple[RetrievedContext, ...] = ()
+    """The original contexts, if the contexts were themselves generated."""
+    record_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    run_id: str | None = None
+    """LangChain's id of the outermost run, which its other tracers use, too."""
+    framework: str = "python"
+    name: str = "answer"
+    """The name of the chain, engine or agent that answered."""
+    started_ns: int = field(default_factory=time.time_ns)
+    ended_ns: int = 0
+    """By default `started_ns`."""
+    parent: SpanAnchor | None = None
+    """The span under which the answer belongs."""
+    retrievals: tuple[Retrieval, ...] = ()
+    generations: tuple[Generation, ...] = ()
+    session_id: str | None = None
+    user_id: str | None = None
+    tags: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    tool_calls: tuple[ToolCall, ...] = ()
+    """In the order of their starts."""
+    rerankings: tuple[Reranking, ...] = ()
+    is_agent: bool = False
+    """A model chose the steps, by calling tools."""
+    error: ErrorReport | None = None
+    """The error, with status `error`."""
+    background: tuple[Background, ...] = ()
+    """The other evidence in the prompts, in prompt order: at most `MAX_BACKGROUND` characters of it."""
+    background_truncated: bool = False
+    """The prompts held more of it."""
+    contexts_unknown: UnknownContexts | None = None
+    """Why `contexts` is None, if that is known. With other contexts it is None."""
+    prompts_seen: bool = False
+    """The text of every prompt behind the answer was seen."""
+    background_is_prompt: bool = False
+    """It is all that may be evidence in the prompts: `unknown_contexts="prompt"`."""
+    from_model: bool | None = None
+    """False: a model answered, but the response is not its words (a block, a limit, a template)."""
+
+    if TYPE_CHECKING:  # for type checkers: contexts may be plain strings
+
+        def __init__(
+            self,
+            *,
+            question: str | None,
+            contexts: Iterable[RetrievedContext | str] | None,
+            response: str | None,
+            status: AnswerStatus = "complete",
+            error_type: str | None = None,
+            swallowed_errors: tuple[str, ...] = (),
+            evidence: Iterable[RetrievedContext | str] = (),
+            record_id: str = "",
+            run_id: str | None = None,
+            framework: str = "python",
+            name: str = "answer",
+            started_ns: int = 0,
+            ended_ns: int = 0,
+            parent: SpanAnchor | None = None,
+            retrievals: tuple[Retrieval, ...] = (),
+            generations: tuple[Generation, ...] = (),
+            session_id: str | None = None,
+            user_id: str | None = None,
+            tags: tuple[str, ...] = (),
+            metadata: Mapping[str, Any] = ...,
+            tool_calls: tuple[ToolCall, ...] = (),
+            rerankings: tuple[Reranking, ...] = (),
+            is_agent: bool = False,
+            error: ErrorReport | None = None,
+            background: Iterable[Background | str] = (),
+            background_truncated: bool = False,
+            contexts_unknown: UnknownContexts | None = None,
+            prompts_seen: bool = False,
+            background_is_prompt: bool = False,
+            from_model: bool | None = None,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        if self.status not in get_args(AnswerStatus):
+            raise ValueError(f"status is one of {', '.join(get_args(AnswerStatus))}, not {self.status!r}")
+        for part, text in (("question", self.question), ("response", self.response)):
+            if text is not None and text_of(text) is None:
+                raise ConfigurationError(f"{part} should be a text, not {class_name(type(text))}")
+        make_plain(self, "question", "response")
+        if self.contexts is not None:
+            object.__setattr__(self, "contexts", as_contexts(self.contexts))
+            object.__setattr__(self, "contexts_unknown", None)
+        if self.evidence:
+            object.__setattr__(self, "evidence", as_contexts(self.evidence))
+        if self.background:
+            object.__setattr__(self, "background", as_background(self.background))
+            if sum(len(one.text) for one in self.background) > MAX_BACKGROUND:
+                object.__setattr__(self, "background", kept_background(self.background))
+                object.__setattr__(self, "background_truncated", True)
+        object.__setattr__(self, "ended_ns", max(self.ended_ns, self.started_ns))
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """All steps with a span, one kind after the other: tools, searches, rerankers, models."""
+        rerankings = (reranking for reranking in self.rerankings if not reranking.is_filter)
+        return (*self.tool_calls, *self.retrievals, *rerankings, *self.generations)
+
+    def without_step_texts(self) -> RagRecord:
+        """The same record without the texts that only spans show; `ragspan.step_texts` lists them."""
+        return cast("RagRecord", without_texts(self))
+
+    @property
+    def size_hint(self) -> int:
+        """Bytes of memory of the record with all that it holds, found without reading its texts."""
+        return size_of(self)
+
+    def _all_contexts(self) -> Iterable[tuple[RetrievedContext, ...]]:
+        """Contexts, evidence, results of searches, and input and output of rerankers."""
+        yield from (self.contexts or (), self.evidence)
+        yield from (search.contexts for search in self.retrievals)
+        for reranking in self.rerankings:
+            yield from (reranking.given, reranking.contexts)
+
+    def to_record(self) -> RagRecord:
+        return self
+
+    def _repr_html_(self) -> str:
+        state = "" if self.status == "complete" else f" · {self.status}"
+        return table(f"{self.name} {self.record_id}{state}", named_texts(self))
+
+    def to_json(self) -> str:
+        """The record as JSON text, of which `from_json` makes an equal record.
+
+        Metadata values that JSON cannot hold (locks, clients, NaN, integers of 300 digits) become the name of their type.
+        """
+        contexts = (context for contexts in self._all_contexts() for context in contexts)
+        return write_json(self, metadata=[self.metadata, *(context.metadata for context in contexts)])
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> RagRecord:
+        """The record that `to_json` wrote; unknown fields are ignored, and words of newer releases replaced.
+
+        Raises:
+            RecordError: it is no record, or exceeds the limits of `ragspan.record_json`. The message names the field alone.
+        """
+        record = read_as(cls, text, _NEW)
+        check("contexts", len(record.background) + sum(map(len, record._all_contexts())), MAX_CONTEXTS)  # noqa: SLF001
+        check("steps", len(record.steps), MAX_STEPS)
+        return record
+
+
+def named_texts(record: RagRecord) -> list[tuple[str, str | None]]:
+    """A record's texts with their names, and only the first contexts."""
+    contexts = record.contexts or ()
+    shown = [
+        (f"context {number} of {len(contexts)}", context.text)
+        for number, context in enumerate(contexts[:_CONTEXTS_SHOWN], start=1)
+    ]
+    if not contexts:
+        shown = [("contexts", "not observed" if record.contexts is None else "none")]
+    return [("question", record.question), *shown, ("response", record.response)]
+
+
+class Capture(Protocol):
+    """A handler submits it on the request path; the worker makes a record of it."""
+
+    @property
+    def size_hint(self) -> int:
+        """Bytes of all that it holds, for the queue's limit; quick to compute."""
+
+    def to_record(self) -> RagRecord | None:
+        """The record, made in the worker; None if there is nothing to score."""
+
+
+class RecordSink(Protocol):
+    """Takes captures: the engine, or a broker's sink."""
+
+    def submit(self, capture: Capture) -> None:
+        """Take a capture. Never blocks, never raises."""
+        ...
