@@ -194,18 +194,31 @@ def _exporters_of(backends: Sequence[BackendEmitter], emitters: Sequence[Emitter
     makes_own = any(isinstance(emitter, OTelEmitter) and emitter.tracer_provider is not None for emitter in emitters)
     if makes_own or environment.exporter_is_configured() or _application_has_provider():
         return found
-    for writer in emitters:
-        if not needs_span(writer) or writer in backends:
-            continue
+    others = [emitter for emitter in emitters if needs_span(emitter) and emitter not in backends]
+    return [*found, *own_exporters(others, others_export=bool(found))]
+
+
+def own_exporters(writers: Sequence[Emitter], *, others_export: bool = False) -> list[SpanExporter]:
+    """New exporters of these writers, each to the writer's own server.
+
+    Args:
+        writers: emitters that write to the spans of answers.
+        others_export: whether those spans go somewhere in any case.
+
+    Raises:
+        ConfigurationError: a writer has none, and no other exports; the message names the variables for one.
+    """
+    found = []
+    for writer in writers:
         make = getattr(writer, "span_exporter", None)
-        if make is None and not found:
+        if make is not None:
+            found.append(make())
+        elif not (found or others_export):
             name = getattr(writer, "name", type(writer).__name__)
             raise ConfigurationError(
                 f"{name} writes to the spans of answers, but nothing exports spans: set OTEL_EXPORTER_OTLP_TRACES_ENDPOINT "
                 f"and OTEL_EXPORTER_OTLP_TRACES_HEADERS to where {name} takes them (docs/tracing-tools.md)"
             )
-        if make is not None:
-            found.append(make())
     return found
 
 

@@ -12,6 +12,7 @@ from ragspan.doctor import exit_code
 from ragspan.testing import RecordingSink
 
 SINKS = []
+KINDS = ("takes", "refuses", "slow", "idle", "busy", "hidden")
 
 
 class Sink(RecordingSink):
@@ -32,6 +33,14 @@ class Sink(RecordingSink):
     def shutdown(self, timeout):
         self.is_shut_down = True
 
+    def look_for_workers(self, timeout):
+        seen = {
+            "idle": (False, "no worker takes records: 3 wait in the stream"),
+            "busy": (None, "no worker asks for records now"),
+            "hidden": (None, "whether a worker takes the records cannot be told: the broker does not answer"),
+        }
+        return seen.get(self.kind, (True, "a worker takes records: 0 wait"))
+
 
 class SilentSink(SimpleNamespace):
     """Has nothing but what a sink needs."""
@@ -43,7 +52,7 @@ class SilentSink(SimpleNamespace):
 @pytest.fixture
 def published(monkeypatch, examined):
     """What the doctor finds with a sink of this kind."""
-    entries = [EntryPoint(name, f"{__name__}:Sink", "ragspan_sink") for name in ("takes", "refuses", "slow")]
+    entries = [EntryPoint(name, f"{__name__}:Sink", "ragspan_sink") for name in KINDS]
     entries.append(EntryPoint("silent", f"{__name__}:silent_sink", "ragspan_sink"))
     monkeypatch.setattr(installed, "entry_points", EntryPoints(entries).select)
     SINKS.clear()
@@ -59,8 +68,9 @@ def test_a_record_that_the_broker_takes_is_all_that_an_application_needs(publish
 
     (sink,) = SINKS
     (record,) = sink.records()
-    (finding,) = findings.of("sink")
-    assert (finding.state, finding.facts["record_id"]) == ("ok", record.record_id)
+    accepted, taken = findings.of("sink")
+    assert (accepted.state, accepted.facts["record_id"]) == ("ok", record.record_id)
+    assert (taken.state, taken.found, taken.advice) == ("ok", "a worker takes records: 0 wait", None)
     assert sink.is_shut_down
     assert [finding.check for finding in findings if finding.state == "skipped"] == ["judge", "endpoint", "record"]
     assert exit_code(findings) == 0
@@ -81,3 +91,20 @@ def test_what_the_sink_does_not_do_is_reported(published, kind, state, found, is
     assert (finding.state, finding.is_misuse) == (state, is_misuse)
     assert found in finding.found
     assert "s3cret" not in repr(finding)
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "code", "advice"),
+    [
+        ("idle", "failed", 1, "start one with `ragspan worker`"),
+        ("busy", "warning", 0, "look at a worker's log"),
+        ("hidden", "warning", 0, "permit $JS.API.CONSUMER.INFO"),
+    ],
+)
+def test_it_is_no_success_where_nobody_scores_what_the_sink_takes(published, kind, state, code, advice):
+    findings = published(kind)
+
+    accepted, taken = findings.of("sink")
+    assert (accepted.state, taken.state) == ("ok", state)
+    assert advice in taken.advice
+    assert exit_code(findings) == code

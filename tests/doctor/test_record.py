@@ -4,6 +4,7 @@ import threading
 import pytest
 
 from ragspan import Settings
+from ragspan.doctor import exit_code
 from ragspan.doctor.examination import pass_through_helper
 from ragspan.doctor.watching import NAME
 
@@ -95,11 +96,35 @@ def test_what_keeps_an_answer_from_its_score_is_said(examined, sent_to, fake_ope
 
 
 @pytest.mark.parametrize("export", ["application", "helper"])
-def test_without_an_exporter_the_record_is_scored_and_goes_nowhere(passed, export):
+def test_without_an_exporter_the_record_is_scored_and_printed_by_an_application(passed, export):
+    """The README's first program: no variable is set."""
     findings = passed(export=export)
 
+    assert findings.states() == ["ok", "warning", "skipped"]
+    assert "ragspan.configure() and `ragspan run` print each answer" in findings[1].found
+    assert "OTEL_EXPORTER_OTLP_ENDPOINT=http" in findings[1].advice
+    assert exit_code(findings) == 0
+
+
+def test_the_console_by_name_is_all_that_scores_need(examined):
+    findings = examined(RAGSPAN_EMITTERS="console")
+
+    assert findings.of("record").states() == ["ok", "ok", "skipped"]
+    assert exit_code(findings) == 0
+
+
+@pytest.mark.parametrize(
+    ("variables", "found"),
+    [
+        ({"RAGSPAN_EMITTERS": "otel"}, "no exporter of traces is configured, so no score leaves the process"),
+        ({"OTEL_TRACES_EXPORTER": "none"}, "OTEL_TRACES_EXPORTER is none, so no score leaves the process"),
+    ],
+)
+def test_where_scores_go_nowhere_it_fails(examined, variables, found):
+    findings = examined(**variables).of("record")
+
     assert findings.states() == ["ok", "failed", "skipped"]
-    assert "no exporter of traces is configured, so no score leaves the process" in findings[1].found
+    assert findings[1].found == found
     assert "OTEL_EXPORTER_OTLP_ENDPOINT=http" in findings[1].advice
     assert findings[2].advice is None
 

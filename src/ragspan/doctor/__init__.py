@@ -60,7 +60,7 @@ def exit_code(findings: Iterable[Finding]) -> int:
 _COLOURS: dict[State, str] = {"ok": "green", "warning": "yellow", "failed": "bold red", "skipped": "dim"}
 TITLES: dict[Check, str] = {  # in the order of the checks; the sink and the helper only where there is one
     "settings": "Settings",
-    "sink": "One record to the broker",
+    "sink": "One record to the broker, and who takes it",
     "judge": "Judge: what it said about one record",
     "endpoint": "Endpoint: what it said about the record's spans",
     "record": "One record through all of it",

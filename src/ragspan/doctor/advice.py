@@ -24,7 +24,7 @@ no integration with a framework
 # OpenTelemetry
 OTEL_SDK_DISABLED is true: no spans
     unset it
-no exporter of traces is configured
+(no exporter of traces is configured|OTEL_TRACES_EXPORTER is none)
     set OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318, or where your tool listens; the doctor does not see an exporter
     that your own code sets up
 Header format invalid
@@ -59,6 +59,10 @@ the sampler keeps
 ^judge failed: .* gave no answer
     if the message does not say what to do: see the endpoint's log, or the provider's documentation of this error
 
+# A tool's own server
+^endpoint failed: \w+ at \S+ cannot be reached
+    start it, or correct its address: https://github.com/ragspan/ragspan/blob/main/docs/tracing-tools.md
+
 # The endpoint's reply
 HTTP 3\d\d, a redirect
     set OTEL_EXPORTER_OTLP_ENDPOINT to the address that it points to, if that is the receiver's
@@ -76,7 +80,7 @@ HTTP 4(00|15)
     the receiver cannot read the request: set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf, and unset
     OTEL_EXPORTER_OTLP_COMPRESSION
 HTTP 422
-    a header is missing or wrong: MLflow wants OTEL_EXPORTER_OTLP_HEADERS=x-mlflow-experiment-id=<number>
+    a header is missing or wrong, or the receiver cannot use what it was sent. If it is MLflow, it wants OTEL_EXPORTER_OTLP_HEADERS=x-mlflow-experiment-id=<number>
 HTTP 501
     the server takes no spans at this address: check it. If it is MLflow, it needs a SQL store: --backend-store-uri sqlite:///mlflow.db
 HTTP 5\d\d
@@ -120,7 +124,7 @@ the record was not scored in time
 the endpoint did not accept
     see the endpoint above
 ^record failed: \w+ at \S+ did not accept
-    its address and credentials: https://github.com/ragspan/ragspan/blob/main/docs/tracing-tools.md; the span has to go there, too
+    check its credentials: https://github.com/ragspan/ragspan/blob/main/docs/tracing-tools.md; the span has to go there, too
 ragspan logged: .*export\w* (metrics|logs)
     if the tool takes no metrics or logs, set OTEL_METRICS_EXPORTER=none or OTEL_LOGS_EXPORTER=none
 ragspan logged
@@ -133,8 +137,15 @@ ragspan logged
 # Elsewhere
 ^helper failed
     set RAGSPAN_EXPORT=application, or see that the helper can start; a larger --timeout waits longer
-^sink ok
+^sink ok: .*record_id
     a worker scores it: its span has this record id
+^sink failed: no worker
+    start one with `ragspan worker`, with the same RAGSPAN_SINK, the same RAGSPAN_NATS_STREAM, and
+    OTEL_EXPORTER_OTLP_ENDPOINT: https://github.com/ragspan/ragspan/blob/main/docs/fleet.md. Until then records wait
+^sink warning: no worker asks
+    look at a worker's log, and at its page (`ragspan worker --health HOST:PORT`)
+^sink warning: .*cannot be told: the broker does not answer
+    the application's user may not look: permit $JS.API.CONSUMER.INFO.<stream>.<stream>-workers, or look at a worker's page
 ^sink failed: the broker did not accept
     check the address and the credentials in RAGSPAN_SINK, and whether the stream is full
 did not end within

@@ -22,7 +22,8 @@ from urllib.parse import unquote
 from ragspan.addresses import secrets_in_url, shown_url
 from ragspan.config import Settings, process_environment, unknown_names, variable
 from ragspan.defaults import engine_from, sink_from
-from ragspan.doctor import Check, Finding, finding, misuse
+from ragspan.doctor import Check, Finding, State, finding, misuse
+from ragspan.doctor.tools import writes_to_spans
 from ragspan.doctor.watching import captured_logs, new_record, score_in_time, watch_record
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import requirements_of_extra
@@ -32,6 +33,7 @@ from ragspan.telemetry.environment import exporter_is_configured
 
 _INNER = 0.8  # share of a check's time after which it ends by itself, with more to say
 _FLUSHING, _SHUTTING_DOWN = 0.7, 0.2  # shares of the time
+_PUBLISHING, _LOOKING = 0.35, 0.45  # likewise, with a sink
 _LIMITS = (
     # Four metrics with explanations and OpenInference names, and some for content.
     ("COUNT", 64, "ragspan leaves out those of an answer that do not fit"),
@@ -41,7 +43,7 @@ _LIMITS = (
 _WATCHED: Sequence[Check] = ("judge", "endpoint", "record")
 _SCORED_ELSEWHERE = (
     "RAGSPAN_SINK sends records to workers, which score and export them: run `ragspan doctor` with a worker's "
-    "environment, and without RAGSPAN_SINK"
+    "environment, and without RAGSPAN_SINK, for the rest of the way"
 )
 
 
@@ -70,7 +72,7 @@ def _findings(timeout: float) -> Iterator[Finding]:
     elif not settings.enabled:
         yield from _skipped(_WATCHED, "RAGSPAN_ENABLED turns ragspan off")
     elif settings.sink is not None:
-        yield from within(timeout, "sink", lambda: [_publish(settings, timeout * _INNER)])
+        yield from within(timeout, "sink", lambda: _publish(settings, timeout * _INNER))
         yield from _skipped(_WATCHED, _SCORED_ELSEWHERE)
     elif _sdk_is_disabled():
         yield from _skipped(_WATCHED, "OTEL_SDK_DISABLED is true: there are no spans for scores")
@@ -131,7 +133,8 @@ def _settings(settings: Settings | None) -> Iterator[Finding]:
         yield finding("settings", "failed", "RAGSPAN_ENABLED turns ragspan off: nothing is captured, nothing is scored")
     if settings is not None and settings.sample_rate == 0:
         yield finding("settings", "failed", "RAGSPAN_SAMPLE_RATE is 0: no answer is scored")
-    if settings is not None and "otel" not in settings.emitters and exporter_is_configured():
+    makes_spans = settings is None or any(name == "otel" or writes_to_spans(name) for name in settings.emitters)
+    if settings is not None and not makes_spans and exporter_is_configured():
         found = f"RAGSPAN_EMITTERS leaves 'otel' out: scores go on no span, only to {', '.join(settings.emitters)}"
         yield finding("settings", "warning", found, emitters=",".join(settings.emitters))
     if _sdk_is_disabled():
@@ -189,24 +192,34 @@ def pass_through_helper(settings: Settings, seconds: float) -> Finding:
     return finding("helper", "failed", f"the helper process did not export it: {reason}")
 
 
-def _publish(settings: Settings, seconds: float) -> Finding:
-    """Hand one record to the sink of `RAGSPAN_SINK`, and say whether it was taken."""
+def _publish(settings: Settings, seconds: float) -> Iterator[Finding]:
+    """Hand one record to the sink of `RAGSPAN_SINK`; whether it was taken, and whether somebody scores what it takes."""
     with captured_logs() as complaints:
         sink: Any = sink_from(settings)  # of an engine's methods, a sink needs no more than `submit`
         record = new_record()
         sink.submit(record)
-        if not all(callable(getattr(sink, method, None)) for method in ("flush", "stats", "shutdown")):
+        if not _has(sink, "flush", "stats", "shutdown"):
             found = f"a record was submitted, record_id {record.record_id}; this sink does not say what becomes of it"
-            return finding("sink", "warning", found, record_id=record.record_id)
-        is_out = sink.flush(seconds * _FLUSHING)
+            yield finding("sink", "warning", found, record_id=record.record_id)
+            return
+        is_out = sink.flush(seconds * _PUBLISHING)
         dropped = dict(sink.stats().dropped)
         last = f": {complaints[-1]}" if complaints else ""
         sink.shutdown(seconds * _SHUTTING_DOWN)
-    if is_out and not dropped:
-        found = f"the broker accepted a record, record_id {record.record_id}"
-        return finding("sink", "ok", found, record_id=record.record_id)
-    reasons = ", ".join(dropped) or "no reply in time"
-    return finding("sink", "failed", f"the broker did not accept a record ({reasons}){last}", dropped=dropped)
+    if not is_out or dropped:
+        reasons = ", ".join(dropped) or "no reply in time"
+        yield finding("sink", "failed", f"the broker did not accept a record ({reasons}){last}", dropped=dropped)
+        return
+    found = f"the broker accepted a record, record_id {record.record_id}"
+    yield finding("sink", "ok", found, record_id=record.record_id)
+    if _has(sink, "look_for_workers"):
+        is_taken, seen = sink.look_for_workers(seconds * _LOOKING)
+        state: State = "warning" if is_taken is None else "ok" if is_taken else "failed"
+        yield finding("sink", state, seen)
+
+
+def _has(sink: object, *methods: str) -> bool:
+    return all(callable(getattr(sink, method, None)) for method in methods)
 
 
 # Secrets ---------------------------------------------------------------------------------------------------------------

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 from ragspan.addresses import cause_of, shown_url
 from ragspan.config import Settings, process_environment, variable
-from ragspan.defaults import emitter_from, engine_from
+from ragspan.defaults import emitter_from, engine_from, with_spans
 from ragspan.delivery import ScoreWriter
 from ragspan.doctor import Finding, State, finding
+from ragspan.doctor.tools import export_to_tools, written
 from ragspan.engine import Dropped, ScoringEngine
 from ragspan.exceptions import ConfigurationError
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord, Usage
@@ -34,6 +35,7 @@ from ragspan.telemetry.environment import (
     endpoint,
     exporter_is_configured,
     providers_from_environment,
+    why_no_spans,
 )
 from ragspan.telemetry.spans import answer_name
 
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 NAME = "ragspan doctor"
 _TRACES = 1000  # of which a sampler is asked how many it keeps
 _SCORING, _FLUSHING, _SENDING, _SHUTTING_DOWN = 0.5, 0.35, 0.25, 0.05  # shares of the time
+_CONTACTING = 0.1  # likewise, for the server of a tool
 _KEPT_LINES = 20  # of the log
 _REDIRECTS, _ERRORS = 300, 400  # HTTP
 _SHOWN = 160  # characters of what a server says
@@ -80,29 +83,31 @@ def watch_record(judge: str, settings: Settings, seconds: float) -> list[Finding
         share, root = _root(providers.tracer_provider)
         record = new_record(root)
         usable = _without_limits(settings, seconds)
-        emitters = [emitter_from(name, usable, providers) for name in settings.emitters if name != "console"]
+        named = [emitter_from(name, usable, providers) for name in settings.emitters if name != "console"]
+        emitters = with_spans(named, usable, providers)
         writers = [emitter for emitter in emitters if isinstance(emitter, ScoreWriter)]
-        if not exporter_is_configured():  # writers would wait for the span
-            emitters, writers = [emitter for emitter in emitters if emitter not in writers], []
+        by_tools, missing = False, list[Finding]()
+        if not exporter_is_configured():
+            by_tools, missing = export_to_tools(writers, providers.tracer_provider)
         engine = engine_from(usable, providers, emitters=emitters)
         began = time.monotonic()
         result = score_in_time(engine, record, seconds * _SCORING * 1.2)
         scored_in = time.monotonic() - began
         engine.flush(seconds * _FLUSHING)
-        written = [_written(writer, complaints) for writer in writers]
+        by_writers = [each for writer in writers for each in written(writer, complaints, seconds * _CONTACTING)]
         engine.shutdown(seconds * _SHUTTING_DOWN)
-    no_endpoint = finding("endpoint", "skipped", "no OTLP exporter is configured, so there is no endpoint to reach")
     endpoints = [_endpoint(exchange, complaints) for exchange in exchanges]
-    on_way = [_scored(result, complaints), *written, *_sampled(share), *_exported(endpoints)]
-    if all(each.state == "ok" for each in on_way):  # else it is said there
-        on_way += [finding("record", "warning", f"ragspan logged: {each}") for each in dict.fromkeys(complaints)]
     has_arrived = exporter_is_configured() and all(each.state != "failed" for each in endpoints)
-    return [
-        _judged(judge, result, scored_in),
-        *(endpoints or [no_endpoint]),
-        *on_way,
-        _ids(record, root, result, has_arrived=has_arrived),
-    ]
+    has_arrived = has_arrived or (by_tools and all(each.state == "ok" for each in by_writers))
+    reached = [*endpoints, *missing, *(each for each in by_writers if each.check == "endpoint")]
+    if not (reached or by_writers):
+        reached = [finding("endpoint", "skipped", "no OTLP exporter is configured, so there is no endpoint to reach")]
+    on_way = [_scored(result, complaints), *(each for each in by_writers if each.check == "record"), *_sampled(share)]
+    on_way += _exported(endpoints) if endpoints or by_tools or exporter_is_configured() else [_printed(settings)]
+    if all(each.state == "ok" for each in [*on_way, *reached]):  # else it is said there
+        on_way += [finding("record", "warning", f"ragspan logged: {each}") for each in dict.fromkeys(complaints)]
+    ids = _ids(record, root, result, has_arrived=has_arrived)
+    return [_judged(judge, result, scored_in), *reached, *on_way, ids]
 
 
 def score_in_time(engine: ScoringEngine, record: RagRecord, seconds: float) -> ScoredRecord | Dropped | None:
@@ -352,18 +357,6 @@ def _scored(result: ScoredRecord | Dropped | None, complaints: Sequence[str]) ->
     return finding("record", state, "; ".join(words), scores=scores, unscored=unscored)
 
 
-def _written(writer: ScoreWriter, complaints: Sequence[str]) -> Finding:
-    """Whether a backend with scores of its own accepted them."""
-    name, stats = f"{writer.name} at {writer.client.endpoint.url}", writer.stats()
-    lost = {**stats.rejected, **stats.dropped}
-    if lost:
-        found = f"{name} did not accept {sum(lost.values())} scores: {', '.join(lost)}"
-        return finding("record", "failed", found)
-    if stats.waiting or not stats.delivered:
-        return finding("record", "failed", f"{name} did not accept the scores in time{_last(complaints)}")
-    return finding("record", "ok", f"{name} accepted {stats.delivered} scores")
-
-
 def _sampled(share: float) -> Iterator[Finding]:
     if not share:
         found = f"the sampler keeps none of {_TRACES} traces: answers are not scored, and only this one was sent"
@@ -373,10 +366,23 @@ def _sampled(share: float) -> Iterator[Finding]:
 
 
 def _exported(endpoints: Sequence[Finding]) -> Iterator[Finding]:
-    if not exporter_is_configured():
-        yield finding("record", "failed", "no exporter of traces is configured, so no score leaves the process")
-    elif any(each.state == "failed" for each in endpoints):
+    if any(each.state == "failed" for each in endpoints):
         yield finding("record", "failed", "the endpoint did not accept the record's span")
+
+
+def _printed(settings: Settings) -> Finding:
+    """Where scores go that no exporter takes."""
+    why_not = why_no_spans()
+    if why_not is not None:
+        return finding("record", "failed", f"{why_not}, so no score leaves the process")
+    if "console" in settings.emitters:
+        return finding("record", "ok", "RAGSPAN_EMITTERS names 'console': each answer is printed with its scores")
+    if variable("RAGSPAN_EMITTERS"):
+        return finding("record", "failed", "no exporter of traces is configured, so no score leaves the process")
+    found = (
+        "no exporter of traces is configured: ragspan.configure() and `ragspan run` print each answer with its scores"
+    )
+    return finding("record", "warning", f"{found}, and nothing else is done with them")
 
 
 def _ids(record: RagRecord, root: SpanAnchor, result: ScoredRecord | Dropped | None, *, has_arrived: bool) -> Finding:

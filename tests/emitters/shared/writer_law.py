@@ -197,6 +197,38 @@ class WriterLaw:
         assert backend.secret not in done.stdout
 
     @pytest.mark.slow
+    @pytest.mark.parametrize("emitters", ["otel,{}", "{}"])
+    def test_the_doctor_sends_spans_where_an_application_would_or_says_that_it_could_not(
+        self, server, backend, emitters
+    ):
+        """Without an exporter in the environment: some tools take spans beside scores."""
+        name = backend.writer.name
+        variables = {**backend.variables(server.url), "RAGSPAN_EMITTERS": emitters.format(name)}
+        done = run_with({**variables, "OTEL_EXPORTER_OTLP_ENDPOINT": ""}, server, *DOCTOR)
+
+        if hasattr(backend.writer, "span_exporter"):
+            assert done.returncode == 0, done.stdout
+            assert f"ok       {name} at {server.url} accepted 4 scores" in done.stdout
+        else:
+            assert done.returncode == 2, done.stdout
+            assert f"{name} writes to the spans of answers, but nothing exports spans" in done.stdout
+            assert f"{name} at {server.url}" in done.stdout
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("endpoint", [False, True])
+    def test_the_doctor_says_it_of_a_tool_whose_server_is_away(self, server, backend, otlp_listener, endpoint):
+        variables = {**backend.variables(server.url), "RAGSPAN_EMITTERS": f"otel,{backend.writer.name}"}
+        server.stop()
+        url = otlp_listener.url if endpoint else ""
+        done = run_with({**variables, "OTEL_EXPORTER_OTLP_ENDPOINT": url}, server, *DOCTOR)
+        server.start()
+
+        said = f"{backend.writer.name} at {server.url} cannot be reached: nobody listens there: connection refused"
+        assert said in done.stdout
+        assert "docs/tracing-tools.md" in done.stdout
+        assert done.returncode in {1, 2}
+
+    @pytest.mark.slow
     def test_the_doctor_names_a_variable_that_is_missing(self, server, backend):
         given = {**backend.variables(server.url), "RAGSPAN_EMITTERS": f"otel,{backend.writer.name}"}
         done = run_with({**given, backend.needed: ""}, server, *DOCTOR)

@@ -118,6 +118,7 @@ class NatsSink(BackgroundProcessor):
         instance(Stream, "a name or a Stream").check("stream", stream)
         SECONDS.check("retry_timeout", retry_timeout)
         choice("skip", "prompt").check("unknown_contexts", unknown_contexts)
+        self._access, self._stream = broker, stream
         self._publishing = partial(
             Publishing,
             access=broker,
@@ -146,6 +147,16 @@ class NatsSink(BackgroundProcessor):
     def stats(self) -> SinkStats:
         """Where everything is that was submitted. Takes no lock."""
         return SinkStats(*self._queue.stats)
+
+    def look_for_workers(self, timeout: float) -> tuple[bool | None, str]:
+        """Ask the broker, for `timeout` seconds at most, whether a worker takes the records; see `ragspan_nats.takers`.
+
+        Returns:
+            Whether one does, None where that cannot be told, and what was seen, in words.
+        """
+        from ragspan_nats.takers import look_for_workers
+
+        return asyncio.run(look_for_workers(self._access, self._stream, timeout))
 
     def _make_work(self, log: ThrottledLog) -> Publishing:
         return self._publishing(log=log)

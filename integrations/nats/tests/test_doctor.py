@@ -1,0 +1,98 @@
+"""What `ragspan doctor` says of an application whose records workers score."""
+
+from __future__ import annotations
+
+import pytest
+from brokers import HOST, until
+from submitted import a_record
+from test_permissions import OWNER, USERS
+from worker_process import in_work, publish
+
+from ragspan.doctor import exit_code
+from ragspan.doctor.examination import examine
+
+
+@pytest.fixture
+def sink_check(monkeypatch):
+    """What the doctor finds out about a sink, and its exit code."""
+
+    def look(broker, **variables):
+        for name, value in {"RAGSPAN_SINK": broker.url, **variables}.items():
+            monkeypatch.setenv(name, value)
+        findings = list(examine(timeout=20.0))
+        return [one for one in findings if one.check == "sink"], exit_code(findings)
+
+    return look
+
+
+def test_without_a_worker_it_fails_and_says_how_to_start_one(broker, sink_check):
+    (accepted, taken), code = sink_check(broker)
+
+    assert (accepted.state, taken.state, code) == ("ok", "failed", 1)
+    assert taken.found == "no worker has ever asked for the records of the stream ragspan"
+    assert "`ragspan worker`" in taken.advice
+
+
+@pytest.mark.slow
+def test_with_a_worker_all_is_well_and_no_longer_once_it_is_killed(broker, make_worker, backend, sink_check):
+    worker = make_worker(OTEL_EXPORTER_OTLP_ENDPOINT=backend.url)
+    worker.until(lambda: worker.is_ready, what="its consumer")
+
+    (_, taken), code = sink_check(broker)
+    assert (taken.state, code) == ("ok", 0)
+    assert taken.found.startswith("a worker takes records: ")
+
+    until(lambda: in_work(broker) == 0, what="the doctor's record to be scored")
+    worker.kill()
+    (_, taken), code = sink_check(broker)
+    assert (taken.state, code) == ("failed", 1)
+    assert taken.found == "no worker takes records: 1 wait in the stream ragspan, 0 are in flight"
+
+
+@pytest.mark.slow
+def test_a_worker_that_holds_records_and_asks_for_none_is_a_warning(broker, make_worker, backend, sink_check):
+    """Its judge is away: it takes one record at a time, and pauses."""
+    publish(broker, *(a_record(f"r-{number}") for number in range(3)))
+    worker = make_worker(
+        "--judge=openai:small",
+        OTEL_EXPORTER_OTLP_ENDPOINT=backend.url,
+        RAGSPAN_JUDGE_BASE_URL=f"http://{HOST}:9",
+        RAGSPAN_JUDGE_API_KEY="k",
+    )
+    worker.until_it_says("nacked: judge_outage")
+    worker.kill()
+
+    (_, taken), code = sink_check(broker)
+
+    assert (taken.state, code) == ("warning", 0)
+    assert "are in flight; workers are busy, their judge is away, or they have died" in taken.found
+    assert "--health" in taken.advice
+
+
+def test_a_user_who_may_not_look_is_told_which_permission_is_missing(make_broker, sink_check):
+    permission = '"$JS.API.CONSUMER.INFO.ragspan.ragspan-workers" ]      # for `ragspan doctor`'
+    assert permission in USERS
+    config = USERS.replace(permission, "]").replace("{ user: application, password", OWNER)
+    broker = make_broker(config=config, view={"user": "owner", "password": "OWNER"})
+    broker.start()
+    broker.make_stream(name="ragspan", subjects=["ragspan.records"])
+
+    (accepted, taken), code = sink_check(
+        broker,
+        RAGSPAN_NATS_USER="application",
+        RAGSPAN_NATS_PASSWORD="APPLICATION",
+        RAGSPAN_NATS_INBOX_PREFIX="_INBOX_application",
+    )
+
+    assert (accepted.state, taken.state, code) == ("ok", "warning", 0)
+    assert "cannot be told: the broker does not answer" in taken.found
+    assert "$JS.API.CONSUMER.INFO" in taken.advice
+
+
+def test_the_doctor_reads_the_sinks_own_stream(broker, make_sink):
+    sink = make_sink(broker, stream="other")
+
+    is_taken, seen = sink.look_for_workers(5.0)
+
+    assert is_taken is False
+    assert seen.endswith("the stream other")
