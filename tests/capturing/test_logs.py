@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
+from types import SimpleNamespace
 
 import pytest
 from captures import CollectingSink
 
 from ragspan import RagRecord
-from ragspan.capturing.log import EndedRuns, OpenRequests
+from ragspan.capturing.log import EndedRuns, EventKind, OpenRequests
 
 
 def status_of(log):
@@ -103,6 +104,22 @@ def test_a_request_in_which_nothing_happens_is_given_up_when_the_next_one_begins
 
     assert still.over
     assert statuses(sink) == ["aborted"]
+
+
+def test_a_request_in_which_something_happens_may_last_as_long_as_it_likes(sink, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("ragspan.capturing.log.time", SimpleNamespace(monotonic=lambda: now[0]))
+    requests = OpenRequests(sink, status_of, max_seconds=100.0, sweep_seconds=0)
+    going_on, still = begun(requests), begun(requests, 2)
+    for key in range(3, 8):
+        now[0] += 60.0
+        going_on.note(EventKind.READ, 1)
+        requests.finish(begun(requests, key))
+
+    assert (going_on.over, still.over) == (False, True)
+    now[0] += 101.0
+    begun(requests, 8)
+    assert going_on.over
 
 
 def test_a_request_with_runs_without_end_is_given_up(requests, sink):

@@ -23,8 +23,9 @@ from ragspan.addresses import secrets_in_url, shown_url
 from ragspan.config import Settings, process_environment, unknown_names, variable
 from ragspan.defaults import engine_from, sink_from
 from ragspan.doctor import Check, Finding, State, finding, misuse
+from ragspan.doctor.logs import captured_logs
 from ragspan.doctor.tools import writes_to_spans
-from ragspan.doctor.watching import captured_logs, new_record, score_in_time, watch_record
+from ragspan.doctor.watching import new_record, score_in_time, watch_record
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import requirements_of_extra
 from ragspan.metrics.named import judge_from

@@ -10,12 +10,14 @@ from ragspan.application import own_exporters
 from ragspan.defaults import needs_span
 from ragspan.delivery import ScoreWriter
 from ragspan.delivery.http import session_for
+from ragspan.delivery.spans import RetryingSpanExporter
 from ragspan.doctor import Finding, finding, misuse
 from ragspan.exceptions import ConfigurationError
 from ragspan.telemetry.base import emitter_class
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SpanExporter
 
 
 def writes_to_spans(name: str) -> bool:
@@ -26,21 +28,30 @@ def writes_to_spans(name: str) -> bool:
         return False
 
 
-def export_to_tools(writers: Sequence[ScoreWriter], provider: TracerProvider) -> tuple[bool, list[Finding]]:
+def export_to_tools(
+    writers: Sequence[ScoreWriter], provider: TracerProvider
+) -> tuple[list[SpanExporter], list[Finding]]:
     """Send spans to the writers' own servers, as an application does that names no exporter.
 
     Returns:
-        Whether spans go there, and what is missing where a writer has no exporter of its own.
+        The exporters, and what is missing where a writer has none of its own.
     """
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
     try:
         made = own_exporters(writers)
     except ConfigurationError as error:
-        return False, [misuse("endpoint", error)]
+        return [], [misuse("endpoint", error)]
     for exporter in made:
         provider.add_span_processor(BatchSpanProcessor(exporter))
-    return bool(made), []
+    return made, []
+
+
+def close(exporters: Sequence[SpanExporter], seconds: float) -> None:
+    """Give up what these exporters could not send within `seconds` each: their provider would wait for longer."""
+    for exporter in exporters:
+        if isinstance(exporter, RetryingSpanExporter):
+            exporter.shutdown(seconds * 1000)
 
 
 def written(writer: ScoreWriter, complaints: Sequence[str], seconds: float) -> list[Finding]:

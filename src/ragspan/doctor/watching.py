@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import dataclasses
 import io
-import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +23,8 @@ from ragspan.config import Settings, process_environment, variable
 from ragspan.defaults import emitter_from, engine_from, with_spans
 from ragspan.delivery import ScoreWriter
 from ragspan.doctor import Finding, State, finding
-from ragspan.doctor.tools import export_to_tools, written
+from ragspan.doctor.logs import captured_logs
+from ragspan.doctor.tools import close, export_to_tools, written
 from ragspan.engine import Dropped, ScoringEngine
 from ragspan.exceptions import ConfigurationError
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord, Usage
@@ -47,7 +47,6 @@ NAME = "ragspan doctor"
 _TRACES = 1000  # of which a sampler is asked how many it keeps
 _SCORING, _FLUSHING, _SENDING, _SHUTTING_DOWN = 0.5, 0.35, 0.25, 0.05  # shares of the time
 _CONTACTING = 0.1  # likewise, for the server of a tool
-_KEPT_LINES = 20  # of the log
 _REDIRECTS, _ERRORS = 300, 400  # HTTP
 _SHOWN = 160  # characters of what a server says
 _GROUNDEDNESS = ("context_adherence", "faithfulness")
@@ -86,9 +85,9 @@ def watch_record(judge: str, settings: Settings, seconds: float) -> list[Finding
         named = [emitter_from(name, usable, providers) for name in settings.emitters if name != "console"]
         emitters = with_spans(named, usable, providers)
         writers = [emitter for emitter in emitters if isinstance(emitter, ScoreWriter)]
-        by_tools, missing = False, list[Finding]()
-        if not exporter_is_configured():
-            by_tools, missing = export_to_tools(writers, providers.tracer_provider)
+        by_tools, missing = (
+            ([], []) if exporter_is_configured() else export_to_tools(writers, providers.tracer_provider)
+        )
         engine = engine_from(usable, providers, emitters=emitters)
         began = time.monotonic()
         result = score_in_time(engine, record, seconds * _SCORING * 1.2)
@@ -96,9 +95,10 @@ def watch_record(judge: str, settings: Settings, seconds: float) -> list[Finding
         engine.flush(seconds * _FLUSHING)
         by_writers = [each for writer in writers for each in written(writer, complaints, seconds * _CONTACTING)]
         engine.shutdown(seconds * _SHUTTING_DOWN)
+        close(by_tools, seconds * _SHUTTING_DOWN)
     endpoints = [_endpoint(exchange, complaints) for exchange in exchanges]
     has_arrived = exporter_is_configured() and all(each.state != "failed" for each in endpoints)
-    has_arrived = has_arrived or (by_tools and all(each.state == "ok" for each in by_writers))
+    has_arrived = has_arrived or (bool(by_tools) and all(each.state == "ok" for each in by_writers))
     reached = [*endpoints, *missing, *(each for each in by_writers if each.check == "endpoint")]
     if not (reached or by_writers):
         reached = [finding("endpoint", "skipped", "no OTLP exporter is configured, so there is no endpoint to reach")]
@@ -223,35 +223,6 @@ def _watched_session(exchange: Exchange) -> requests.Session:
             return exchange.reply
 
     return Session()
-
-
-class _Collecting(logging.Handler):
-    """Keeps the newest lines."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        with contextlib.suppress(Exception):  # a message that does not fit its arguments
-            self.lines.append(record.getMessage())
-            del self.lines[:-_KEPT_LINES]
-
-
-@contextlib.contextmanager
-def captured_logs() -> Iterator[list[str]]:
-    """The warnings that ragspan and OpenTelemetry log inside, the newest last; the log's own handlers do not get them."""
-    collecting = _Collecting()
-    before = {logger: logger.propagate for logger in map(logging.getLogger, ("ragspan", "opentelemetry"))}
-    for logger in before:
-        logger.addHandler(collecting)
-        logger.propagate = False
-    try:
-        yield collecting.lines
-    finally:
-        for logger, propagate in before.items():
-            logger.removeHandler(collecting)
-            logger.propagate = propagate
 
 
 # The judge -------------------------------------------------------------------------------------------------------------

@@ -123,7 +123,7 @@ def _encodable_value(value: object) -> AttributeValue | None:
 def json_list(items: list[Any]) -> str:
     """The items as a JSON list, and only as many of the first as one attribute holds: cut text would be no JSON."""
     while len(text := json.dumps(items)) > MAX_TEXT_CHARS:
-        items = items[: len(items) * MAX_TEXT_CHARS // len(text)]
+        items = items[: min(len(items) - 1, len(items) * MAX_TEXT_CHARS // len(text))]
     return text
 
 

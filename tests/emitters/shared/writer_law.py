@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 import requests
+from local_http import LocalHttp
 
 from ragspan import ConfigurationError
 from ragspan.delivery import DeliveryOptions
@@ -215,12 +216,14 @@ class WriterLaw:
             assert f"{name} at {server.url}" in done.stdout
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("endpoint", [False, True])
-    def test_the_doctor_says_it_of_a_tool_whose_server_is_away(self, server, backend, otlp_listener, endpoint):
+    @pytest.mark.parametrize("has_collector", [False, True])
+    def test_the_doctor_says_it_of_a_tool_whose_server_is_away(self, server, backend, has_collector):
         variables = {**backend.variables(server.url), "RAGSPAN_EMITTERS": f"otel,{backend.writer.name}"}
         server.stop()
-        url = otlp_listener.url if endpoint else ""
+        collector = LocalHttp(lambda _: (200, {"Content-Type": "application/x-protobuf"}, b""))
+        url = collector.url if has_collector else ""
         done = run_with({**variables, "OTEL_EXPORTER_OTLP_ENDPOINT": url}, server, *DOCTOR)
+        collector.close()
         server.start()
 
         said = f"{backend.writer.name} at {server.url} cannot be reached: nobody listens there: connection refused"

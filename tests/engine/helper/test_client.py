@@ -10,10 +10,11 @@ import stat
 import sys
 
 import pytest
+from waiting import PATIENCE
 
 from ragspan.engine.helper import client, connection, serialization
 from ragspan.engine.helper.client import HelperClient, HelperUnavailable
-from ragspan.engine.helper.connection import HelperRefusal
+from ragspan.engine.helper.connection import HelperLost, HelperRefusal
 from ragspan.records import RagRecord
 from ragspan.throttled_log import ThrottledLog
 
@@ -217,6 +218,20 @@ async def test_what_was_asked_when_a_helper_died_waits_for_the_next_one_though_i
     blockade.let_go()
 
     assert await asyncio.wait_for(asking, 20)
+
+
+@pytest.mark.slow
+async def test_a_question_that_kills_helpers_costs_the_others_no_pause(make_client, monkeypatch, caplog):
+    """It kills two: the second one, which had nothing else to do, is no sign of a helper that cannot live here."""
+    monkeypatch.setattr(client, "_MAX_DEATHS", 3)
+    one = make_client()
+    for _ in range(2):
+        with pytest.raises(HelperLost):
+            await asyncio.wait_for(obey(one, "kill_process"), PATIENCE)
+
+    assert await ask(one) == one.pid
+    assert one.deaths == 4
+    assert "in a row" not in caplog.text
 
 
 async def test_a_helper_ends_when_it_gets_no_question_for_long(make_client, watch):
