@@ -30,6 +30,7 @@ from ragspan.records import RecordSink
 from ragspan.redaction import RedactOption
 from ragspan.telemetry import Emitter, OTelEmitter, environment
 from ragspan.telemetry.base import BackendEmitter, emitter_class
+from ragspan.throttled_log import ThrottledLog
 
 _INSTRUMENTORS = "opentelemetry_instrumentor"
 _OURS = "ragspan_"
@@ -136,7 +137,12 @@ def configure(
         if previous is not None and previous.sink is not configured.sink:
             previous.sink.shutdown(settings.exit_timeout)  # its spans still go to its exporters
         if settings.enabled:
-            in_use.only(_Providers).set_up(exporters)
+            try:
+                in_use.only(_Providers).set_up(exporters)
+            except RuntimeError as error:  # of Python, which the SDK asks for threads
+                ThrottledLog().trouble(
+                    "providers", "OpenTelemetry cannot be set up, so no span is exported: %s", str(error)
+                )
     return configured
 
 

@@ -238,7 +238,11 @@ class WorkerLoop(asyncio.SelectorEventLoop):
     """
 
     def __init__(self, *, threads: DaemonThreads, on_error: Callable[[BaseException], None]) -> None:
-        super().__init__()
+        try:
+            super().__init__()
+        except BaseException:  # no descriptors are left, say: what is half made would print a traceback when it goes
+            self._closed = True
+            raise
         self._on_error = on_error
         self.set_exception_handler(self._report)
         self.set_default_executor(threads)

@@ -12,6 +12,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import errno
+import sys
 import threading
 from collections.abc import Callable
 from typing import Protocol
@@ -101,8 +103,9 @@ class Worker:
             return
         is_started = False
         try:
-            with contextlib.suppress(Exception):  # there is no thread, no memory, or the interpreter is at its end
-                is_started = self._start()
+            is_started = self._start()
+        except Exception as error:  # noqa: BLE001 - there is no thread, no memory, or the interpreter is at its end
+            self._tell_no_thread(error)
         finally:
             if not is_started:
                 self._thread = None
@@ -141,6 +144,15 @@ class Worker:
         )
         self._thread.start()
         return True
+
+    def _tell_no_thread(self, error: Exception) -> None:
+        """Say it in the thread that submits, once a minute at most: there is no other one to say it."""
+        if not sys.is_finalizing() and "shutdown" not in str(error):
+            advice = "see the limits of threads (ulimit -u, pids.max) and of memory"
+            message = (
+                "no thread can be started (%s), so nothing is scored: what is submitted waits, and is tried again; %s"
+            )
+            self._log.trouble("no thread", message, str(error) or type(error).__name__, advice)
 
     def _main(self, io_threads: DaemonThreads) -> None:
         while not self._stopping.is_set():
@@ -212,4 +224,8 @@ class Worker:
             self._log.trouble("dropped", "captures dropped so far: %s", counts)
 
     def _note_error(self, error: BaseException) -> None:
-        self._log.failed("worker", error, "the worker")
+        if isinstance(error, OSError) and error.errno in {errno.EMFILE, errno.ENFILE}:
+            self._log.count("worker")
+            self._log.trouble("no descriptor", "nothing is scored: %s; see ulimit -n", error.strerror)
+        else:
+            self._log.failed("worker", error, "the worker")
