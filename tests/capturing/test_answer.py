@@ -1,4 +1,5 @@
 import asyncio
+import itertools
 import threading
 from types import SimpleNamespace
 
@@ -9,6 +10,7 @@ import ragspan
 from ragspan import Background, Message, RagRecord, RetrievedContext, field_names
 from ragspan.capturing import add_context_recorder, answer, enclosing_answer
 from ragspan.defaults import set_default_engine
+from ragspan.record_json import MAX_CONTEXTS
 from ragspan.testing import RecordingSink
 from ragspan.throttled_log import ThrottledLog
 
@@ -180,6 +182,39 @@ def test_contexts_of_which_none_can_be_read_are_unknown(sink, contexts):
     ragspan.record_contexts(contexts)
 
     assert sink.records()[0].contexts is None
+
+
+@pytest.mark.parametrize(
+    "contexts", [range(10**9), iter(range(10**9)), {"text": "t"}], ids=["range", "iterator", "dict"]
+)
+def test_what_is_no_list_of_contexts_is_not_walked_through(sink, caplog, contexts):
+    with ragspan.capture(sink=sink) as answer:
+        answer.contexts = contexts
+
+    assert sink.records()[0].contexts is None
+    assert f"contexts are a list or tuple of texts or documents, not {type(contexts).__name__}" in caplog.text
+
+
+def test_of_a_generator_without_end_as_many_contexts_are_read_as_a_record_holds(sink, caplog):
+    with ragspan.capture(sink=sink) as answer:
+        answer.contexts = (str(number) for number in itertools.count())
+
+    assert len(sink.records()[0].contexts) == MAX_CONTEXTS
+    assert f"more than {MAX_CONTEXTS} contexts" in caplog.text
+
+
+def test_a_program_may_say_that_no_context_reaches_the_prompt(sink):
+    for said in ([], (), iter(())):
+        with ragspan.capture(sink=sink):
+            ragspan.record_contexts(said)
+        with ragspan.capture(sink=sink):
+            ragspan.record_contexts(said)
+            ragspan.record_contexts(["but this one does"])
+
+    assert [[context.text for context in record.contexts] for record in sink.records()] == [
+        [],
+        ["but this one does"],
+    ] * 3
 
 
 def test_the_exception_of_the_block_is_not_replaced_by_that_of_a_document(sink):

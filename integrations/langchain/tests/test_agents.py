@@ -14,9 +14,10 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
 from langchain_core.runnables import RunnableLambda
-from langchain_core.tools import InjectedToolCallId, tool
+from langchain_core.tools import InjectedToolCallId, StructuredTool, ToolException, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command, interrupt
 from rag_programs import (
     ANSWER,
@@ -47,6 +48,35 @@ def test_an_agent_that_does_not_search_or_finds_nothing(captured, script, contex
     search_agent(*script, "I do not know.").invoke(user_says("What of the weather?"), captured.config)
 
     assert captured.answers() == [Answered("What of the weather?", contexts, "I do not know.")]
+
+
+@pytest.mark.parametrize("handled_by", ["the tool", "the graph"])
+def test_a_failure_of_a_tool_that_is_handled_is_an_error_of_its_call(captured, handled_by):
+    """The model reads a message of the status `error`: so does a tool of an MCP server fail."""
+
+    def look_up_page(query: str) -> str:
+        """Looks something up."""
+        raise ToolException("the archive is closed")
+
+    failing = StructuredTool.from_function(look_up_page, handle_tool_error=handled_by == "the tool")
+    agent = agent_with(failing, script=[calls(LOOK_UP), "I do not know."])
+    if handled_by == "the graph":
+        node = ToolNode([failing], handle_tool_errors=True)
+        graph = StateGraph(MessagesState)
+        model = scripted_model(calls(LOOK_UP), "I do not know.")
+        graph.add_node("model", lambda state: {"messages": [model.invoke(state["messages"])]})
+        graph.add_node("tools", node)
+        graph.add_edge(START, "model")
+        graph.add_conditional_edges("model", tools_condition)
+        graph.add_edge("tools", "model")
+        agent = graph.compile()
+    agent.invoke(user_says("Who?"), captured.config)
+
+    (record,) = captured.records()
+    (call,) = record.tool_calls
+    assert (record.status, call.name) == ("complete", "look_up_page")
+    assert call.error_type in {"tool_error", "ToolException"}
+    assert "the archive is closed" in call.error.message
 
 
 # Tools of the program's own
