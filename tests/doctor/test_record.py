@@ -1,5 +1,6 @@
 import json
 import threading
+from importlib.metadata import EntryPoints, entry_points
 
 import pytest
 
@@ -7,6 +8,7 @@ from ragspan import Settings
 from ragspan.doctor import exit_code
 from ragspan.doctor.examination import pass_through_helper
 from ragspan.doctor.watching import NAME
+from ragspan.telemetry import environment
 
 
 @pytest.fixture
@@ -164,10 +166,6 @@ def test_scores_alone_are_found_on_spans_below_the_one_that_the_answer_ran_in(pa
             "OpenTelemetry cannot be set up as OTEL_* says",
         ),
         ({"OTEL_TRACES_EXPORTER": "zipkin"}, "OTEL_TRACES_EXPORTER asks for 'zipkin'"),
-        (
-            {"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"},
-            "gRPC, but none is installed: pip install opentelemetry-exporter-otlp-proto-grpc",
-        ),
         ({"OTEL_EXPORTER_OTLP_PROTOCOL": "smoke"}, "OTEL_EXPORTER_OTLP_PROTOCOL is 'smoke'"),
         ({"RAGSPAN_REDACT": "no_such_module:mask"}, "no_such_module cannot be imported: ModuleNotFoundError"),
     ],
@@ -177,6 +175,17 @@ def test_settings_with_which_the_application_would_not_start_are_a_misuse(examin
 
     assert finding.is_misuse
     assert words in finding.found
+
+
+def test_an_exporter_that_is_not_installed_is_named(examined, sent_to, monkeypatch):
+    known = entry_points(group="opentelemetry_traces_exporter")
+    others = [entry for entry in known if entry.name != "otlp_proto_grpc"]
+    monkeypatch.setattr(environment, "entry_points", EntryPoints(others).select)
+
+    finding = examined(OTEL_EXPORTER_OTLP_PROTOCOL="grpc")[-1]
+
+    assert finding.is_misuse
+    assert "gRPC, but none is installed: pip install opentelemetry-exporter-otlp-proto-grpc" in finding.found
 
 
 @pytest.mark.slow
