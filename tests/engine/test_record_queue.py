@@ -122,3 +122,16 @@ def test_the_queue_holds_as_many_bytes_as_its_bound_and_not_one_more(records: Re
 
     records.submit(Item(object(), 1))  # type: ignore[arg-type]
     assert (records.bytes, dict(records.stats.dropped)) == (601, {"queue_bytes": 1})
+
+
+def test_what_is_given_up_at_the_end_gives_its_bytes_back(records: RecordQueue):
+    for _ in range(3):
+        records.submit(an_item())
+    records.submit(Item(object(), 5, on_end=lambda _: None))  # type: ignore[arg-type]
+    records.take()
+    records.take()
+    assert records.bytes == 8
+
+    records.abandon()
+
+    assert (records.bytes, dict(records.stats.dropped)) == (0, {"shutdown": 4})

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 AT_ONCE = 16
 LONGEST_STEP = 0.02  # seconds of processor time in the event loop
-LONGEST_PROBE = 1.0  # seconds
+LONGEST_PROBE = 5.0  # seconds; on a quiet machine it is a tenth of that, and without the threads it was 54
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 BOMBS = {
     "zeros": (PROTOBUF, lambda: bytes(64 * 1024 * 1024)),
