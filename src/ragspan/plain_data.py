@@ -19,8 +19,9 @@ import types
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
+_T = TypeVar("_T")
 _MRO: Final[Callable[[type], tuple[type, ...]]] = type.__dict__["__mro__"].__get__
 _CLASS_DICT: Final[Callable[[type], Mapping[str, Any]]] = type.__dict__["__dict__"].__get__
 _FLAGS: Final[Callable[[type], int]] = type.__dict__["__flags__"].__get__
@@ -30,17 +31,6 @@ _MADE_IN_PYTHON = 1 << 9  # the flag of such classes
 _MAX_BITS = 14_000  # of an integer: Python writes none of more than 4,300 digits
 _ABSENT: Final = object()
 _NO_FIELDS: Final[dict[str, Any]] = {}
-
-MAX_METADATA = 20_000
-"""Characters of longer texts that are kept of one document's or request's metadata; prompts may show them."""
-SHORT = 200
-"""Characters of a text in metadata that is kept in any case."""
-SMALL = 50
-"""Characters of a text that counts for a queue's bytes as any other part does."""
-MAX_ENTRIES = 200
-"""Of metadata, and of each list or dictionary inside."""
-_MAX_NESTED = 5
-_WORD = 1 << 62
 
 
 # Classes
@@ -85,12 +75,13 @@ def dataclass_fields(kind: type) -> tuple[str, ...] | None:
 
 
 class _Layout(NamedTuple):
+    fields: Callable[[Any], Any]
+    """Reads the dictionary of an object, or what is in its slots as well."""
+    dictionary: Callable[[Any], Any] | None
+    slots: Mapping[str, Callable[[Any], Any]]
+    """Also those with names such as `__pydantic_extra__`."""
     kind: type
     """Keeps the class alive, so that its identity stays its own."""
-    dictionary: Callable[[Any], Any] | None
-    slots: tuple[tuple[str, Callable[[Any], Any]], ...]
-    own: Mapping[str, Callable[[Any], Any]]
-    """Slots with names such as `__pydantic_extra__`."""
 
 
 _layouts: dict[int, _Layout] = {}  # by the class's identity: a metaclass may have a hash of its own
@@ -98,13 +89,14 @@ _layouts: dict[int, _Layout] = {}  # by the class's identity: a metaclass may ha
 
 def fields_of(value: Any) -> dict[str, Any]:
     """The attributes that an object keeps in its dictionary or in plain slots, not to be changed. Properties are not asked."""
-    _, dictionary, slots, _ = _layouts.get(id(type(value))) or _look_up(type(value))
-    fields: Any = _NO_FIELDS if dictionary is None else dictionary(value)
-    if type(fields) is not dict:  # that of a class is another kind
-        fields = text_keyed(fields) if issubclass(type(fields), dict) else _NO_FIELDS
-    if not slots:
-        return fields  # type: ignore[no-any-return]
-    return {**{name: held for name, read in slots if (held := _held(read, value)) is not _ABSENT}, **fields}
+    try:
+        layout = _layouts[id(type(value))]
+    except KeyError:
+        layout = _look_up(type(value))
+    fields: Any = layout[0](value)
+    if type(fields) is dict:
+        return fields
+    return text_keyed(fields) if issubclass(type(fields), dict) else _NO_FIELDS  # that of a class is another kind
 
 
 def _look_up(kind: type) -> _Layout:
@@ -118,11 +110,33 @@ def _look_up(kind: type) -> _Layout:
         if _FLAGS(base) & _MADE_IN_PYTHON:
             found = {**own, **found}  # a property below a slot hides it
     slots = {name: entry.__get__ for name, entry in found.items() if type(entry) is types.MemberDescriptorType}
-    plain = tuple((name, read) for name, read in slots.items() if not name.startswith("__"))
-    if len(_layouts) >= _MAX_CLASSES:
-        _layouts.clear()
-    layout = _layouts[id(kind)] = _Layout(kind, dictionary, plain, slots)
-    return layout
+    read = _no_fields if dictionary is None else dictionary
+    plain = [(name, held) for name, held in slots.items() if not name.startswith("__")]
+    layout = _Layout(_reader_of_slots(plain, read) if plain else read, dictionary, slots, kind)
+    return keep(_layouts, kind, layout)
+
+
+def _no_fields(_: Any) -> dict[str, Any]:
+    return _NO_FIELDS
+
+
+def _reader_of_slots(
+    slots: Iterable[tuple[str, Callable[[Any], Any]]], dictionary: Callable[[Any], Any]
+) -> Callable[[Any], dict[str, Any]]:
+    def read(value: Any) -> dict[str, Any]:
+        fields = {name: held for name, in_slot in slots if (held := _held(in_slot, value)) is not _ABSENT}
+        own = dictionary(value)
+        return {**fields, **text_keyed(own)} if issubclass(type(own), dict) else fields
+
+    return read
+
+
+def keep(table: dict[int, _T], kind: type, known: _T) -> _T:
+    """Note what is known of a class in a table by the identities of classes, which holds the class itself too."""
+    if len(table) >= _MAX_CLASSES:
+        table.clear()
+    table[id(kind)] = known
+    return known
 
 
 def replace_field(value: Any, name: str, new: Any) -> bool:
@@ -137,7 +151,7 @@ def replace_field(value: Any, name: str, new: Any) -> bool:
 
 def in_slot(value: Any, name: str) -> Any:
     """What an object keeps in this slot; None if it has no such slot, or nothing in it."""
-    read = (_layouts.get(id(type(value))) or _look_up(type(value))).own.get(name)
+    read = (_layouts.get(id(type(value))) or _look_up(type(value))).slots.get(name)
     held = None if read is None else _held(read, value)
     return None if held is _ABSENT else held
 
@@ -281,8 +295,15 @@ _SCALARS: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = (
 """How to make a text or number of a value of this class or below it."""
 
 
+_scalars: dict[int, tuple[Callable[[Any], Any] | None, type]] = {}  # by the class's identity, as above
+
+
 def scalar_reader(kind: type) -> Callable[[Any], Any] | None:
     """How to make plain what is one text, number or date; None for other classes."""
+    return (_scalars.get(id(kind)) or keep(_scalars, kind, (_scalar_reader(kind), kind)))[0]
+
+
+def _scalar_reader(kind: type) -> Callable[[Any], Any] | None:
     for base, read in _SCALARS:
         if derives_from(kind, base):
             return read
@@ -299,122 +320,13 @@ def plain_scalar(value: Any) -> str | int | float | bool | None:
     kind = type(value)
     if value is None or kind is str or kind is bool or kind is float:
         return value  # type: ignore[no-any-return]
+    if kind is int:
+        return value if value.bit_length() < _MAX_BITS else None
     try:
         read = scalar_reader(kind)
         return None if read is None else read(value)
     except Exception:  # noqa: BLE001  numbers of other libraries
         return None
-
-
-# Metadata
-
-
-def kept_entries(metadata: Any, *, nested: bool = False, texts: dict[int, str] | None = None) -> dict[str, Any]:
-    """What a record keeps of the metadata of a document or a request: texts, numbers and truth values by their names.
-
-    A text of up to `SHORT` characters is kept, longer ones share `MAX_METADATA`: one that has more is cut there. Nothing of the program's own
-    stays alive by it.
-
-    Args:
-        metadata: a dictionary; anything else has no entries.
-        nested: lists and dictionaries of such values are kept as well, and dates, decimals and UUIDs.
-        texts: gets the kept texts by their identity, but for those that take up little.
-    """
-    if type(metadata) is dict and len(metadata) <= MAX_ENTRIES:
-        kept = metadata.copy()
-        for key, value in kept.items():  # mostly they are few and small
-            kind = type(value)
-            if kind is str:
-                if len(value) > SMALL:
-                    break
-            elif not (kind is float or kind is bool or value is None or (kind is int and -_WORD < value < _WORD)):
-                break
-            if type(key) is not str or len(key) > SMALL:
-                break
-        else:
-            return kept
-    if not issubclass(type(metadata), dict):
-        return {}
-    kept = _Keeping(nested).entries(metadata, 0)
-    if texts is not None:
-        _count(kept, texts)
-    return kept
-
-
-def _count(kept: Any, texts: dict[int, str]) -> None:
-    if type(kept) is str:
-        texts[id(kept)] = kept
-    elif type(kept) is dict or type(kept) is list:
-        for item in kept.values() if type(kept) is dict else kept:
-            _count(item, texts)
-
-
-_PLAIN = (bool, float, type(None))
-_EXACT = (dt.date, decimal.Decimal, uuid.UUID)
-
-
-class _Keeping:
-    """One metadata that is being reduced."""
-
-    __slots__ = ("_left", "_nested", "_room")
-
-    def __init__(self, nested: bool) -> None:  # noqa: FBT001  made for each document
-        self._left = MAX_ENTRIES
-        self._room = MAX_METADATA
-        self._nested = nested
-
-    def entries(self, metadata: dict[Any, Any], depth: int) -> dict[str, Any]:
-        kept: dict[str, Any] = {}
-        entries = metadata.items() if type(metadata) is dict else dict.items(metadata)
-        for key, value in list(entries):
-            name = key if type(key) is str else text_of(key)
-            if name is None or len(name) > SHORT:
-                continue
-            if self._left <= 0:
-                break
-            self._left -= 1
-            kind = type(value)
-            if kind is str and len(value) <= SHORT:
-                kept[name] = value
-            else:
-                found = value if value is None or kind is float or kind is bool else self._other(value, depth)
-                if found is not _ABSENT:
-                    kept[name] = found
-        return kept
-
-    def _other(self, value: Any, depth: int) -> Any:
-        kind = type(value)
-        if self._nested and depth < _MAX_NESTED:
-            if issubclass(kind, dict):
-                return self.entries(value, depth + 1)
-            if issubclass(kind, (list, tuple)):
-                return self._items(items_of(value) or [], depth + 1)
-            if any(kind is one for one in _EXACT):
-                return value
-        if issubclass(kind, str):
-            return self._text(str.__str__(value))
-        if not issubclass(kind, (int, float)):
-            return _ABSENT
-        number = number_of(value)
-        return _ABSENT if number is None else number
-
-    def _items(self, values: list[Any], depth: int) -> list[Any]:
-        kept = []
-        for value in values[: max(0, self._left)]:
-            self._left -= 1
-            found = value if any(type(value) is one for one in _PLAIN) else self._other(value, depth)
-            if found is not _ABSENT:
-                kept.append(found)
-        return kept
-
-    def _text(self, text: str) -> Any:
-        if len(text) <= SHORT:
-            return text
-        if not self._room:
-            return _ABSENT
-        kept = text if len(text) <= self._room else text[: self._room]
-        self._room -= len(kept)
-        return kept
 
 
 def texts_among(items: Iterable[Any]) -> tuple[str, ...]:

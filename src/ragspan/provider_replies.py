@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from ragspan.plain_data import fields_of, in_slot, is_dict, items_of, plain_scalar, text_keyed
 
@@ -38,46 +38,52 @@ def facts_of(reply: Iterable[Any]) -> ReplyFacts:
     )
 
 
-def notes_of(reply: Iterable[Any]) -> tuple[Mapping[str, Any], ...]:
+def notes_of(reply: Iterable[Any]) -> Sequence[Mapping[str, Any]]:
     """The entries of the raw reply that `facts_of` reads, as plain data: for the request path, which keeps nothing else of it."""
-    return tuple(notes for part in reply for place in _places(part) if (notes := _noted(place)))
+    told = [part for part in reply if part is not None and (type(part) is not dict or part)]
+    if not told:
+        return ()
+    return [
+        {name: plain for name in named if (plain := plain_scalar(place[name])) is not None}
+        for part in told
+        for place in _places(part)
+        if (named := _NAMES.intersection(place))
+    ]
 
 
-def _places(part: Any) -> Iterator[Mapping[str, Any]]:
+def _places(part: Any) -> Sequence[Mapping[str, Any]]:
     """The fields of the reply itself, of its usage, and of its first choice. No code of its classes runs."""
     own = _fields(part)
-    if not own:
-        return
-    yield own
-    for name in ("usage", "usage_metadata", "token_usage"):
-        if usage := _fields(own.get(name)):
-            yield usage
-            yield from (
-                _fields(usage.get(f"{which}_details")) for which in ("input_token", "prompt_tokens", "input_tokens")
-            )
-    yield _fields(own.get("input_token_details"))  # a framework's own record of usage
-    for name in ("choices", "candidates"):
-        choices = own.get(name)
-        if choices is not None and (items := items_of(choices)):
-            yield _fields(items[0])
+    places = [own]
+    if _WITH_PLACES.isdisjoint(own):
+        return places
+    for name in _USAGE:
+        if name in own:
+            places.append(usage := _fields(own[name]))
+            places += [_fields(usage[details]) for details in _DETAILS if details in usage]
+    for name in _CHOICES:
+        if name in own and (items := items_of(own[name])):
+            places.append(_fields(items[0]))
+    return places
 
 
 def _fields(value: Any) -> Mapping[str, Any]:
     """The entries of a dictionary, or the attributes that an object keeps."""
-    if value is None or type(value) is str:
-        return _NOTHING
-    if is_dict(value):
+    kind = type(value)
+    if kind is dict or issubclass(kind, dict):
         return text_keyed(value)
+    if value is None or kind is str:
+        return {}
     more = in_slot(value, "__pydantic_extra__")  # what a client's model has no field for
-    return {**fields_of(value), **text_keyed(more)} if more is not None and is_dict(more) else fields_of(value)
+    fields = text_keyed(fields_of(value))
+    return fields if more is None or not is_dict(more) else {**fields, **text_keyed(more)}
 
 
-_NOTHING: Mapping[str, Any] = {}
+_DETAILS: Final = ("input_token_details", "prompt_tokens_details", "input_tokens_details")
+_USAGE: Final = ("usage", "usage_metadata", "token_usage", _DETAILS[0])  # the last in a framework's own record of usage
+_CHOICES: Final = ("choices", "candidates")
+_WITH_PLACES: Final = frozenset((*_USAGE, *_CHOICES))
 _NAMES = frozenset((*_INPUT, *_OUTPUT, *_CACHED, *_REASONS, *("model_name", "model", "id", "response_id")))
-
-
-def _noted(place: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {name: plain for name in _NAMES.intersection(place) if (plain := plain_scalar(place[name])) is not None}
 
 
 def _first(kind: type[Any], places: Iterable[Mapping[str, Any]], names: Iterable[str]) -> Any:

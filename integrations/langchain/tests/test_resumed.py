@@ -15,7 +15,7 @@ from langgraph.types import Command, interrupt
 from rag_programs import ANSWER, HOSE, PUMP, QUESTION, TopicRetriever, chat_model, join_texts, look_up
 
 from ragspan.process import in_use
-from ragspan_langchain.recorder import Interruptions
+from ragspan_langchain.interruptions import Interruptions
 
 ON_THE_PUMP = Answered(QUESTION, [PUMP], ANSWER)
 
@@ -143,9 +143,15 @@ def test_conversations_do_not_share_what_they_found(captured):
     assert captured.answers()[2:] == [ON_THE_PUMP, Answered("And the hose?", [HOSE], ANSWER)]
 
 
-def test_what_went_on_to_its_end_is_forgotten(captured, monkeypatch):
+@pytest.fixture
+def table(monkeypatch):
+    """What handlers that are made later remember interrupted requests in."""
     table = Interruptions()
     monkeypatch.setitem(in_use._only, Interruptions, table)
+    return table
+
+
+def test_what_went_on_to_its_end_is_forgotten(table, captured):
     graph = reviewed_graph()
     graph.invoke({"question": QUESTION}, captured.thread())
     assert len(table.waiting) == 1
@@ -155,9 +161,7 @@ def test_what_went_on_to_its_end_is_forgotten(captured, monkeypatch):
 
 
 @pytest.mark.parametrize(("limit", "value"), [("max_threads", 3), ("max_bytes", 15_000)])
-def test_what_waits_is_bounded_and_the_oldest_goes_first(captured, monkeypatch, limit, value):
-    table = Interruptions()
-    monkeypatch.setitem(in_use._only, Interruptions, table)
+def test_what_waits_is_bounded_and_the_oldest_goes_first(table, captured, monkeypatch, limit, value):
     monkeypatch.setattr(table, limit, value)
 
     def answer(state: RagState):

@@ -10,14 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
 from ragspan.exceptions import ConfigurationError
+from ragspan.kept_metadata import MAX_ENTRIES, kept_entries
 from ragspan.plain_data import (
-    MAX_ENTRIES,
     class_name,
     dict_in,
     fields_of,
     given_items,
     items_of,
-    kept_entries,
     text_keyed,
     text_of,
     texts_among,

@@ -114,13 +114,20 @@ def _texts_of_blocks(blocks: Iterable[Any], *, nested: bool, depth: int = 0) -> 
 
 
 class FilledPrompt(Opaque):
-    """What a prompt template gave out."""
+    """What a prompt template gave out: `given`, the framework's messages, until `messages` are taken of them.
 
-    __slots__ = ("messages",)
+    Mostly a model is given the same ones, and so they are read once.
+    """
 
-    def __init__(self, messages: Sequence[Snapshot]) -> None:
+    __slots__ = ("given", "messages")
+
+    def __init__(self, messages: Sequence[Snapshot] = (), given: Sequence[Any] = ()) -> None:
         super().__init__()
+        self.given = given
         self.messages = messages
+
+    def take(self, messages: Sequence[Snapshot]) -> None:
+        self.messages, self.given = messages, ()
 
 
 Found: TypeAlias = list[tuple[Document, float | None]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import is_
 from typing import Any
 
 from langchain_core.documents import Document as LangChainDocument
@@ -12,18 +13,50 @@ from pydantic import BaseModel
 
 from ragspan.capturing.log import RequestLog
 from ragspan.capturing.snapshots import Copying, Opaque, Snapshot, Snapshots
-from ragspan.plain_data import fields_of, is_dict, items_of, kept_entries, text_keyed, text_of
+from ragspan.kept_metadata import kept_entries
+from ragspan.plain_data import fields_of, is_dict, items_of, text_keyed, text_of
 from ragspan.provider_replies import notes_of
 from ragspan.runs.payloads import MEDIA, MESSAGE, ROLES, UNREAD, Call, Document, FilledPrompt, Message
 
 _END = 64
 _DATA = ("data", "base64", "file_data", "url", "image_url", "file_id", "file_uri", "uri")
 _MAX_DEPTH = 3
+_MAX_FOUND = 20_000
 
 
 def take_each(values: Iterable[Any], log: RequestLog) -> list[Snapshot]:
     """Snapshots of a prompt's messages or documents, each as a payload of its own: none is left out."""
     return [SNAPSHOTS.take(value, log) for value in values]
+
+
+def take_prompt(given: Iterable[Any], log: RequestLog) -> list[Snapshot]:
+    """Snapshots of a model's prompt, for the templates that gave it out as well."""
+    values = list(given)
+    taken = [SNAPSHOTS.take(value, log) for value in values]
+    filled = log.about.get("filled")
+    if filled:
+        take_filled(filled, log, values, taken)
+    return taken
+
+
+def take_filled(
+    filled: list[FilledPrompt], log: RequestLog, given: Sequence[Any] = (), taken: Sequence[Snapshot] = ()
+) -> None:
+    """Take snapshots of what templates gave out; those of the messages that a model is given are taken already."""
+    while filled:
+        prompt = filled.pop()
+        is_given = len(prompt.given) == len(given) and all(map(is_, prompt.given, given))
+        prompt.take(taken if is_given else take_each(prompt.given, log))
+
+
+def take_found(found: Any, log: RequestLog) -> Snapshot:
+    """A snapshot of what a retriever found: mostly documents of the framework's own class."""
+    taken: list[Snapshot] = []
+    for each in found[:_MAX_FOUND] if type(found) is list else (None,):
+        if type(each) is not LangChainDocument:
+            return SNAPSHOTS.take(found, log)
+        taken.append(_read_document(log, each, 0))
+    return taken
 
 
 def take_reply(response: Any, log: RequestLog) -> tuple[Message, Sequence[Mapping[str, Any]]]:
@@ -36,13 +69,13 @@ def take_reply(response: Any, log: RequestLog) -> tuple[Message, Sequence[Mappin
     own = fields_of(generation)
     message = own.get("message")
     if message is not None:
-        taken = SNAPSHOTS.take(message, log)
-        if isinstance(taken, Message):
-            taken.searched = _searched(message)
+        taken, fields = SNAPSHOTS.take(message, log), fields_of(message)
+        if type(taken) is Message:
+            taken.searched = _searched(fields)
     else:
         text = text_of(own.get("text"))
-        taken = Message("ai", "" if text is None else log.count(text))
-    return taken, notes_of(told_about(result, own, fields_of(message)))
+        taken, fields = Message("ai", "" if text is None else log.count(text)), {}
+    return taken, notes_of(told_about(result, own, fields))
 
 
 def told_about(result: Mapping[str, Any], generation: Mapping[str, Any], message: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -66,11 +99,20 @@ _CITING = frozenset({"url_citation", "file_citation", "web_search_result_locatio
 _TOLD = ("grounding_metadata", "citations", "search_results", "tool_outputs", "annotations", "executed_tools")
 
 
-def _searched(message: Any) -> bool:
-    """Whether the provider says with its reply that it searched by itself."""
-    fields = fields_of(message)
-    content, told = fields.get("content"), [fields.get("additional_kwargs"), fields.get("response_metadata")]
-    blocks = [block for block in content if type(block) is dict] if type(content) is list else []
+def _searched(message: Mapping[str, Any]) -> bool:
+    """Whether the provider says with its reply, a message of these fields, that it searched by itself."""
+    for told in (message.get("additional_kwargs"), message.get("response_metadata")):
+        if type(told) is dict and told and any(map(_is_given, map(text_keyed(told).get, _TOLD))):
+            return True
+    content = message.get("content")
+    return type(content) is list and _shows_search([block for block in content if type(block) is dict])
+
+
+def _is_given(value: Any) -> bool:
+    return value is not None and (not any(type(value) is kind for kind in (bool, str, list, dict)) or bool(value))
+
+
+def _shows_search(blocks: Iterable[dict[Any, Any]]) -> bool:
     for block in blocks:
         kind, name = text_of(block.get("type")) or "", text_of(block.get("name")) or ""
         is_search = "search" in name or "fetch" in name or "mcp" in kind
@@ -79,7 +121,7 @@ def _searched(message: Any) -> bool:
         notes = items_of(block.get("annotations") or block.get("citations")) or ()
         if any(type(note) is dict and (note.get("type") in _CITING or note.get("url")) for note in notes):
             return True
-    return any(type(each) is dict and any(each.get(key) for key in _TOLD) for each in told)
+    return False
 
 
 def rewritten_documents(log: RequestLog) -> list[tuple[Document, str]]:
@@ -96,16 +138,18 @@ def rewritten_documents(log: RequestLog) -> list[tuple[Document, str]]:
     return changed
 
 
-def _read_document(copying: Copying, value: Any, _: int, fields: Mapping[str, Any] | None = None) -> Snapshot:
+def _read_document(
+    copying: Copying | RequestLog, value: Any, _: int, fields: Mapping[str, Any] | None = None
+) -> Snapshot:
     known = copying.kept.get(id(value))
     if known is not None:
         return known[1]
     fields = fields_of(value) if fields is None else fields
-    text = text_of(fields.get("page_content"))
-    if text is None:
+    text, own_id = fields.get("page_content"), fields.get("id")
+    if type(text) is not str and (text := text_of(text)) is None:
         return Opaque()
     metadata = kept_entries(fields.get("metadata"), texts=copying.texts)
-    document = Document(text, text_of(fields.get("id")), metadata)
+    document = Document(text, None if own_id is None else text_of(own_id), metadata)
     copying.texts[id(text)] = text
     copying.parts += 3 * len(metadata)  # names and small texts
     copying.kept[id(value)] = value, document
@@ -117,12 +161,17 @@ def _read_message(copying: Copying, value: Any, depth: int) -> Snapshot:
         return MESSAGE
     own = fields_of(value)
     beside, content = own.get("additional_kwargs"), own.get("content")
-    text = copying.copy(content, depth) if type(content) is str else _content(copying, content, depth)
-    message = Message(_role_of(own), text)
-    if type(content) is list:
-        message.unread = [_end_of(block) for block in content if _is_unread(block)]
-    if beside and is_dict(beside) and "documents" in (beside := text_keyed(beside)):
-        message.documents = copying.copy(beside["documents"], depth + 1)
+    if type(content) is str:  # mostly
+        copying.texts[id(content)] = content
+        message = Message(_role_of(own), content)
+    else:
+        message = Message(_role_of(own), _content(copying, content, depth))
+        if type(content) is list:
+            message.unread = [_end_of(block) for block in content if _is_unread(block)]
+    if beside is not None and (type(beside) is not dict or beside):
+        more = text_keyed(beside) if is_dict(beside) else {}
+        if "documents" in more:
+            message.documents = copying.copy(more["documents"], depth + 1)
     if message.role == "ai":
         message.calls = _calls(copying, own.get("tool_calls"), depth)
     elif message.role == "tool":
@@ -135,8 +184,9 @@ def _read_message(copying: Copying, value: Any, depth: int) -> Snapshot:
 def _role_of(message: Mapping[str, Any]) -> str:
     """The role of a message, also of a streamed one, or of one that has its role in a field."""
     kind = text_of(message.get("type")) or ""
-    if kind in ROLES:
-        return ROLES[kind]
+    role = ROLES.get(kind)
+    if role is not None:
+        return role
     kind = kind.lower().removesuffix("messagechunk")
     return ROLES.get((text_of(message.get("role")) or "").lower() if kind == "chat" else kind, "human")
 
@@ -178,25 +228,29 @@ def _call(copying: Copying, call: Mapping[str, Any], depth: int) -> Call:
 
 
 def _read_prompt(copying: Copying, value: Any, depth: int) -> Snapshot:
-    whole, copying.whole = copying.whole, True
-    try:
-        own = fields_of(value)
-        text = text_of(own.get("text"))
-        if text is not None:
-            messages = [Message("human", copying.copy(text))]
-        else:
-            messages = copying.items(items_of(own.get("messages")) or [], depth + 1)
-    finally:
-        copying.whole = whole
-    return messages if whole or not isinstance(messages, list) else FilledPrompt(messages)
+    if not copying.whole:
+        return MESSAGE if depth else FilledPrompt(given=_messages_of(value))
+    return copying.items(_messages_of(value), depth + 1)
+
+
+def _messages_of(prompt: Any) -> list[Any]:
+    """The messages of a prompt as the framework has them; of one that is a text, this."""
+    own = fields_of(prompt)
+    messages = own.get("messages")
+    if messages is not None:
+        return items_of(messages) or []
+    text = text_of(own.get("text"))
+    return [] if text is None else [("human", text)]
 
 
 def _read_fields(copying: Copying, given: dict[Any, Any], depth: int) -> Snapshot:
     value = text_keyed(given)
-    if text_of(value.get("page_content")) is not None:  # what a document becomes when a checkpoint is read back
+    if (
+        "page_content" in value and text_of(value["page_content"]) is not None
+    ):  # what a document becomes when a checkpoint is read back
         return _read_document(copying, given, depth, value)
     if copying.whole:
-        kind = text_of(value.get("type"))
+        kind = text_of(value["type"]) if "type" in value else None
         if kind == "tool_call" and "args" in value:
             return _call(copying, value, depth)
         if kind == "base64":

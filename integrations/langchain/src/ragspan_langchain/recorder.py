@@ -17,11 +17,12 @@ from langchain_core.runnables.config import var_child_runnable_config
 
 from ragspan.capturing.log import EventKind, OpenRequests, RequestLog, TokenStream
 from ragspan.capturing.snapshots import OPAQUE, Opaque, Snapshot
+from ragspan.kept_metadata import MAX_ENTRIES, kept_entries
 from ragspan.plain_data import (
-    MAX_ENTRIES,
-    is_dict,
+    bases_of,
+    class_name,
     items_of,
-    kept_entries,
+    keep,
     plain_scalar,
     text_keyed,
     text_of,
@@ -34,9 +35,22 @@ from ragspan.runs.payloads import FilledPrompt, documents_in
 from ragspan.runs.tree import INTERRUPT, MAX_SAVED_STATES, NO_INPUT_YET
 from ragspan.step_texts import NotedError, note_error
 from ragspan.telemetry.otel_context import anchor_of_span
-from ragspan_langchain.payloads import SNAPSHOTS, end_of_stream, rewritten_documents, take_each, take_reply
+from ragspan_langchain.interruptions import Interruptions
+from ragspan_langchain.payloads import (
+    SNAPSHOTS,
+    end_of_stream,
+    rewritten_documents,
+    take_each,
+    take_filled,
+    take_found,
+    take_prompt,
+    take_reply,
+)
 
 RunId: TypeAlias = UUID | str
+
+_OPENINFERENCE = "openinference.instrumentation.langchain"  # its module; never imported here
+_START, _END, _ERROR = EventKind.START, EventKind.END, EventKind.ERROR  # members are slow to look up
 
 
 def _key_of(run_id: RunId) -> int:
@@ -56,6 +70,7 @@ class EventRecorder:
     def __init__(self, sink: RecordSink) -> None:
         self.requests: OpenRequests[RequestLog] = OpenRequests(sink, record_of_log, on_end=_let_go)
         self._live = self.requests.live
+        self._interruptions = in_use.only(Interruptions)
 
     def start(
         self, kind: str, run_id: RunId, parent_id: RunId | None, given: Any, serialized: Any, about: Mapping[str, Any]
@@ -86,8 +101,8 @@ class EventRecorder:
             else:
                 payload, details = _STARTS[kind](log, run_id, given, details, about)
             if parent is None:
-                _note_inputs(log, payload)
-            log.note(EventKind.START, key, parent, payload, details)
+                self._note_inputs(log, payload)
+            log.note(_START, key, parent, payload, details)
         except Exception as problem:  # noqa: BLE001
             self.requests.report(problem)
 
@@ -106,17 +121,19 @@ class EventRecorder:
                 else:
                     payload, about = _ENDS[kind](log, run_id, output)
                 is_template = type(payload) is FilledPrompt
+                if is_template:
+                    log.about.setdefault("filled", []).append(payload)
                 if inputs is not None and (is_top or is_template or payload == []):
                     about = SNAPSHOTS.take(inputs, log, whole=is_top or is_template)
                     if is_top:
-                        _note_inputs(log, about)
+                        self._note_inputs(log, about)
             finally:
-                over = EventKind.ERROR if isinstance(payload, NotedError) else EventKind.END
+                over = _ERROR if type(payload) is NotedError else _END
                 log.note(over, key, None, payload, about)
                 if key == log.root:
                     log.find_span()
                     self.requests.finish(log)
-                    in_use.only(Interruptions).settle(log)
+                    self._interruptions.settle(log)
         except Exception as problem:  # noqa: BLE001
             self.requests.report(problem)
 
@@ -164,6 +181,13 @@ class EventRecorder:
         log.note(EventKind.CONTEXTS, _key_of(run_id), payload=tuple(contexts))
         return True
 
+    def _note_inputs(self, log: RequestLog, inputs: Snapshot) -> None:
+        """Note what a request was called with, if it is known now; else its first steps show it."""
+        if inputs != NO_INPUT_YET:
+            if inputs is not None and not isinstance(inputs, Opaque):
+                log.about["asked"] = True
+            self._interruptions.resume(log, inputs)
+
     def _place_of_top(self, key: int, parent: int | None) -> tuple[int | None, RequestLog | None]:
         """For a run whose parent is not live: the run around it, if any, and the log of its request, if any."""
         enclosing = enclosing_run_id()  # the callbacks may have been passed to an inner call once more
@@ -191,8 +215,11 @@ def recorder_for(sink: RecordSink) -> EventRecorder:
 
 def _let_go(log: RequestLog) -> None:
     """Keep of the framework's objects what the record needs."""
-    for stream in list(log.streams.values()):
-        stream.last_chunk = end_of_stream(stream.last_chunk)
+    if log.streams:
+        for stream in list(log.streams.values()):
+            stream.last_chunk = end_of_stream(stream.last_chunk)
+    if "filled" in log.about:
+        take_filled(log.about["filled"], log)
 
 
 def _name_in(serialized: Any, default: str) -> str:
@@ -205,25 +232,13 @@ def _note_top(log: RequestLog, key: int, run_id: RunId, about: Mapping[str, Any]
     if log.grouped:
         return
     log.root = key
-    log.about["framework"] = "langchain"
-    log.about["run_id"] = run_id
-    log.about["run_type"] = about.get("run_type")
-    log.about["tags"] = tags = texts_among((items_of(about.get("tags")) or ())[:MAX_ENTRIES])
-    log.about["metadata"] = metadata = kept_entries(about.get("metadata"))
-    for text in (*tags, *metadata.values()):
-        if type(text) is str:
-            log.count(text)
+    given, metadata = about.get("tags"), kept_entries(about.get("metadata"), texts=log.texts)
+    tags = () if type(given) is list and not given else texts_among((items_of(given) or ())[:MAX_ENTRIES])
+    log.texts.update(zip(map(id, tags), tags, strict=True))
     log.parts += len(tags) + 3 * len(metadata)
-    if _openinference() is not None:
+    log.about.update(framework="langchain", run_id=run_id, run_type=about.get("run_type"), tags=tags, metadata=metadata)
+    if _OPENINFERENCE in sys.modules and _openinference() is not None:
         log.look_for_span(functools.partial(_openinference_anchor, run_id))
-
-
-def _note_inputs(log: RequestLog, inputs: Snapshot) -> None:
-    """Note what a request was called with, if it is known now; else its first steps show it."""
-    if inputs != NO_INPUT_YET:
-        if inputs is not None and not isinstance(inputs, Opaque):
-            log.about["asked"] = True
-        in_use.only(Interruptions).resume(log, inputs)
 
 
 def _wants_state(log: RequestLog) -> bool:
@@ -252,7 +267,9 @@ def _retriever(
     log: RequestLog, run_id: RunId, given: Any, name: str, about: Mapping[str, Any]
 ) -> tuple[Snapshot, SearchStart]:
     metadata = _entries(about.get("metadata"))
-    known = {key: plain_scalar(metadata[key]) for key in _OF_SEARCHES if key in metadata}
+    known: Mapping[str, Any] = {}
+    if not _OF_SEARCHES.isdisjoint(metadata):
+        known = {key: plain_scalar(metadata[key]) for key in _OF_SEARCHES if key in metadata}
     return SNAPSHOTS.take(given, log), SearchStart(name, known, _openinference_anchor(run_id))
 
 
@@ -260,21 +277,26 @@ def _model(log: RequestLog, _: RunId, given: Any, name: str, about: Mapping[str,
     metadata, told = _entries(about.get("metadata")), _entries(about.get("invocation_params"))
     if "delivered" not in log.about and _tokens_are_delivered():
         log.about["delivered"] = True
-    beside: Any = next((told[key] for key in _BESIDE if told.get(key) is not None), None)
+    beside: Any = None
+    if "documents" in told or "source_documents" in told:
+        beside = next((told[key] for key in _BESIDE if told.get(key) is not None), None)
     if beside is not None:
         items = items_of(beside)
         beside = SNAPSHOTS.take(beside, log) if items is None else take_each(items, log)
     model, provider = text_of(metadata.get("ls_model_name")), text_of(metadata.get("ls_provider"))
     start = ModelStart(name, model, provider, rewritten_documents(log), beside)
-    return take_each(given, log), start
+    return take_prompt(given, log), start
 
 
-_OF_SEARCHES = ("data_source_id", "top_k")
+_OF_SEARCHES = frozenset({"data_source_id", "top_k"})
 _BESIDE = ("documents", "source_documents")  # the latter of Cohere's chat before 2024
 
 
 def _entries(given: Any) -> Mapping[str, Any]:
-    return text_keyed(given) if given is not None and is_dict(given) else {}
+    return text_keyed(given) if given is not None and issubclass(type(given), dict) else _NOTHING
+
+
+_NOTHING: Mapping[str, Any] = {}
 
 
 def _error(log: RequestLog, run_id: RunId, error: BaseException) -> tuple[Snapshot, Any]:
@@ -290,58 +312,10 @@ def _error(log: RequestLog, run_id: RunId, error: BaseException) -> tuple[Snapsh
 _STARTS = {"tool": _tool, "retriever": _retriever, "model": _model}
 _ENDS: Mapping[str, Callable[[RequestLog, RunId, Any], tuple[Snapshot, Any]]] = {
     "tool": lambda log, _, output: (SNAPSHOTS.take(output, log), None),
-    "retriever": lambda log, run_id, output: (SNAPSHOTS.take(output, log), _openinference_anchor(run_id)),
+    "retriever": lambda log, run_id, output: (take_found(output, log), _openinference_anchor(run_id)),
     "model": lambda log, _, output: take_reply(output, log),
     "error": _error,
 }
-
-
-# Conversations that wait for a person
-
-
-class Interruptions:
-    """Interrupted requests by the thread id of their conversation: what they found counts for the answer after them.
-
-    The graph's saved state often holds the documents only as text, and the answer may be a draft. So the logs are kept, with
-    texts and no documents, for a bounded number of conversations, until the graph has gone on or the user asks something new.
-    They are kept outside of the recorder, because a program may make a handler for each request.
-    """
-
-    max_threads = 1000
-    max_bytes = 50_000_000
-
-    def __init__(self) -> None:
-        self.waiting: dict[str, tuple[RequestLog, ...]] = {}
-
-    def resume(self, log: RequestLog, inputs: Snapshot) -> None:
-        """Give a request that goes on what was found before; a new question makes it void."""
-        thread = _thread_of(log) if self.waiting else None
-        if thread is None:
-            return
-        if inputs is None or isinstance(inputs, Opaque):
-            log.earlier = self.waiting.get(thread, ())
-        else:
-            self.waiting.pop(thread, None)
-
-    def settle(self, log: RequestLog) -> None:
-        """Remember a request that was interrupted; forget one that went on to its end."""
-        is_waiting = "interrupted" in log.about
-        thread = _thread_of(log) if is_waiting or log.earlier else None
-        if thread is None or (not is_waiting and (log.abandoned or "failed" in log.about)):
-            return
-        self.waiting.pop(thread, None)  # the newest goes to the end
-        if is_waiting:
-            self.waiting[thread] = (*log.earlier, log)
-        while len(self.waiting) > self.max_threads or self._bytes() > self.max_bytes:
-            self.waiting.pop(next(iter(list(self.waiting))), None)
-
-    def _bytes(self) -> int:
-        return sum(log.bytes for logs in list(self.waiting.values()) for log in logs)
-
-
-def _thread_of(log: RequestLog) -> str | None:
-    thread = log.about.get("metadata", {}).get("thread_id")
-    return str(thread) if isinstance(thread, (str, int)) else None
 
 
 # What LangChain knows of the running step, and OpenInference of its spans
@@ -371,9 +345,15 @@ def _tokens_are_delivered() -> bool:
     return any(map(_delivers_tokens, map(type, handlers_around())))
 
 
-@functools.lru_cache(maxsize=1000)
+_delivering: dict[int, tuple[bool, type]] = {}  # by the class's identity: a metaclass may have a hash of its own
+
+
 def _delivers_tokens(kind: type) -> bool:
-    return any(base.__name__ == "_StreamingCallbackHandler" for base in kind.__mro__)
+    known = _delivering.get(id(kind))
+    if known is None:
+        delivers = any(class_name(base) == "_StreamingCallbackHandler" for base in bases_of(kind))
+        known = keep(_delivering, kind, (delivers, kind))
+    return known[0]
 
 
 def _openinference_anchor(run_id: RunId) -> SpanAnchor | None:
@@ -381,6 +361,8 @@ def _openinference_anchor(run_id: RunId) -> SpanAnchor | None:
 
     OpenInference keeps its spans out of the context, so they are never current; and it forgets them when the run ends.
     """
+    if _OPENINFERENCE not in sys.modules:
+        return None
     instrumentor = _openinference()
     try:
         span = None if instrumentor is None else instrumentor.get_span(run_id)
@@ -394,6 +376,6 @@ def _openinference() -> Any:
 
     None while it does not instrument, for then it prints a complaint when it is asked for a span.
     """
-    module = sys.modules.get("openinference.instrumentation.langchain")
+    module = sys.modules.get(_OPENINFERENCE)
     instrumentor = None if module is None else getattr(module, "LangChainInstrumentor", None)
     return instrumentor() if instrumentor and instrumentor().is_instrumented_by_opentelemetry is True else None

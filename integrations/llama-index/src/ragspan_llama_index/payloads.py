@@ -12,12 +12,12 @@ from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from ragspan.capturing.log import EventKind, RequestLog
+from ragspan.kept_metadata import kept_entries
 from ragspan.plain_data import (
     fields_of,
     is_dict,
     is_list,
     items_of,
-    kept_entries,
     number_of,
     plain_scalar,
     text_keyed,

@@ -19,7 +19,8 @@ from llama_index_instrumentation.dispatcher import active_instrument_tags
 
 from ragspan.capturing import enclosing_answer
 from ragspan.capturing.log import EventKind, OpenRequests, RequestLog, TokenStream
-from ragspan.plain_data import class_name, fields_of, is_list, kept_entries, text_of
+from ragspan.kept_metadata import kept_entries
+from ragspan.plain_data import class_name, fields_of, is_list, text_of
 from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
 from ragspan.step_texts import is_abandonment, note_error
 from ragspan.telemetry.otel_context import current_anchor
