@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -13,11 +12,6 @@ PART_BYTES = 64
 """Of a number, of a short text, or of an entry of a dictionary or list with what it takes there."""
 EVENT_PARTS = 4
 """An event of a log, its time and its keys, as parts."""
-
-
-def size_of_texts(texts: Iterable[str]) -> int:
-    """Bytes of memory of texts, which is known without reading them."""
-    return sum(map(str.__sizeof__, texts))
 
 
 def size_of(value: Any) -> int:

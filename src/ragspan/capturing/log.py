@@ -25,7 +25,7 @@ from opentelemetry.context import get_current
 
 from ragspan.capturing.answer import enclosing_answer
 from ragspan.records import RagRecord, RecordSink, SpanAnchor
-from ragspan.sizes import EVENT_PARTS, PART_BYTES, size_of_texts
+from ragspan.sizes import EVENT_PARTS, PART_BYTES
 from ragspan.telemetry.otel_context import current_anchor, is_suppressed
 from ragspan.throttled_log import ThrottledLog
 
@@ -33,6 +33,7 @@ RunKey: TypeAlias = int | str
 """The key of a framework's run or span; unique in this process."""
 
 _MAX_RUNS = 50_000  # of one request
+_SIZE_OF_TEXT = str.__sizeof__  # is known without reading the text
 
 
 class EventKind(enum.Enum):
@@ -180,7 +181,7 @@ class RequestLog:
         parts = self.parts + EVENT_PARTS * len(self.events) + len(self.keys)
         if self.streams:
             parts += sum(len(stream.tokens) for stream in list(self.streams.values()))
-        self.bytes = size_of_texts(list(self.texts.values())) + PART_BYTES * parts
+        self.bytes = sum(map(_SIZE_OF_TEXT, list(self.texts.values()))) + PART_BYTES * parts
         self.kept.clear()
         self.texts.clear()
 

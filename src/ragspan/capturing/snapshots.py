@@ -6,6 +6,7 @@ them, so that no code of the program's runs, and nothing of it is kept but texts
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -164,9 +165,13 @@ class Copying:
         if depth > _MAX_DEPTH or self._left < 0:
             return CUT
         copies: dict[str, Snapshot] = {}
+        texts, longest = self.texts, sys.maxsize if self.whole else _MAX_TEXT_OF_STEP
         for key, item in items if len(items) <= _MAX_FIELDS else items[:_MAX_FIELDS]:
             if type(key) is str:
-                copies[key] = self.copy(item, depth + 1)
+                if type(item) is str and len(item) <= longest:  # mostly
+                    texts[id(item)] = copies[key] = item
+                else:
+                    copies[key] = self.copy(item, depth + 1)
             elif issubclass(type(key), str):
                 copies[str.__str__(key)] = self.copy(item, depth + 1)
             else:

@@ -62,19 +62,15 @@ def take_found(found: Any, log: RequestLog) -> Snapshot:
 def take_reply(response: Any, log: RequestLog) -> tuple[Message, Sequence[Mapping[str, Any]]]:
     """The reply of the first generation in an `LLMResult`, and what the provider told about it."""
     result = fields_of(response)
-    generation: Any = result.get("generations")
-    for _ in range(2):  # a list for each prompt
-        items = items_of(generation)
-        generation = items[0] if items else None
-    own = fields_of(generation)
+    generations = items_of(items[0]) if (items := items_of(result.get("generations"))) else None  # one for each prompt
+    own = fields_of(generations[0]) if generations else {}
     message = own.get("message")
-    if message is not None:
-        taken, fields = SNAPSHOTS.take(message, log), fields_of(message)
-        if type(taken) is Message:
-            taken.searched = _searched(fields)
-    else:
+    if message is None:
         text = text_of(own.get("text"))
-        taken, fields = Message("ai", "" if text is None else log.count(text)), {}
+        return Message("ai", "" if text is None else log.count(text)), notes_of(told_about(result, own, {}))
+    taken, fields = SNAPSHOTS.take(message, log), fields_of(message)
+    if type(taken) is Message:
+        taken.searched = _searched(fields)
     return taken, notes_of(told_about(result, own, fields))
 
 
@@ -228,19 +224,16 @@ def _call(copying: Copying, call: Mapping[str, Any], depth: int) -> Call:
 
 
 def _read_prompt(copying: Copying, value: Any, depth: int) -> Snapshot:
-    if not copying.whole:
-        return MESSAGE if depth else FilledPrompt(given=_messages_of(value))
-    return copying.items(_messages_of(value), depth + 1)
-
-
-def _messages_of(prompt: Any) -> list[Any]:
-    """The messages of a prompt as the framework has them; of one that is a text, this."""
-    own = fields_of(prompt)
-    messages = own.get("messages")
-    if messages is not None:
-        return items_of(messages) or []
-    text = text_of(own.get("text"))
-    return [] if text is None else [("human", text)]
+    own = fields_of(value)
+    given = own.get("messages")
+    if given is not None:
+        messages = items_of(given) or []
+    else:
+        text = text_of(own.get("text"))
+        messages = [] if text is None else [("human", text)]
+    if copying.whole:
+        return copying.items(messages, depth + 1)
+    return MESSAGE if depth else FilledPrompt(given=messages)
 
 
 def _read_fields(copying: Copying, given: dict[Any, Any], depth: int) -> Snapshot:

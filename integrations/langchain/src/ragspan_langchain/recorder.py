@@ -232,11 +232,18 @@ def _note_top(log: RequestLog, key: int, run_id: RunId, about: Mapping[str, Any]
     if log.grouped:
         return
     log.root = key
-    given, metadata = about.get("tags"), kept_entries(about.get("metadata"), texts=log.texts)
-    tags = () if type(given) is list and not given else texts_among((items_of(given) or ())[:MAX_ENTRIES])
-    log.texts.update(zip(map(id, tags), tags, strict=True))
-    log.parts += len(tags) + 3 * len(metadata)
-    log.about.update(framework="langchain", run_id=run_id, run_type=about.get("run_type"), tags=tags, metadata=metadata)
+    noted = log.about
+    noted["framework"] = "langchain"
+    noted["run_id"] = run_id
+    noted["run_type"] = about.get("run_type")
+    tags, metadata = about.get("tags"), about.get("metadata")
+    if type(tags) is not list or tags:
+        noted["tags"] = tags = texts_among((items_of(tags) or ())[:MAX_ENTRIES])
+        log.texts.update(zip(map(id, tags), tags, strict=True))
+        log.parts += len(tags)
+    if type(metadata) is not dict or metadata:
+        noted["metadata"] = metadata = kept_entries(metadata, texts=log.texts)
+        log.parts += 3 * len(metadata)
     if _OPENINFERENCE in sys.modules and _openinference() is not None:
         log.look_for_span(functools.partial(_openinference_anchor, run_id))
 
@@ -342,7 +349,8 @@ def _tokens_are_delivered() -> bool:
     That is so for a graph's stream of messages and for streams of events: LangChain and LangGraph put a handler of their
     own beside ours for those.
     """
-    return any(map(_delivers_tokens, map(type, handlers_around())))
+    handlers = handlers_around()
+    return len(handlers) > 1 and any(map(_delivers_tokens, map(type, handlers)))
 
 
 _delivering: dict[int, tuple[bool, type]] = {}  # by the class's identity: a metaclass may have a hash of its own
