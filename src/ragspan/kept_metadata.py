@@ -22,6 +22,24 @@ _WORD = 1 << 62
 _ABSENT: Final = object()
 
 
+def small_entries(metadata: Any) -> dict[str, Any] | None:
+    """A copy of metadata of which a record keeps everything, and which takes up little, as most does; None for all others."""
+    if type(metadata) is not dict or len(metadata) > MAX_ENTRIES:
+        return None
+    kept = metadata.copy()
+    room = SMALL * len(kept)
+    for name, value in kept.items():
+        if type(name) is not str or len(name) > SHORT:
+            return None
+        kind = type(value)
+        if kind is str:
+            room -= len(value)
+        elif not (kind is float or kind is bool or value is None or (kind is int and -_WORD < value < _WORD)):
+            return None
+        room -= len(name)
+    return kept if room >= 0 else None
+
+
 def kept_entries(metadata: Any, *, nested: bool = False, texts: dict[int, str] | None = None) -> dict[str, Any]:
     """What a record keeps of the metadata of a document or a request: texts, numbers and truth values by their names.
 
@@ -33,21 +51,9 @@ def kept_entries(metadata: Any, *, nested: bool = False, texts: dict[int, str] |
         nested: lists and dictionaries of such values are kept as well, and dates, decimals and UUIDs.
         texts: gets the kept texts by their identity, but for those that take up little.
     """
-    if type(metadata) is dict and len(metadata) <= MAX_ENTRIES:
-        kept = metadata.copy()
-        room = SMALL * len(kept)
-        for name, value in kept.items():  # mostly they are few and small
-            kind = type(value)
-            if type(name) is not str or len(name) > SHORT:
-                break
-            if kind is str:
-                room -= len(value)
-            elif not (kind is float or kind is bool or value is None or (kind is int and -_WORD < value < _WORD)):
-                break
-            room -= len(name)
-        else:
-            if room >= 0:
-                return kept
+    kept = small_entries(metadata)
+    if kept is not None:
+        return kept
     if not issubclass(type(metadata), dict):
         return {}
     kept = _Keeping(nested).entries(metadata, 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ragspan.plain_data import fields_of, in_slot, is_dict, items_of, plain_scalar, text_keyed
@@ -40,15 +40,17 @@ def facts_of(reply: Iterable[Any]) -> ReplyFacts:
 
 def notes_of(reply: Iterable[Any]) -> Sequence[Mapping[str, Any]]:
     """The entries of the raw reply that `facts_of` reads, as plain data: for the request path, which keeps nothing else of it."""
-    told = [part for part in reply if part is not None and (type(part) is not dict or part)]
-    if not told:
-        return ()
-    return [
-        {name: plain for name in named if (plain := plain_scalar(place[name])) is not None}
-        for part in told
-        for place in _places(part)
-        if (named := _NAMES.intersection(place))
-    ]
+    notes: list[Mapping[str, Any]] = []
+    for part in reply:
+        if part is not None and (type(part) is not dict or part):
+            notes += _noted(part)
+    return notes
+
+
+def _noted(part: Any) -> Iterator[Mapping[str, Any]]:
+    for place in _places(part):
+        if names := _NAMES.intersection(place):
+            yield {name: plain for name in names if (plain := plain_scalar(place[name])) is not None}
 
 
 def _places(part: Any) -> Sequence[Mapping[str, Any]]:

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from ragspan.capturing.log import RequestLog
 from ragspan.capturing.snapshots import Copying, Opaque, Snapshot, Snapshots
-from ragspan.kept_metadata import kept_entries
+from ragspan.kept_metadata import kept_entries, small_entries
 from ragspan.plain_data import fields_of, is_dict, items_of, text_keyed, text_of
 from ragspan.provider_replies import notes_of
 from ragspan.runs.payloads import MEDIA, MESSAGE, ROLES, UNREAD, Call, Document, FilledPrompt, Message
@@ -144,7 +144,9 @@ def _read_document(
     text, own_id = fields.get("page_content"), fields.get("id")
     if type(text) is not str and (text := text_of(text)) is None:
         return Opaque()
-    metadata = kept_entries(fields.get("metadata"), texts=copying.texts)
+    metadata = small_entries(fields.get("metadata"))
+    if metadata is None:
+        metadata = kept_entries(fields.get("metadata"), texts=copying.texts)
     document = Document(text, None if own_id is None else text_of(own_id), metadata)
     copying.texts[id(text)] = text
     copying.parts += 3 * len(metadata)  # names and small texts

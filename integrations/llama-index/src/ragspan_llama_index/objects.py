@@ -25,6 +25,7 @@ from ragspan.plain_data import (
     is_dict,
     is_list,
     items_of,
+    keep,
     number_of,
     own_of,
     replace_field,
@@ -65,6 +66,8 @@ class ClassFacts(NamedTuple):
     """Where the name of a method begins in a span's id."""
     response: str | None = None
     """The framework's class of responses that it is one of, or `GENERATOR`."""
+    kind: type | None = None
+    """The class itself, so that its identity stays its own; who reads a log does not need it."""
 
 
 def _all(role: Role, *methods: str) -> Mapping[str, Role]:
@@ -94,19 +97,13 @@ _METHODS: Mapping[str, Mapping[str, Role]] = {
     "MultiModalLLM": _all("model", *_MODEL_METHODS),
     "StreamingAgentChatResponse": _all("chat writer", "write_response_to_history", "awrite_response_to_history"),
 }
-_MAX_KNOWN = 1_000  # classes made at run time must not be kept for ever
-KNOWN: Final[dict[type, ClassFacts]] = {}
-"""What `facts_about` has looked up."""
+KNOWN: Final[dict[int, ClassFacts]] = {}
+"""What `facts_about` has looked up, by the class's identity: a metaclass may have a hash of its own."""
 
 
 def facts_about(kind: type) -> ClassFacts:
     """What is known of a class; looked up once."""
-    facts = KNOWN.get(kind)
-    if facts is None:
-        if len(KNOWN) >= _MAX_KNOWN:
-            KNOWN.clear()
-        facts = KNOWN[kind] = _look_up(kind)
-    return facts
+    return KNOWN.get(id(kind)) or keep(KNOWN, kind, _look_up(kind))
 
 
 def has_base(kind: type, name: str) -> bool:
@@ -117,7 +114,7 @@ def has_base(kind: type, name: str) -> bool:
 def kind_of(part: Any) -> str | None:
     """The name of the framework's class of responses that this is one of, or `GENERATOR`, else None."""
     kind = type(part)
-    return (KNOWN.get(kind) or facts_about(kind)).response
+    return (KNOWN.get(id(kind)) or facts_about(kind)).response
 
 
 def _look_up(kind: type) -> ClassFacts:
@@ -134,6 +131,7 @@ def _look_up(kind: type) -> ClassFacts:
         methods=next((methods for name, methods in _METHODS.items() if name in bases), {}),
         method_start=len(class_name(kind)) + 1,
         response=GENERATOR if is_generator else next((name for name in _READERS if name in bases), None),
+        kind=kind,
     )
 
 
@@ -179,13 +177,16 @@ def answers_nobody(role: Role) -> bool:
 
 def text_in(value: Any) -> str | None:
     """The text of a string, a `QueryBundle` or a `ChatMessage`."""
-    text = plain_text(value)
-    if text is not None or value is None:
-        return text
-    own = text_keyed(value) if is_dict(value) else fields_of(value)
+    kind = type(value)
+    if value is None or kind is str:
+        return value  # type: ignore[no-any-return]  # mypy knows no exact types
+    if issubclass(kind, str):
+        return plain_text(value)
+    own = text_keyed(value) if issubclass(kind, dict) else fields_of(value)
     if "blocks" in own and kind_of(value) in _OF_BLOCKS:
         return _text_of_blocks(own["blocks"])
-    return next((text for name in ("query_str", "content") if (text := plain_text(own.get(name))) is not None), None)
+    text = plain_text(own.get("query_str"))
+    return plain_text(own.get("content")) if text is None else text
 
 
 _OF_BLOCKS = frozenset({"ChatMessage", "ToolOutput"})
@@ -299,7 +300,7 @@ def text_of(part: Any) -> str | None:
     if part is None or text is not None:
         return text
     kind = type(part)
-    name = (KNOWN.get(kind) or facts_about(kind)).response
+    name = (KNOWN.get(id(kind)) or facts_about(kind)).response
     if name is not None:
         return None if name == GENERATOR else _READERS[name](part)
     if in_class(kind, "model_dump_json") is not None:

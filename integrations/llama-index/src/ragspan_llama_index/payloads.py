@@ -7,14 +7,15 @@ maps names of `Step`'s attributes to values.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from ragspan.capturing.log import EventKind, RequestLog
-from ragspan.kept_metadata import kept_entries
+from ragspan.kept_metadata import kept_entries, small_entries
 from ragspan.plain_data import (
     fields_of,
+    has_plain_dict,
     is_dict,
     is_list,
     items_of,
@@ -55,7 +56,11 @@ _PLAIN = (str, int, float, bool, list, dict, type(None))
 def texts_given(arguments: _Arguments, log: RequestLog) -> Sequence[str]:
     """The nodes as a synthesizer wrote them for the model."""
     given = argument(arguments, "text_chunks", 1)
-    taken = texts_among(items_of(given) or ()) if is_list(given) else ()
+    taken: Sequence[str] = (items_of(given) or ()) if is_list(given) else ()
+    for text in taken:
+        if type(text) is not str:
+            taken = texts_among(taken)
+            break
     log.texts.update(zip(map(id, taken), taken, strict=True))
     return taken
 
@@ -85,21 +90,40 @@ def whole_nodes_in(items: Any, log: RequestLog) -> Sequence[NodeSnapshot]:
 def _nodes_in(items: Any, log: RequestLog, *, whole: bool) -> Sequence[NodeSnapshot]:
     kept, texts = log.kept, log.texts
     taken: list[NodeSnapshot] = []
+    entries = 0
+    kind_of_items = kind_of_nodes = items_are_plain = nodes_are_plain = None  # mostly all are of the same classes
     for item in (items_of(items) or ()) if is_list(items) else ():
-        own = fields_of(item)
+        if type(item) is not kind_of_items:
+            kind_of_items = type(item)
+            items_are_plain = has_plain_dict(kind_of_items)
+        own = item.__dict__ if items_are_plain else fields_of(item)
+        if type(own) is not dict:
+            own = fields_of(item)
         node = own.get("node", item)
-        fields = own if node is item else fields_of(node)
+        if node is item:
+            fields = own
+        else:
+            if type(node) is not kind_of_nodes:
+                kind_of_nodes = type(node)
+                nodes_are_plain = has_plain_dict(kind_of_nodes)
+            fields = node.__dict__ if nodes_are_plain else fields_of(node)
+            if type(fields) is not dict:
+                fields = fields_of(node)
         text, score, name = fields.get("text"), own.get("score"), fields.get("id_")
         if type(text) is not str:
             text = text_of_plain(text) or text_of_plain(fields_of(fields.get("text_resource")).get("text")) or ""
-        metadata = kept_entries(fields.get("metadata"), nested=True, texts=texts)
+        metadata = small_entries(fields.get("metadata"))
+        if metadata is None:
+            metadata = kept_entries(fields.get("metadata"), nested=True, texts=texts)
         template = _template_of(fields) if whole and has_base(type(node), "BaseNode") else None
         identity = id(item)
         kept[identity] = (item, text)
         texts[id(text)] = text
-        log.parts += 6 + 3 * len(metadata)
-        score = score if score is None or type(score) is float else number_of(score)
+        entries += len(metadata)
+        if type(score) is not float and score is not None:
+            score = number_of(score)
         taken.append((identity, score, name if type(name) is str else text_of_plain(name), text, metadata, template))
+    log.parts += 6 * len(taken) + 3 * entries
     return taken
 
 
@@ -211,20 +235,13 @@ def _call(call: Any, log: RequestLog) -> Call:
     inner = own.get("function")
     function: Mapping[str, Any] = _entries(inner) or fields_of(inner)
     names = (own.get("tool_name"), function.get("name"), own.get("name"))
-    ids = (own.get("tool_call_id"), own.get("tool_id"), own.get("id"))
     given = next(
         (one for one in (own.get("tool_kwargs"), function.get("arguments"), own.get("input")) if one is not None), None
     )
-    taken = Call(
-        next(iter(texts_among(filter_texts(names))), None), next(iter(filter_texts(ids)), None), DATA.take(given, log)
-    )
+    name = next((text for one in names if (text := text_of_plain(one))), None)
+    taken = Call(name, _first_text(own, ("tool_call_id", "tool_id", "id")), DATA.take(given, log))
     log.kept[id(call)] = (call, taken)
     return taken
-
-
-def filter_texts(values: Iterable[Any]) -> list[str]:
-    """Those that are texts and not empty."""
-    return [text for text in texts_among(values) if text]
 
 
 # Starts
@@ -279,12 +296,11 @@ def _start_of_chunks(arguments: _Arguments, _: Any, log: RequestLog) -> dict[str
 
 def _start_of_search(arguments: _Arguments, instance: Any, log: RequestLog) -> dict[str, Any]:
     about = fields_of(instance)
-    store = fields_of(about.get("_vector_store"))
-    names = texts_among(store.get(name) for name in ("collection_name", "index_name", "table_name"))
+    store, top_k = about.get("_vector_store"), about.get("_similarity_top_k", about.get("similarity_top_k"))
     return {
         "asked": _asked(argument(arguments, None, 0), log),
-        "top_k": number_of(about.get("_similarity_top_k", about.get("similarity_top_k"))),
-        "source": next(filter(None, names), None),
+        "top_k": top_k if top_k is None else number_of(top_k),
+        "source": None if store is None else _first_text(fields_of(store), _STORES),
     }
 
 
@@ -328,8 +344,20 @@ def _start_of_asking(_: _Arguments, instance: Any, __: RequestLog) -> dict[str, 
 
 
 def _model_name(instance: Any) -> str | None:
-    about = fields_of(instance)  # the metadata property may ask the provider's server
-    return next(iter(filter_texts((about.get("model"), about.get("model_name")))), None)
+    return _first_text(fields_of(instance), _MODELS)  # the metadata property may ask the provider's server
+
+
+def _first_text(fields: Mapping[str, Any], names: Sequence[str]) -> str | None:
+    """The first of these fields that is a text and not empty."""
+    for name in names:
+        value = fields.get(name)
+        if value is not None and (text := text_of_plain(value)):
+            return text
+    return None
+
+
+_MODELS = ("model", "model_name")
+_STORES = ("collection_name", "index_name", "table_name")
 
 
 def _asked(given: Any, log: RequestLog) -> Asked:

@@ -97,7 +97,7 @@ class SpanRecorder:
                 if place is not None:
                     note_work(place[0], id_, bound_args.arguments)
             else:
-                facts = KNOWN.get(type(instance)) or facts_about(type(instance))
+                facts = KNOWN.get(id(type(instance))) or facts_about(type(instance))
                 role = facts.methods.get(id_[facts.method_start : -UUID_LENGTH]) if facts.methods else None
                 if role is not None:
                     stream = pulled.get()
@@ -217,10 +217,10 @@ class SpanRecorder:
             return None
         if not log.grouped:
             log.root = span_id
-            log.about["tags"] = own = kept_entries(active_instrument_tags.get() if tags is None else tags)
-            for text in own.values():
-                if type(text) is str:
-                    log.count(text)
+            given = active_instrument_tags.get() if tags is None else tags
+            if type(given) is not dict or given:
+                log.about["tags"] = own = kept_entries(given, texts=log.texts)
+                log.parts += 3 * len(own)
             if _OPENINFERENCE in modules and _openinference_is_active():
                 log.look_for_span(lambda: openinference_anchor(span_id))
         return log, "", None, False, None
