@@ -28,7 +28,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnablePassthrough
 
 from ragspan import Score, ScoredRecord, ScoringEngine, Settings
-from ragspan.metrics.named import metrics_from
+from ragspan.metrics.catalogue import metrics_from
 from ragspan.testing import RecordingEmitter
 from ragspan_langchain import RagspanCallbackHandler
 

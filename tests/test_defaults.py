@@ -12,7 +12,7 @@ from ragspan import Budget, ConfigurationError, RagRecord, Settings, defaults, i
 from ragspan.config import METRIC_NAMES
 from ragspan.defaults import budget_from
 from ragspan.judges import OpenAIJudge, OverlapJudge, Price
-from ragspan.metrics.named import judge_from, metrics_from
+from ragspan.metrics.catalogue import judge_from, metrics_from
 from ragspan.testing import RecordingSink
 
 pytestmark = pytest.mark.usefixtures("no_engine_yet")

@@ -22,9 +22,9 @@ from ragspan.config import CaptureContent, Settings, UnknownContextsRule, settin
 from ragspan.defaults import emitter_from, engine_from, needs_span, set_default_sink, sink_from, with_spans
 from ragspan.engine import ScoringEngine, ShutdownReport
 from ragspan.exceptions import ConfigurationError
-from ragspan.judges import Judge
+from ragspan.judges.catalogue import JudgeChoice
 from ragspan.metrics import Metric
-from ragspan.metrics.named import metrics_from
+from ragspan.metrics.catalogue import metrics_from
 from ragspan.process import in_use
 from ragspan.records import RecordSink
 from ragspan.redaction import RedactOption
@@ -73,7 +73,7 @@ class Configured:
 
 def configure(
     *,
-    judge: str | Judge | None = None,
+    judge: JudgeChoice | None = None,
     metrics: Iterable[str | Metric] | None = None,
     emitters: Iterable[str | Emitter] | None = None,
     capture_content: CaptureContent | None = None,
@@ -95,7 +95,8 @@ def configure(
     application has made keep their engine.
 
     Args:
-        judge: `"overlap"`, `"openai:<model>"`, or a judge, for the metrics that are given by name.
+        judge: `"overlap"`, a provider and a model such as `"anthropic:claude-haiku-4-5"`, or a judge, for the metrics that are
+            given by name. A list of several is a `Jury`.
         metrics: names and metrics.
         emitters: names, such as `"otel"`, `"console"` and `"phoenix"`, and emitters.
         capture_content: write questions, contexts and responses on spans and on the console.
@@ -128,7 +129,7 @@ def configure(
             if address is not None
         ]
         exporters = _exporters() if settings.enabled else []
-        configured = _configured(settings, emitters, backends, metrics, None if isinstance(judge, str) else judge)
+        configured = _configured(settings, emitters, backends, metrics, judge)
         if settings.enabled and configured.engine is not None:
             exporters += _exporters_of(backends, configured.engine.emitters)
         previous, in_use.configured = in_use.configured, configured
@@ -151,7 +152,7 @@ def _configured(
     emitters: Iterable[str | Emitter] | None,
     backends: Sequence[Emitter],
     metrics: Iterable[str | Metric] | None,
-    judge: Judge | None,
+    judge: JudgeChoice | None,
 ) -> Configured:
     if not settings.enabled:
         engine = engine_from(settings)

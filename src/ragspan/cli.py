@@ -1,4 +1,4 @@
-"""The command line: `ragspan demo`, `run`, `evaluate`, `agree`, `labels`, `worker` and `doctor`; other packages bring further commands."""
+"""The command line: `ragspan demo`, `run`, `evaluate`, `agree`, `labels`, `judges`, `worker` and `doctor`; other packages bring further commands."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from typer.core import TyperGroup
 from typer.main import get_command as command_of
 
 from ragspan.datasets.commands import agree, evaluate, labels
+from ragspan.doctor.judges import judges
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
 
@@ -105,6 +106,7 @@ def demo(
 app.command()(evaluate)
 app.command()(agree)
 app.add_typer(labels, name="labels")
+app.add_typer(judges, name="judges")
 
 
 @app.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

@@ -18,7 +18,8 @@ Metrics: TypeAlias = Annotated[
     str | None, typer.Option(metavar="NAMES", help="With commas between them; RAGSPAN_METRICS by default.")
 ]
 Judge: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="JUDGE", help="overlap or openai:<model>; RAGSPAN_JUDGE by default.")
+    str | None,
+    typer.Option(metavar="JUDGE", help="overlap, or such as openai:gpt-4o-mini (ragspan judges); else RAGSPAN_JUDGE."),
 ]
 
 

@@ -6,6 +6,7 @@ A wrong value is an error at start that names the variable, the value and what i
 from __future__ import annotations
 
 import difflib
+import json
 import logging
 import math
 import os
@@ -28,14 +29,6 @@ CaptureContent: TypeAlias = bool | ContentPlace
 HiddenContent: TypeAlias = Literal["inputs", "outputs", "documents"]
 
 DEFAULT_METRICS = ("context_adherence", "completeness", "context_utilization", "faithfulness")
-METRIC_NAMES = (
-    *DEFAULT_METRICS,
-    "faithfulness_hhem",
-    "answer_relevance",
-    "context_relevance",
-    "chunk_attribution",
-    "chunk_utilization",
-)
 
 OF_RAGSPAN_RUN = "_RAGSPAN_RUN"
 """What `ragspan run` tells the processes that its program starts: the program's folder, and modules to wait for."""
@@ -55,13 +48,10 @@ FUNCTION_NAME = Rule(
     lambda name: all(part.isidentifier() for part in (*name.rpartition(":")[0].split("."), name.rpartition(":")[2])),
 )
 _JUDGE = Rule(
-    "'overlap' or 'openai:<model>', such as 'openai:gpt-4o-mini'",
-    lambda name: name == "overlap" or (name.startswith("openai:") and name.removeprefix("openai:").strip()),
+    "a judge's name, such as 'overlap' or 'openai:gpt-4o-mini', or several with commas between them",
+    lambda name: name.strip(", "),
 )
-_METRICS = Rule(
-    f"one or more of {', '.join(METRIC_NAMES)}, separated by commas",
-    lambda names: names and set(names) <= set(METRIC_NAMES),
-)
+_METRICS = Rule("one or more names of metrics, such as 'faithfulness,completeness'", bool)
 _NAMES = Rule("one or more names, separated by commas, such as 'otel,phoenix'", bool)
 _DIMENSIONS = Rule(DIMENSION_NAMES.allowed, lambda names: names and DIMENSION_NAMES.fits(names))
 _PRICE = Rule(
@@ -84,11 +74,15 @@ class Settings:
     enabled: bool = True
     """`RAGSPAN_ENABLED`: false turns everything off."""
     judge: Annotated[str, _read(_JUDGE, str)] = "overlap"
-    """`RAGSPAN_JUDGE`: `overlap`, the embedded judge, or `openai:<model>` for OpenAI and compatible endpoints."""
+    """`RAGSPAN_JUDGE`: `overlap`, the embedded judge, or a provider and a model, such as `anthropic:claude-haiku-4-5`; several
+    with commas between them are a jury."""
     judge_base_url: str | None = field(default=None, repr=False)
-    """`RAGSPAN_JUDGE_BASE_URL`: the endpoint of an OpenAI-compatible server; else the client's default."""
+    """`RAGSPAN_JUDGE_BASE_URL`: the address of an OpenAI-compatible server, in place of the provider's."""
     judge_api_key: str | None = field(default=None, repr=False)
-    """`RAGSPAN_JUDGE_API_KEY`: the key for that endpoint; else the client's own `OPENAI_API_KEY`."""
+    """`RAGSPAN_JUDGE_API_KEY`: the key for the judge, in place of the provider's variable, such as `OPENAI_API_KEY`."""
+    judge_options: Annotated[tuple[Mapping[str, Any], ...], _options] = field(default=(), repr=False)
+    """`RAGSPAN_JUDGE_OPTIONS`: further options of the judge in JSON, such as `{"timeout": 60, "max_retries": 1}`; a list has one
+    entry for each judge of a jury."""
     judge_price: Annotated[tuple[float, ...] | None, _read(_PRICE, _amounts)] = None
     """`RAGSPAN_JUDGE_PRICE`: US dollars for a million tokens of input, output and, if it differs, input from the prompt
     cache, such as `0.15/0.60/0.075`; else that of OpenAI's model of this name, at OpenAI's own endpoint."""
@@ -106,6 +100,8 @@ class Settings:
     """`RAGSPAN_HHEM_MODEL`: a folder with HHEM's files; else the published model, from the Hugging Face hub or its cache."""
     hhem_device: str = "cpu"
     """`RAGSPAN_HHEM_DEVICE`: torch's name of the device for HHEM: `cpu`, `cuda:0`."""
+    hhem_batch_size: Annotated[int | None, _read(WHOLE, int)] = None
+    """`RAGSPAN_HHEM_BATCH_SIZE`: the most claims that HHEM computes together, at least 1; else ten."""
     sample_rate: Annotated[float, _read(SHARE, float)] = 1.0
     """`RAGSPAN_SAMPLE_RATE`: the share of answers that are scored, 0..1, chosen by trace id."""
     metric_sample_rates: Annotated[Mapping[str, float], _metric_shares] = field(default_factory=dict)
@@ -211,6 +207,9 @@ def settings_with(**given: Any) -> Settings:
     Raises:
         ConfigurationError: a text or a variable has a value that is not allowed.
     """
+    judge = given.get("judge")
+    if isinstance(judge, (list, tuple)) and all(isinstance(one, str) for one in judge):
+        given["judge"] = ",".join(judge)
     texts = {name: given[name] for name in ("judge", "metrics") if isinstance(given.get(name), str)}
     variables = {f"RAGSPAN_{name.upper()}": text for name, text in texts.items()}
     try:
@@ -303,14 +302,25 @@ def _address(name: str, value: str) -> str:
     raise ConfigurationError(f"{name} should be an address, such as 'nats://broker:4222'")
 
 
+def _options(name: str, value: str) -> tuple[Mapping[str, Any], ...]:
+    """The judges' options. No word of an error holds a part of the text, which may have keys in it."""
+    try:
+        found, where = json.loads(value), ""
+    except (ValueError, RecursionError) as error:
+        found, where = None, f"; it is no JSON from character {getattr(error, 'pos', 0) + 1} on"
+    options = [found] if isinstance(found, dict) else found
+    if isinstance(options, list) and options and all(isinstance(one, dict) for one in options):
+        return tuple(options)
+    example = '{"timeout": 60, "max_retries": 1}'
+    raise ConfigurationError(
+        f"{name} should be a JSON object, such as {example}, or a list of one for each judge{where}"
+    )
+
+
 def _metric_shares(name: str, value: str) -> dict[str, float]:
     shares: dict[str, float] = {}
     for part in _listed(value):
         metric, _, share = map(str.strip, part.partition("="))
-        if metric not in METRIC_NAMES:
-            raise wrong(
-                name, value, f"shares of {', '.join(METRIC_NAMES)}, such as 'faithfulness=0.1,completeness=0.5'"
-            )
         shares[metric] = _read(SHARE, float)(name, share)
     return shares
 

@@ -10,7 +10,7 @@ from ragspan.engine import Budget, ScoringEngine
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
 from ragspan.metrics import Metric
-from ragspan.metrics.named import hhem_from, metrics_from, references_from
+from ragspan.metrics.catalogue import hhem_from, metrics_from, references_from
 from ragspan.process import in_use
 from ragspan.records import RecordSink
 from ragspan.telemetry import Emitter, OTelEmitter

@@ -14,6 +14,12 @@ def part_names(group: str) -> list[str]:
     return sorted({entry.name for entry in entry_points(group=group)})
 
 
+def part_sources(group: str) -> dict[str, str]:
+    """The names of all parts of a group, sorted, each with the distribution that registers it."""
+    found = sorted(entry_points(group=group), key=lambda entry: entry.name)
+    return {entry.name: entry.dist.name if entry.dist is not None else entry.value for entry in found}
+
+
 def load_part(group: str, name: str, missing: str) -> Any:
     """The part of this name.
 

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragspan.exceptions import TableError
-from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Judge, Rating, Verdict, Vote
+from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Verdict, Vote
+from ragspan.judges.catalogue import JudgeChoice
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import Capture, RagRecord
 from ragspan.telemetry.base import ScoreEmitter
@@ -175,7 +176,7 @@ class InMemoryTelemetry:
         return found
 
 
-def assert_scores(records: Any, judge: Judge | str | None = None, **minimums: float) -> None:
+def assert_scores(records: Any, judge: JudgeChoice | None = None, **minimums: float) -> None:
     """Fail a test unless the mean of each named metric reaches its minimum.
 
         assert_scores([RagRecord(question=..., contexts=[...], response=...)], faithfulness=0.8)
@@ -184,7 +185,7 @@ def assert_scores(records: Any, judge: Judge | str | None = None, **minimums: fl
 
     Args:
         records: as for `ragspan.datasets.evaluate`: records, dictionaries, a data frame, a path.
-        judge: a judge, `"overlap"` or `"openai:<model>"`; by default that of `RAGSPAN_JUDGE`.
+        judge: a judge, a name such as `"openai:gpt-4o-mini"`, or a list of several for a jury; by default that of `RAGSPAN_JUDGE`.
         minimums: means from 0 to 1 by metric.
 
     Raises:

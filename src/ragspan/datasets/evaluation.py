@@ -39,9 +39,9 @@ from ragspan.datasets.tables import table_of
 from ragspan.defaults import budget_from
 from ragspan.engine import Budget, Dropped, ScoringEngine
 from ragspan.exceptions import ConfigurationError, TableError
-from ragspan.judges.base import Judge
+from ragspan.judges.catalogue import JudgeChoice
 from ragspan.metrics.base import Metric
-from ragspan.metrics.named import metrics_from
+from ragspan.metrics.catalogue import metrics_from
 from ragspan.outcomes import MetricFailure
 from ragspan.redaction import RedactedRecord
 from ragspan.telemetry.base import Emitter
@@ -63,7 +63,7 @@ def evaluate(
     data: Any,
     metrics: str | Iterable[str | Metric] | None = None,
     *,
-    judge: Judge | str | None = None,
+    judge: JudgeChoice | None = None,
     question_column: ColumnChoice | None = None,
     contexts_column: ColumnChoice | None = None,
     answer_column: ColumnChoice | None = None,
@@ -88,8 +88,8 @@ def evaluate(
         data: a path to a CSV, JSONL or Parquet file; a frame of pandas or polars; a data set of Hugging Face; an Arrow
             table; or an iterable of dictionaries or of `RagRecord`s.
         metrics: names (in a list, or separated by commas) and metrics; by default those of `RAGSPAN_METRICS`.
-        judge: of the metrics that are given by name: a judge, `"overlap"` or `"openai:<model>"`; by default that of
-            `RAGSPAN_JUDGE`.
+        judge: of the metrics that are given by name: a judge, a name such as `"openai:gpt-4o-mini"`, or a list of several
+            for a jury; by default that of `RAGSPAN_JUDGE`.
         question_column: a column's name, a path into a column of dictionaries such as `"prediction.contexts"`, or a
             function of the row. By default the names of Ragas, DeepEval, TruLens, LangSmith and `RagRecord` are known.
         contexts_column: as above; a list, the JSON text of a list, or a single text.
@@ -200,7 +200,7 @@ def plan_from(options: Mapping[str, Any], **more: Any) -> Plan:
     if isinstance(chosen, str):
         chosen = [name.strip() for name in chosen.split(",") if name.strip()]
     return Plan(
-        metrics=metrics_from(settings, chosen, judge=None if isinstance(judge, str) else judge),
+        metrics=metrics_from(settings, chosen, judge=judge),
         settings=settings,
         budget=options.get("budget") or budget_from(settings),
         columns=column_choices(options),

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ragspan.arguments import SHARE, wrong
-from ragspan.config import METRIC_NAMES
 from ragspan.datasets.results import Evaluation
-from ragspan.metrics.named import require_known
+from ragspan.metrics.catalogue import metric_names, require_known
 
 _ROWS_SHOWN = 3
 
@@ -24,8 +23,9 @@ def parse_minimums(texts: Iterable[str]) -> dict[str, float]:
     return minimums
 
 
-def require_minimums(minimums: Mapping[str, float], metrics: Sequence[str] = METRIC_NAMES) -> None:
-    """Raise a `ConfigurationError` unless each is about one of these metrics, and from 0 to 1."""
+def require_minimums(minimums: Mapping[str, float], metrics: Sequence[str] | None = None) -> None:
+    """Raise a `ConfigurationError` unless each is about one of these metrics, by default all, and from 0 to 1."""
+    metrics = metric_names() if metrics is None else metrics
     for metric, minimum in minimums.items():
         require_known(metric, metrics)
         SHARE.check(f"the minimum of {metric}", minimum)

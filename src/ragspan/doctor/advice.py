@@ -41,7 +41,8 @@ the sampler keeps
 
 # The judge
 ^judge ok: overlap
-    this judge compares words; for a language model set RAGSPAN_JUDGE=openai:<model> and OPENAI_API_KEY
+    this judge compares words; for a language model set RAGSPAN_JUDGE, such as openai:gpt-4o-mini, and its key:
+    `ragspan judges` lists both
 ^judge warning: .* failed an answer
     its scores will mislead: use a more capable model
 ^judge failed: .*certificate is not trusted
@@ -49,7 +50,7 @@ the sampler keeps
 ^judge failed: .*nobody listens
     start its server, or correct RAGSPAN_JUDGE_BASE_URL
 ^judge failed: .*AuthenticationError
-    correct RAGSPAN_JUDGE_API_KEY, or OPENAI_API_KEY where that is not set
+    correct RAGSPAN_JUDGE_API_KEY, or where that is not set the provider's variable, which the message names
 ^judge failed: .*(timeout|APITimeoutError)
     the endpoint is slow or hangs: try a larger --timeout; RAGSPAN_METRIC_TIMEOUT is the application's limit
 ^judge failed: .* gave no answer: InvalidVerdict

@@ -9,6 +9,7 @@ Guarantees:
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib.metadata
 import platform
@@ -28,7 +29,9 @@ from ragspan.doctor.tools import writes_to_spans
 from ragspan.doctor.watching import new_record, score_in_time, watch_record
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import requirements_of_extra
-from ragspan.metrics.named import judge_from
+from ragspan.judges.catalogue import texts_in
+from ragspan.judges.presets import PRESETS
+from ragspan.metrics.catalogue import judge_from
 from ragspan.outcomes import ScoredRecord
 from ragspan.telemetry.environment import exporter_is_configured
 
@@ -148,9 +151,9 @@ def _settings(settings: Settings | None) -> Iterator[Finding]:
 
 
 def _shown(name: str, value: str) -> str:
-    if "://" in value:
-        return shown_url(value)
-    return "(set)" if _HOLDS_SECRET.search(name) else value
+    if name == _OPTIONS or "://" not in value:
+        return "(set)" if _HOLDS_SECRET.search(name) else value
+    return shown_url(value)
 
 
 def _sdk_is_disabled() -> bool:
@@ -228,8 +231,10 @@ def _has(sink: object, *methods: str) -> bool:
 _SHORTEST_SECRET = 6  # shorter values (experiment numbers, tenants) are no secrets, and would be found in any word
 _LONGEST_TEXT = 600
 _OURS = re.compile(r"(OTEL|OPENAI|RAGSPAN|PHOENIX|MLFLOW|LANGFUSE|LANGSMITH|LANGCHAIN|DD)_.*|.*_proxy", re.IGNORECASE)
-_HOLDS_SECRET = re.compile(r"HEADERS|KEY|TOKEN|PASSWORD|SECRET")
+_OF_PROVIDERS = frozenset(key for preset in PRESETS.values() for key in preset.keys)
+_HOLDS_SECRET = re.compile(r"HEADERS|KEY|TOKEN|PASSWORD|SECRET|OPTIONS")
 _KEY = re.compile(r"\bsk-[\w*-]+")
+_OPTIONS = "RAGSPAN_JUDGE_OPTIONS"
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -250,9 +255,12 @@ class Secrets:
 
 def _secrets() -> Iterator[str]:
     for name, value in process_environment().items():
-        if not _OURS.fullmatch(name):
+        if not (_OURS.fullmatch(name) or name in _OF_PROVIDERS):
             continue
-        if "HEADERS" in name:
+        if name == _OPTIONS:
+            with contextlib.suppress(ConfigurationError):
+                yield from texts_in(Settings.from_environment({name: value}).judge_options)
+        elif "HEADERS" in name:
             for pair in value.split(","):
                 header = pair.partition("=")[2].strip() or pair.strip()
                 for spelling in (header, unquote(header)):

@@ -9,10 +9,11 @@ from typing import Any, TypeGuard, cast
 from ragspan.engine._threads import call_guarded
 from ragspan.engine.budget import Budget
 from ragspan.judges.base import ClaimVerdict, Judge, Verifier
+from ragspan.judges.catalogue import judge_part
+from ragspan.judges.jury import Jury
 from ragspan.judges.overlap import OverlapJudge
 from ragspan.judges.session import Spender
 from ragspan.metrics.base import Metric
-from ragspan.metrics.named import installed_verifier
 from ragspan.records import RagRecord
 
 _JUDGE = "judge"
@@ -40,7 +41,7 @@ def make_fallback_judge(budget: Budget) -> Judge | ClaimsJudge | None:
     if isinstance(fallback, str):
         if fallback == "skip":
             return None
-        fallback = OverlapJudge() if fallback == "overlap" else installed_verifier(fallback)()
+        fallback = OverlapJudge() if fallback == "overlap" else judge_part(fallback)()
     return fallback if _is_judge(fallback) else ClaimsJudge(fallback)
 
 
@@ -52,10 +53,11 @@ def spenders_of(metric: object) -> Iterator[Spender]:
 def are_cpu_bound(metric: object) -> list[bool | None]:
     """Whether each judge of a metric is `cpu_bound`, see `Judge`; None for a judge that does not say."""
     judges: list[object] = []
+    own = _judges_in(getattr(metric, _JUDGE, None))
     for value in _values_of(metric):
         if isinstance(value, ClaimsJudge):
             judges += [value.claims, value.verifier]
-        elif value is not None and (value is getattr(metric, _JUDGE, None) or hasattr(value, "verify_claims")):
+        elif value is not None and (any(value is one for one in own) or hasattr(value, "verify_claims")):
             judges.append(value)
     said = [getattr(judge, "cpu_bound", None) for judge in judges]
     return [answer if isinstance(answer, bool) else None for answer in said]
@@ -63,7 +65,8 @@ def are_cpu_bound(metric: object) -> list[bool | None]:
 
 def prepare_judges(metrics: Iterable[object], fallback: object | None) -> None:
     """Call `prepare` of the judges that have it, for an engine that asks them in its own process."""
-    for judge in [*(getattr(metric, _JUDGE, None) for metric in metrics), fallback]:
+    own = (judge for metric in metrics for judge in _judges_in(getattr(metric, _JUDGE, None)))
+    for judge in [*own, fallback]:
         prepare = getattr(judge, "prepare", None)
         if callable(prepare):
             call_guarded(prepare)  # a judge that cannot be prepared fails when it is asked
@@ -89,7 +92,13 @@ def _is_judge(fallback: Judge | Verifier) -> TypeGuard[Judge]:
 
 
 def _values_of(metric: object) -> Iterator[object]:
-    return (getattr(metric, name, None) for name in _fields_of(metric) or [_JUDGE])
+    """What is in a metric's fields; of a jury its judges."""
+    values = (getattr(metric, name, None) for name in _fields_of(metric) or [_JUDGE])
+    return (one for value in values for one in _judges_in(value))
+
+
+def _judges_in(value: object) -> Sequence[object]:
+    return value.judges if isinstance(value, Jury) else [value]
 
 
 def _fields_of(metric: object) -> list[str]:

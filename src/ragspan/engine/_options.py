@@ -137,7 +137,7 @@ def with_named(metrics: Sequence[str | Metric]) -> Sequence[Metric]:
     """
     if isinstance(metrics, str) or not any(isinstance(metric, str) for metric in metrics):
         return cast("Sequence[Metric]", metrics)  # what is no list of metrics is refused with the other arguments
-    from ragspan.metrics.named import metrics_from
+    from ragspan.metrics.catalogue import metrics_from
 
     return metrics_from(Settings.from_environment(), metrics)
 

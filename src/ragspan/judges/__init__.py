@@ -24,7 +24,9 @@ from ragspan.judges.base import (
 )
 
 if TYPE_CHECKING:
+    from ragspan.judges.catalogue import named_judge
     from ragspan.judges.detectors import Detector, GuardDetector, ReferencePair, SpanDetector
+    from ragspan.judges.jury import Jury
     from ragspan.judges.llm import LLMJudge
     from ragspan.judges.openai import OpenAIJudge
     from ragspan.judges.overlap import OverlapJudge
@@ -43,6 +45,7 @@ __all__ = [
     "GuardDetector",
     "Judge",
     "JudgeError",
+    "Jury",
     "LLMJudge",
     "OpenAIJudge",
     "OverlapJudge",
@@ -54,6 +57,7 @@ __all__ = [
     "UtilizationJudge",
     "Verifier",
     "Vote",
+    "named_judge",
 ]
 
 _LOADED_AT_FIRST_USE = {
@@ -61,10 +65,12 @@ _LOADED_AT_FIRST_USE = {
     "ReferencePair": "ragspan.judges.detectors",
     "GuardDetector": "ragspan.judges.detectors",
     "Detector": "ragspan.judges.detectors",
+    "Jury": "ragspan.judges.jury",
     "LLMJudge": "ragspan.judges.llm",
     "OpenAIJudge": "ragspan.judges.openai",
     "OverlapJudge": "ragspan.judges.overlap",
     "Price": "ragspan.judges.prices",
+    "named_judge": "ragspan.judges.catalogue",
 }
 
 

@@ -14,7 +14,7 @@ import os
 import pickle
 import re
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache, partial
@@ -27,7 +27,7 @@ from ragspan.judges.bounded_client import MAX_BODY, default_certificates, open_c
 from ragspan.judges.llm.errors import is_outage, redacted_message
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+    from openai import AsyncOpenAI, Omit
 
 PATH = "/chat/completions"
 _REQUESTS_EACH = 8
@@ -50,6 +50,8 @@ class Endpoint:
         base_url: the endpoint; None is OpenAI's own.
         path: follows the base in every address.
         api_key: sent as a bearer token.
+        key_variables: where the key may be, for the words of an error.
+        headers: of each request, besides the client's; `Omit()` leaves one of these out.
         client: an `openai.AsyncOpenAI` to use as it is, in place of `base_url` and `api_key`.
         timeout: seconds for one attempt.
         max_retries: further attempts after rate limits, timeouts, and errors of the server or the connection.
@@ -64,11 +66,14 @@ class Endpoint:
         *,
         path: str = PATH,
         api_key: str | None = None,
+        key_variables: Sequence[str] = ("OPENAI_API_KEY",),
+        headers: Mapping[str, str | Omit] | None = None,
         client: AsyncOpenAI | None = None,
         timeout: float = 30.0,
         max_retries: int = 2,
     ) -> None:
-        address = _address(base_url) if base_url is not None and client is None else {}
+        headers = headers or {}
+        address = _address(base_url, headers) if base_url is not None and client is None else {}
         _import_for_requests()
         certificates = default_certificates() if client is None else None
 
@@ -76,11 +81,22 @@ class Endpoint:
             return open_client(certificates, **address, api_key=api_key, timeout=timeout, max_retries=max_retries)
 
         _ = (client or opening()).default_headers  # to name the system in them, Python starts a process
-        self._copy = partial(Endpoint, base_url, path=path, api_key=api_key, timeout=timeout, max_retries=max_retries)
+        self._copy = partial(
+            Endpoint,
+            base_url,
+            path=path,
+            api_key=api_key,
+            key_variables=key_variables,
+            headers=headers,
+            timeout=timeout,
+            max_retries=max_retries,
+        )
         self._path = path
+        self._key_variables = ("RAGSPAN_JUDGE_API_KEY", *key_variables)
         self._given_client = client
         self._clients = ClientPool(opening)
-        self._secrets = list(secrets_in_url(str(client.base_url) if client is not None else base_url or ""))
+        address_used = str(client.base_url) if client is not None else base_url or ""
+        self._secrets = [*secrets_in_url(address_used), *headers.values()]
 
     def __reduce__(self) -> tuple[partial[Endpoint], tuple[()]]:
         """The same endpoint for another process, which opens its own connections.
@@ -117,7 +133,9 @@ class Endpoint:
             message = redacted_message(error, sent, secrets=[getattr(client, "api_key", None), *self._secrets])
             # From None, because the cause may quote the prompt in a traceback.
             kind = "InvalidResponse" if isinstance(error, InvalidResponseError) else type(error).__name__
-            raise JudgeError(kind, message + _advice(error, message, self._path), outage=is_outage(error)) from None
+            raise JudgeError(
+                kind, message + _advice(error, message, self._path, self._key_variables), outage=is_outage(error)
+            ) from None
         except (ValueError, RecursionError) as error:  # a body that is not JSON, was cut, or nests too deep
             kind = type(error).__name__
             message = (
@@ -227,9 +245,11 @@ def _without_error(reply: object) -> object:
     return reply
 
 
-def _advice(error: Exception, message: str, path: str) -> str:
+def _advice(error: Exception, message: str, path: str, key_variables: Sequence[str]) -> str:
     """What to do about an error, where the endpoint's words do not say it."""
     advice = _ADVICE.get(getattr(error, "status_code", None) or type(error).__name__)
+    if advice == _ADVICE[_UNAUTHORIZED]:
+        advice += " or ".join(key_variables)
     if advice == _ADVICE[_NOT_FOUND]:
         advice += ", which usually ends in /v1" if path == PATH else f", to which {path} is added"
     if advice == _ADVICE[_UNREACHABLE] and (cause := cause_of(error)):
@@ -239,9 +259,9 @@ def _advice(error: Exception, message: str, path: str) -> str:
     return f" ({advice})" if advice else ""
 
 
-_NOT_FOUND, _UNREACHABLE = 404, "APIConnectionError"
+_UNAUTHORIZED, _NOT_FOUND, _UNREACHABLE = 401, 404, "APIConnectionError"
 _ADVICE: Mapping[object, str] = {
-    401: "check the key: api_key=, RAGSPAN_JUDGE_API_KEY or OPENAI_API_KEY",
+    _UNAUTHORIZED: "check the key: api_key=, ",
     403: "the key may not use this model, or not from here",
     _NOT_FOUND: "check the model's name, and base_url",
     **dict.fromkeys((301, 302, 303, 307, 308), "give base_url= or RAGSPAN_JUDGE_BASE_URL the address that is meant"),
@@ -252,7 +272,7 @@ _ADVICE: Mapping[object, str] = {
 _ABOUT_LENGTH = re.compile(r"context (?:length|window|size)|too long|too many tokens", re.IGNORECASE)
 
 
-def _address(base_url: str) -> dict[str, Any]:
+def _address(base_url: str, headers: Mapping[str, str | Omit]) -> dict[str, Any]:
     """The client's options for this address; credentials become a header.
 
     Raises:
@@ -267,7 +287,7 @@ def _address(base_url: str) -> dict[str, Any]:
     return {
         "base_url": parts._replace(query="").geturl(),
         "default_query": dict(parse_qsl(parts.query, keep_blank_values=True)),
-        "default_headers": {} if authorization is None else {"Authorization": authorization},
+        "default_headers": ({} if authorization is None else {"Authorization": authorization}) | dict(headers),
     }
 
 

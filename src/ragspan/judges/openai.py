@@ -6,23 +6,23 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ragspan.arguments import wrong
-from ragspan.config import variable
+from ragspan.arguments import SOME_SECONDS, Rule, one_of, whole, wrong
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges.base import ChatMessage, Completion
 from ragspan.judges.endpoint import Endpoint
 from ragspan.judges.llm.chat_protocol import EndpointCapabilities, read_completions
 from ragspan.judges.llm.judge import LLMJudge
+from ragspan.judges.presets import PRESETS, Preset
 from ragspan.judges.prices import Price, price_of
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+    from openai import AsyncOpenAI, Omit
 
 
 class OpenAIJudge(LLMJudge):
-    """Judges with a model of OpenAI, or of a compatible server: vLLM, Ollama, llama.cpp, Azure through `client=`.
+    """Judges with a model of OpenAI, or of another provider or server that speaks its protocol.
 
-    It needs a key: `api_key=`, or `OPENAI_API_KEY` in the environment. A server at `base_url=` may need none.
+    It needs a key: `api_key=`, or the provider's variable, such as `OPENAI_API_KEY`. A server at `base_url=` may need none.
 
     The `openai` client retries after rate limits (429), timeouts, lost connections, and errors of the server (408, 409, 5xx).
     It waits as long as `Retry-After` says, up to one minute (two in later versions). Without that header it waits half a
@@ -34,14 +34,17 @@ class OpenAIJudge(LLMJudge):
 
     Args:
         model: the model's name, as the endpoint knows it.
-        base_url: the endpoint; else `OPENAI_BASE_URL`, else OpenAI's own.
-        api_key: the key; else `OPENAI_API_KEY`.
-        client: an `openai.AsyncOpenAI` to use as it is, in place of `base_url`, `api_key`, `timeout` and `max_retries`.
-            It has to work in the judge's event loop. What it reads of an answer, how long that may take, and whether it
-            follows a redirect to another host, are its own affair.
-        timeout: seconds for one attempt.
-        max_retries: further attempts after rate limits, timeouts, and errors of the server or the connection.
+        provider: a row of `ragspan judges`, such as `"anthropic"`: it gives the address, the key's variable, and what the
+            endpoint takes.
+        base_url: the endpoint; else the provider's.
+        api_key: the key; else that of the provider's variable.
+        client: an `openai.AsyncOpenAI` to use as it is, in place of `base_url`, `api_key`, `timeout`, `max_retries` and
+            `extra_headers`. It has to work in the judge's event loop. What it reads of an answer, how long that may take, and
+            whether it follows a redirect to another host, are its own affair.
+        timeout: seconds for one attempt, more than 0.
+        max_retries: further attempts after rate limits, timeouts, and errors of the server or the connection, 0 or more.
         extra_body: further fields of each request, such as `{"reasoning_effort": "low"}`.
+        extra_headers: further headers of each request, such as `{"anthropic-workspace-id": "wrkspc_1"}`.
         temperature: as in `LLMJudge`, and so are `max_context_chars` and `max_response_chars`.
         max_context_chars: see there.
         max_response_chars: see there.
@@ -49,44 +52,55 @@ class OpenAIJudge(LLMJudge):
             OpenAI's, and unknown for another server.
 
     Raises:
-        ConfigurationError: an argument is wrong, or there is no key.
+        ConfigurationError: an argument is wrong, or there is no key or no address.
     """
 
     def __init__(
         self,
         model: str,
         *,
+        provider: str = "openai",
         base_url: str | None = None,
         api_key: str | None = None,
         client: AsyncOpenAI | None = None,
         timeout: float = 30.0,
         max_retries: int = 2,
         extra_body: Mapping[str, Any] | None = None,
+        extra_headers: Mapping[str, str] | None = None,
         temperature: float = 0.7,
         max_context_chars: int = 60_000,
         max_response_chars: int = 20_000,
         price: Price | None = None,
     ) -> None:
+        one_of(*PRESETS).check("provider", provider)
+        preset = PRESETS[provider]
         if not model.strip():
-            raise wrong("model", model, "a model's name, such as 'gpt-4o-mini'")
-        if client is not None and (base_url is not None or api_key is not None):
-            raise ConfigurationError("client= brings its own endpoint and key: leave out base_url= and api_key=")
-        if client is None and not api_key:
-            api_key = _key_in_environment_or_none_needed(base_url)
+            raise wrong("model", model, f"a model's name, such as {preset.example!r}")
+        if client is not None and (base_url is not None or api_key is not None or extra_headers is not None):
+            raise ConfigurationError(
+                "client= brings its own endpoint, key and headers: leave out base_url=, api_key= and extra_headers="
+            )
+        SOME_SECONDS.check("timeout", timeout)
+        whole(0).check("max_retries", max_retries)
+        _FIELDS.or_none().check("extra_body", extra_body)
+        _HEADERS.or_none().check("extra_headers", extra_headers)
+        address, key = (None, None) if client is not None else preset.endpoint(base_url, api_key)
         endpoint = Endpoint(
-            base_url or variable("OPENAI_BASE_URL"),
-            api_key=api_key,
+            address,
+            api_key=key,
+            key_variables=preset.keys,
+            headers=_headers(preset, extra_headers or {}),
             client=client,
             timeout=timeout,
             max_retries=max_retries,
         )
         super().__init__(
-            OpenAIChatClient(endpoint, model, extra_body or {}),
-            name=f"openai:{model}",
+            OpenAIChatClient(endpoint, model, extra_body or {}, takes=_capabilities_of(preset)),
+            name=f"{provider}:{model}",
             temperature=temperature,
             max_context_chars=max_context_chars,
             max_response_chars=max_response_chars,
-            price=price or (price_of(model) if _asks_openai(base_url, client) else None),
+            price=price or (price_of(model) if _asks_openai(address, client) else None),
         )
 
 
@@ -96,11 +110,13 @@ class OpenAIChatClient:
     If the endpoint rejects a parameter (a schema, several choices, a temperature), later requests leave it out.
     """
 
-    def __init__(self, endpoint: Endpoint, model: str, extra_body: Mapping[str, Any]) -> None:
+    def __init__(
+        self, endpoint: Endpoint, model: str, extra_body: Mapping[str, Any], *, takes: EndpointCapabilities
+    ) -> None:
         self._endpoint = endpoint
         self._model = model
         self._extra_body = dict(extra_body)
-        self._capabilities = EndpointCapabilities()
+        self._capabilities = takes
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._model!r})"
@@ -126,25 +142,28 @@ class OpenAIChatClient:
                     return read_completions(reply)
 
 
-def _key_in_environment_or_none_needed(base_url: str | None) -> str | None:
-    """None if the client finds a key by itself, a placeholder if the server may need none.
-
-    Raises:
-        ConfigurationError: there is no key for OpenAI's own endpoint.
-    """
-    if variable("OPENAI_API_KEY"):
-        return None
-    if base_url is not None or variable("OPENAI_BASE_URL"):
-        return "no-key"
-    raise ConfigurationError(
-        "there is no key for OpenAI: set RAGSPAN_JUDGE_API_KEY or OPENAI_API_KEY, or give api_key=; for a server that needs "
-        "none, set RAGSPAN_JUDGE_BASE_URL or give base_url="
-    )
+def _capabilities_of(preset: Preset) -> EndpointCapabilities:
+    return EndpointCapabilities(response_format=preset.response_format, several_choices=preset.several_choices)
 
 
-def _asks_openai(base_url: str | None, client: AsyncOpenAI | None) -> bool:
-    address = str(client.base_url) if client is not None else base_url or variable("OPENAI_BASE_URL")
-    return address is None or urlsplit(address).hostname == _OPENAI
+def _headers(preset: Preset, extra: Mapping[str, str]) -> dict[str, str | Omit]:
+    """Further headers; another provider does not get the organization and the project of OpenAI's own variables."""
+    from openai import Omit
+
+    absent = () if preset.name == "openai" else ("OpenAI-Organization", "OpenAI-Project")
+    return {**dict.fromkeys(absent, Omit()), **extra}
+
+
+def _asks_openai(address: str | None, client: AsyncOpenAI | None) -> bool:
+    return urlsplit(str(client.base_url) if client is not None else address).hostname == _OPENAI
 
 
 _OPENAI = "api.openai.com"
+_FIELDS = Rule("a dictionary of fields, such as {'reasoning_effort': 'low'}", lambda value: isinstance(value, Mapping))
+_HEADERS = Rule(
+    "a dictionary of texts by the header's name",
+    lambda value: (
+        isinstance(value, Mapping)
+        and all(isinstance(text, str) and text.isascii() and text.isprintable() for text in (*value, *value.values()))
+    ),
+)

@@ -9,6 +9,7 @@ from typing import ClassVar, Final, Generic, Protocol, TypeVar, runtime_checkabl
 from ragspan.arguments import SHARE, has_methods
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import NOT_APPLICABLE, ClaimVerdict, ContextRating, ContextVerdict, Judge, Named
+from ragspan.judges.jury import Jury
 from ragspan.outcomes import Label, MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 from ragspan.text.answers import states_nothing
@@ -122,8 +123,12 @@ class JudgedMetric(Generic[_Judge]):
     """The first that returns a reason says why the metric does not apply."""
     spares_right_refusals: ClassVar[bool] = False
     """A refusal that passes has no score: see `without_right_refusal`."""
+    takes_jury: ClassVar[bool] = False
+    """A jury votes; else its first judge is the metric's, and the score names that one."""
 
     def __post_init__(self) -> None:  # `super()` does not work with slots: subclasses call it by the name of the class
+        if isinstance(self.judge, Jury) and not self.takes_jury:
+            object.__setattr__(self, "judge", self.judge.first)
         require_judge("judge", self.judge, self.questions, metric=self.name)
         SHARE.check_fields(self, "threshold")
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, InitVar, dataclass, replace
 
 from ragspan.arguments import FLAG
+from ragspan.exceptions import ConfigurationError
 from ragspan.judges.base import ClaimVerdict, Judge, Verifier
+from ragspan.judges.catalogue import judge_part
 from ragspan.metrics.base import JudgedMetric, one_each, require_judge, screen_contexts
 from ragspan.metrics.causes import seeker_of, with_causes
 from ragspan.metrics.evidence import EVIDENCE_SCREENS, cannot_tell, claims_of, is_judged_anyway
@@ -67,10 +69,24 @@ class FaithfulnessWithHHEM(JudgedMetric[Judge]):
     classifier, which costs no tokens. `Score.judge` names the verifier.
 
     Source: faithfulness with HHEM in Ragas.
+
+    Args:
+        judge: takes the response apart into claims.
+        verifier: gives the verdicts; None makes a `HHEMVerifier` of the next three (`pip install 'ragspan[hhem]'`).
+        device: where HHEM computes, as torch names it: `cpu`, `cuda:0`.
+        batch_size: the most pairs of claim and contexts that HHEM computes together, at least 1.
+        model: a folder with HHEM's files, or a name on the Hugging Face hub.
+
+    Raises:
+        ConfigurationError: as in `JudgedMetric`; or the package with HHEM is not installed; or a verifier is given together
+            with what HHEM would be made of.
     """
 
-    verifier: Verifier
+    verifier: Verifier | None = None
     _: KW_ONLY
+    device: InitVar[str | None] = None
+    batch_size: InitVar[int | None] = None
+    model: InitVar[str | None] = None
     threshold: float = 0.8
     """Values from here on pass, 0..1."""
     name: str = "faithfulness_hhem"
@@ -79,11 +95,18 @@ class FaithfulnessWithHHEM(JudgedMetric[Judge]):
     screens = EVIDENCE_SCREENS
     spares_right_refusals = True
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, device: str | None, batch_size: int | None, model: str | None) -> None:
         JudgedMetric.__post_init__(self)
+        given = {"device": device, "batch_size": batch_size, "model": model}
+        given = {name: value for name, value in given.items() if value is not None}
+        if self.verifier is None:
+            object.__setattr__(self, "verifier", judge_part("hhem")(**given))
+        elif given:
+            raise ConfigurationError(f"verifier= brings its own {', '.join(given)}: leave out one of the two")
         require_judge("verifier", self.verifier, ["verify_claims"], metric=self.name)
 
     async def evaluate(self, record: RagRecord) -> Outcome:
+        assert self.verifier is not None  # noqa: S101  it is made at once
         return await _score_claims(self, record, self.verifier)
 
 

@@ -130,6 +130,7 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
     """Let a judge that is a language model look for it, though it then reads what did not reach the prompt."""
     name = "context_adherence"
     questions = ("vote_adherence",)
+    takes_jury = True
     screens = EVIDENCE_SCREENS
     spares_right_refusals = True
     answers = "votes"
@@ -177,6 +178,7 @@ class Completeness(PolledMetric[Judge, Rating]):
 
     name = "completeness"
     questions = ("rate_completeness",)
+    takes_jury = True
     spares_right_refusals = True
 
 

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragspan.datasets.report.answers import show_answers
 from ragspan.datasets.report.comparison import Comparison, MetricComparison, Regression, compare
-from ragspan.datasets.report.signs import CAUSES, GUIDES, REASONS, Distribution, Guide, Sign, distribution, signs_of
+from ragspan.datasets.report.signs import CAUSES, REASONS, Distribution, Sign, distribution, signs_of
 from ragspan.datasets.result_file import ResultFile, replacing
 from ragspan.datasets.results import Evaluation, MetricSummary
+from ragspan.metrics.catalogue import Guide, guide_of
 from ragspan.telemetry.values import legible
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def _views(evaluation: Evaluation, comparison: Comparison | None = None) -> list
             summary=summary,
             scores=distribution(evaluation.scores.get(summary.metric, ()), summary.threshold),
             signs=signs_of(summary),
-            guide=GUIDES.get(summary.metric),
+            guide=guide_of(summary.metric),
             change=changes.get(summary.metric),
         )
         for number, summary in enumerate(summaries, start=1)

@@ -1,9 +1,9 @@
-"""What a metric's scores say: how they are distributed, what each metric asks, and signs of high risk in words.
+"""What a metric's scores say: how they are distributed, and signs of high risk in words.
 
 All limits of the signs are here. Signs show a reader where to look. To accept or reject a system, choose thresholds of your
 own (`--fail-under`).
 
-The words about metrics and reasons are those of `docs/metrics.md`; a test compares the two.
+The words about reasons are those of `docs/metrics.md`; a test compares the two.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from ragspan.datasets.results import MetricSummary
+from ragspan.metrics.catalogue import guide_of
 
 Level: TypeAlias = Literal["high", "notice"]
 
@@ -41,62 +42,6 @@ FEW_SCORES = 30
 _SHOWN_REASONS = 4
 _REACH = 1.5  # interquartile ranges that a whisker may be long (Tukey)
 
-
-class Guide(NamedTuple):
-    """What a reader of a report has to know about a metric."""
-
-    question: str
-    when_low: str
-
-
-GUIDES: Mapping[str, Guide] = {
-    "context_adherence": Guide(
-        "Does the response as a whole keep to its contexts?",
-        "read the explanation. Then look at the contexts: a response cannot be grounded if they do not contain the answer"
-        " (context_relevance). If they do, instruct the model to keep to them, or to say when they do not contain the"
-        " answer.",
-    ),
-    "completeness": Guide(
-        "How much of the relevant information does the response include?",
-        "the prompt may ask for brevity, the response may stop early (gen_ai.response.finish_reasons), or the contexts may"
-        " contain far more than the question needs.",
-    ),
-    "context_utilization": Guide(
-        "Were the useful contexts at the top of the ranking?",
-        "the retriever ranks badly. Try a reranker, or fewer contexts.",
-    ),
-    "faithfulness": Guide(
-        "Which of its claims do the contexts support?",
-        "the explanation lists what to look for: inventions, knowledge from the model's training, or facts from documents"
-        " that did not reach the prompt. By default one claim in five may be unsupported, and none of up to four.",
-    ),
-    "faithfulness_hhem": Guide(
-        "The same, by a classifier",
-        "look at the claims that the explanation lists, and at the probabilities in evidence: near 0.5 the classifier is"
-        " unsure. If faithfulness differs, read the claims on which they do, and compare with"
-        ' premise="best_context".',
-    ),
-    "answer_relevance": Guide(
-        "Does the response address the question?",
-        "see whether the response is a refusal (ragspan.answer.refusal), and whether the contexts contain an answer"
-        " (context_relevance). If not, the question may have been rewritten badly, or the prompt asks for too much around"
-        " the answer.",
-    ),
-    "context_relevance": Guide(
-        "Did the retriever find what answers the question?",
-        "with a low best, no model could have answered: check the documents, the index and the query. With a high one,"
-        " fetch fewer documents, or rerank them.",
-    ),
-    "chunk_attribution": Guide(
-        "Which contexts contributed to the response?",
-        "fetch fewer documents. When it is 0, the response came from elsewhere: see context adherence.",
-    ),
-    "chunk_utilization": Guide(
-        "How much of the contexts' text did the response use?",
-        "with high chunk_attribution, the contexts are longer than necessary: make smaller chunks. With low attribution,"
-        " fetch fewer.",
-    ),
-}
 
 CAUSES: Mapping[str, str] = {
     "lost_before_prompt": "a document that was retrieved, and did not reach the prompt, supports what the contexts do not",
@@ -210,7 +155,8 @@ def _low(summary: MetricSummary) -> Sign | None:
     pass, or where the typical score is very low.
     """
     threshold = DEFAULT_THRESHOLD if summary.threshold is None else summary.threshold
-    advice = GUIDES[summary.metric].when_low if summary.metric in GUIDES else None
+    guide = guide_of(summary.metric)
+    advice = guide.when_low if guide is not None else None
     mean, maximum = summary.mean or 0.0, summary.maximum or 0.0
     if maximum < threshold:
         figures = f"The best of {summary.scored:,} scores is {maximum:.2f}, the mean {mean:.2f}; a pass begins at {threshold:.2f}."

@@ -99,7 +99,8 @@ class LLMJudge:
         self.name = name
         self.price = price
         """US dollars for a million tokens; None if it is not known."""
-        self._client = client
+        self.client = client
+        """Sends the requests to the model."""
         self._breaker = CircuitBreaker()
         self._temperature = temperature
         self._max_context_chars = max_context_chars
@@ -291,7 +292,7 @@ class LLMJudge:
         messages = prompt.messages(task)
         async with prompt.gate.turn(is_urgent=form is replies.CLAIMS):
             with self._breaker.watching(), _charging(messages, choices=n, price=self.price) as charge:
-                completions = await self._client.complete(
+                completions = await self.client.complete(
                     messages, schema=replies.REPLY_SCHEMA, n=n, temperature=temperature
                 )
                 charge(completions)

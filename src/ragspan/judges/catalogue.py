@@ -1,0 +1,209 @@
+"""Judges by name, for settings, arguments and commands: one catalogue of all there are.
+
+A name is that of the embedded judge (`overlap`), or a provider and a model (`anthropic:claude-haiku-4-5`, a row of `presets`),
+or that of an entry point of the group `ragspan_judge`, which another package registers. Behind an entry point is a class or
+a function: it is called with what follows the first colon of the name, if anything does, and with the options by name.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+from ragspan.exceptions import ConfigurationError
+from ragspan.installed import load_part, part_names
+from ragspan.judges.jury import Jury
+from ragspan.judges.presets import PRESETS
+from ragspan.judges.prices import Price
+
+if TYPE_CHECKING:
+    from ragspan.judges.base import Judge
+
+JUDGES: Final = "ragspan_judge"
+"""The group of entry points."""
+EMBEDDED: Final = "overlap"
+JudgeChoice: TypeAlias = "str | Judge | Sequence[str | Judge]"
+"""A judge or its name; a list of several is a jury."""
+
+
+def named_judge(name: str, **options: Any) -> Judge:
+    """The judge of this name: `"overlap"`, `"anthropic:claude-haiku-4-5"`, `"langchain:google_vertexai:gemini-2.5-flash"`.
+
+    Names with commas between them are a `Jury`.
+
+    Args:
+        name: as in `RAGSPAN_JUDGE`; `ragspan judges` lists what there is.
+        options: of the judge, such as `timeout=60`: those of `OpenAIJudge` for a provider. A price may be numbers, as
+            `[0.15, 0.60]`.
+
+    Raises:
+        ConfigurationError: there is no such judge, it has no such option, or its key is missing. The message shows no option's
+            value.
+    """
+    return judge_of(name, [options])
+
+
+def judge_of(names: str, options: Sequence[Mapping[str, Any]]) -> Judge:
+    """The judge of this name, or the jury of these names.
+
+    Args:
+        names: with commas between them.
+        options: one entry for all judges, or one for each.
+
+    Raises:
+        ConfigurationError: as `named_judge`; or there are as many options as neither fits.
+    """
+    parts = [part.strip() for part in names.split(",") if part.strip()] or [names]
+    if len(options) not in {0, 1, len(parts)}:
+        raise ConfigurationError(
+            f"the judge's options are for {len(options)} judges, but {len(parts)} are named: give one for all, or one for each"
+        )
+    each = list(options) * len(parts) if len(options) == 1 else [*options, *[{}] * (len(parts) - len(options))]
+    judges = [_made(name, own) for name, own in zip(parts, each, strict=True)]
+    return judges[0] if len(judges) == 1 else Jury(judges)
+
+
+def judge_part(name: str) -> Callable[..., Any]:
+    """What an installed package registers as the judge or verifier of this name.
+
+    Raises:
+        ConfigurationError: there is none, or its package cannot be imported.
+    """
+    part: Callable[..., Any] = load_part(JUDGES, name, f"there is no judge {name!r} here{_install_hint(name)}")
+    return part
+
+
+def judge_names() -> list[str]:
+    """All names, with what follows them: `overlap`, `openai:<model>`, and those of installed packages."""
+    return [EMBEDDED, *(f"{name}:<model>" for name in PRESETS), *part_names(JUDGES)]
+
+
+def _made(name: str, options: Mapping[str, Any]) -> Judge:
+    kind, colon, rest = name.partition(":")
+    kind = kind.strip().lower()
+    make, arguments = _maker(name, kind, rest.strip() if colon else None)
+    _require_known(name, make, len(arguments), options)
+    values = {**options, "price": _price(options["price"])} if "price" in options else dict(options)
+    try:
+        judge = make(*arguments, **values)
+    except ConfigurationError as error:
+        raise ConfigurationError(_without_values(str(error), options)) from None
+    except Exception as error:  # noqa: BLE001 - a judge of another package may raise anything for a missing key or package
+        words = " ".join(_without_values(str(error), options).split())
+        raise ConfigurationError(f"the judge {name!r} cannot be made: {type(error).__name__}: {words}") from None
+    if not callable(getattr(judge, "vote_adherence", None)) and callable(getattr(judge, "verify_claims", None)):
+        raise ConfigurationError(
+            f"{name} verifies claims and answers no other question, so it is no judge for RAGSPAN_JUDGE: for HHEM take the "
+            "metric faithfulness_hhem"
+        )
+    return cast("Judge", judge)
+
+
+def _maker(name: str, kind: str, rest: str | None) -> tuple[Callable[..., Any], tuple[str, ...]]:
+    """What makes the judge, and what it is called with besides the options."""
+    if kind == EMBEDDED and rest is None:
+        from ragspan.judges.overlap import OverlapJudge
+
+        return OverlapJudge, ()
+    if kind in PRESETS:
+        if not rest:
+            example = f"{kind}:{PRESETS[kind].example}"
+            raise ConfigurationError(f"{name!r} names no model: the judge should be like {example!r}")
+        from ragspan.judges.openai import OpenAIJudge
+
+        return _of_provider(OpenAIJudge, kind), (rest,)
+    if kind not in part_names(JUDGES):
+        raise ConfigurationError(
+            f"there is no judge {name!r} here (by judge or RAGSPAN_JUDGE){_guess(name)}; there are: "
+            f"{', '.join(judge_names())}{_install_hint(kind)}"
+        )
+    return judge_part(kind), (rest,) if rest else ()
+
+
+def _of_provider(make: Callable[..., Any], provider: str) -> Callable[..., Any]:
+    def made(model: str, **options: Any) -> Any:
+        return make(model, provider=provider, **options)
+
+    signature = inspect.signature(make)
+    # A client is an object, and no option; `OpenAIJudge(client=…)` takes one.
+    others = [one for one in signature.parameters.values() if one.name not in {"provider", "client"}]
+    made.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
+    return made
+
+
+def _require_known(name: str, make: Callable[..., Any], count: int, options: Iterable[str]) -> None:
+    """Raise unless the judge has all of these options, besides the first `count` arguments."""
+    parameters = list(inspect.signature(make).parameters.values())
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters):
+        return
+    named = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    known = [parameter.name for parameter in parameters[count:] if parameter.kind in named]
+    for option in options:
+        if option not in known:
+            has = f"it has: {', '.join(known)}" if known else "it has none"
+            raise ConfigurationError(f"the judge {name!r} has no option {option!r}; {has}{_meant(option, known)}")
+
+
+def _price(given: object) -> object:
+    """Numbers of JSON as a price; anything else as it is."""
+    if isinstance(given, str):
+        given = given.split("/")
+    if not isinstance(given, (list, tuple)):
+        return given
+    try:
+        return Price(*(float(amount) for amount in given))
+    except (TypeError, ValueError):
+        raise ConfigurationError(
+            "the option price should be dollars for a million tokens of input and output, such as [0.15, 0.60]"
+        ) from None
+
+
+def _without_values(words: str, options: Mapping[str, Any]) -> str:
+    """The words without the texts in these options, of which any may be a key."""
+    for text in sorted(set(texts_in(options)), key=len, reverse=True):
+        words = words.replace(repr(text), "what is given").replace(text, "…") if text else words
+    return words
+
+
+def texts_in(value: object) -> Iterator[str]:
+    """All texts in the values of options, of which any may be a key."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from texts_in(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from texts_in(inner)
+
+
+def _install_hint(name: str) -> str:
+    return f"; pip install 'ragspan[{name}]'" if name in _IN_EXTRAS else ""
+
+
+def _guess(name: str) -> str:
+    """What may be meant, for a message: a provider that is spelt in another way, or left out before its model."""
+    spelling, _, model = name.replace("/", ":", 1).partition(":")
+    for preset in PRESETS.values():
+        if not model and spelling.lower().startswith(preset.families):
+            return f"; did you mean {f'{preset.name}:{spelling}'!r}?"
+    words = {word.lower(): preset.name for preset in PRESETS.values() for word in preset.title.split()}
+    words |= {known: known for known in (*PRESETS, EMBEDDED, *part_names(JUDGES))}
+    close = difflib.get_close_matches(spelling.lower(), words, n=1)
+    if not close:
+        return ""
+    meant = words[close[0]]
+    if meant in PRESETS or model:
+        meant = f"{meant}:{model or PRESETS[meant].example}"
+    return f"; did you mean {meant!r}?"
+
+
+def _meant(word: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(word, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+_IN_EXTRAS = ("hhem", "langchain")
+"""Extras of ragspan that bring a judge or verifier of the same name."""

@@ -1,0 +1,113 @@
+"""A jury: the votes of one question, spread over several judges."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ragspan.arguments import Rule, has_methods
+from ragspan.exceptions import BudgetExhausted, JudgeError
+from ragspan.judges.base import ClaimSupport, ClaimVerdict, ContextVerdict, Judge, Rating, SupportJudge, Vote
+from ragspan.records import RagRecord
+
+_T = TypeVar("_T")
+
+_SEVERAL = Rule("two judges or more, in a list", lambda judges: len(judges) > 1)
+_JUDGE = has_methods(
+    "a judge, with methods vote_adherence and rate_completeness", "vote_adherence", "rate_completeness"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Jury:
+    """Several judges: context adherence and completeness spread their votes over them, other metrics ask the first.
+
+    Models of different makers err in different places, so a mean of theirs errs less than one of the same number of votes
+    of one model. With three votes and two judges the first has two. Where a judge fails and the others' votes are no more
+    than half of what was asked for, there is no score: the failure is that judge's.
+
+    The texts go to each judge's provider.
+
+    Args:
+        judges: two or more, in order.
+
+    Raises:
+        ConfigurationError: there are fewer, or one is no judge.
+    """
+
+    judges: Sequence[Judge]
+
+    def __post_init__(self) -> None:
+        judges = tuple(self.judges)
+        _SEVERAL.check("judges", judges)
+        for position, judge in enumerate(judges):
+            _JUDGE.check(f"judges[{position}]", judge)
+        object.__setattr__(self, "judges", judges)
+
+    @property
+    def first(self) -> Judge:
+        """Who answers what is not voted on."""
+        return self.judges[0]
+
+    @property
+    def name(self) -> str:
+        """All names, with commas between them."""
+        return ",".join(judge.name for judge in self.judges)
+
+    @property
+    def prompt_version(self) -> str | None:
+        """Of the judges' prompts, each version once."""
+        versions = dict.fromkeys(getattr(judge, "prompt_version", None) for judge in self.judges)
+        return ",".join(filter(None, versions)) or None
+
+    def share_read(self, record: RagRecord) -> float:
+        """The share of the texts that each judge reads, 0..1: the least of them."""
+        shares = [getattr(judge, "share_read", None) for judge in self.judges]
+        return min((share(record) for share in shares if share is not None), default=1.0)
+
+    async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
+        return await self._spread(votes, lambda judge, count: judge.vote_adherence(record, count))
+
+    async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:
+        return await self._spread(ratings, lambda judge, count: judge.rate_completeness(record, count))
+
+    async def extract_claims(self, record: RagRecord) -> list[str]:
+        return await self.first.extract_claims(record)
+
+    async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
+        return await self.first.verify_claims(record, claims)
+
+    async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
+        return await self.first.judge_usefulness(record)
+
+    async def find_support(
+        self, record: RagRecord, claims: Sequence[str] | None, documents: Sequence[str]
+    ) -> list[ClaimSupport]:
+        """As the first judge finds it; nothing if it does not look for support."""
+        if not isinstance(self.first, SupportJudge):
+            return []
+        return await self.first.find_support(record, claims, documents)
+
+    async def _spread(self, wanted: int, ask: Callable[[Judge, int], Awaitable[list[_T]]]) -> list[_T]:
+        """So many answers, from the judges in turn; all are asked at once."""
+        share, rest = divmod(wanted, len(self.judges))
+        counts = [share + (place < rest) for place in range(len(self.judges))]
+        asked = [(judge, count) for judge, count in zip(self.judges, counts, strict=True) if count]
+        answers: list[Any] = await asyncio.gather(*(_or_error(judge, ask(judge, count)) for judge, count in asked))
+        found = [answer for each in answers if not isinstance(each, JudgeError) for answer in each]
+        errors = [each for each in answers if isinstance(each, JudgeError)]
+        if errors and 2 * len(found) <= wanted:
+            raise errors[0]
+        return found
+
+
+async def _or_error(judge: Judge, asking: Awaitable[list[_T]]) -> list[_T] | JudgeError:
+    """The judge's answers, or why it has none, with its name."""
+    try:
+        return await asking
+    except BudgetExhausted as error:
+        return error
+    except JudgeError as error:
+        return JudgeError(error.error_type, f"{judge.name}: {error}", outage=error.outage)

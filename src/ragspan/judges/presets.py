@@ -1,0 +1,238 @@
+"""The providers that speak OpenAI's chat protocol: where they are, which variable has the key, and what they do not take.
+
+`RAGSPAN_JUDGE=anthropic:claude-haiku-4-5` is the row `anthropic` and a model. To add a provider is to add a row: the judge,
+`ragspan judges` and the table in `docs/judges.md` read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final, Literal
+
+from ragspan.config import variable
+from ragspan.exceptions import ConfigurationError
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Preset:
+    """One provider."""
+
+    name: str
+    """Before the colon of a judge's name."""
+    title: str
+    """What people call it."""
+    example: str
+    """A model's name, as this provider knows it."""
+    address: str = "{}"
+    """Its base URL; `{}` is the value of the first of `places` that is set."""
+    places: tuple[str, ...] = ()
+    """Variables that have the changing part of the address."""
+    default_place: str | None = None
+    """The changing part where none of them is set; None if there is no address then."""
+    keys: tuple[str, ...] = ()
+    """Variables that may have the key; the first that is set counts."""
+    needs_key: bool = True
+    families: tuple[str, ...] = ()
+    """How the names of its models begin: for advice where somebody leaves the provider out."""
+    several_choices: bool = True
+    """False if it refuses or ignores `n`, so that each vote is a request of its own."""
+    response_format: Literal["json_schema", "json_object"] = "json_schema"
+    """What it takes at most; models that take less refuse, which is learned."""
+
+    @property
+    def base_url(self) -> str | None:
+        """The address as the environment completes it; None if a part is missing."""
+        place = variable(*self.places) or self.default_place
+        if "{}" not in self.address:
+            return self.address
+        return None if place is None else self.address.format(_without_path(place, self.address))
+
+    @property
+    def shown_address(self) -> str:
+        """The address in words, with names of variables for what is not in the environment."""
+        place = self.default_place or (f"{{{self.places[0]}}}" if self.places else "{RAGSPAN_JUDGE_BASE_URL}")
+        return self.address.format(place)
+
+    @property
+    def key_variable(self) -> str | None:
+        """The variable that has the key now; None if none does."""
+        return next(filter(variable, self.keys), None)
+
+    def endpoint(self, base_url: str | None, api_key: str | None) -> tuple[str, str]:
+        """The address and the key of requests; what is given counts first.
+
+        Where no key is needed and none is there, the client gets a word in its place, because it insists on one.
+
+        Raises:
+            ConfigurationError: one of them is missing; the message names the variables.
+        """
+        address = base_url or self.base_url
+        if address is None:
+            wanted = " or ".join((*self.places, "RAGSPAN_JUDGE_BASE_URL"))
+            raise ConfigurationError(
+                f"there is no address for {self.title}: set {wanted}, or give base_url=, such as {self._example_address}"
+            )
+        key = api_key or variable(*self.keys)
+        if not key and self.needs_key and base_url is None and not self._is_elsewhere:
+            wanted = " or ".join(("RAGSPAN_JUDGE_API_KEY", *self.keys))
+            raise ConfigurationError(
+                f"there is no key for {self.title}: set {wanted}, or give api_key=; for a server that needs none, set "
+                "RAGSPAN_JUDGE_BASE_URL or give base_url="
+            )
+        return address, key or "no-key"
+
+    @property
+    def _is_elsewhere(self) -> bool:
+        """Whether a variable names another server than the provider's own, which may need no key."""
+        return self.default_place is not None and variable(*self.places) is not None
+
+    @property
+    def _example_address(self) -> str:
+        examples = {"AZURE_OPENAI_ENDPOINT": "https://our-resource.openai.azure.com", "AWS_REGION": "us-east-1"}
+        place = next((examples[name] for name in self.places if name in examples), "http://localhost:8000/v1")
+        return repr(self.address.format(place))
+
+
+def _without_path(place: str, address: str) -> str:
+    """The changing part without a slash at its end, and without what follows it in the address anyway."""
+    return place.rstrip("/").removesuffix(address.partition("{}")[2] or " ")
+
+
+_ROWS = (
+    Preset(
+        name="openai",
+        title="OpenAI",
+        example="gpt-4o-mini",
+        places=("OPENAI_BASE_URL",),
+        default_place="https://api.openai.com/v1",
+        keys=("OPENAI_API_KEY",),
+        families=("gpt", "o1", "o3", "o4", "chatgpt"),
+    ),
+    Preset(
+        name="azure",
+        title="Azure OpenAI",
+        example="our-deployment",
+        address="{}/openai/v1",
+        places=("AZURE_OPENAI_ENDPOINT",),
+        keys=("AZURE_OPENAI_API_KEY",),
+    ),
+    Preset(
+        name="anthropic",
+        title="Anthropic",
+        example="claude-haiku-4-5",
+        address="https://api.anthropic.com/v1",
+        keys=("ANTHROPIC_API_KEY",),
+        families=("claude",),
+        several_choices=False,
+    ),
+    Preset(
+        name="gemini",
+        title="Google Gemini",
+        example="gemini-2.5-flash",
+        address="https://generativelanguage.googleapis.com/v1beta/openai",
+        keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        families=("gemini", "gemma"),
+        several_choices=False,
+    ),
+    Preset(
+        name="mistral",
+        title="Mistral",
+        example="mistral-small-latest",
+        address="https://api.mistral.ai/v1",
+        keys=("MISTRAL_API_KEY",),
+        families=("mistral", "ministral", "magistral", "codestral", "open-mi"),
+    ),
+    Preset(
+        name="groq",
+        title="Groq",
+        example="openai/gpt-oss-20b",
+        address="https://api.groq.com/openai/v1",
+        keys=("GROQ_API_KEY",),
+        several_choices=False,
+    ),
+    Preset(
+        name="deepseek",
+        title="DeepSeek",
+        example="deepseek-chat",
+        address="https://api.deepseek.com/v1",
+        keys=("DEEPSEEK_API_KEY",),
+        families=("deepseek",),
+        several_choices=False,
+        response_format="json_object",
+    ),
+    Preset(
+        name="openrouter",
+        title="OpenRouter",
+        example="qwen/qwen3-32b",
+        address="https://openrouter.ai/api/v1",
+        keys=("OPENROUTER_API_KEY",),
+        several_choices=False,
+    ),
+    Preset(
+        name="together",
+        title="Together AI",
+        example="openai/gpt-oss-20b",
+        address="https://api.together.xyz/v1",
+        keys=("TOGETHER_API_KEY",),
+    ),
+    Preset(
+        name="fireworks",
+        title="Fireworks AI",
+        example="accounts/fireworks/models/gpt-oss-20b",
+        address="https://api.fireworks.ai/inference/v1",
+        keys=("FIREWORKS_API_KEY",),
+        families=("accounts/fireworks",),
+    ),
+    Preset(
+        name="xai",
+        title="xAI",
+        example="grok-4-fast",
+        address="https://api.x.ai/v1",
+        keys=("XAI_API_KEY",),
+        families=("grok",),
+    ),
+    Preset(
+        name="bedrock",
+        title="Amazon Bedrock",
+        example="openai.gpt-oss-20b",
+        address="https://bedrock-mantle.{}.api.aws/v1",
+        places=("AWS_REGION", "AWS_DEFAULT_REGION"),
+        keys=("AWS_BEARER_TOKEN_BEDROCK",),
+        families=("openai.", "amazon.", "anthropic."),
+    ),
+    Preset(
+        name="ollama",
+        title="Ollama",
+        example="qwen3:8b",
+        address="http://localhost:11434/v1",
+        needs_key=False,
+        several_choices=False,
+    ),
+    Preset(
+        name="lmstudio",
+        title="LM Studio",
+        example="qwen3-8b",
+        address="http://localhost:1234/v1",
+        needs_key=False,
+        several_choices=False,
+    ),
+    Preset(
+        name="vllm",
+        title="vLLM",
+        example="Qwen/Qwen3-8B",
+        keys=("VLLM_API_KEY",),
+        needs_key=False,
+    ),
+    Preset(
+        name="litellm",
+        title="a LiteLLM proxy",
+        example="our-model",
+        keys=("LITELLM_API_KEY",),
+        needs_key=False,
+    ),
+)
+
+PRESETS: Final[Mapping[str, Preset]] = MappingProxyType({preset.name: preset for preset in _ROWS})
+"""By name, in the order of the documentation."""
