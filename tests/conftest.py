@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from importlib.metadata import EntryPoint, EntryPoints
+
 import hypothesis
 import pytest
 from local_http import LocalHttp
 from received_spans import spans_in
+
+from ragspan import installed
 
 hypothesis.settings.register_profile("ragspan", deadline=None, derandomize=True)  # a slow machine is no wrong answer
 hypothesis.settings.load_profile("ragspan")
@@ -56,3 +60,14 @@ def make_otlp_listener(monkeypatch):
 @pytest.fixture
 def otlp_listener(make_otlp_listener):
     return make_otlp_listener()
+
+
+@pytest.fixture
+def register(monkeypatch):
+    """Registers entry points of a group for the duration of the test, and no others."""
+
+    def register(group, **entries):
+        found = [EntryPoint(name, value, group) for name, value in entries.items()]
+        monkeypatch.setattr(installed, "entry_points", EntryPoints(found).select)
+
+    return register

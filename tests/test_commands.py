@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from importlib.metadata import EntryPoint, EntryPoints
 
 import pytest
 import typer
 from typer.testing import CliRunner
 
-from ragspan import ConfigurationError, installed
+from ragspan import ConfigurationError
 from ragspan.cli import app
 from ragspan.command_line import listener_at, shown_address
 
@@ -20,17 +19,6 @@ greeting = typer.Typer()
 def greet(name: str):
     """Greet somebody."""
     typer.echo(f"Hello {name}")
-
-
-@pytest.fixture
-def register(monkeypatch):
-    """Registers entry points of a group for the duration of the test, and no others."""
-
-    def register(group, **entries):
-        found = [EntryPoint(name, value, group) for name, value in entries.items()]
-        monkeypatch.setattr(installed, "entry_points", EntryPoints(found).select)
-
-    return register
 
 
 def run(*arguments):

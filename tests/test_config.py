@@ -19,11 +19,13 @@ READ = {
     "judge": ("openai:gpt-4o-mini", "openai:gpt-4o-mini"),
     "judge_base_url": ("http://localhost:1/v1", "http://localhost:1/v1"),
     "judge_api_key": ("secret", "secret"),
+    "judge_options": ('{"timeout": 60, "extra_body": {"a": 1}}', ({"timeout": 60, "extra_body": {"a": 1}},)),
     "judge_price": ("0.15/0.60/0.075", (0.15, 0.6, 0.075)),
     "metrics": ("faithfulness, completeness,faithfulness", ("faithfulness", "completeness")),
     "causes": ("off", False),
     "hhem_model": ("models/hhem", "models/hhem"),
     "hhem_device": ("cuda:0", "cuda:0"),
+    "hhem_batch_size": ("32", 32),
     "metric_sample_rates": ("faithfulness=0.1, completeness = 0.5,", {"faithfulness": 0.1, "completeness": 0.5}),
     "reference_judge": ("openai:gpt-5", "openai:gpt-5"),
     "reference_share": ("0.05", 0.05),
@@ -63,15 +65,13 @@ def test_every_variable_is_read():
     ("name", "value", "allowed"),
     [
         ("RAGSPAN_ENABLED", "maybe", "true or false"),
-        ("RAGSPAN_JUDGE", "gpt-4o", "openai:<model>"),
-        ("RAGSPAN_JUDGE", "openai:", "openai:<model>"),
-        ("RAGSPAN_METRICS", "faithfullness", "context_adherence, completeness"),
+        ("RAGSPAN_JUDGE", ",", "'openai:gpt-4o-mini'"),
+        ("RAGSPAN_METRICS", ",", "'faithfulness,completeness'"),
         ("RAGSPAN_SAMPLE_RATE", "1.5", "from 0 to 1"),
         ("RAGSPAN_SAMPLE_RATE", "nan", "from 0 to 1"),
         ("RAGSPAN_JUDGE_PRICE", "0.15", "'0.15/0.60'"),
         ("RAGSPAN_JUDGE_PRICE", "cheap/dear", "'0.15/0.60'"),
         ("RAGSPAN_JUDGE_PRICE", "-1/2", "'0.15/0.60'"),
-        ("RAGSPAN_METRIC_SAMPLE_RATES", "faithfullness=0.1", "'faithfulness=0.1,completeness=0.5'"),
         ("RAGSPAN_MAX_RECORDS_PER_SECOND", "0", "above 0"),
         ("RAGSPAN_BUDGET_USD_PER_DAY", "-5", "above 0"),
         ("RAGSPAN_BUDGET_TOKENS_PER_MINUTE", "inf", "above 0"),
@@ -123,8 +123,24 @@ def test_a_misspelt_variable_is_pointed_out_once(caplog, monkeypatch):
     assert caplog.text.count("did you mean RAGSPAN_JUDGE?") == 1
 
 
-def test_the_api_key_is_not_shown():
-    assert "secret" not in repr(Settings(judge_api_key="secret"))
+def test_keys_and_options_are_not_shown():
+    assert "secret" not in repr(Settings(judge_api_key="secret", judge_options=({"api_key": "secret"},)))
+
+
+@pytest.mark.parametrize(
+    "text", ['{"api_key": "sk-secret"', "sk-secret", '"sk-secret"', '["sk-secret"]', "[]", "[" * 100_000]
+)
+def test_options_that_are_no_json_object_are_refused_without_a_word_of_them(text):
+    with pytest.raises(ConfigurationError, match="RAGSPAN_JUDGE_OPTIONS should be a JSON object") as refusal:
+        Settings.from_environment({"RAGSPAN_JUDGE_OPTIONS": text})
+
+    assert "secret" not in str(refusal.value)
+
+
+def test_options_may_be_one_for_each_judge():
+    found = Settings.from_environment({"RAGSPAN_JUDGE_OPTIONS": '[{"timeout": 5}, {}]'}).judge_options
+
+    assert found == ({"timeout": 5}, {})
 
 
 def test_the_switch_is_read_from_the_environment(monkeypatch):

@@ -9,10 +9,9 @@ import pytest
 
 import ragspan
 from ragspan import Budget, ConfigurationError, RagRecord, Settings, defaults, installed
-from ragspan.config import METRIC_NAMES
 from ragspan.defaults import budget_from
 from ragspan.judges import OpenAIJudge, OverlapJudge, Price
-from ragspan.metrics.catalogue import judge_from, metrics_from
+from ragspan.metrics.catalogue import BUILT_IN, judge_from, metrics_from
 from ragspan.testing import RecordingSink
 
 pytestmark = pytest.mark.usefixtures("no_engine_yet")
@@ -102,7 +101,7 @@ def test_causes_are_looked_for_unless_the_settings_say_no():
 
 
 def test_every_metric_can_be_named_that_needs_no_more_than_a_judge():
-    names = tuple(name for name in METRIC_NAMES if name != "faithfulness_hhem")
+    names = tuple(name for name in BUILT_IN if name != "faithfulness_hhem")
     settings = Settings(metrics=names, judge="openai:local", judge_base_url="http://127.0.0.1:1/v1")
 
     assert tuple(metric.name for metric in metrics_from(settings)) == names

@@ -151,7 +151,7 @@ def test_reasons_that_the_last_line_has_are_not_said_before(run, write_bytes):
             "stopped at a bad row, as --on-error stop asks: row 4 (line 5)",
         ),
         (ANSWERS.encode(), ["--metrics", "faithful"], "did you mean 'faithfulness'"),
-        (ANSWERS.encode(), ["--judge", "gpt"], "judge is 'gpt'"),
+        (ANSWERS.encode(), ["--judge", "gpt"], "there is no judge 'gpt'"),
         *[
             (ANSWERS.encode(), ["--fail-under", text], "such as faithfulness=0.8")
             for text in ("faithfulness", "faithfulness=", "=0.8", "faithfulness=high")

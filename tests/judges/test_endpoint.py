@@ -85,7 +85,7 @@ def ask(endpoint, *, at="", credentials="", query="", **options):
 
 
 def text_by(judge):
-    [completion] = asyncio.run(judge._client.complete(PROMPT, schema={}, n=1, temperature=0.0))
+    [completion] = asyncio.run(judge.client.complete(PROMPT, schema={}, n=1, temperature=0.0))
     return completion.text
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from ragspan import MetricFailure, NotApplicable, Score
-from ragspan.config import METRIC_NAMES
-from ragspan.datasets.report.signs import GUIDES, REASONS, distribution, signs_of
+from ragspan.datasets.report.signs import REASONS, distribution, signs_of
+from ragspan.metrics.catalogue import BUILT_IN, guide_of
 
 ABSENT = NotApplicable(reason="no_contexts")
 OWN = NotApplicable(reason="too_short")
 FAILURE = MetricFailure(error_type="no_claims", message="")
-LOW = GUIDES["faithfulness"].when_low
+LOW = guide_of("faithfulness").when_low
 GAPS = "Many answers have no score"
 OTHERS = "the figures describe the other answers only."
 WHY_ABSENT = f"{OTHERS} Most often {REASONS['no_contexts']}."
@@ -154,13 +154,13 @@ def plain(text):
     return " ".join(text.replace("`", "").split())
 
 
-@pytest.mark.parametrize("metric", METRIC_NAMES)
+@pytest.mark.parametrize("metric", BUILT_IN)
 def test_a_guide_says_what_the_documentation_says(metric):
     section = next(part for part in TEXT.split("\n## ") if part.partition("\n\n")[2].startswith(f"`{metric}`"))
     (advice,) = re.findall(r"- When it is low: (.*?)(?=\n- |\n\n|\Z)", section, re.DOTALL)
     (question,) = re.findall(rf"^\| `{metric}` \| (.*?) \|", TEXT, re.MULTILINE)
 
-    assert GUIDES[metric] == (plain(question), plain(advice))
+    assert guide_of(metric) == (plain(question), plain(advice))
 
 
 def test_every_reason_means_what_the_documentation_says():

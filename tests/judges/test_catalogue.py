@@ -1,0 +1,128 @@
+"""Judges by name, from this package and from others."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragspan import ConfigurationError
+from ragspan.judges import Jury, OpenAIJudge, OverlapJudge, Price, named_judge
+from ragspan.judges.catalogue import judge_of
+from ragspan.testing import FakeJudge
+
+KEY = "sk-0123456789"
+
+
+class HouseJudge(FakeJudge):
+    """Judges as a company likes it.
+
+    Args:
+        model: what it is called.
+        strict: an option.
+    """
+
+    def __init__(self, model="small", *, strict=False):
+        super().__init__(name=f"house:{model}")
+        self.strict = strict
+
+
+class Verifier:
+    """Verifies claims, and nothing else."""
+
+    name = "verifier"
+
+    async def verify_claims(self, record, claims):
+        return []
+
+
+def breaks(model, **_):
+    raise LookupError(f"no model {model} for {KEY}")
+
+
+@pytest.fixture
+def house(register):
+    register(
+        "ragspan_judge",
+        house=f"{__name__}:HouseJudge",
+        verifies=f"{__name__}:Verifier",
+        broken=f"{__name__}:breaks",
+        gone="nowhere:Judge",
+    )
+
+
+def test_the_embedded_judge_and_providers_have_names():
+    assert isinstance(named_judge("overlap"), OverlapJudge)
+    judge = named_judge("Anthropic: claude-haiku-4-5", api_key=KEY, price=[1, 5])
+
+    assert isinstance(judge, OpenAIJudge)
+    assert (judge.name, judge.price) == ("anthropic:claude-haiku-4-5", Price(1.0, 5.0))
+
+
+def test_a_model_may_have_colons_in_its_name():
+    assert named_judge("ollama:qwen3:8b").name == "ollama:qwen3:8b"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "made"), [("house", {}, "small"), ("house:large:v2", {"strict": True}, "large:v2")]
+)
+def test_a_judge_of_another_package_gets_what_follows_its_name_and_the_options(house, name, options, made):
+    judge = named_judge(name, **options)
+
+    assert (judge.name, judge.strict) == (f"house:{made}", bool(options))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("gpt-4o", "did you mean 'openai:gpt-4o'\\?"),
+        ("claude-haiku-4-5", "did you mean 'anthropic:claude-haiku-4-5'"),
+        ("antropic:claude", "did you mean 'anthropic:claude'"),
+        ("anthropic/claude-x", "did you mean 'anthropic:claude-x'"),
+        ("google:gemini-2.5-flash", "did you mean 'gemini:gemini-2.5-flash'"),
+        ("azur:ours", "did you mean 'azure:ours'"),
+        ("overlab", "did you mean 'overlap'"),
+        ("hause:large", "did you mean 'house:large'"),
+        ("anthropic", "'anthropic' names no model: the judge should be like 'anthropic:claude-haiku-4-5'"),
+        ("openai: ", "'openai:' names no model"),
+        ("zebra", "there is no judge 'zebra' here .*; there are: overlap, openai:<model>, .*, house"),
+        ("langchain:x:y", r"pip install 'ragspan\[langchain\]'"),
+        ("verifies", "verifies claims and answers no other question"),
+        ("gone", "nowhere:Judge cannot be imported"),
+    ],
+)
+def test_a_wrong_name_is_an_error_that_says_what_may_be_meant(house, name, message):
+    with pytest.raises(ConfigurationError, match=message):
+        named_judge(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("openai:m", {"timeuot": 3}, r"has no option 'timeuot'; it has: base_url, .*; did you mean 'timeout'\?"),
+        ("openai:m", {"client": KEY}, "has no option 'client'"),
+        ("house", {"stric": 1}, "did you mean 'strict'"),
+        ("overlap", {"timeout": 3}, "has no option 'timeout'; it has none"),
+        ("openai:m", {"timeout": KEY}, "timeout is what is given, but should be a number of seconds"),
+        ("openai:m", {"price": KEY}, "price should be dollars for a million tokens"),
+        ("openai:m", {"price": [1]}, "price should be dollars for a million tokens"),
+        ("broken:m", {"api_key": KEY}, "'broken:m' cannot be made: LookupError: no model m for …"),
+    ],
+)
+def test_a_wrong_option_is_an_error_without_its_value(house, name, options, message):
+    with pytest.raises(ConfigurationError, match=message) as refusal:
+        named_judge(name, **{"api_key": "sk-of-the-test", **options} if name == "openai:m" else options)
+
+    assert KEY not in str(refusal.value)
+
+
+def test_several_names_are_a_jury_with_options_for_all_or_for_each():
+    for options, timeouts in (
+        ([{"api_key": KEY, "timeout": 5}], [5, 5]),
+        ([{"api_key": KEY, "timeout": 5}, {"api_key": KEY, "timeout": 7}], [5, 7]),
+    ):
+        jury = judge_of("openai:a, anthropic:b", options)
+
+        assert isinstance(jury, Jury)
+        assert jury.name == "openai:a,anthropic:b"
+        assert [judge.client._endpoint._copy.keywords["timeout"] for judge in jury.judges] == timeouts
+    with pytest.raises(ConfigurationError, match="options are for 3 judges, but 2 are named"):
+        judge_of("openai:a,anthropic:b", [{}, {}, {}])

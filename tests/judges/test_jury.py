@@ -1,0 +1,168 @@
+"""A jury: several judges vote, the first answers the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from dataclasses import replace
+
+import pytest
+
+from ragspan import Budget, ConfigurationError, MetricFailure, RagRecord, ScoringEngine, Settings
+from ragspan.exceptions import BudgetExhausted, JudgeError
+from ragspan.judges import Jury, OpenAIJudge, OverlapJudge, Price
+from ragspan.metrics import AnswerRelevance, Completeness, ContextAdherence, ContextUtilization, Faithfulness
+from ragspan.metrics.catalogue import metrics_from
+from ragspan.testing import FakeJudge, RecordingEmitter
+
+RECORD = RagRecord(question="When?", contexts=["Beta settles at night."], response="It settles at night.")
+
+
+class CountingJudge(FakeJudge):
+    """Notes how many votes and ratings it is asked for, and fails if it is told to."""
+
+    def __init__(self, name, *, error=None, **verdicts):
+        super().__init__(name=name, **verdicts)
+        object.__setattr__(self, "counts", [])
+        object.__setattr__(self, "error", error)
+
+    async def vote_adherence(self, record, votes):
+        self.counts.append(votes)
+        if self.error is not None:
+            raise self.error
+        return await super().vote_adherence(record, votes)
+
+    async def rate_completeness(self, record, ratings):
+        self.counts.append(ratings)
+        return await super().rate_completeness(record, ratings)
+
+
+def outcome_of(metric):
+    return asyncio.run(metric.score(RECORD))
+
+
+@pytest.mark.parametrize(
+    ("count", "polls", "shares"),
+    [(2, 3, [[2], [1]]), (2, 4, [[2], [2]]), (3, 3, [[1], [1], [1]]), (3, 2, [[1], [1], []]), (2, 1, [[1], []])],
+)
+@pytest.mark.parametrize("kind", [ContextAdherence, Completeness])
+def test_votes_and_ratings_are_spread_in_turn(kind, count, polls, shares):
+    judges = [CountingJudge(name) for name in "abc"[:count]]
+
+    score = outcome_of(kind(Jury(judges), polls=polls))
+
+    assert [judge.counts for judge in judges] == shares
+    assert score.judge == ",".join("abc"[:count])
+    assert score.details[f"valid_{kind.answers}"] == polls
+
+
+def test_the_score_is_the_mean_of_all_votes():
+    score = outcome_of(ContextAdherence(Jury([FakeJudge(name="a", votes=[True]), FakeJudge(name="b", votes=[False])])))
+
+    assert score.value == pytest.approx(2 / 3)
+    assert score.label == "pass"
+
+
+@pytest.mark.parametrize("kind", [Faithfulness, ContextUtilization, AnswerRelevance])
+def test_other_metrics_ask_the_first_judge_and_say_so(kind):
+    metric = kind(Jury([FakeJudge(name="a"), FakeJudge(name="b")]))
+
+    assert metric.judge.name == "a"
+    assert outcome_of(metric).judge == "a"
+
+
+def test_a_judge_that_fails_costs_no_score_while_more_than_half_of_the_votes_are_there():
+    lost = JudgeError("APITimeoutError", "no answer", outage=True)
+
+    good = outcome_of(ContextAdherence(Jury([CountingJudge("a"), CountingJudge("b", error=lost)])))
+    bad = outcome_of(ContextAdherence(Jury([CountingJudge("a", error=lost), CountingJudge("b")])))
+
+    assert (good.value, good.details["valid_votes"]) == (1.0, 2)
+    assert bad == MetricFailure(error_type="APITimeoutError", message="a: no answer", outage=True)
+
+
+async def test_a_budget_that_is_spent_stays_what_it_is():
+    jury = Jury([CountingJudge("a", error=BudgetExhausted("usd_per_day")), CountingJudge("b")])
+
+    with pytest.raises(BudgetExhausted):
+        await jury.vote_adherence(RECORD, 3)
+
+
+@pytest.mark.parametrize("judges", [[], [FakeJudge()], [FakeJudge(), object()], [FakeJudge(), FakeJudge]])
+def test_a_jury_of_fewer_than_two_or_of_others_than_judges_is_refused(judges):
+    with pytest.raises(ConfigurationError, match="judges"):
+        Jury(judges)
+
+
+async def test_a_jury_pickles_and_says_what_its_judges_read():
+    jury = pickle.loads(pickle.dumps(Jury([OverlapJudge(), OpenAIJudge("m", api_key="k", max_context_chars=1000)])))
+    record = replace(RECORD, contexts=("word " * 1000,))
+
+    assert jury.name == "overlap,openai:m"
+    assert jury.prompt_version == OpenAIJudge.prompt_version
+    assert 0 < jury.share_read(record) < 1
+
+
+def test_a_budget_in_dollars_asks_for_the_price_of_each_judge():
+    jury = Jury(
+        [
+            OpenAIJudge("a", api_key="k", price=Price(1, 2)),
+            OpenAIJudge("b", base_url="http://127.0.0.1:1/v1", api_key="k"),
+        ]
+    )
+
+    with pytest.raises(ConfigurationError, match="what the judge 'openai:b' costs is not known"):
+        ScoringEngine(metrics=[ContextAdherence(jury)], emitters=[], budget=Budget(usd_per_day=1))
+
+
+def test_a_spent_budget_falls_back_from_the_whole_jury(fake_openai):
+    judges = [OpenAIJudge(name, base_url=fake_openai.base_url, api_key="k") for name in "ab"]
+    emitter = RecordingEmitter(score_wait=20)
+    budget = Budget(tokens_per_minute=1, fallback="overlap")
+
+    with ScoringEngine(
+        metrics=[ContextAdherence(Jury(judges))], emitters=[emitter], budget=budget, judging="thread"
+    ) as engine:
+        engine.submit(RECORD)
+        assert engine.flush(30)
+
+    [scored] = emitter.scored
+    assert scored.outcomes["context_adherence"].judge == "overlap"
+    assert fake_openai.requests == []
+
+
+def test_settings_name_a_jury_and_metrics_take_what_they_can_of_it(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
+    settings = Settings.from_environment({"RAGSPAN_JUDGE": "openai:gpt-4o-mini, anthropic:claude-haiku-4-5"})
+
+    names = {metric.name: metric.judge.name for metric in metrics_from(settings)}
+
+    both = "openai:gpt-4o-mini,anthropic:claude-haiku-4-5"
+    assert names == {
+        "context_adherence": both,
+        "completeness": both,
+        "context_utilization": "openai:gpt-4o-mini",
+        "faithfulness": "openai:gpt-4o-mini",
+    }
+    given = metrics_from(Settings(), ["completeness"], judge=["openai:a", FakeJudge(name="mine")])
+    assert given[0].judge.name == "openai:a,mine"
+
+
+@pytest.mark.parametrize(
+    ("judge", "settings", "message"),
+    [
+        ("openai:a,anthropic:b", {"judge_base_url": "http://h/v1"}, "RAGSPAN_JUDGE_BASE_URL would count for all"),
+        ("openai:a,anthropic:b", {"judge_api_key": "k"}, "RAGSPAN_JUDGE_API_KEY would count for all"),
+        ("openai:a,openai:b", {"judge_price": (1.0, 2.0), "judge_api_key": "k"}, "^RAGSPAN_JUDGE_PRICE would count"),
+    ],
+)
+def test_what_is_one_judges_is_not_taken_for_all(judge, settings, message):
+    with pytest.raises(ConfigurationError, match=message):
+        metrics_from(Settings(judge=judge, **settings))
+
+
+def test_models_of_one_endpoint_share_its_address_and_key():
+    settings = Settings(judge="openai:a,openai:b", judge_base_url="http://127.0.0.1:1/v1", judge_api_key="k")
+
+    assert metrics_from(settings, ["completeness"])[0].judge.name == "openai:a,openai:b"

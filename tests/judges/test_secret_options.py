@@ -1,0 +1,78 @@
+"""What is in a judge's options, headers and keys stays between ragspan and the endpoint."""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+
+import pytest
+
+from ragspan import RagRecord, ScoringEngine, Settings
+from ragspan.doctor.examination import examine
+from ragspan.metrics.catalogue import metrics_from
+from ragspan.telemetry import OTelEmitter
+from ragspan.testing import InMemoryTelemetry
+
+KEY, HEADER, FIELD = "sk-key-0123456789", "header-0123456789", "field-0123456789"
+SECRETS = (KEY, HEADER, FIELD)
+OPTIONS = {"api_key": KEY, "extra_headers": {"x-team": HEADER}, "extra_body": {"team": FIELD}, "max_retries": 0}
+RECORD = RagRecord(question="When?", contexts=["Beta settles at night."], response="At night.")
+
+
+@pytest.fixture
+def settings(fake_openai, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_JUDGE", "openai:m")
+    monkeypatch.setenv("RAGSPAN_JUDGE_OPTIONS", json.dumps({"base_url": fake_openai.base_url, **OPTIONS}))
+    monkeypatch.setenv("RAGSPAN_METRICS", "context_adherence")
+    return Settings.from_environment()
+
+
+def echoing(fake_openai, status):
+    """An endpoint that refuses and repeats all that it got."""
+
+    def answer(request):
+        return fake_openai.fails(status, f"not with {json.dumps(fake_openai.headers[-1])} and {json.dumps(request)}")
+
+    fake_openai.answer = answer
+
+
+@pytest.mark.parametrize("status", [400, 401, 500])
+def test_they_are_in_no_log_no_span_and_no_text_of_an_object(settings, fake_openai, caplog, status):
+    echoing(fake_openai, status)
+    telemetry = InMemoryTelemetry()
+    caplog.set_level(logging.DEBUG)
+    metrics = metrics_from(settings)
+
+    with ScoringEngine(
+        metrics=metrics, emitters=[OTelEmitter(tracer_provider=telemetry.tracer_provider)], judging="thread"
+    ) as engine:
+        engine.submit(RECORD)
+        assert engine.flush(30)
+
+    assert fake_openai.headers[0]["x-team"] == HEADER
+    assert fake_openai.headers[0]["authorization"] == f"Bearer {KEY}"
+    assert fake_openai.requests[0]["team"] == FIELD
+    [span] = telemetry.spans()
+    copy = pickle.loads(pickle.dumps(metrics[0]))
+    texts = [
+        caplog.text,
+        span.to_json(),
+        repr(settings),
+        repr(metrics),
+        repr(copy),
+        str(copy.judge),
+        repr(copy.judge.client),
+    ]
+    assert span.attributes["ragspan.error.context_adherence"]
+    assert [(secret, text) for secret in SECRETS for text in texts if secret in text] == []
+
+
+def test_the_doctor_shows_none_of_them(settings, fake_openai, monkeypatch):
+    echoing(fake_openai, 400)
+    monkeypatch.setenv("RAGSPAN_JUDGING", "thread")
+
+    told = "\n".join(f"{one.found} {one.advice} {one.facts}" for one in examine(timeout=20))
+
+    assert "RAGSPAN_JUDGE_OPTIONS=(set)" in told
+    assert [secret for secret in SECRETS if secret in told] == []

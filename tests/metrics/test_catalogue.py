@@ -1,0 +1,128 @@
+"""Metrics by name, from this package and from others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from ragspan import ConfigurationError, NotApplicable, Settings
+from ragspan.datasets import evaluate
+from ragspan.metrics.catalogue import BUILT_IN, guide_of, metric_names, metrics_from
+from ragspan.outcomes import Score
+from ragspan.testing import FakeJudge
+
+
+@dataclass(frozen=True)
+class Brevity:
+    """Is the response short?
+
+    More about it.
+    """
+
+    limit: int = 10
+    name: str = "brevity"
+
+    async def score(self, record):
+        return Score(value=float(len((record.response or "").split()) <= self.limit), threshold=0.5)
+
+
+@dataclass(frozen=True)
+class Asks:
+    judge: object
+    causes: bool = True
+    name: str = "asks"
+
+    async def score(self, record):
+        return NotApplicable(reason="no_contexts")
+
+
+class Hhem:
+    """Stands for a verifier of another package, and notes what it is made with."""
+
+    name = "hhem"
+
+    def __init__(self, **options):
+        self.options = options
+
+    async def verify_claims(self, record, claims):
+        return []
+
+
+@pytest.fixture
+def others(register):
+    register("ragspan_metric", brevity=f"{__name__}:Brevity", asks=f"{__name__}:Asks", broken="nowhere:Metric")
+
+
+@pytest.fixture
+def hhem(register):
+    register("ragspan_judge", hhem=f"{__name__}:Hhem")
+
+
+def test_metrics_of_other_packages_have_names_and_get_what_they_take(others):
+    settings = Settings.from_environment({"RAGSPAN_METRICS": "brevity,asks", "RAGSPAN_CAUSES": "false"})
+    judge = FakeJudge()
+
+    short, asks = metrics_from(settings, judge=judge)
+
+    assert short == Brevity()
+    assert (asks.judge, asks.causes) == (judge, False)
+    assert metric_names() == [*BUILT_IN, "asks", "brevity", "broken"]
+
+
+def test_a_table_is_scored_by_a_metric_of_another_package(others):
+    evaluation = evaluate([{"question": "q", "contexts": ["c"], "answer": "short"}], "brevity")
+
+    assert evaluation.summary["brevity"].mean == 1.0
+
+
+def test_a_report_says_what_the_metric_asks_in_the_first_line_of_its_docstring(others):
+    assert guide_of("brevity").question == "Is the response short?"
+    assert guide_of("asks") is None  # what dataclasses write is no question
+    assert guide_of("not_registered") is None
+    assert guide_of("faithfulness").question == "Which of its claims do the contexts support?"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("faithfullness", r"there is no metric 'faithfullness' here; there are: .*; did you mean 'faithfulness'\?"),
+        ("brevety", r"did you mean 'brevity'\?"),
+        ("broken", "nowhere:Metric cannot be imported"),
+    ],
+)
+def test_an_unknown_name_is_an_error_that_says_what_may_be_meant(others, name, message):
+    for settings, chosen in ((Settings(metrics=(name,)), None), (Settings(), [name])):
+        with pytest.raises(ConfigurationError, match=message):
+            metrics_from(settings, chosen)
+
+
+def test_hhem_is_made_as_the_settings_say(hhem):
+    variables = {
+        "HHEM_DEVICE": "cuda:1",
+        "HHEM_BATCH_SIZE": "32",
+        "HHEM_MODEL": "folder",
+        "METRICS": "faithfulness_hhem",
+    }
+    settings = Settings.from_environment({f"RAGSPAN_{name}": value for name, value in variables.items()})
+
+    [metric] = metrics_from(settings, judge=FakeJudge())
+
+    assert metric.verifier.options == {"device": "cuda:1", "batch_size": 32, "model": "folder"}
+
+
+def test_the_metric_makes_hhem_itself_or_takes_a_verifier(hhem):
+    made = BUILT_IN["faithfulness_hhem"].make(FakeJudge(), device="cuda", batch_size=4)
+    given = Hhem()
+
+    assert made.verifier.options == {"device": "cuda", "batch_size": 4}
+    assert BUILT_IN["faithfulness_hhem"].make(FakeJudge(), given).verifier is given
+    with pytest.raises(ConfigurationError, match="verifier= brings its own device, batch_size"):
+        BUILT_IN["faithfulness_hhem"].make(FakeJudge(), given, device="cuda", batch_size=4)
+
+
+def test_without_its_package_hhem_is_an_error_that_says_what_to_install(register):
+    register("ragspan_judge")
+
+    with pytest.raises(ConfigurationError, match=r"pip install 'ragspan\[hhem\]'"):
+        metrics_from(Settings(metrics=("faithfulness_hhem",)))
