@@ -90,7 +90,6 @@ def reader(fake_openai, otlp_listener, tmp_path):
         "http://localhost:11434": judge,
         "http://localhost:8000": judge,
         "https://our-resource.openai.azure.com": judge,
-        "https://bedrock-runtime.us-east-1.amazonaws.com": judge,
     }
     parquet.write_table(arrow_json.read_json(folder / "answers.jsonl"), folder / "answers.parquet")
     environment = environment_of(folder, fake_openai) | {
@@ -131,9 +130,8 @@ def environment_of(folder, judge):
         "NO_PROXY": "*",
         "RAGSPAN_EXIT_TIMEOUT": EXIT_TIMEOUT,
         "OPENAI_BASE_URL": judge.base_url,
-        **dict.fromkeys(
-            ("OPENAI_API_KEY", "AZURE_OPENAI_API_KEY", "AWS_BEARER_TOKEN_BEDROCK", "HONEYCOMB_API_KEY"), "a-key"
-        ),
+        "ANTHROPIC_BASE_URL": judge.base_url.removesuffix("/v1"),
+        **dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AZURE_OPENAI_API_KEY", "HONEYCOMB_API_KEY"), "a-key"),
     }
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 
 import pytest
 import yaml
 from doc_pages import PAGES, ROOT, name_of
+
+from ragspan.judges import OpenAIJudge
+from ragspan.judges.presets import PRESETS
 
 MODULES = (
     "ragspan",
@@ -75,3 +79,25 @@ def test_every_setting_is_documented():
 
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
+
+
+def test_the_table_of_providers_is_that_of_the_judges():
+    page = (ROOT / "docs" / "judges.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+):([^`]+)` \| (.*?) \| (.*?) \| `(.*?)` \|$", page, re.MULTILINE)
+    told = [
+        (name, model, title, tuple(re.findall(r"`(\w+)`", key)), address) for name, model, title, key, address in rows
+    ]
+
+    assert told == [(one.name, one.example, one.title, one.keys, one.shown_address) for one in PRESETS.values()]
+    assert [key.startswith("none") or "if the server" in key for _, _, _, key, _ in rows] == [
+        not one.needs_key for one in PRESETS.values()
+    ]
+
+
+def test_the_documented_options_are_those_of_a_provider():
+    page = (ROOT / "docs" / "judges.md").read_text(encoding="utf-8").partition("## Options")[2].partition("\n## ")[0]
+    documented = {
+        name for row in re.findall(r"^\| (`.*?`) \|", page, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
+    }
+
+    assert documented == set(inspect.signature(OpenAIJudge).parameters) - {"model", "provider", "client"}
