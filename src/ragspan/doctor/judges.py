@@ -124,9 +124,8 @@ def _checked(judge: Judge) -> bool:
 
 
 def _learned(judge: Judge, used: Usage) -> Iterator[str]:
-    habits = getattr(getattr(judge, "client", None), "habits", None)
-    if habits is not None:
-        takes = habits.capabilities
+    takes = getattr(getattr(judge, "client", None), "takes", None)
+    if takes is not None:
         yield f"schema       {_FORMATS[takes.response_format]}"
         is_one_each = not takes.several_choices or used.requests > 1
         yield f"n            {'one vote a request' if is_one_each else f'{_VOTES} votes in one request'}"

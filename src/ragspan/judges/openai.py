@@ -116,7 +116,8 @@ class OpenAIChatClient:
         self._endpoint = endpoint
         self._model = model
         self._extra_body = dict(extra_body)
-        self._capabilities = takes
+        self.takes = takes
+        """What the endpoint takes, as far as it has shown."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._model!r})"
@@ -126,7 +127,7 @@ class OpenAIChatClient:
     ) -> list[Completion]:
         import openai
 
-        capabilities = self._capabilities
+        capabilities = self.takes
         async with self._endpoint.asking([message["content"] for message in messages]) as post:
             while True:
                 parameters = capabilities.parameters(schema=schema, n=n, temperature=temperature)
@@ -138,7 +139,7 @@ class OpenAIChatClient:
                         raise
                     capabilities = simpler
                 else:
-                    self._capabilities = capabilities
+                    self.takes = capabilities
                     return read_completions(reply)
 
 
