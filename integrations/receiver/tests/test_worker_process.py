@@ -272,7 +272,7 @@ def refused(*arguments, **environment):
         ("--quiet 0", {}, "quiet is 0"),
         ("--deadline -1", {}, "deadline is -1"),
         ("--memory 0", {}, "max_bytes is 0"),
-        ("--judge oracle", {}, "judge is 'oracle'"),
+        ("--judge oracle", {}, "there is no judge 'oracle'"),
         ("", {"RAGSPAN_ENABLED": "false"}, "RAGSPAN_ENABLED is false"),
         ("", {"RAGSPAN_ENABLED": "false", "RAGSPAN_EMITTERS": "console"}, "RAGSPAN_ENABLED is false"),
         ("", {"RAGSPAN_EMITTERS": "langfuse"}, "has to name 'otel'"),
