@@ -19,6 +19,12 @@ from ragspan.judges.overlap.shared_words import SharedWords
 from ragspan.text.keys import content_of, is_content
 
 _MAIN_WORDS = 25
+_ALL_COUNT, _SOME_COUNT = 2, 12
+"""Main words of which a full response has all, and from which on it has some."""
+_GROUNDED = 0.7
+"""The weight of the grounding."""
+_MILDEST = 0.35
+"""The exponent there: on mtrag the half of the scale then parts complete answers from others best."""
 _MOST_RELEVANT = 15
 """Sentences whose words count."""
 _MOST_NAMED = 8
@@ -35,18 +41,32 @@ class Coverage:
 
     share: float
     """Of the main words, 0..1; 0 when the contexts have none."""
+    words: int
+    """How many main words there are."""
     missing: tuple[str, ...]
     """The others, the weightiest first; the first eight as the contexts write them."""
 
 
 def cover(response: Collection[str], contexts: Sequence[Context], question: frozenset[str]) -> Coverage:
-    """What a response with these keys has of what the contexts say about a question with those keys."""
+    """What a response with these keys has of what the contexts say about a question with those keys, but for its own words."""
     main = main_words(contexts, question)
+    main = [key for key in main if key not in question] or main
     missing = [key for key in main if key not in response]
     return Coverage(
         share=_share(len(main) - len(missing), len(main)),
+        words=len(main),
         missing=(*[_spelling(key, contexts) for key in missing[:_MOST_NAMED]], *missing[_MOST_NAMED:]),
     )
+
+
+def completeness(coverage: Coverage, grounding: float) -> float:
+    """How complete a response is, 0..1: what it covers and is grounded in.
+
+    Of few main words, a sentence or two, a full response has most. Of many it has some, for other words say the same and not all
+    matter: so the more words there are, the milder it is.
+    """
+    beyond = min(1.0, max(0, coverage.words - _ALL_COUNT) / (_SOME_COUNT - _ALL_COUNT))
+    return float((coverage.share * grounding**_GROUNDED) ** (1 - (1 - _MILDEST) * beyond))
 
 
 def main_words(contexts: Sequence[Context], question: frozenset[str]) -> list[str]:

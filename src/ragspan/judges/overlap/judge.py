@@ -11,7 +11,7 @@ from ragspan.judges.background import as_evidence, shown_background
 from ragspan.judges.base import ClaimSupport, ClaimVerdict, ContextRating, ContextVerdict, Rating, Verdict, Vote
 from ragspan.judges.overlap.analysis import Analysis, share_read
 from ragspan.judges.overlap.contexts import ContextReader
-from ragspan.judges.overlap.coverage import Coverage, are_useful
+from ragspan.judges.overlap.coverage import Coverage, are_useful, completeness
 from ragspan.judges.overlap.grounding import Grade, probability
 from ragspan.judges.session import session_of
 from ragspan.records import RagRecord, as_contexts
@@ -62,7 +62,7 @@ class OverlapJudge:
         return [Vote(grounded=grounded, explanation=explanation, probability=evidence.grounding)] * votes
 
     async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:
-        """The same rating `ratings` times: the mean of what is covered and what is grounded.
+        """The same rating `ratings` times, by what is covered of the contexts' main words, and how well that is grounded.
 
         A refusal is complete where the contexts are about something else.
         """
@@ -71,7 +71,7 @@ class OverlapJudge:
             return [Rating(value=1.0, explanation="the contexts have hardly a word of the question")] * ratings
         analysis.require_certain()
         coverage = analysis.coverage()
-        value = (coverage.share + analysis.grounding) / 2
+        value = completeness(coverage, analysis.grounding)
         explanation = explain_coverage(coverage)
         return [Rating(value=value, explanation=explanation)] * ratings
 
