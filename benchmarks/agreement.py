@@ -5,7 +5,8 @@
 DIRECTORY holds sets of human judgements, a `NAME.jsonl.gz` each, whose rows have `question`, `contexts`, `response`,
 `source_id` and the label `supported`; where there are any, ratings from 1 to 4 as `faithfulness` and `completeness`
 (`{"mean": 3.67, "votes": [4, 3, 4]}`), and other judges' scores as `recorded`. Rows without contexts are left out, an
-answer without a score counts 0, and an answer counts as complete from a mean rating of 3.5.
+answer of which the judge cannot tell counts half and another one without a score 0, and an answer counts as complete from a mean
+rating of 3.5.
 
 For each set and label a table shows the judge's metrics, the best first, and beside them the recorded judges, the answer's
 shortness, which any judge should beat, and one annotator against the mean of the others:

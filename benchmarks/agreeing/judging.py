@@ -12,7 +12,7 @@ from agreeing.judgements import Judgement
 from ragspan.judges import Judge, OpenAIJudge, OverlapJudge
 from ragspan.judges.session import metered
 from ragspan.metrics import Completeness, ContextAdherence, Faithfulness, FaithfulnessWithHHEM
-from ragspan.outcomes import MetricFailure, Outcome, Score, Usage
+from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage
 
 Metric: TypeAlias = ContextAdherence | Faithfulness | FaithfulnessWithHHEM | Completeness
 
@@ -28,7 +28,7 @@ class Column:
     metric: str
     threshold: float
     values: tuple[float, ...]
-    """An answer without a score counts 0."""
+    """Where the judge cannot tell, half counts; another answer without a score counts 0."""
     scored: int
     """Answers with a score."""
     reasons: Mapping[str, int] = field(default_factory=dict)
@@ -82,10 +82,16 @@ def _column(metric: Metric, outcomes: Sequence[Outcome]) -> Column:
     return Column(
         metric=metric.name,
         threshold=metric.threshold,
-        values=tuple(outcome.value if isinstance(outcome, Score) else 0.0 for outcome in outcomes),
+        values=tuple(map(_value, outcomes)),
         scored=sum(isinstance(outcome, Score) for outcome in outcomes),
         reasons=Counter(_reason(outcome) for outcome in outcomes if not isinstance(outcome, Score)),
     )
+
+
+def _value(outcome: Outcome) -> float:
+    if isinstance(outcome, Score):
+        return outcome.value
+    return 0.5 if isinstance(outcome, NotApplicable) and outcome.reason == "cannot_tell" else 0.0
 
 
 def _reason(outcome: Outcome) -> str:

@@ -116,7 +116,7 @@ def set_tables(report: SetReport) -> Iterator[RenderableType]:
         yield f"{report.name}, {report.main}: AUROC {report.without_empty:.3f} without empty answers"
     for metric, reasons in report.reasons.items():
         counts = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
-        yield f"{report.name}, {metric}: no score for {counts}; these count 0"
+        yield f"{report.name}, {metric}: no score for {counts}; `cannot_tell` counts half, others 0"
     if report.calibration:
         yield plot(f"{report.name}: calibration of {report.main}, both labels weighted alike", report.calibration)
 

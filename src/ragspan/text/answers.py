@@ -301,16 +301,30 @@ _MOST_SENTENCES = 500
 """Sentences that are looked at: judges read no more of an answer."""
 
 
+_ITEM = re.compile(r"\s{0,8}(?:[-*+•▪◦‣]|\(?\d{1,3}[.)])\s")
+
+
+def _announces(sentence: str, following: Sequence[str]) -> bool:
+    """Whether a sentence only says what the list below it holds: "The benefits are:"."""
+    if not sentence.rstrip("*_ ").endswith((":", "\uff1a")):
+        return False
+    marker = _ITEM.match(sentence)
+    said = sentence[marker.end() :] if marker else sentence
+    below = next((piece for piece in following if piece.strip()), "")
+    return not any(map(str.isdigit, said)) and _ITEM.match(below.lstrip("\n")) is not None
+
+
 def _of_sentences(text: str, language: Language) -> Iterator[Part]:
     """Sentences that are only polite or ask, and the phrases of others that name the source."""
     spoken, at = framings_of(text, language), 0
-    for piece in islice(pieces_of(text, language), _MOST_SENTENCES):
+    pieces = list(islice(pieces_of(text, language), _MOST_SENTENCES))
+    for number, piece in enumerate(pieces):
         sentence = piece.strip()
         start = at + len(piece) - len(piece.lstrip())
         at += len(piece)
         if not any(map(str.isalnum, sentence)):
             continue
-        kind = kind_of(sentence, spoken)
+        kind = "heading" if _announces(sentence, pieces[number + 1 : number + 3]) else kind_of(sentence, spoken)
         if kind is not None:
             yield Part(kind=kind, start=start, end=start + len(sentence))
             continue

@@ -45,6 +45,7 @@ _TOKEN = re.compile(
     | \d{{1,3}}(?:\.\d{{1,3}}){{2,5}}(?!\.?\d)                    # 10.0.0.12, 2.4.1
     | (?<![\d.])\.\d{{1,{_LONGEST}}}                                # .5
     | (?<!\d)\d{{1,12}}(?:\.\d{{1,9}})?(?:[kKMB]|[bmt]n|B[Nn])\b       # 45k, 1.2bn
+    | (?<!\d)\d{{1,6}}\([kK]\)                                      # 401(k)
     | (?<=[$€£])\d{{1,12}}(?:\.\d{{1,9}})?m\b                          # £3m
     | \d{{1,2}}:\d{{1,2}}(?::\d{{1,2}})?(?:\s?[AaPp]\.?[Mm]\b\.?)?   # 17:30, 5:30 p.m.
     | \d{{1,2}}\s?[AaPp]\.?[Mm]\b\.?                                 # 5 pm
@@ -161,6 +162,7 @@ def _number_key(word: str) -> str:
         return _time_key(word)
     if word.count(".") > 1:
         return word  # a version, an address
+    word = word.replace("(", "").replace(")", "")
     scaled = _SCALED.fullmatch(word)
     if scaled is not None:
         places, fraction = _SCALES[scaled[3]], scaled[2] or ""

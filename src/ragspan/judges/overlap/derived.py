@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, permutations
 
 from ragspan.judges.overlap.contexts import Context
 from ragspan.text.keys import is_number
@@ -38,7 +38,7 @@ def is_exact(number: str) -> bool:
 
 
 def is_derived(keys: Collection[str], own: Iterable[str], near: Iterable[str]) -> bool:
-    """Whether all of these numbers follow from two others, of which one stands in the claim or the question.
+    """Whether all of these numbers follow from two others, of which one stands in the claim or the question; for products both.
 
     Numbers of one digit never do, nor do many at once: too many others would make each.
 
@@ -54,7 +54,7 @@ def is_derived(keys: Collection[str], own: Iterable[str], near: Iterable[str]) -
     others = [*mine, *islice(_values(near), _MOST_OPERANDS)]
     pairs = [(one, other) for one in mine for other in others if one != other]
     exact = [result for one, other in pairs for result in (one + other, abs(one - other))]
-    rounded = [result for one, other in pairs for result in _products(one, other)]
+    rounded = [result for one, other in permutations(mine, 2) for result in _products(one, other)]
     return all(
         any(math.isclose(result, value) for result in exact)
         or (value not in _YEARS and any(abs(result - value) <= _TOLERANCE * value for result in rounded))

@@ -18,6 +18,7 @@ from ragspan.judges.overlap.contexts import Context
 from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.contradictions.comparing import Comparison
 from ragspan.judges.overlap.contradictions.english import english
+from ragspan.judges.overlap.contradictions.exact import other_identifiers
 from ragspan.judges.overlap.contradictions.flags import find_conflicts, read_topics
 from ragspan.judges.overlap.contradictions.rows import RowFinding, find_in_rows
 from ragspan.judges.overlap.derived import DECLINES, DERIVED, SHORT, is_derived, is_exact, is_short_reply, is_unrelated
@@ -47,7 +48,9 @@ class Grade:
     numbers: tuple[str, ...] = ()
     """Numbers, dates and times that no context holds."""
     names: tuple[str, ...] = ()
-    """Capitalised words, but not the first of the sentence, that no context holds."""
+    """Capitalised words, but not the first of the sentence, and identifiers that no context holds."""
+    is_elsewhere: bool = False
+    """One of these names stands by itself, and is no part of one that contexts have."""
     words: tuple[str, ...] = ()
     """Other content words that no context holds."""
     longest_gap: int = 0
@@ -84,7 +87,8 @@ class Grade:
             return min(score - 0.5, _CONTRADICTED)
         if self.conflicts:
             return score - 0.5
-        if (any(map(is_exact, self.numbers)) or (self.searched and self.names)) and not self.unsure:
+        exact = any(map(is_exact, self.numbers)) or any(map(_is_identifier, self.names))
+        if (exact or (self.searched and self.is_elsewhere)) and not self.unsure:
             score = min(score, _INVENTED)
         if self.searched and not self.numbers and not self.names:
             score += _SEARCHED
@@ -104,6 +108,8 @@ _ANSWERED = 0.75
 """Contexts that hold this share of the question in one place count as answering it."""
 _CONTRADICTED, _BELOW = 0.1, 0.12
 """The highest score of a sentence with a contradiction; and how far below the middle a response with one is at least."""
+_MORE_TO_ERR, _USUAL = 0.03, 3
+"""What a response loses for the logarithm of its sentences, beyond the usual number."""
 _FEWEST_PARTS = 2
 _SENTENCES_NEAR = 3
 """Sentences that a claim rests on, whose numbers another may follow from."""
@@ -117,13 +123,18 @@ _NAME = 5
 """Letters of a name that are compared across languages, because languages put endings to names."""
 
 
+def _is_identifier(name: str) -> bool:
+    return any(map(str.isdigit, name))
+
+
 def answer_score(grades: Sequence[Grade], language: Language = ENGLISH) -> float:
     """The score of a response from those of its sentences, at least one.
 
-    The worst sentence counts beside the mean: one invention spoils a response that is otherwise copied.
+    The worst sentence counts beside the mean: one invention spoils a response that is otherwise copied. So does the number of
+    sentences: the more a response says, the more of it can be wrong.
     """
     scores = [grade.score for grade in grades]
-    score = 0.6 * math.fsum(scores) / len(scores) + 0.4 * min(scores)
+    score = 0.6 * math.fsum(scores) / len(scores) + 0.4 * min(scores) - _MORE_TO_ERR * math.log(len(scores) / _USUAL)
     return min(score, language.middle - _BELOW) if any(grade.contradictions for grade in grades) else score
 
 
@@ -206,7 +217,8 @@ class _Grader:
             structured=in_rows.holds or (context is not None and self._contexts[context].structured),
             trigrams=self._shared.covered(sought) / len(sought),
             numbers=tuple([words[at] for at in absent if at in numbers]),
-            names=tuple([words[at] for at in absent if at in names]),
+            names=(*[words[at] for at in absent if at in names], *self._other_identifiers(claim)),
+            is_elsewhere=any(not self._is_part_of_name(claim, at) for at in names),
             words=self._language.spelled([words[at] for at in absent if at not in numbers and at not in names]),
             longest_gap=_longest_run(content, frozenset(absent)) if absent else 0,
             conflicts=find_conflicts(claim.text, self._topics),
@@ -220,6 +232,14 @@ class _Grader:
             compared=_WITH_DENIALS if self._comparison.finds_denials else _WITHOUT_DENIALS,
             searched=self._lone and self._language.code == "en",
         )
+
+    def _is_part_of_name(self, claim: Sentence, at: int) -> bool:
+        """Whether a capitalised word that contexts hold stands beside a name: "Southeast London"."""
+        beside = (place for place in (at - 1, at + 1) if 0 <= place < len(claim.words))
+        return any(claim.words[place][0].isupper() and claim.keys[place] in self._shared for place in beside)
+
+    def _other_identifiers(self, claim: Sentence) -> tuple[str, ...]:
+        return other_identifiers(claim, self._shared, self._question, self._language)
 
     def _in_rows(self, claim: Sentence) -> RowFinding:
         """What the rows of tables say of a claim; no contradiction where a sentence elsewhere says what it says."""

@@ -8,6 +8,7 @@ from ragspan.judges.overlap.contexts import Context
 from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.contradictions.alignment import Aligner
 from ragspan.judges.overlap.contradictions.denials import find_opposition
+from ragspan.judges.overlap.contradictions.exact import find_other_direction, find_other_number
 from ragspan.judges.overlap.contradictions.facts import SentenceFacts, compared, may_be_elsewhere, tells
 from ragspan.judges.overlap.contradictions.other_languages import find_in_other_language
 from ragspan.judges.overlap.contradictions.quantifiers import find_other_quantifier
@@ -81,6 +82,11 @@ class Comparison:
             return ()
         else:
             found = self._of_lone(claim, absent) if self._lone else self._of_one_of_many(claim, absent)
+        contradictions = tuple(one for one in found if one is not None)
+        if contradictions:
+            return contradictions
+        exact = (find_other_number, find_other_direction)
+        found = [find(claim, self._contexts, self._shared) for find in exact]
         return tuple(one for one in found if one is not None)
 
     def _of_lone(self, claim: Sentence, absent: frozenset[str]) -> list[Contradiction | None]:
