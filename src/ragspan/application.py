@@ -22,6 +22,7 @@ from ragspan.config import CaptureContent, Settings, UnknownContextsRule, settin
 from ragspan.defaults import emitter_from, engine_from, needs_span, set_default_sink, sink_from, with_spans
 from ragspan.engine import ScoringEngine, ShutdownReport
 from ragspan.exceptions import ConfigurationError
+from ragspan.judge_share import JudgeShare
 from ragspan.judges.catalogue import JudgeChoice
 from ragspan.metrics import Metric
 from ragspan.metrics.catalogue import metrics_from
@@ -78,6 +79,7 @@ def configure(
     emitters: Iterable[str | Emitter] | None = None,
     capture_content: CaptureContent | None = None,
     sample_rate: float | None = None,
+    judge_share: float | str | None = None,
     redact: RedactOption = None,
     unknown_contexts: UnknownContextsRule | None = None,
     phoenix: str | None = None,
@@ -101,6 +103,8 @@ def configure(
         emitters: names, such as `"otel"`, `"console"` and `"phoenix"`, and emitters.
         capture_content: write questions, contexts and responses on spans and on the console.
         sample_rate: the share of answers that are scored, 0..1.
+        judge_share: the share of the answers that the judge is asked about, such as 0.2: the most doubtful ones and a random part.
+            The embedded judge reads all.
         redact: a function from text to text. It runs over every text of a record, and over explanations, before judges,
             emitters and sinks see them. If it fails, the record is dropped.
         unknown_contexts: `"prompt"` scores answers without known documents by the text of their prompts, for programs whose
@@ -118,6 +122,7 @@ def configure(
         judge=judge,
         capture_content=capture_content,
         sample_rate=sample_rate,
+        judge_share=None if judge_share is None else JudgeShare.of(judge_share),
         redact=redact,
         unknown_contexts=unknown_contexts,
     )

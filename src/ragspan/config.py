@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get
 
 from ragspan.arguments import AMOUNT, SECONDS, SHARE, SOME_SECONDS, WHOLE, Rule, choice, wrong
 from ragspan.exceptions import ConfigurationError
+from ragspan.judge_share import JudgeShare
 
 DropPolicy: TypeAlias = Literal["oldest", "newest"]
 SpanStyle: TypeAlias = Literal["answer", "scores"]
@@ -107,11 +108,9 @@ class Settings:
     metric_sample_rates: Annotated[Mapping[str, float], _metric_shares] = field(default_factory=dict)
     """`RAGSPAN_METRIC_SAMPLE_RATES`: shares of single metrics, 0..1, in place of the sample rate, such as
     `faithfulness=0.1,completeness=0.5`."""
-    reference_judge: Annotated[str | None, _read(_JUDGE, str)] = None
-    """`RAGSPAN_REFERENCE_JUDGE`: a more reliable judge, named as in `RAGSPAN_JUDGE`. It judges a share of the answers again,
-    for the true rate of failures."""
-    reference_share: Annotated[float, _read(SHARE, float)] = 0.02
-    """`RAGSPAN_REFERENCE_SHARE`: that share, 0..1."""
+    judge_share: Annotated[JudgeShare | None, lambda name, value: JudgeShare.of(value, name)] = None
+    """`RAGSPAN_JUDGE_SHARE`: the share of the answers that the judge is asked about, such as `0.2`; a colon and its random part may
+    follow: `0.2:0.1`. The embedded judge reads all. By default the judge is asked about all."""
     score_unsampled: bool = False
     """`RAGSPAN_SCORE_UNSAMPLED`: also score answers whose trace is not sampled."""
     max_records_per_second: Annotated[float | None, _read(AMOUNT, float)] = None

@@ -10,7 +10,7 @@ from ragspan.engine import Budget, ScoringEngine
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
 from ragspan.metrics import Metric
-from ragspan.metrics.catalogue import hhem_from, metrics_from, references_from
+from ragspan.metrics.catalogue import hhem_from, metrics_from
 from ragspan.process import in_use
 from ragspan.records import RecordSink
 from ragspan.telemetry import Emitter, OTelEmitter
@@ -21,7 +21,16 @@ _SINK_RULE = has_methods("a ScoringEngine, another object with a method submit, 
 _SINKS = "ragspan_sink"
 _LIKE_SETTINGS = (
     *("queue_size", "queue_bytes", "drop", "concurrency", "max_records_per_second", "sample_rate", "score_unsampled"),
-    *("metric_timeout", "exit_timeout", "drain_on_sigterm", "judging", "export", "redact", "unknown_contexts"),
+    *(
+        "metric_timeout",
+        "exit_timeout",
+        "drain_on_sigterm",
+        "judging",
+        "export",
+        "redact",
+        "unknown_contexts",
+        "judge_share",
+    ),
 )
 """Arguments of an engine that are settings of the same name."""
 
@@ -111,12 +120,10 @@ def engine_from(
         return ScoringEngine(metrics=(), emitters=())
     if metrics is None:
         metrics = metrics_from(settings)
-    references = references_from(settings, metrics)
-    shares = {one.name: settings.reference_share for one in references}
     return ScoringEngine(
-        metrics=[*metrics, *references],
+        metrics=metrics,
         emitters=emitters_from(settings, providers) if emitters is None else emitters,
-        metric_sample_rates={**settings.metric_sample_rates, **shares},
+        metric_sample_rates=settings.metric_sample_rates,
         budget=budget_from(settings),
         meter_provider=providers.meter_provider if providers else None,
         **{name: getattr(settings, name) for name in _LIKE_SETTINGS},

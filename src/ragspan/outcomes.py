@@ -14,6 +14,8 @@ from ragspan.notebook import table
 from ragspan.records import RagRecord, SpanAnchor, named_texts
 
 Label: TypeAlias = Literal["pass", "fail"]
+Asked: TypeAlias = Literal["doubtful", "random"]
+"""Why a judge that is asked about a share of the answers is asked about this one: it is doubtful, or was drawn at random."""
 CauseKind: TypeAlias = Literal["lost_before_prompt", "cut", "unsupported"]
 _MARKS = {"pass": " ✓ pass", "fail": " ✗ fail"}
 _LOSSES_TOLD = 3
@@ -69,6 +71,16 @@ class Cause:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ScreenScore:
+    """What the embedded judge says, where a judge that is trusted more was asked as well."""
+
+    value: float
+    """From 0 (worst) to 1 (best)."""
+    label: Label | None
+    judge: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Score:
     """A metric's value for one record.
 
@@ -97,6 +109,8 @@ class Score:
     """Why another judge replaced the metric's own, such as `budget_exhausted`; None if none did."""
     causes: tuple[Cause, ...] = ()
     """For a failing score: why the contexts do not support its claims, one cause each. Unclear claims have none."""
+    screen: ScreenScore | None = None
+    """What the embedded judge says of the same answer, where the judge is asked about a share of the answers only."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.value <= 1:  # not NaN either
@@ -194,6 +208,8 @@ class ScoredRecord:
     """The guessed language of the response: its ISO 639-1 code, or `und` if it is not known."""
     durations: Mapping[str, float] = field(default_factory=dict)
     """Seconds that each metric took."""
+    asked: Asked | None = None
+    """Why the judge was asked, where it is asked about a share of the answers; None if it was not, or is asked about all."""
 
     def _repr_html_(self) -> str:
         """For notebooks."""

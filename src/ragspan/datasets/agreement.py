@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ragspan.datasets.results import Evaluation, ResultRow
 from ragspan.metrics.agreement import Bootstrap, Estimate, auroc, balanced_accuracy
-from ragspan.metrics.rates import LabelCounts, RateEstimate, estimate_rate
+from ragspan.metrics.rates import RateEstimate, Stratum, rate_by_labels
 
 CLOSE: Final = 0.05
 """How near a figure should be known: its 95 % interval ends that far from it."""
@@ -98,7 +98,7 @@ def _agreement(
         balanced_accuracy=right,
         missing_labels=None if best is None else max(round(len(labelled) * (times - 1)), 0),
         calibration=_bins(values, good),
-        failures=None if threshold is None else estimate_rate(_counts(results, labels)),
+        failures=None if threshold is None else _failures(results, labels),
     )
 
 
@@ -107,16 +107,12 @@ def _figure(estimate: Estimate) -> Figure | None:
     return None if math.isnan(estimate.value) else Figure(value=estimate.value, lower=lower, upper=upper)
 
 
-def _counts(results: Iterable[ResultRow], labels: Mapping[int, bool]) -> LabelCounts:
-    kinds = [(result.label == "fail", labels.get(result.row)) for result in results]
-    return LabelCounts(
-        both=kinds.count((True, False)),
-        metric_only=kinds.count((True, True)),
-        label_only=kinds.count((False, False)),
-        neither=kinds.count((False, True)),
-        failing=kinds.count((True, None)),
-        passing=kinds.count((False, None)),
-    )
+def _failures(results: Iterable[ResultRow], labels: Mapping[int, bool]) -> RateEstimate | None:
+    strata = {True: Stratum(), False: Stratum()}
+    for result in results:
+        label = labels.get(result.row)
+        strata[result.label == "fail"] += Stratum(answers=1, labels=label is not None, failing=label is False)
+    return rate_by_labels(failing=strata[True], passing=strata[False])
 
 
 def _bins(values: Sequence[float], good: Sequence[bool]) -> list[Bin]:

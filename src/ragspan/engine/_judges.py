@@ -87,6 +87,16 @@ def with_judge(metric: Metric, judge: object) -> Metric | None:
         return None
 
 
+def screens_of(metrics: Iterable[Metric]) -> dict[str, Metric | None]:
+    """By name, the metrics that ask another judge than the embedded one, each as the embedded judge scores it.
+
+    None for a metric that the embedded judge cannot score. Metrics without a judge are not among them.
+    """
+    embedded = OverlapJudge()
+    asking = [metric for metric in metrics if not isinstance(getattr(metric, _JUDGE, embedded), OverlapJudge)]
+    return {metric.name: with_judge(metric, embedded) for metric in asking}
+
+
 def _is_judge(fallback: Judge | Verifier) -> TypeGuard[Judge]:
     return callable(getattr(fallback, "extract_claims", None))
 

@@ -6,6 +6,8 @@ Guarantees:
 - Nobody waits for a run that has timed out. It is cancelled, but may swallow that.
 - Where the budget denies the metric's judge a request, the fallback judge takes over at once, in the same run. What was
   spent until then counts, and is on the outcome.
+- Where the judge is asked about a share of the answers, the embedded judge scores first. Its score stays where the judge is not
+  asked, fails, or is denied by the budget.
 - A metric that keeps on hanging holds a bounded number of tasks or threads. A run that has timed out and not ended is lost;
   with too many lost runs the metric is not started again until one of them ends.
 """
@@ -31,12 +33,13 @@ from ragspan.engine.helper.scoring import HelperScoring
 from ragspan.exceptions import BudgetExhausted, JudgeError
 from ragspan.judges.session import JudgingSession, Settle, UsageMeter, judging, lift_limits
 from ragspan.metrics.base import Metric, Screening
-from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage
+from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScreenScore, Usage
 from ragspan.records import RagRecord
 from ragspan.telemetry.otel_context import suppressed
 
 if TYPE_CHECKING:
     from ragspan.engine._scoring import RecordScorer
+    from ragspan.engine._share import Decision
 
 _Work: TypeAlias = "asyncio.Task[None] | Future[Any]"
 
@@ -44,6 +47,7 @@ _MAX_THREADS = 16  # of one metric
 _MAX_MESSAGE = 500  # characters
 _MAX_TYPE = 100
 BUDGET_EXHAUSTED = "budget_exhausted"
+NOT_ASKED = "not_asked"
 
 
 class MetricRunner:
@@ -53,10 +57,21 @@ class MetricRunner:
         metric: with `async def score`, or a plain `def score`, which is called in a thread.
         scorer: of whose records; it is told of each run that has ended.
         concurrency: records that are scored at the same time.
-        timeout: seconds that a run may take.
+        timeout: seconds that a run may take; where the judge is asked about a share of the answers, each of both judges.
+        has_share: whether it is asked about a share of the answers.
+        screen: the metric with the embedded judge, for the others; None if that cannot score it.
     """
 
-    def __init__(self, metric: Metric, scorer: RecordScorer, *, concurrency: int, timeout: float) -> None:
+    def __init__(
+        self,
+        metric: Metric,
+        scorer: RecordScorer,
+        *,
+        concurrency: int,
+        timeout: float,
+        has_share: bool = False,
+        screen: Metric | None = None,
+    ) -> None:
         self.name = metric.name
         self.scorer = scorer
         self.lost: set[_Work] = set()
@@ -74,7 +89,9 @@ class MetricRunner:
             self._max_lost = min(concurrency, _MAX_THREADS)  # with all threads lost, waiting for one is pointless
             threads = DaemonThreads(self._max_lost, name=f"ragspan-{metric.name}")
         fallback = None if scorer.fallback_judge is None else with_judge(metric, scorer.fallback_judge)
+        self.has_share = has_share
         self._own = _Call(metric, threads, scorer.helper)
+        self._screen = None if screen is None else _Call(screen, scorer.judge_threads, scorer.helper)
         self._fallback = None if fallback is None else _Call(fallback, threads, scorer.helper)
 
     def skip(self, record: RagRecord, reason: str) -> MetricTask:
@@ -83,36 +100,47 @@ class MetricRunner:
         run.end(self._unscored(record, reason))
         return run
 
-    def start(self, record: RagRecord, session: JudgingSession, *, falls_back: bool = True) -> MetricTask:
+    def start(self, record: RagRecord, session: JudgingSession, decision: Decision | None = None) -> MetricTask:
         """Begin to score the record.
 
         Args:
             record: what is scored.
             session: of the record, which its metrics share.
-            falls_back: whether a fallback judge takes over where the budget is spent.
+            decision: whether the judge is asked about it; None asks it.
         """
         budget = self.scorer.budget
-        run = MetricTask(runner=self, falls_back=falls_back, allowance=None if budget is None else _Allowance(budget))
+        run = MetricTask(
+            runner=self,
+            decision=decision if self.has_share else None,
+            allowance=None if budget is None else _Allowance(budget),
+        )
         if len(self.lost) >= self._max_lost:
             message = (
                 f"{len(self.lost)} earlier runs have not ended since their timeout; until one does, none is started"
             )
             run.end(MetricFailure(error_type="stuck", message=message))
             return run
+        if run.decision is not None:
+            run.decision.expect(self.name)
         loop = asyncio.get_running_loop()
         # The task gets a copy of this context. If the task opened it, a task that is destroyed before its end would close it
         # in another context, which OpenTelemetry logs as an error.
         with suppressed(), judging(replace(session, meter=run.meter, allowance=run.allowance)):
             run.task = loop.create_task(self._work(run, record))
-        run.timer = loop.call_later(self._timeout, run.cancel, self._timed_out)
+        run.limit_time(self._timeout, self._timed_out)
         return run
 
     def close(self) -> None:
-        for call in (self._own, self._fallback):
+        for call in (self._own, self._fallback, self._screen):
             if call is not None:
                 call.close()
 
     async def _work(self, run: MetricTask, record: RagRecord) -> None:
+        if run.decision is not None:
+            await self._ask_screen(run, run.decision, record)
+            if run.screened is not None and run.decision.asked is None:
+                run.end(run.screened)
+                return
         budget = self.scorer.budget
         limit = budget.spent_limit() if budget is not None and self._is_paid_for else None
         if limit is None:
@@ -123,9 +151,23 @@ class MetricRunner:
             outcome = await self._fall_back(run, record, limit)
         run.end(await self.scorer.redaction.outcome(outcome))
 
+    async def _ask_screen(self, run: MetricTask, decision: Decision, record: RagRecord) -> None:
+        """Let the embedded judge score, and wait until it is decided whether the judge is asked, which then has its own time."""
+        try:
+            outcome: Outcome = NotApplicable(reason=NOT_ASKED)
+            if self._screen is not None:
+                outcome = await outcome_of(self._screen, run, record)
+            run.screened = await self.scorer.redaction.outcome(outcome)
+            await decision.by(self.name, outcome)
+        finally:
+            decision.leave(self.name)
+        run.limit_time(self._timeout, self._timed_out)
+
     async def _fall_back(self, run: MetricTask, record: RagRecord, limit: str) -> Outcome:
         """The outcome without the metric's own judge, because of this limit of the budget."""
-        if self._fallback is None or not run.falls_back:
+        if isinstance(run.screened, Score):
+            return replace(run.screened, fallback=BUDGET_EXHAUSTED)
+        if self._fallback is None:
             return self._unscored(record, BUDGET_EXHAUSTED, detail=limit)
         lift_limits()  # the fallback's judge is the user's choice for when there is no budget
         outcome = await outcome_of(self._fallback, run, record)
@@ -204,7 +246,10 @@ class MetricTask:
     """One metric at work on one record."""
 
     runner: MetricRunner
-    falls_back: bool = True
+    decision: Decision | None = None
+    """Whether the judge is asked about the record; None if it is in any case."""
+    screened: Outcome | None = None
+    """What the embedded judge says, where the judge is asked about a share of the answers."""
     outcome: Outcome | None = None
     """None as long as it runs."""
     seconds: float = 0.0
@@ -221,16 +266,25 @@ class MetricTask:
     thread_call: Future[Any] | None = None
     began: float = field(default_factory=time.perf_counter)
 
+    def limit_time(self, seconds: float, outcome: Outcome) -> None:
+        """From now on it may take so long, before it is cancelled with this outcome."""
+        if self.timer is not None:
+            self.timer.cancel()
+        if self.outcome is None:
+            self.began = time.perf_counter()
+            self.timer = asyncio.get_running_loop().call_later(seconds, self.cancel, outcome)
+
     def end(self, outcome: Outcome) -> None:
         """Take the outcome, unless there is one already."""
         if self.outcome is not None:
             return
         self.seconds = time.perf_counter() - self.began
+        ended = outcome if self.screened is None else beside_screen(outcome, self.screened)
         if self.meter.total != Usage():
             self.usage = self.meter.total
-            if isinstance(outcome, Score) and outcome.usage is None:
-                outcome = replace(outcome, usage=self.usage)
-        self.outcome = outcome
+            if isinstance(ended, Score) and ended.usage is None:
+                ended = replace(ended, usage=self.usage)
+        self.outcome = ended
         if self.timer is not None:
             self.timer.cancel()
         self.ended.set_result(None)
@@ -255,6 +309,18 @@ class MetricTask:
     def _count_as_lost(self, work: _Work) -> None:
         self.runner.lost.add(work)
         work.add_done_callback(self.runner.lost.discard)
+
+
+def beside_screen(outcome: Outcome, screened: Outcome) -> Outcome:
+    """The outcome of a judge with what the embedded judge says, whose score stays where the judge failed."""
+    if not isinstance(screened, Score) or outcome is screened:
+        return outcome
+    if isinstance(outcome, MetricFailure):
+        return replace(screened, fallback=outcome.error_type)
+    if isinstance(outcome, Score) and outcome.fallback is None:
+        found = ScreenScore(value=screened.value, label=screened.label, judge=screened.judge)
+        return replace(outcome, screen=found)
+    return outcome
 
 
 async def outcome_of(score: Callable[..., object], *args: object) -> Outcome:

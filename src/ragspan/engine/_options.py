@@ -22,10 +22,12 @@ from ragspan.arguments import (
 )
 from ragspan.config import ExportPlace, JudgingPlace, Settings, UnknownContextsRule
 from ragspan.engine._background import ProcessorOptions
-from ragspan.engine._judges import spenders_of
+from ragspan.engine._judges import screens_of, spenders_of
 from ragspan.engine.budget import Budget
 from ragspan.engine.helper.serialization import reason_not_to_send
 from ragspan.exceptions import ConfigurationError
+from ragspan.judge_share import JudgeShare
+from ragspan.metrics.doubt import DOUBTED
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.redaction import Redact, withhold
 
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
 
 _PROTOCOL = 5  # of pickle
 _HASH_BYTES = 6  # a float holds them exactly, so the number stays below 1
-_KEY = b"ragspan.sampling"
 _LIST = Rule("a list", lambda value: isinstance(value, Sequence) and not isinstance(value, (str, bytes)))
 _NAME = Rule(
     "lower case letters, digits and underscores",
@@ -44,13 +45,19 @@ _NAME = Rule(
 _EMITTER = has_methods("an object with the methods start, flush, shutdown", "start", "flush", "shutdown")
 
 
-def draw(identity: str) -> float:
-    """A number from 0 to below 1, always the same for the same identity.
+def identity_of(record: RagRecord, span: SpanAnchor | None) -> str:
+    """What draws go by: the trace of an answer, else the record itself."""
+    trace = span or record.parent
+    return f"{trace.trace_id:032x}" if trace is not None else record.record_id
+
+
+def draw(identity: str, what: bytes = b"ragspan.sampling") -> float:
+    """A number from 0 to below 1, always the same for the same identity, and another one for another thing to draw.
 
     A hash with a key of its own, not the bits of the trace id: samplers of traces compare those to their rate. Where
     one of them keeps a tenth of the traces, a tenth taken by the same bits would be all that is left.
     """
-    digest = hashlib.blake2b(identity.encode(errors="surrogatepass"), digest_size=_HASH_BYTES, key=_KEY).digest()
+    digest = hashlib.blake2b(identity.encode(errors="surrogatepass"), digest_size=_HASH_BYTES, key=what).digest()
     return int.from_bytes(digest, "big") / (1 << 8 * _HASH_BYTES)
 
 
@@ -73,6 +80,7 @@ class Options(ProcessorOptions):
     export: ExportPlace
     redact: Redact | None
     unknown_contexts: UnknownContextsRule = "skip"
+    judge_share: JudgeShare | None = None
 
     def __post_init__(self) -> None:
         for name in ("metrics", "emitters"):
@@ -90,6 +98,8 @@ class Options(ProcessorOptions):
             SHARE.check(f"metric_sample_rates[{name!r}]", rate)
         if self.budget is not None:
             _check_budget(self.budget, self.metrics)
+        if self.judge_share is not None:
+            _check_share(self.metrics)
         SOME_SECONDS.check_fields(self, "metric_timeout")
         choice("helper", "thread").check_fields(self, "judging")
         choice("skip", "prompt").check_fields(self, "unknown_contexts")
@@ -112,7 +122,7 @@ class Options(ProcessorOptions):
         if trace is not None and not trace.sampled and not self.score_unsampled:
             return False
         rate = self.metric_sample_rates.get(metric, self.sample_rate)
-        return rate >= 1 or draw(f"{trace.trace_id:032x}" if trace is not None else record.record_id) < rate
+        return rate >= 1 or draw(identity_of(record, span)) < rate
 
     def to_travel(self) -> bytes:
         """What the helper process makes its engine from.
@@ -163,6 +173,20 @@ def _check_budget(budget: Budget, metrics: Iterable[object]) -> None:
                 f"budget limits usd_per_day, but what the judge {spender.name!r} costs is not known: give it "
                 "price=Price(input, output) in dollars for a million tokens, or set RAGSPAN_JUDGE_PRICE"
             )
+
+
+def _check_share(metrics: Sequence[Metric]) -> None:
+    asking = screens_of(metrics)
+    if not asking:
+        raise ConfigurationError(
+            "judge_share is the share of the answers that a judge is asked about, but the metrics ask none but the embedded one,"
+            " which reads all: name a judge, such as RAGSPAN_JUDGE=openai:gpt-4o-mini"
+        )
+    if not DOUBTED & asking.keys():
+        raise ConfigurationError(
+            f"judge_share goes by the doubts of {' and '.join(sorted(DOUBTED))}, but none of them is among the metrics that"
+            " ask the judge"
+        )
 
 
 def _check_emitters(emitters: Sequence[object]) -> None:

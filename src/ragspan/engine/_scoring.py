@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from ragspan.engine._emitter_group import EmitterGroup, GroupHandle
-from ragspan.engine._judges import make_fallback_judge, prepare_judges
+from ragspan.engine._judges import make_fallback_judge, prepare_judges, screens_of
 from ragspan.engine._metric_run import BUDGET_EXHAUSTED, MetricRunner, MetricTask
-from ragspan.engine._options import Options
+from ragspan.engine._options import Options, identity_of
 from ragspan.engine._record_queue import Item
 from ragspan.engine._redaction import Redaction
-from ragspan.engine._score_watch import ScoreWatch
+from ragspan.engine._share import Asking, Decision
 from ragspan.engine._threads import DaemonThreads, Deadline, call_guarded
 from ragspan.engine.budget import BudgetTracker
 from ragspan.engine.helper.scoring import HelperScoring
@@ -24,7 +24,7 @@ from ragspan.engine.stats import Dropped
 from ragspan.judges.llm.replies import PROBLEMS
 from ragspan.judges.prompt_evidence import with_prompt_evidence
 from ragspan.judges.session import JudgingSession
-from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
+from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord, Usage
 from ragspan.records import RagRecord
 from ragspan.telemetry.self_metrics import SelfMetrics
 from ragspan.text.languages import languages_of
@@ -70,13 +70,23 @@ class RecordScorer:
         self.budget = BudgetTracker(options.budget) if options.budget is not None else None
         self.fallback_judge = make_fallback_judge(options.budget) if options.budget is not None else None
         """The judge that takes over when the budget is spent; without one the metric does not apply then."""
+        screens = screens_of(options.metrics) if options.judge_share is not None else {}
         if options.judging == "thread":
-            prepare_judges(options.metrics, self.fallback_judge)
+            prepare_judges([*options.metrics, *filter(None, screens.values())], self.fallback_judge)
         self._runners = [
-            MetricRunner(metric, self, concurrency=options.concurrency, timeout=options.metric_timeout)
+            MetricRunner(
+                metric,
+                self,
+                concurrency=options.concurrency,
+                timeout=options.metric_timeout,
+                has_share=metric.name in screens,
+                screen=screens.get(metric.name),
+            )
             for metric in options.metrics
         ]
-        self._score_watch = ScoreWatch(self_metrics.meter)
+        self._asking: Asking | None = None
+        if options.judge_share is not None:
+            self._asking = Asking(options.judge_share, screens, self.budget, self_metrics.meter)
 
     async def score(self, item: Item) -> ScoredRecord | Dropped | None:
         """What becomes of one item; None if it is out already."""
@@ -98,18 +108,19 @@ class RecordScorer:
             if work.result is None:  # it is dropped, by that or by a shutdown
                 work.handle.tell(lambda handle: handle.abandon())
         if work.result is not None:
-            _, error = call_guarded(self._report, work.result)
+            _, error = call_guarded(self._report, work, work.result)
             if error is not None:
                 self.log.failed("self_metrics", error)
         return work.result
 
-    def _report(self, scored: ScoredRecord) -> None:
+    def _report(self, work: _Work, scored: ScoredRecord) -> None:
         """Count what came of a record, once that is all there is."""
         for name, outcome in scored.outcomes.items():
             self._self_metrics.ended(name, outcome)
             if BUDGET_EXHAUSTED in (getattr(outcome, "reason", None), getattr(outcome, "fallback", None)):
                 self.log.trouble("budget", "the budget is spent: metric %s is not scored by its own judge", name)
-        self._score_watch.take(scored)
+        if self._asking is not None and work.item.sample:
+            self._asking.count(scored, work.usages)
 
     def run_ended(self, run: MetricTask, outcome: Outcome) -> None:
         """Log that a metric failed, and count what it took."""
@@ -147,14 +158,19 @@ class RecordScorer:
 
     async def _judge(self, work: _Work) -> None:
         """Run the chosen metrics at the same time. Emit what has ended after the wait, and the rest when all have ended."""
+        if self._asking is not None:
+            identity = identity_of(work.record, work.handle.span)
+            work.decision = self._asking.decision(identity if work.item.sample else None)
         is_for_nothing = work.item.on_end is None and not work.handle.holds_scores
         for runner in self._runners:
             is_chosen = not work.item.sample or self._options.chooses(runner.name, work.record, work.handle.span)
             why_not = None if is_chosen else "not_sampled"
             if is_chosen and is_for_nothing and runner.is_paid:
                 why_not = "not_exported"
-            run = runner.start(work.record, work.session) if why_not is None else runner.skip(work.record, why_not)
-            work.runs.append(run)
+            start = functools.partial(runner.start, work.record, work.session, work.decision)
+            work.runs.append(start() if why_not is None else runner.skip(work.record, why_not))
+        if work.decision is not None:
+            work.decision.begin()
         for wait in (self._score_wait, None):
             if work.runs:
                 await asyncio.wait([run.ended for run in work.runs], timeout=wait)
@@ -162,6 +178,7 @@ class RecordScorer:
                 return  # a shutdown has dropped it
             outcomes = {run.runner.name: outcome for run in work.runs if (outcome := run.outcome) is not None}
             ran = [run for run in work.runs if run.outcome is not None and run.task is not None]
+            work.usages += [run.usage for run in ran if run.usage is not None]
             work.runs = [run for run in work.runs if run.outcome is None]
             self._emit(work, outcomes, {run.runner.name: run.seconds for run in ran})
             if not work.runs:
@@ -179,12 +196,14 @@ class RecordScorer:
             refusal=refusal,
             language=language,
             durations=durations,
+            asked=None if work.decision is None else work.decision.asked,
         )
         work.handle.tell(lambda handle: handle.late(scored) if scored.late else handle.finish(scored))
         work.result = scored
         if before is not None:
             all_durations = {**before.durations, **durations}
-            work.result = replace(before, outcomes={**before.outcomes, **outcomes}, durations=all_durations)
+            all_outcomes = {**before.outcomes, **outcomes}
+            work.result = replace(before, outcomes=all_outcomes, durations=all_durations, asked=scored.asked)
 
     def _about(self, record: RagRecord) -> About:
         """What is known of the response, where the helper has not said it."""
@@ -204,6 +223,10 @@ class _Work:
     session: JudgingSession
     runs: list[MetricTask] = field(default_factory=list)
     """Those whose outcomes are not emitted yet."""
+    decision: Decision | None = None
+    """Whether the judge is asked about it, where it is asked about a share."""
+    usages: list[Usage] = field(default_factory=list)
+    """Of the runs that have ended."""
     result: ScoredRecord | None = None
     """All that has been emitted; what follows comes late."""
 

@@ -26,6 +26,10 @@ from ragspan.outcomes import Usage
 
 _MINUTE = 60.0  # seconds
 _DAY = 24 * 60 * 60.0
+_SCARCE, _PLENTY = 0.25, 0.75
+"""Between these parts of a minute's limit, what is left of it makes a share of the answers smaller."""
+_HASTE = 8
+"""How much a day that is spent too fast makes a share smaller: the power of what is left against what should be left."""
 
 NamedFallback: TypeAlias = Literal["skip", "overlap", "hhem"]
 
@@ -47,7 +51,9 @@ class Budget:
     else; one that is cancelled counts in full. The embedded judge and classifiers are never limited.
 
     Nothing waits for a budget: where it does not allow a request, the metric's `fallback` comes at once. A score of a
-    fallback says so (`Score.fallback`, `ragspan.fallback.<metric>`), and names the judge that really judged.
+    fallback says so (`Score.fallback`, `ragspan.fallback.<metric>`), and names the judge that really judged. Where the judge is
+    asked about a share of the answers (`judge_share`), a budget that runs short makes that share smaller, and the embedded
+    judge's score is the fallback.
 
     The account is kept by the process, and begins anew with each: `N` workers of a server spend up to `N` budgets, and a
     restart forgets what was spent.
@@ -110,6 +116,11 @@ class TokenBucket:
         return self._level
 
     @property
+    def room(self) -> float:
+        """From 0, nearly spent, to 1, plenty: what part of a share of the answers there is room for."""
+        return min(max((self.level / self._capacity - _SCARCE) / (_PLENTY - _SCARCE), 0.0), 1.0)
+
+    @property
     def is_spent(self) -> bool:
         """Whether it allows not even one request or token."""
         return self.level < 1
@@ -150,6 +161,13 @@ class DailySum:
         """What can be taken now; negative where more was used than taken."""
         self._end_window_in_time()
         return self._limit - self._spent
+
+    @property
+    def room(self) -> float:
+        """As that of a bucket, so that what is left lasts until the window's end."""
+        left = max(self.level, 0.0) / self._limit
+        time_left = 1.0 if self._began is None else 1 - (self._clock() - self._began) / _DAY
+        return 1.0 if left >= time_left else (left / time_left) ** _HASTE
 
     @property
     def is_spent(self) -> bool:
@@ -213,6 +231,13 @@ class BudgetTracker(ReentrantCriticalSection):
             if limit.is_spent:
                 return name
         return None
+
+    @step
+    def room_for(self, expected: Usage) -> float:
+        """What part of a share of the answers, each of which is expected to take this, there is room for; 0 if not for one."""
+        limits = self._limits.values()
+        is_denied = any(amount(expected) > limit.level for limit, amount in limits)
+        return 0.0 if is_denied else min(limit.room for limit, _ in limits)
 
     def reserve(self, expected: Usage) -> Settle:
         """Set aside what a request is expected to take.

@@ -28,6 +28,7 @@ from ragspan.engine._record_queue import LOOK_AGAIN, Item
 from ragspan.engine._worker import Work
 from ragspan.engine.budget import Budget
 from ragspan.engine.stats import Dropped, EngineStats
+from ragspan.judge_share import JudgeShare
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import Capture
 from ragspan.redaction import RedactOption, redact_from
@@ -77,6 +78,10 @@ class ScoringEngine(BackgroundProcessor):
         redact: runs over every text of a record before judges and emitters see it, and over explanations, one text at a time
             in a thread of its own. A record for which it fails is dropped, and counted as `redaction_failed`. None asks
             `RAGSPAN_REDACT`; False redacts nothing.
+        judge_share: the share of the answers that the metrics' judge is asked about, above 0, up to 1: the embedded judge reads
+            all, and the judge is asked about the most doubtful ones, and about a random part: a quarter of the share, or what
+            follows a colon, as in `"0.2:0.1"`. The random part is what the true rate of failures is estimated from. None asks
+            the judge about all answers.
         unknown_contexts: `"prompt"` scores answers without known documents by the text of their prompts: that of tools and of
             messages with the user's role, without the question. `"skip"` does not score them.
         name: tells engines of one process apart, in thread names and in the metrics about ragspan itself.
@@ -106,6 +111,7 @@ class ScoringEngine(BackgroundProcessor):
         judging: JudgingPlace = "helper",
         export: ExportPlace = "application",
         redact: RedactOption = None,
+        judge_share: float | str | JudgeShare | None = None,
         unknown_contexts: UnknownContextsRule = "skip",
         name: str = "ragspan",
         meter_provider: MeterProvider | None = None,
@@ -129,6 +135,7 @@ class ScoringEngine(BackgroundProcessor):
             judging=judging,
             export=export,
             redact=redact_from(redact) if enabled else None,
+            judge_share=None if judge_share is None else JudgeShare.of(judge_share),
             unknown_contexts=unknown_contexts,
             name=name,
         )

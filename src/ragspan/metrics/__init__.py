@@ -12,7 +12,6 @@ from ragspan.metrics.contexts import (
 )
 from ragspan.metrics.faithfulness import Faithfulness, FaithfulnessWithHHEM
 from ragspan.metrics.polled import AnswerRelevance, Completeness, ContextAdherence
-from ragspan.metrics.reference import Reference
 
 __all__ = [
     "AnswerRelevance",
@@ -26,6 +25,5 @@ __all__ = [
     "FaithfulnessWithHHEM",
     "JudgedContext",
     "Metric",
-    "Reference",
     "Screening",
 ]

@@ -20,11 +20,10 @@ from ragspan.installed import load_part, part_names
 from ragspan.judges.base import Judge, Verifier
 from ragspan.judges.catalogue import EMBEDDED, JudgeChoice, judge_of, judge_part
 from ragspan.judges.jury import Jury
-from ragspan.metrics.base import JudgedMetric, Metric
+from ragspan.metrics.base import Metric
 from ragspan.metrics.contexts import ChunkAttribution, ChunkUtilization, ContextRelevance, ContextUtilization
 from ragspan.metrics.faithfulness import Faithfulness, FaithfulnessWithHHEM
 from ragspan.metrics.polled import AnswerRelevance, Completeness, ContextAdherence
-from ragspan.metrics.reference import Reference
 
 METRICS: Final = "ragspan_metric"
 """The group of entry points."""
@@ -173,16 +172,6 @@ def metrics_from(
     # A name gives nothing the second time; two metrics of one name are an error that the engine raises.
     metrics = [made.pop(metric, None) if isinstance(metric, str) else metric for metric in wanted]
     return [metric for metric in metrics if metric is not None]
-
-
-def references_from(settings: Settings, metrics: Iterable[Metric]) -> list[Reference]:
-    """For each of the metrics a reference by the settings' reference judge, if there is one."""
-    if settings.reference_judge is None:
-        return []
-    judge = judge_from(replace(settings, judge=settings.reference_judge))
-    kinds = [type(metric) for metric in metrics if isinstance(metric, JudgedMetric)]
-    built_in = [entry.make for name, entry in BUILT_IN.items() if name != "faithfulness_hhem"]
-    return [Reference(kind=kind, judge=judge) for kind in kinds if kind in built_in]
 
 
 def _chosen_judge(settings: Settings, judge: JudgeChoice | None) -> Judge:

@@ -1,107 +1,110 @@
 """The true share of failing answers, where only some answers have a label that is trusted.
 
-A metric that fails 44 % of the answers says little of how many are wrong: it has false alarms and misses. Where a person, or a
-better judge, labels a random part of the same answers, the labels say how the metric errs there, and the metric says what the
-others are like. That is prediction-powered inference: Angelopoulos, Bates, Fannjiang, Jordan and Zrnic, "Prediction-powered
-inference" (Science, 2023), and Angelopoulos, Duchi and Zrnic, "PPI++: efficient prediction-powered inference" (2023). With a
-label and a prediction of two values, its tuned weight gives the regression estimator of survey sampling.
+A metric that fails 44 % of the answers says little of how many are wrong: it has false alarms and misses. Where people, or a
+better judge, label a part of the same answers, the share is estimated by strata. A stratum is a kind of answers of which a random
+part has a label, or all: what a judge is asked about because it is doubtful is known, and the rest is estimated from the answers
+that were drawn at random (W. G. Cochran, "Sampling techniques", 1977, chapter 5).
+
+The interval of each stratum is Wilson's, which near 0 and 1 does not promise too much, and which ends where all have a label. The
+strata's distances from the estimate add up in squares (G. Y. Zou and A. Donner, "Construction of confidence limits about effect
+measures", Statistics in Medicine, 2008).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
+
+from ragspan.metrics.doubt import cannot_tell
+from ragspan.outcomes import Asked, Label, Outcome, Score
+
+Part: TypeAlias = Literal["doubtful", "rest"]
+"""The answers that a judge is asked about because they are doubtful, and all others, of which it is asked about a random part."""
 
 LEAST_LABELS: Final = 20
-"""With fewer there is no estimate."""
+"""With fewer random ones there is no estimate."""
+LEAST_IN_STRATUM: Final = 5
+"""With fewer labels a stratum says nothing by itself."""
 _Z: Final = 1.959964
 """Of a normal distribution, 95 % are within this many standard deviations."""
-_HALF_ANSWER: Final = 0.5
-_MOST_WORTH: Final = 20.0
-"""The number of plain labels that one label is taken for at most, however well the metric agrees."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LabelCounts:
-    """Answers, by what the metric and the label say of them. Counts of several processes or days add up.
+class Stratum:
+    """Answers of one kind. Counts of several processes or days add up."""
 
-    The labelled answers are a random part of all: each has the same chance, whatever the metric says.
-    """
-
-    both: int
-    """Labelled answers that fail by metric and label."""
-    metric_only: int
-    """Labelled answers that fail by the metric only: its false alarms."""
-    label_only: int
-    """Labelled answers that fail by the label only: what the metric misses."""
-    neither: int
-    """Labelled answers that pass by both."""
-    failing: int
-    """Answers without a label that fail by the metric."""
-    passing: int
-    """Answers without a label that pass by the metric."""
+    answers: int = 0
+    labels: int = 0
+    """Those with a label: all of them, or a random part."""
+    failing: int = 0
+    """Those with a label that says that they fail."""
 
     @property
-    def labels(self) -> int:
-        return self.both + self.metric_only + self.label_only + self.neither
+    def is_known(self) -> bool:
+        return self.labels >= self.answers
 
-    def __add__(self, other: LabelCounts) -> LabelCounts:
-        return LabelCounts(**{name: getattr(self, name) + getattr(other, name) for name in self.__slots__})
+    def __add__(self, other: Stratum) -> Stratum:
+        return Stratum(**{name: getattr(self, name) + getattr(other, name) for name in self.__slots__})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RateEstimate:
-    """A share of failing answers, as the labels would have it, with its 95 % interval. All from 0 to 1."""
+    """A share of failing answers, as the labels have it, with its 95 % interval. All from 0 to 1."""
 
     value: float
     lower: float
     upper: float
-    by_metric: float
-    """The share by the metric alone."""
     labels: int
-    worth: float
-    """How many labels the interval would take without the metric."""
+    answers: int
+    by_metric: float | None = None
+    """The share by the metric alone, where labels correct it."""
 
 
-def estimate_rate(counts: LabelCounts) -> RateEstimate | None:
-    """How many answers fail by the label's standard; None with fewer than `LEAST_LABELS` labels.
+def rate_by_labels(failing: Stratum, passing: Stratum) -> RateEstimate | None:
+    """The rate where a random part of the answers has a label: those that a metric fails and those that it passes are strata.
 
-    The value is the labels' share of failures, corrected by how the metric's share differs between all answers and the
-    labelled ones, times a weight. The weight is the one with the smallest variance (PPI++), within 0 and 1 and smaller for few
-    failures: a metric that knows nothing then changes nothing. The interval is Wilson's, for as many labels as the estimate is
-    worth: near 0 and 1 a normal distribution would promise too much (Franco, Little, Louis and Slud, "Comparative study of
-    confidence intervals for proportions in complex sample surveys", 2019, compare such intervals).
+    The labels of each say how often the metric errs there. Where one of them has few labels both are one stratum, and the
+    metric's word does not count.
     """
-    labels, others = counts.labels, counts.failing + counts.passing
-    if labels < LEAST_LABELS:
+    both = failing + passing
+    is_told = all(one.is_known or one.labels >= LEAST_IN_STRATUM for one in (failing, passing))
+    found = estimate_rate([failing, passing] if is_told else [both])
+    return found and replace(found, by_metric=failing.answers / both.answers)
+
+
+def estimate_rate(strata: Iterable[Stratum]) -> RateEstimate | None:
+    """How many of these answers fail by the label's standard.
+
+    None where too little is known: there are fewer than `LEAST_LABELS` labels in the strata that are not known as a whole, or
+    one of these has none.
+    """
+    there = [stratum for stratum in strata if stratum.answers]
+    open_ones = [stratum for stratum in there if not stratum.is_known]
+    few = open_ones and sum(stratum.labels for stratum in open_ones) < LEAST_LABELS
+    if not there or few or not all(stratum.labels for stratum in there):
         return None
-    wrong, flagged = (counts.both + counts.label_only) / labels, (counts.both + counts.metric_only) / labels
-    by_metric = (counts.both + counts.metric_only + counts.failing) / (labels + others)
-    weight, ratio = _weight_and_ratio(counts)
-    value = wrong + weight * (counts.failing / others - flagged) if others else wrong
-    value = min(max(value, 0.0), 1.0)
-    worth = labels / min(max(ratio, 1 / _MOST_WORTH), 1.0)
-    lower, upper = wilson_interval(value, worth)
-    return RateEstimate(value=value, lower=lower, upper=upper, by_metric=by_metric, labels=labels, worth=worth)
+    answers = sum(stratum.answers for stratum in there)
+    value = below = above = 0.0
+    for stratum in there:
+        weight, share = stratum.answers / answers, stratum.failing / stratum.labels
+        lower, upper = (share, share) if stratum.is_known else wilson_interval(share, _worth(stratum))
+        value += weight * share
+        below += (weight * (share - lower)) ** 2
+        above += (weight * (upper - share)) ** 2
+    return RateEstimate(
+        value=value,
+        lower=max(value - math.sqrt(below), 0.0),
+        upper=min(value + math.sqrt(above), 1.0),
+        labels=sum(stratum.labels for stratum in there),
+        answers=answers,
+    )
 
 
-def _weight_and_ratio(counts: LabelCounts) -> tuple[float, float]:
-    """The metric's weight, and the estimate's variance as a part of the labels' own.
-
-    Half an answer more is counted on each side where metric and label differ: among few labels they may agree by chance.
-    """
-    labels, others = counts.labels, counts.failing + counts.passing
-    if not others:
-        return 0.0, 1.0
-    total = labels + 2 * _HALF_ANSWER
-    wrong = (counts.both + counts.label_only + _HALF_ANSWER) / total
-    flagged = (counts.both + counts.metric_only + _HALF_ANSWER) / total
-    covariance = counts.both / total - wrong * flagged
-    spread, flagged_spread = wrong * (1 - wrong), flagged * (1 - flagged)
-    share = 1 + labels / others
-    weight = min(max(covariance / (flagged_spread + 1 / labels), 0.0), 1.0) / share
-    return weight, (spread - 2 * weight * covariance + weight**2 * flagged_spread * share) / spread
+def _worth(stratum: Stratum) -> float:
+    """How many labels of endlessly many answers would tell as much: the more of a stratum is known, the less can differ."""
+    return stratum.labels * stratum.answers / (stratum.answers - stratum.labels)
 
 
 def wilson_interval(share: float, number: float) -> tuple[float, float]:
@@ -110,3 +113,24 @@ def wilson_interval(share: float, number: float) -> tuple[float, float]:
     middle = (share + square / 2) / (1 + square)
     half = _Z / (1 + square) * math.sqrt(share * (1 - share) / number + square / number / 4)
     return max(middle - half, 0.0), min(middle + half, 1.0)
+
+
+def judged(outcome: Outcome, asked: Asked | None) -> tuple[Part, Label | None] | None:
+    """The stratum of one metric's outcome, and the label by the judge that is asked about a share; None of an unknown one.
+
+    None where the metric does not apply, or has no threshold.
+    """
+    part: Part = "doubtful" if asked == "doubtful" else "rest"
+    if cannot_tell(outcome):
+        return part, None
+    if not isinstance(outcome, Score) or outcome.label is None:
+        return None
+    return part, outcome.label if asked is not None and outcome.fallback is None else None
+
+
+def by_part(counts: Mapping[tuple[Part, Label | None], int]) -> dict[Part, Stratum]:
+    """The strata of what `judged` gave, counted."""
+    found: dict[Part, Stratum] = {"doubtful": Stratum(), "rest": Stratum()}
+    for (part, label), count in counts.items():
+        found[part] += Stratum(answers=count, labels=count if label else 0, failing=count if label == "fail" else 0)
+    return found

@@ -28,7 +28,7 @@ from ragspan.telemetry.environment import why_no_spans
 from ragspan.telemetry.otel_context import anchor_of, context_with, is_valid
 from ragspan.telemetry.provider_end import Engine, end_of, exports_spans
 from ragspan.telemetry.providers import Providers
-from ragspan.telemetry.score_attributes import event_attributes
+from ragspan.telemetry.score_attributes import event_attributes, measured
 from ragspan.telemetry.spans import (
     AnswerSpans,
     add_evaluation,
@@ -37,7 +37,7 @@ from ragspan.telemetry.spans import (
     start_answer,
     start_steps,
 )
-from ragspan.telemetry.values import encodable, named
+from ragspan.telemetry.values import encodable
 from ragspan.throttled_log import ThrottledLog
 
 _NO_TRACER_PROVIDER = (
@@ -222,10 +222,5 @@ class _Answer:
                     attributes=encodable(event_attributes(scored, metric, self.emitter)),
                 )
             if isinstance(outcome, Score):
-                attributes = {
-                    semconv.GEN_AI_EVALUATION_NAME: named(metric),
-                    semconv.GEN_AI_EVALUATION_SCORE_LABEL: outcome.label,
-                    semconv.JUDGE: outcome.judge and named(outcome.judge),
-                    **dimensions,
-                }
-                providers.score_histogram.record(float(outcome.value), encodable(attributes), context)
+                for value, attributes in measured(metric, outcome, scored.asked):
+                    providers.score_histogram.record(value, encodable({**attributes, **dimensions}), context)

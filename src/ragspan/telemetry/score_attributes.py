@@ -9,7 +9,7 @@ from ragspan.config import ContentPlace
 from ragspan.judges.background import shown_background
 from ragspan.judges.base import ClaimVerdict
 from ragspan.judges.claim_places import ClaimPlaces, ContextPlace, locate
-from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
+from ragspan.outcomes import Asked, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord, ScreenScore
 from ragspan.records import RagRecord
 from ragspan.telemetry import semconv
 from ragspan.telemetry.content import ContentPolicy, EmitterOptions
@@ -45,9 +45,12 @@ def answer_groups(scored: ScoredRecord, options: EmitterOptions) -> Iterator[Att
         semconv.TAG_TAGS: record.tags or None,
         **options.dimension_values.of(record),
         semconv.AGENT_NAME: named(record.name) if record.is_agent and options.openinference else None,
+        semconv.ASKED: scored.asked,
         semconv.JUDGE: _joined(score.judge for score in scores.values()),
         semconv.PROMPT_VERSION: _joined(score.prompt_version for score in scores.values()),
         **{semconv.LABEL + metric: score.label for metric, score in scores.items()},
+        **{semconv.JUDGE_OF + metric: score.judge and named(score.judge) for metric, score in scores.items()},
+        **{semconv.SCREEN + metric: score.screen and float(score.screen.value) for metric, score in scores.items()},
         **{semconv.CAUSE + metric: score.cause for metric, score in scores.items()},
         **{semconv.FALLBACK + metric: score.fallback and named(score.fallback) for metric, score in scores.items()},
     }
@@ -107,6 +110,7 @@ def evaluation_result(metric: str, outcome: Outcome, options: EmitterOptions, pl
                 semconv.GEN_AI_EVALUATION_EXPLANATION: options.content.explanation(outcome, place),
                 semconv.JUDGE: outcome.judge and named(outcome.judge),
                 semconv.PROMPT_VERSION: outcome.prompt_version and named(outcome.prompt_version),
+                semconv.SCREEN + metric: outcome.screen and float(outcome.screen.value),
                 semconv.CAUSE + metric: outcome.cause,
                 semconv.FALLBACK + metric: outcome.fallback and named(outcome.fallback),
             }
@@ -123,11 +127,33 @@ def event_attributes(scored: ScoredRecord, metric: str, options: EmitterOptions)
     return {
         **evaluation_result(metric, outcome, options, "events"),
         semconv.RECORD_ID: record.record_id,
+        semconv.ASKED: scored.asked,
         semconv.GEN_AI_RESPONSE_ID: response_id(record),
         **options.dimension_values.of(record),
         # The same each time this judge scores this record, because a worker of a fleet may score a record twice.
         semconv.LOG_RECORD_UID: "/".join(filter(None, [record.record_id, metric, judge])),
     }
+
+
+def measured(metric: str, score: Score, asked: Asked | None) -> Iterator[tuple[float, Attributes]]:
+    """The values for the histogram of scores: that of each judge that read the answer, so that each judge's are of one kind.
+
+    The embedded judge's are of all answers. Those of a judge that is asked about a share say why it was asked.
+    """
+    was_asked = score.fallback is None and (score.screen is not None or score.usage is not None)
+    values: list[tuple[Score | ScreenScore, Asked | None]] = [(score, asked if was_asked else None)]
+    if score.screen is not None:
+        values.append((score.screen, None))
+    for one, why in values:
+        yield (
+            float(one.value),
+            {
+                semconv.GEN_AI_EVALUATION_NAME: named(metric),
+                semconv.GEN_AI_EVALUATION_SCORE_LABEL: one.label,
+                semconv.JUDGE: one.judge and named(one.judge),
+                semconv.ASKED: why,
+            },
+        )
 
 
 def response_id(record: RagRecord) -> str | None:

@@ -1,0 +1,198 @@
+"""Which answers a judge is asked about, where it is asked about a share of them only.
+
+The embedded judge reads every answer. Of each it is decided once, for all metrics, whether the judge is asked: because the answer
+is among the most doubtful ones, or because it is drawn at random, by its trace id and before anything is known of it.
+
+Guarantees:
+- However doubtful the answers get, and in whatever order they come, the number that the judge is asked about stays within
+  `_MOST_SLACK` of its share of the answers, but for what the random draws give beyond it. A budget makes the share smaller.
+- Whether an answer counts as doubtful does not depend on whether it is drawn.
+- Memory does not grow with the answers.
+
+All of it runs in the worker's event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from bisect import bisect_left, bisect_right, insort
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from opentelemetry.metrics import Meter
+
+from ragspan.engine._options import draw
+from ragspan.engine.budget import BudgetTracker
+from ragspan.judge_share import JudgeShare
+from ragspan.metrics.doubt import DOUBTED, USUAL_DOUBTS, doubt_of
+from ragspan.metrics.rates import judged
+from ragspan.outcomes import Asked, Outcome, ScoredRecord, Usage
+from ragspan.telemetry import semconv
+from ragspan.telemetry.values import encodable, named
+
+_DRAW: Final = b"ragspan.share"
+_RECENT: Final = 1_000
+"""Answers whose doubts say what is doubtful here."""
+_LEAST_SLACK, _MOST_SLACK, _ANSWERS_A_SLACK = 3.0, 25.0, 50
+"""By how many answers the judge may be asked about more or fewer than the share at most: few for a new process, then more, for a
+threshold that moves little keeps the most doubtful ones."""
+_MEMORY: Final = 0.9
+"""How much of what an answer costs is remembered with each answer."""
+
+
+class DoubtThreshold:
+    """Tells the most doubtful answers, by a threshold that follows them. Begins with doubts that are usual."""
+
+    def __init__(self, share: JudgeShare, *, draw: Callable[[], float] = random.random) -> None:
+        self._share = share
+        self._draw = draw
+        self._recent = deque(USUAL_DOUBTS)
+        self._sorted = sorted(USUAL_DOUBTS)
+        self._answers = 0
+        self._owed = 0.0
+        """By how many answers the judge was asked about fewer than the share so far; negative for more."""
+
+    def choose(self, doubt: float, *, is_drawn: bool, room: float = 1.0) -> Asked | None:
+        """Why the judge is asked about an answer, if it is.
+
+        Args:
+            doubt: 0 to 1.
+            is_drawn: whether it is a part of the random ones.
+            room: what part of the share of doubtful answers the budget has room for, 0 to 1.
+        """
+        share = self._share
+        self._answers += 1
+        slack = min(_LEAST_SLACK + self._answers / _ANSWERS_A_SLACK, _MOST_SLACK)
+        self._owed = min(self._owed + share.random + (share.total - share.random) * room, slack)
+        rank = self._rank(doubt)
+        part = 1.0 if self._owed >= slack else share.doubtful * (1 + self._owed / slack)
+        is_doubtful = share.doubtful > 0 and rank < part * room
+        if is_doubtful or is_drawn:
+            self._owed = max(self._owed - 1, -slack)
+        return "doubtful" if is_doubtful else "random" if is_drawn else None
+
+    def _rank(self, doubt: float) -> float:
+        """The share of answers that are more doubtful, from 0 to below 1, and remember this one.
+
+        Among equals chance decides. So the ranks of answers that come in no order are spread evenly, also among few.
+        """
+        equal, known = bisect_right(self._sorted, doubt) - bisect_left(self._sorted, doubt), len(self._sorted)
+        above = known - bisect_right(self._sorted, doubt)
+        self._recent.append(doubt)
+        insort(self._sorted, doubt)
+        if known >= max(len(USUAL_DOUBTS), min(self._answers, _RECENT)):
+            del self._sorted[bisect_left(self._sorted, self._recent.popleft())]
+        return (above + self._draw() * (equal + 1)) / (known + 1)
+
+
+class Decision:
+    """Whether the judge is asked about one answer. It is taken when the embedded judge has said what makes it doubtful.
+
+    Args:
+        choose: by doubt; None is an answer that none of `DOUBTED` applies to.
+    """
+
+    def __init__(self, choose: Callable[[float | None], Asked | None]) -> None:
+        self._choose = choose
+        self._awaited: set[str] = set()
+        self._is_complete = False
+        self._outcomes: dict[str, Outcome] = {}
+        self._taken: asyncio.Future[Asked | None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def asked(self) -> Asked | None:
+        """Why the judge is asked; None if it is not, or not yet."""
+        return self._taken.result() if self._taken.done() else None
+
+    def expect(self, metric: str) -> None:
+        """Wait for what the embedded judge says by this metric."""
+        if metric in DOUBTED:
+            self._awaited.add(metric)
+
+    def begin(self) -> None:
+        """All that is waited for is known. If there is nothing, the decision is taken."""
+        self._is_complete = True
+        self._take_if_due()
+
+    async def by(self, metric: str, outcome: Outcome) -> Asked | None:
+        """The decision, to which this outcome of the embedded judge contributes."""
+        self._outcomes[metric] = outcome
+        self.leave(metric)
+        return await asyncio.shield(self._taken)
+
+    def leave(self, metric: str) -> None:
+        """Wait for this metric no longer."""
+        self._awaited.discard(metric)
+        self._take_if_due()
+
+    def _take_if_due(self) -> None:
+        if self._is_complete and not self._awaited and not self._taken.done():
+            self._taken.set_result(self._choose(doubt_of(self._outcomes)))
+
+
+class Asking:
+    """The decisions of an engine, and what its judge says of the answers that it is asked about.
+
+    Args:
+        share: of the answers.
+        metrics: names of those whose judge is asked about a share.
+        budget: None is no limit.
+        meter: for the counter from which the true rate is estimated.
+    """
+
+    def __init__(self, share: JudgeShare, metrics: Iterable[str], budget: BudgetTracker | None, meter: Meter) -> None:
+        self._share = share
+        self._metrics = frozenset(metrics)
+        self._budget = budget
+        self._threshold = DoubtThreshold(share)
+        self._cost = Usage(requests=len(self._metrics))
+        """Of one answer, as far as it is known."""
+        self._labels = meter.create_counter(
+            semconv.METRIC_LABELS,
+            unit="{answer}",
+            description="Answers that a metric applies to, by whether they count as doubtful, and by the label of the judge that is"
+            " asked about a share of them.",
+        )
+
+    def decision(self, identity: str | None) -> Decision:
+        """For one answer, of which the random part is drawn by this identity; None asks the judge in any case."""
+
+        def choose(doubt: float | None) -> Asked | None:
+            if identity is None:
+                return "random"
+            is_drawn = draw(identity, _DRAW) < self._share.random
+            if doubt is None:
+                return "random" if is_drawn else None
+            return self._threshold.choose(doubt, is_drawn=is_drawn, room=self._room())
+
+        return Decision(choose)
+
+    def count(self, scored: ScoredRecord, usages: Iterable[Usage]) -> None:
+        """Count what came of an answer, and what the judge took for it."""
+        if scored.asked is not None and (used := sum(usages, Usage())).requests:
+            self._cost = _mixed(self._cost, used)
+        for name in self._metrics & scored.outcomes.keys():
+            found = judged(scored.outcomes[name], scored.asked)
+            if found is not None:
+                part, label = found
+                labels = {semconv.PART: part, semconv.GEN_AI_EVALUATION_SCORE_LABEL: label or semconv.LABEL_UNKNOWN}
+                self._labels.add(1, encodable({semconv.GEN_AI_EVALUATION_NAME: named(name), **labels}))
+
+    def _room(self) -> float:
+        return 1.0 if self._budget is None else self._budget.room_for(self._cost) or 0.0
+
+
+def _mixed(before: Usage, latest: Usage) -> Usage:
+    """Costs rise at once and fall slowly: an answer that takes more than is left would be judged by some metrics only."""
+
+    def mixed(old: float, new: float) -> float:
+        return max(float(new), _MEMORY * old + (1 - _MEMORY) * new)
+
+    return Usage(
+        requests=round(mixed(before.requests, latest.requests)),
+        input_tokens=round(mixed(before.input_tokens, latest.input_tokens)),
+        output_tokens=round(mixed(before.output_tokens, latest.output_tokens)),
+        usd=None if latest.usd is None else mixed(before.usd or 0.0, latest.usd),
+    )

@@ -1,0 +1,62 @@
+"""How doubtful an answer is, by what the embedded judge says of it: one order over adherence and faithfulness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from ragspan.judges.base import NOT_APPLICABLE
+from ragspan.metrics.faithfulness import Faithfulness
+from ragspan.metrics.polled import ContextAdherence
+from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
+
+_WEIGHTS: Final[Mapping[str, float]] = {ContextAdherence.name: 3.0, Faithfulness.name: 1.0}
+"""Adherence is of the whole answer, and ranks better than the share of claims: `benchmarks/share.py`."""
+DOUBTED: Final = frozenset(_WEIGHTS)
+"""The metrics whose scores say how doubtful an answer is."""
+USUAL_DOUBTS: Final = (
+    0.04,
+    0.06,
+    0.09,
+    0.12,
+    0.16,
+    0.19,
+    0.23,
+    0.27,
+    0.31,
+    0.36,
+    0.41,
+    0.45,
+    0.50,
+    0.54,
+    0.59,
+    0.65,
+    0.69,
+    0.76,
+    0.82,
+    0.92,
+)
+"""One in twenty of the answers that people judged lies between two of these: `benchmarks/share.py`."""
+_CANNOT_TELL: Final = 0.5
+"""What counts as a score where the judge cannot tell, and for a claim that it is not sure of."""
+
+
+def doubt_of(outcomes: Mapping[str, Outcome]) -> float | None:
+    """From 0 (none) to 1; None if none of `DOUBTED` applies, such as to an answer without contexts."""
+    known = {name: value for name, outcome in outcomes.items() if (value := _value_of(outcome)) is not None}
+    weights = sum(_WEIGHTS.get(name, 0.0) for name in known)
+    return sum(_WEIGHTS.get(name, 0.0) * (1 - value) for name, value in known.items()) / weights if weights else None
+
+
+def cannot_tell(outcome: Outcome) -> bool:
+    """Whether the metric applies, and the judge could not give a score."""
+    is_unsure = isinstance(outcome, NotApplicable) and outcome.reason in NOT_APPLICABLE
+    return is_unsure or isinstance(outcome, MetricFailure)
+
+
+def _value_of(outcome: Outcome) -> float | None:
+    """The score, to which claims that the judge is not sure of count half."""
+    if not isinstance(outcome, Score):
+        return _CANNOT_TELL if cannot_tell(outcome) else None
+    claims, unsure = outcome.details.get("claims", 0.0), outcome.details.get("unsure", 0.0)
+    return outcome.value + (_CANNOT_TELL - outcome.value) * unsure / claims if unsure else outcome.value
