@@ -22,7 +22,6 @@ from ragspan.judges import LLMJudge, OpenAIJudge, OverlapJudge
 from ragspan.judges.base import Completion
 from ragspan.judges.prices import Price
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
-from ragspan.metrics.reference import Reference
 from ragspan.outcomes import ScoredRecord, Usage
 from ragspan.records import Retrieval, as_contexts
 from ragspan.telemetry import OTelEmitter
@@ -81,10 +80,12 @@ class Endless:
 
 
 class Model:
-    """Finds everything grounded, and takes half of the prompt from its cache."""
+    """Finds everything grounded but the bad response, and takes half of the prompt from its cache."""
 
     async def complete(self, messages, *, schema, n, temperature):
-        text = json.dumps({"answer": {"grounding": {"reasoning": "It is stated.", "verdict": "grounded"}}})
+        is_bad = any(BAD["response"] in message["content"] for message in messages)
+        verdict = "not_grounded" if is_bad else "grounded"
+        text = json.dumps({"answer": {"grounding": {"reasoning": "It is stated.", "verdict": verdict}}})
         return [Completion(text=text, usage=Usage(requests=1, input_tokens=900, cached_tokens=450, output_tokens=60))]
 
 
@@ -139,7 +140,7 @@ class Shop:
     def trade(self):
         """Meet with everything."""
         self.scores_answers()
-        self.judges_twice()
+        self.judges_a_share()
         self.judges_at_a_price()
         self.has_no_judge()
         self.leaves_answers_out()
@@ -153,10 +154,10 @@ class Shop:
         self.ask(engine, GOOD, BAD, GOOD, BAD, UNSEEN, LOST)
         engine.submit(NoAnswer())
 
-    def judges_twice(self):
-        judge = OverlapJudge()
-        reference = Reference(kind=ContextAdherence, judge=judge)
-        self.ask(self.engine("sure", ContextAdherence(judge), reference), *[GOOD, BAD] * 12)
+    def judges_a_share(self):
+        judge = LLMJudge(Model(), name="large-model", price=Price(1.0, 2.0))
+        engine = self.engine("sure", ContextAdherence(judge, polls=1), judge_share="0.9:0.8")
+        self.ask(engine, *[GOOD, BAD] * 20)
 
     def judges_at_a_price(self):
         for fallback in ("skip", "overlap"):
@@ -168,6 +169,7 @@ class Shop:
     def has_no_judge(self):
         judge = OpenAIJudge("small", base_url=NOBODY, api_key="-", max_retries=0)
         self.ask(self.engine("alone", ContextAdherence(judge, polls=1), concurrency=1), *[GOOD] * 8)
+        self.ask(self.engine("doubting", ContextAdherence(judge, polls=1), judge_share="1:0"), GOOD, BAD)
         self.ask(self.engine("waiting", Endless(), metric_timeout=0.01), GOOD)
 
     def leaves_answers_out(self):

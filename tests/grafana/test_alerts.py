@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 RULES = ROOT / "docs" / "grafana" / "alerts.yaml"
 CASES = Path(__file__).parent / "alerts_test.yaml"
 WEEK = Path(__file__).parent / "alerts_after_a_week_test.yaml"
+RATES = Path(__file__).parent / "alerts_of_rates_test.yaml"
 
 
 def run(*command):
@@ -33,13 +34,17 @@ def test_the_rules_do_what_their_cases_say(promtool):
     assert "SUCCESS" in run(promtool, "test", "rules", CASES)
 
 
+def test_the_rules_compare_the_true_rates_of_two_weeks(promtool):
+    assert "SUCCESS" in run(promtool, "test", "rules", RATES)
+
+
 @pytest.mark.slow
 def test_the_rules_compare_with_the_week_before(promtool):
     assert "SUCCESS" in run(promtool, "test", "rules", WEEK)
 
 
 def test_every_alert_has_a_case_in_which_it_fires():
-    cases = [case for file in (CASES, WEEK) for case in yaml.safe_load(file.read_text(encoding="utf-8"))["tests"]]
+    cases = [case for file in (CASES, WEEK, RATES) for case in yaml.safe_load(file.read_text(encoding="utf-8"))["tests"]]
     fired = {case["alertname"] for test in cases for case in test["alert_rule_test"] if case["exp_alerts"]}
 
     assert fired == {alert["alert"] for alert in alerts()}

@@ -140,7 +140,7 @@ def queries(dashboard):
     panels = [panel for panel in dashboard["panels"] if panel["type"] != "row"]
     for expression in (target["expr"] for panel in panels for target in panel["targets"]):
         filled = expression.replace("$__rate_interval", "1m").replace("$__range", "1m")
-        yield re.sub(r"\$(job|metric)\b", ".*", filled).replace("$dimension", "release")
+        yield re.sub(r"\$(job|metric|judge)\b", ".*", filled).replace("$dimension", "release")
 
 
 def rules():

@@ -8,23 +8,24 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ragspan.metrics.rates import LabelCounts, estimate_rate
+from ragspan.metrics.rates import Stratum, estimate_rate
 
 RULES = Path(__file__).parents[2] / "docs" / "grafana" / "alerts.yaml"
-RATES = ("estimate", "lower", "upper", "by_metric", "labels", "worth")
+RATES = ("estimate", "lower", "upper", "answers", "labels")
 CASES = {
-    "usual": (18, 12, 6, 64, 1300, 3700),
-    "no_failures": (0, 0, 0, 50, 0, 4000),
-    "no_failures_by_label": (0, 7, 0, 93, 300, 3000),
-    "perfect_judge": (40, 0, 0, 60, 800, 1200),
-    "perfect_judge_of_many": (400, 0, 0, 600, 40_000, 60_000),
-    "coin_judge": (25, 25, 25, 25, 1000, 1000),
-    "reversed_judge": (5, 40, 45, 10, 500, 500),
-    "all_fail": (30, 0, 0, 0, 500, 0),
-    "all_labelled": (10, 5, 3, 32, 0, 0),
-    "least_labels": (4, 3, 2, 11, 200, 300),
-    "few_labels": (4, 3, 2, 10, 200, 300),
-    "few_answers": (8, 4, 2, 16, 3, 9),
+    "usual": ((1580, 1580, 790), (8420, 421, 25)),
+    "some_doubtful_without_a_label": ((1580, 1500, 700), (8420, 400, 25)),
+    "no_failures": ((160, 160, 0), (840, 42, 0)),
+    "no_failures_among_the_rest": ((160, 160, 30), (840, 42, 0)),
+    "many": ((158_000, 158_000, 40_000), (842_000, 42_100, 1_200)),
+    "all_fail": ((160, 160, 160), (840, 42, 42)),
+    "all_asked": ((100, 100, 30), (60, 60, 5)),
+    "nothing_doubtful": ((0, 0, 0), (5000, 250, 20)),
+    "nothing_but_doubtful": ((300, 300, 100), (0, 0, 0)),
+    "least_labels": ((100, 100, 30), (400, 20, 1)),
+    "few_labels": ((100, 100, 30), (400, 19, 1)),
+    "no_label_of_the_rest": ((100, 100, 30), (400, 0, 0)),
+    "no_label_of_the_doubtful": ((100, 0, 0), (400, 40, 4)),
 }
 PATHS = {
     "seen from the start": "0x20 {count}x2100",
@@ -43,30 +44,19 @@ def series(metric, path, count, **labels):
 
 
 def input_of(name, numbers, path):
-    """What a process tells of such counts; what never happened has no series. Two judges share the metric."""
-    both, metric_only, label_only, neither, failing, passing = numbers
-    about = {"job": "shop", "gen_ai_evaluation_name": name}
-    labelled = {
-        ("fail", "fail"): both,
-        ("fail", "pass"): metric_only,
-        ("pass", "fail"): label_only,
-        ("pass", "pass"): neither,
-    }
-    for (label, reference), count in labelled.items():
-        labels = about | {"gen_ai_evaluation_score_label": label, "ragspan_reference_label": reference}
-        if count:
-            yield series("ragspan_labels_total", path, count, **labels)
-    scored = {"fail": both + metric_only + failing, "pass": label_only + neither + passing}
-    for label, count in scored.items():
-        for judge, part in (("overlap", count // 3), ("openai:m", count - count // 3)):
-            labels = about | {"gen_ai_evaluation_score_label": label, "ragspan_judge": judge}
-            if part:
-                yield series("ragspan_score_count", path, part, **labels)
+    """What a process tells of such answers; what never happened has no series."""
+    for part, (answers, labels, failing) in zip(("doubtful", "rest"), numbers, strict=True):
+        counts = {"fail": failing, "pass": labels - failing, "unknown": answers - labels}
+        for label, count in counts.items():
+            about = {"job": "shop", "gen_ai_evaluation_name": name, "ragspan_part": part}
+            if count:
+                yield series("ragspan_labels_total", path, count, **about, gen_ai_evaluation_score_label=label)
 
 
 def expected_of(name, numbers):
     """Queries with the samples that they are to bring."""
-    estimate = estimate_rate(LabelCounts(**dict(zip(LabelCounts.__slots__, numbers, strict=True))))
+    strata = [Stratum(answers=answers, labels=labels, failing=failing) for answers, labels, failing in numbers]
+    estimate = estimate_rate(strata)
     for rate in RATES:
         record = f'ragspan:rate:{rate}{{gen_ai_evaluation_name="{name}"}}'
         if estimate is None:

@@ -95,7 +95,8 @@ class SelfMetrics:
         self._outcomes.add(1, encodable({**about, semconv.RESULT: result, semconv.REASON: reason}))
         if isinstance(outcome, Score) and outcome.cause is not None:
             step = outcome.losing_step and named(outcome.losing_step)
-            self._causes.add(1, encodable({**about, semconv.CAUSE_KIND: outcome.cause, semconv.STEP: step}))
+            judge = {semconv.JUDGE: outcome.judge and named(outcome.judge)}
+            self._causes.add(1, encodable({**about, **judge, semconv.CAUSE_KIND: outcome.cause, semconv.STEP: step}))
 
     def judged(self, metric: str, judge: str | None, seconds: float, usage: Usage | None) -> None:
         """Count the time, tokens and cost of one metric for one record."""
