@@ -4,6 +4,7 @@ import pytest
 
 from ragspan import ConfigurationError, Settings, config
 from ragspan.config import is_enabled
+from ragspan.judge_share import JudgeShare
 
 
 @pytest.mark.parametrize("variables", [{}, {"OPENAI_API_KEY": "secret"}, {"RAGSPAN_JUDGE": " "}])
@@ -27,8 +28,7 @@ READ = {
     "hhem_device": ("cuda:0", "cuda:0"),
     "hhem_batch_size": ("32", 32),
     "metric_sample_rates": ("faithfulness=0.1, completeness = 0.5,", {"faithfulness": 0.1, "completeness": 0.5}),
-    "reference_judge": ("openai:gpt-5", "openai:gpt-5"),
-    "reference_share": ("0.05", 0.05),
+    "judge_share": ("0.2:0.1", JudgeShare(total=0.2, random=0.1)),
     "max_records_per_second": ("2.5", 2.5),
     "budget_usd_per_day": ("5", 5.0),
     "budget_tokens_per_minute": ("60000", 60_000.0),
@@ -67,6 +67,8 @@ def test_every_variable_is_read():
         ("RAGSPAN_ENABLED", "maybe", "true or false"),
         ("RAGSPAN_JUDGE", ",", "'openai:gpt-4o-mini'"),
         ("RAGSPAN_METRICS", ",", "'faithfulness,completeness'"),
+        ("RAGSPAN_JUDGE_SHARE", "20%", "a share above 0, up to 1, such as 0.2"),
+        ("RAGSPAN_JUDGE_SHARE", "0.2:0.3", "its random part, no larger"),
         ("RAGSPAN_SAMPLE_RATE", "1.5", "from 0 to 1"),
         ("RAGSPAN_SAMPLE_RATE", "nan", "from 0 to 1"),
         ("RAGSPAN_JUDGE_PRICE", "0.15", "'0.15/0.60'"),

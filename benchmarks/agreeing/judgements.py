@@ -41,6 +41,8 @@ class Judgement:
     completeness: Ratings | None
     recorded: Mapping[str, float]
     """Scores of other judges, by their names."""
+    model: str = ""
+    """Whose answer it is."""
     invented: tuple[str, ...] = ()
     """Parts of the response that people marked as in no context, and not as true all the same."""
 
@@ -76,7 +78,7 @@ def read_sets(directory: Path, *, rows: int | None = None, seed: int = 0) -> lis
     paths = sorted(directory.glob(f"*{SUFFIX}"))
     if not paths:
         raise FileNotFoundError(f"no file in {directory} ends in {SUFFIX}")
-    sets = [JudgementSet(name=path.name.removesuffix(SUFFIX), judgements=tuple(_read(path))) for path in paths]
+    sets = [JudgementSet(name=path.name.removesuffix(SUFFIX), judgements=tuple(read_file(path))) for path in paths]
     return sets if rows is None else [drawn(one, rows, random.Random(f"{seed} {one.name}")) for one in sets]
 
 
@@ -92,15 +94,18 @@ def drawn(judged: JudgementSet, rows: int, draw: random.Random) -> JudgementSet:
     return JudgementSet(name=judged.name, judgements=tuple(kept))
 
 
-def _read(path: Path) -> Iterable[Judgement]:
-    rows = map(json.loads, gzip.decompress(path.read_bytes()).splitlines())
+def read_file(path: Path) -> Iterable[Judgement]:
+    """The judgements of one file of JSON lines, packed or not."""
+    content = path.read_bytes()
+    rows = map(json.loads, (gzip.decompress(content) if path.suffix == ".gz" else content).splitlines())
     return (_judgement(row) for row in rows if row["contexts"])
 
 
 def _judgement(row: Mapping[str, Any]) -> Judgement:
     return Judgement(
         record=RagRecord(question=row["question"], contexts=row["contexts"], response=row["response"]),
-        source=row["source_id"],
+        source=row.get("source_id") or row["id"],
+        model=row.get("model", ""),
         supported=row["supported"],
         faithfulness=_ratings(row.get("faithfulness")),
         completeness=_ratings(row.get("completeness")),

@@ -108,7 +108,7 @@ class Settings:
     metric_sample_rates: Annotated[Mapping[str, float], _metric_shares] = field(default_factory=dict)
     """`RAGSPAN_METRIC_SAMPLE_RATES`: shares of single metrics, 0..1, in place of the sample rate, such as
     `faithfulness=0.1,completeness=0.5`."""
-    judge_share: Annotated[JudgeShare | None, lambda name, value: JudgeShare.of(value, name)] = None
+    judge_share: Annotated[JudgeShare | None, _judge_share] = None
     """`RAGSPAN_JUDGE_SHARE`: the share of the answers that the judge is asked about, such as `0.2`; a colon and its random part may
     follow: `0.2:0.1`. The embedded judge reads all. By default the judge is asked about all."""
     score_unsampled: bool = False
@@ -314,6 +314,10 @@ def _options(name: str, value: str) -> tuple[Mapping[str, Any], ...]:
     raise ConfigurationError(
         f"{name} should be a JSON object, such as {example}, or a list of one for each judge{where}"
     )
+
+
+def _judge_share(name: str, value: str) -> JudgeShare:
+    return JudgeShare.of(value, name)
 
 
 def _metric_shares(name: str, value: str) -> dict[str, float]:

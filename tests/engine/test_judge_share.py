@@ -39,9 +39,7 @@ OTHERS = [
 def an_answer(wrong, number=0, **more):
     """An answer of five sentences, of which so many are nowhere in the contexts."""
     response = " ".join([*FACTS[: 5 - wrong], *OTHERS[:wrong]])
-    return RagRecord(
-        question="What happens?", contexts=FACTS, response=response, record_id=f"{number}-{wrong}", **more
-    )
+    return RagRecord(question="What happens?", contexts=FACTS, response=response, record_id=f"{number}-{wrong}", **more)
 
 
 def some_answers(count, *, seed=1, chances=(60, 20, 10, 5, 3, 2)):
@@ -55,9 +53,8 @@ def endpoint(fake_openai):
 
     def answer(request):
         task = fake_openai.question(request)
-        text = request["messages"][-1]["content"]
         whole = "\n".join(str(message["content"]) for message in request["messages"])
-        numbers = [int(one) for one in (re.findall(r"numbers?: ([\d, ]+)\.", text) or ["1"])[-1].split(",")]
+        numbers = [int(one) for one in (re.findall(r"numbers?: ([\d, ]+)\.", whole) or ["1"])[-1].split(",")]
         is_wrong = any(other in whole for other in OTHERS)
         replies = {
             "grounding": {"reasoning": "-", "verdict": "not_grounded" if is_wrong else "grounded"},
@@ -65,7 +62,8 @@ def endpoint(fake_openai):
             "answer_relevance": {"reasoning": "-", "value": 0.9},
             "claims": ["Beta settles card payments after midnight."],
             "claim_verdicts": [
-                {"number": one, "reasoning": "-", "verdict": "unsupported" if is_wrong else "supported"} for one in numbers
+                {"number": one, "reasoning": "-", "verdict": "unsupported" if is_wrong else "supported"}
+                for one in numbers
             ],
             "context_verdicts": [{"number": one, "reasoning": "-", "verdict": "useful"} for one in range(1, 6)],
         }
@@ -101,8 +99,250 @@ def shared(fakes, make_engine):
     return run
 
 
-def test_try(shared, judge, endpoint):
-    found = shared(some_answers(100), *four_metrics(judge))
-    print(Counter(one.asked for one in found), len(endpoint.requests))
-    for one in found[:40]:
-        print(one.record.record_id, one.asked, {n: (o.value, o.judge, o.screen) if isinstance(o, Score) else o for n, o in one.outcomes.items()})
+def scores_of(scored):
+    return {name: outcome for name, outcome in scored.outcomes.items() if isinstance(outcome, Score)}
+
+
+def test_the_judge_is_asked_about_its_share_and_all_metrics_of_an_answer_are(shared, judge, endpoint):
+    found = shared(some_answers(120), *four_metrics(judge))
+
+    asked = [one for one in found if one.asked]
+    assert len(asked) == pytest.approx(24, abs=6)
+    assert len(endpoint.requests) == 5 * len(asked)
+    for one in found:
+        judges = {score.judge for score in scores_of(one).values()}
+        assert judges == {"openai:m" if one.asked else "overlap"}
+
+
+def test_the_most_doubtful_answers_are_asked_about_and_some_at_random(shared, judge):
+    found = shared(some_answers(120), *four_metrics(judge))
+
+    wrong = {
+        why: [int(one.record.record_id[-1]) for one in found if one.asked == why]
+        for why in ("doubtful", "random", None)
+    }
+    assert sum(wrong["doubtful"]) / len(wrong["doubtful"]) > 1.5 > 0.7 > sum(wrong[None]) / len(wrong[None])
+    assert 0 in wrong["random"]
+    worst = [one for one in found if one.record.record_id.endswith(("-4", "-5"))]
+    assert sum(one.asked is not None for one in worst) / len(worst) > 0.7
+
+
+def test_where_it_was_asked_the_score_is_the_judges_and_the_embedded_judges_stands_beside_it(shared, judge):
+    found = shared(some_answers(60), *four_metrics(judge))
+
+    for one in found:
+        for name, score in scores_of(one).items():
+            assert (score.screen is not None) == bool(one.asked), name
+    wrong = next(one for one in found if one.asked == "doubtful")
+    adherence = wrong.outcomes["context_adherence"]
+    assert (adherence.value, adherence.label, adherence.judge) == (0.0, "fail", "openai:m")
+    assert (adherence.screen.label, adherence.screen.judge) == ("fail", "overlap")
+    assert 0 < adherence.screen.value < 0.5
+
+
+def test_a_share_of_all_asks_about_all(shared, judge):
+    found = shared(some_answers(30), ContextAdherence(judge), judge_share=1)
+
+    assert all(one.asked for one in found)
+
+
+def test_the_random_part_is_drawn_by_trace_whatever_the_answers_are(shared, judge):
+    spans = [SpanAnchor(trace_id=number + 1, span_id=1, trace_flags=1) for number in range(60)]
+    good = shared([an_answer(0, parent=span) for span in spans], ContextAdherence(judge), judge_share="0.3:0.3")
+    bad = shared([an_answer(5, parent=span) for span in spans], ContextAdherence(judge), judge_share="0.3:0.3")
+
+    assert [one.asked for one in good] == [one.asked for one in bad]
+    assert {one.asked for one in good} == {"random", None}
+    assert sum(one.asked is not None for one in good) == pytest.approx(18, abs=9)
+
+
+def test_what_sampling_leaves_out_is_not_what_the_random_part_leaves_out(shared, judge):
+    spans = [SpanAnchor(trace_id=number + 1, span_id=1, trace_flags=1) for number in range(200)]
+    answers = [an_answer(0, parent=span) for span in spans]
+    found = shared(answers, ContextAdherence(judge), judge_share="0.2:0.2", sample_rate=0.2)
+
+    scored = [one for one in found if scores_of(one)]
+    assert 0.02 < sum(one.asked is not None for one in scored) / len(scored) < 0.45
+
+
+def test_an_answer_that_no_metric_applies_to_costs_nothing_and_counts_for_nothing(shared, judge, endpoint):
+    reader = InMemoryMetricReader()
+    nothing = [RagRecord(question="q", contexts=None, response="r", record_id=str(number)) for number in range(40)]
+    found = shared(nothing, *four_metrics(judge), judge_share="0.9", meter_provider=MeterProvider([reader]))
+
+    assert not endpoint.requests
+    assert {outcome.reason for one in found for outcome in one.outcomes.values()} == {"contexts_unknown"}
+    assert points_of(reader, "ragspan.labels") == []
+
+
+def test_a_metric_that_the_embedded_judge_cannot_score_is_left_out_where_the_judge_is_not_asked(shared, judge):
+    found = shared(some_answers(40), ContextAdherence(judge), AnswerRelevance(judge))
+
+    for one in found:
+        relevance = one.outcomes["answer_relevance"]
+        assert isinstance(relevance, Score) if one.asked else relevance == NotApplicable(reason="not_asked")
+
+
+def test_metrics_with_the_embedded_judge_or_without_any_go_on_as_before(shared, judge, fakes):
+    found = shared(some_answers(40), ContextAdherence(judge), Faithfulness(OverlapJudge()), fakes.ConstantMetric())
+
+    assert {one.outcomes["faithfulness"].judge for one in found} == {"overlap"}
+    assert {one.outcomes["faithfulness"].screen for one in found} == {None}
+    assert {one.outcomes["constant"].value for one in found} == {1.0}
+
+
+def test_who_scores_without_sampling_asks_the_judge(make_engine, judge):
+    engine = make_engine(ContextAdherence(judge), judging="thread", judge_share=0.01)
+    found = asyncio.run(engine.score(an_answer(0), sample=False))
+
+    assert found.asked == "random"
+    assert found.outcomes["context_adherence"].judge == "openai:m"
+
+
+def test_the_embedded_judge_reads_in_the_helper(make_engine, judge, fakes):
+    emitter = fakes.ListEmitter()
+    engine = make_engine(*four_metrics(judge), emitters=[emitter], judge_share=0.2)
+    for answer in some_answers(30):
+        engine.submit(answer)
+    assert engine.flush(60)
+
+    assert Counter(bool(one.asked) for one in emitter.scored)[False] > 15
+    assert len(engine._work.helper._metrics) == 4, "those that go to the helper: the judge's stay here"
+    assert all(scores_of(one) for one in emitter.scored)
+
+
+# Where the judge fails, or is too dear
+
+
+def test_where_the_judge_fails_the_embedded_judges_score_stays_and_says_why(shared, judge, endpoint, caplog):
+    endpoint.answer = lambda request: endpoint.fails(400, "no")
+    found = shared(some_answers(40), *four_metrics(judge))
+
+    asked = [one for one in found if one.asked]
+    assert asked
+    for one in asked:
+        assert {score.judge for score in scores_of(one).values()} == {"overlap"}
+        assert all(score.fallback for score in scores_of(one).values())
+        assert len(scores_of(one)) == 4
+    assert "failed with" in caplog.text
+
+
+def test_where_the_judge_hangs_the_embedded_judges_score_stays(shared, judge, endpoint):
+    endpoint.answer = lambda request: endpoint.hangs()
+    (found,) = shared([an_answer(5)], ContextAdherence(judge), judge_share=1, metric_timeout=1.0)
+
+    score = found.outcomes["context_adherence"]
+    assert (score.judge, score.fallback) == ("overlap", "timeout")
+
+
+def test_a_budget_makes_the_share_smaller_and_keeps_the_random_part(shared, judge, endpoint):
+    budget = Budget(requests_per_minute=60)
+    found = shared(some_answers(150), *four_metrics(judge), judge_share="0.5:0.02", budget=budget)
+
+    asked = Counter(one.asked for one in found)
+    assert len(endpoint.requests) <= 75, "a minute's requests, and what the test's time adds"
+    assert 3 <= asked["doubtful"] < 14, "half of 150 would be 75"
+    assert asked["random"] >= 1
+    for one in found:
+        assert len({(score.judge, score.fallback) for score in scores_of(one).values()}) == 1, (
+            "all metrics are asked, or none"
+        )
+
+
+def test_a_day_that_is_spent_too_fast_makes_the_share_smaller_before_it_is_spent(clock):
+    from ragspan.engine.budget import BudgetTracker
+    from ragspan.outcomes import Usage
+
+    tracker, cost, asked = BudgetTracker(Budget(usd_per_day=1.0), clock=clock), Usage(usd=0.001), []
+    for hour in range(24):
+        asked.append(0.0)
+        for _ in range(100):  # 2.4 dollars' worth in a day
+            clock.advance(36)
+            room = 0.0 if tracker.limit_on(cost) else tracker.room()
+            asked[hour] += room
+            if room > 0:
+                tracker.reserve(Usage(usd=0.001 * room))(Usage(usd=0.001 * room))
+
+    assert sum(asked) == pytest.approx(1000, rel=0.05), "all of it is used"
+    assert min(asked) > 25, "and every hour has its part"
+
+
+# What is told
+
+
+def labels_of(reader):
+    return {
+        (dict(point.attributes)["ragspan.part"], dict(point.attributes)["gen_ai.evaluation.score.label"]): point.value
+        for point in points_of(reader, "ragspan.labels")
+        if dict(point.attributes)["gen_ai.evaluation.name"] == "context_adherence"
+    }
+
+
+def test_answers_are_counted_by_part_and_by_the_judges_label(shared, judge):
+    reader = InMemoryMetricReader()
+    found = shared(some_answers(100), *four_metrics(judge), meter_provider=MeterProvider([reader]))
+
+    told = labels_of(reader)
+    asked = Counter(one.asked for one in found)
+    assert sum(told.values()) == 100
+    assert told["doubtful", "fail"] + told.get(("doubtful", "pass"), 0) == asked["doubtful"]
+    assert told.get(("rest", "fail"), 0) + told.get(("rest", "pass"), 0) == asked["random"]
+    assert told["rest", "unknown"] == asked[None]
+    failing = sum(one.asked == "doubtful" and not one.record.record_id.endswith("-0") for one in found)
+    assert told["doubtful", "fail"] == failing
+
+
+def test_an_answer_that_the_judge_failed_on_has_no_label(shared, judge, endpoint):
+    endpoint.answer = lambda request: endpoint.fails(400, "no")
+    reader = InMemoryMetricReader()
+    found = shared(some_answers(40), ContextAdherence(judge), meter_provider=MeterProvider([reader]))
+
+    told = labels_of(reader)
+    assert told["doubtful", "unknown"] == sum(one.asked == "doubtful" for one in found) > 0
+    assert sum(told.values()) == told["doubtful", "unknown"] + told["rest", "unknown"] == 40
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    "share", [0, -0.1, 1.1, True, "a fifth", "0.2:0.3", "0.2:", "0.2:-0.1", "nan", float("nan"), "0.2:0.1:0.1", ""]
+)
+def test_a_share_that_is_none_is_refused(make_engine, judge, share):
+    with pytest.raises(ConfigurationError, match=r"judge_share is .* a share above 0, up to 1"):
+        make_engine(ContextAdherence(judge), judge_share=share)
+
+
+def test_a_share_says_its_random_part():
+    assert JudgeShare.of("0.2") == JudgeShare.of(0.2) == JudgeShare(total=0.2, random=0.05)
+    assert JudgeShare.of("0.2:0.1") == JudgeShare(total=0.2, random=0.1)
+    with pytest.raises(
+        ConfigurationError, match=r"the random part of judge_share is 0\.3, but should be a share from 0 to 0\.2"
+    ):
+        JudgeShare(total=0.2, random=0.3)
+
+
+def test_without_another_judge_there_is_no_share(make_engine):
+    with pytest.raises(ConfigurationError, match="the metrics ask none but the embedded one"):
+        make_engine(ContextAdherence(OverlapJudge()), judge_share=0.2)
+
+
+def test_without_a_metric_to_doubt_there_is_no_share(make_engine, judge):
+    with pytest.raises(ConfigurationError, match="goes by the doubts of context_adherence and faithfulness"):
+        make_engine(Completeness(judge), judge_share=0.2)
+
+
+@pytest.mark.slow
+def test_requests_are_a_fifth_over_bursts_and_restarts(make_engine, judge, endpoint):
+    answers = some_answers(1000, seed=3)
+
+    async def burst(engine, some):
+        await asyncio.gather(*(engine.score(one) for one in some))
+
+    for first in range(0, 1000, 200):  # five processes, each with four bursts
+        engine = make_engine(*four_metrics(judge), judging="thread", judge_share=0.2)
+        for start in range(first, first + 200, 50):
+            asyncio.run(burst(engine, answers[start : start + 50]))
+        engine.shutdown(20)
+
+    assert len(endpoint.requests) / 1000 == pytest.approx(1.0, rel=0.05)

@@ -44,7 +44,9 @@ def test_the_rules_compare_with_the_week_before(promtool):
 
 
 def test_every_alert_has_a_case_in_which_it_fires():
-    cases = [case for file in (CASES, WEEK, RATES) for case in yaml.safe_load(file.read_text(encoding="utf-8"))["tests"]]
+    cases = [
+        case for file in (CASES, WEEK, RATES) for case in yaml.safe_load(file.read_text(encoding="utf-8"))["tests"]
+    ]
     fired = {case["alertname"] for test in cases for case in test["alert_rule_test"] if case["exp_alerts"]}
 
     assert fired == {alert["alert"] for alert in alerts()}

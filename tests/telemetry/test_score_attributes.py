@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ragspan.judges.base import ClaimVerdict
-from ragspan.outcomes import Cause, NotApplicable, Score
+from ragspan.outcomes import Cause, NotApplicable, Score, ScoredRecord, ScreenScore, Usage
 
 GOOD = Score(value=0.75, threshold=0.5, explanation="All but one.", judge="gpt", details={"spread": 0.1})
 
@@ -54,3 +54,54 @@ def test_each_score_has_an_openinference_copy(telemetry, make_record, answer, ju
         "evaluations.0.evaluation.annotator_kind": kind,
         "evaluations.0.evaluation.identifier": identifier,
     }
+
+
+ASKED = Score(
+    value=0.0,
+    threshold=0.8,
+    judge="gpt",
+    screen=ScreenScore(value=0.4, label="fail", judge="overlap"),
+    usage=Usage(requests=1),
+)
+
+
+def test_a_judge_that_is_asked_about_a_share_stands_beside_the_embedded_one(telemetry, make_record):
+    handle = telemetry.emitter().start(make_record())
+    others = {"n": Score(value=0.9, threshold=0.8, judge="overlap")}
+    handle.finish(ScoredRecord(record=make_record(), outcomes={"m": ASKED, **others}, asked="doubtful"))
+
+    attributes = attributes_of(telemetry)
+    assert attributes["ragspan.asked"] == "doubtful"
+    assert (attributes["ragspan.score.m"], attributes["ragspan.judge.m"]) == (0.0, "gpt")
+    assert (attributes["ragspan.screen.m"], attributes["ragspan.judge.n"]) == (0.4, "overlap")
+    assert "ragspan.screen.n" not in attributes
+    (event, _) = telemetry.events
+    assert (event.attributes["ragspan.asked"], event.attributes["ragspan.screen.m"]) == ("doubtful", 0.4)
+
+
+def test_the_histogram_has_the_scores_of_each_judge_by_themselves(telemetry, make_record):
+    emitter = telemetry.emitter()
+    alone = Score(value=1.0, threshold=0.8, judge="overlap")
+    failed = Score(value=0.2, threshold=0.8, judge="overlap", fallback="timeout", usage=Usage(requests=1))
+    for outcome, asked in ((ASKED, "doubtful"), (alone, None), (failed, "random")):
+        scored = ScoredRecord(record=make_record(), outcomes={"m": outcome}, asked=asked)
+        emitter.start(make_record()).finish(scored)
+
+    found = {
+        (point.attributes["ragspan.judge"], point.attributes.get("ragspan.asked")): (point.count, point.sum)
+        for label in ("pass", "fail")
+        for point in telemetry.points("ragspan.score")
+        if point.attributes["gen_ai.evaluation.score.label"] == label and (label == "fail" or point.sum)
+    }
+    assert found["gpt", "doubtful"] == (1, 0.0)
+    assert found["overlap", None] == (2, pytest.approx(0.6))
+    assert sum(point.count for point in telemetry.points("ragspan.score")) == 4
+
+
+def test_a_late_score_says_that_the_judge_was_asked(telemetry, make_record, answer):
+    answer(telemetry.emitter(), make_record(), {})
+    handle = telemetry.emitter().start(make_record())
+    handle.late(ScoredRecord(record=make_record(), outcomes={"m": ASKED}, late=True, asked="random"))
+
+    attributes = attributes_of(telemetry, "evaluation m")
+    assert (attributes["ragspan.asked"], attributes["ragspan.screen.m"]) == ("random", 0.4)

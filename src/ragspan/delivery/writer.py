@@ -64,8 +64,8 @@ class Annotation:
     error_type: str | None = None
     """Of a failure."""
     metadata: Mapping[str, Any]
-    """What else is known: `record_id`, `judge`, `threshold`, `prompt_version`, `fallback`, `late`, `refusal`, `details` and
-    `usage`."""
+    """What else is known: `record_id`, `judge`, `threshold`, `prompt_version`, `fallback`, `asked`, `screen`, `late`, `refusal`,
+    `details` and `usage`."""
     position: int | None = None
     """0-based, of a document of the span; None for an annotation of the span itself."""
 
@@ -241,6 +241,8 @@ def _metadata(scored: ScoredRecord, score: Score) -> dict[str, Any]:
             "threshold": score.threshold,
             "prompt_version": score.prompt_version and named(score.prompt_version),
             "fallback": score.fallback and named(score.fallback),
+            "asked": scored.asked,
+            "screen": score.screen and float(score.screen.value),
             "late": scored.late or None,
             "refusal": scored.refusal or None,
             "details": {named(name): float(figure) for name, figure in score.details.items()} or None,

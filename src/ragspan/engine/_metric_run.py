@@ -142,7 +142,9 @@ class MetricRunner:
                 run.end(run.screened)
                 return
         budget = self.scorer.budget
-        limit = budget.spent_limit() if budget is not None and self._is_paid_for else None
+        limit = None if run.decision is None else run.decision.denied_by
+        if limit is None and budget is not None and self._is_paid_for:
+            limit = budget.spent_limit()
         if limit is None:
             outcome = await outcome_of(self._own, run, record)
             if isinstance(outcome, MetricFailure) and run.outcome is None and run.allowance is not None:

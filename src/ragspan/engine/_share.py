@@ -33,9 +33,9 @@ from ragspan.telemetry import semconv
 from ragspan.telemetry.values import encodable, named
 
 _DRAW: Final = b"ragspan.share"
-_RECENT: Final = 1_000
+_RECENT: Final = 500
 """Answers whose doubts say what is doubtful here."""
-_LEAST_SLACK, _MOST_SLACK, _ANSWERS_A_SLACK = 3.0, 25.0, 50
+_LEAST_SLACK, _MOST_SLACK, _ANSWERS_A_SLACK = 3.0, 15.0, 50
 """By how many answers the judge may be asked about more or fewer than the share at most: few for a new process, then more, for a
 threshold that moves little keeps the most doubtful ones."""
 _MEMORY: Final = 0.9
@@ -65,12 +65,12 @@ class DoubtThreshold:
         share = self._share
         self._answers += 1
         slack = min(_LEAST_SLACK + self._answers / _ANSWERS_A_SLACK, _MOST_SLACK)
-        self._owed = min(self._owed + share.random + (share.total - share.random) * room, slack)
+        self._owed = min(self._owed + share.random + (share.total - share.random) * room, slack + 1)
         rank = self._rank(doubt)
         part = 1.0 if self._owed >= slack else share.doubtful * (1 + self._owed / slack)
         is_doubtful = share.doubtful > 0 and rank < part * room
         if is_doubtful or is_drawn:
-            self._owed = max(self._owed - 1, -slack)
+            self._owed -= 1
         return "doubtful" if is_doubtful else "random" if is_drawn else None
 
     def _rank(self, doubt: float) -> float:
@@ -100,6 +100,8 @@ class Decision:
         self._is_complete = False
         self._outcomes: dict[str, Outcome] = {}
         self._taken: asyncio.Future[Asked | None] = asyncio.get_running_loop().create_future()
+        self.denied_by: str | None = None
+        """The limit of the budget for which none of the metrics asks the judge after all."""
 
     @property
     def asked(self) -> Asked | None:
@@ -165,9 +167,14 @@ class Asking:
             is_drawn = draw(identity, _DRAW) < self._share.random
             if doubt is None:
                 return "random" if is_drawn else None
-            return self._threshold.choose(doubt, is_drawn=is_drawn, room=self._room())
+            room = 1.0
+            if self._budget is not None:
+                decision.denied_by = self._budget.limit_on(self._cost)
+                room = (self._budget.room() or 0.0) if decision.denied_by is None else 0.0
+            return self._threshold.choose(doubt, is_drawn=is_drawn, room=room)
 
-        return Decision(choose)
+        decision = Decision(choose)
+        return decision
 
     def count(self, scored: ScoredRecord, usages: Iterable[Usage]) -> None:
         """Count what came of an answer, and what the judge took for it."""
@@ -179,9 +186,6 @@ class Asking:
                 part, label = found
                 labels = {semconv.PART: part, semconv.GEN_AI_EVALUATION_SCORE_LABEL: label or semconv.LABEL_UNKNOWN}
                 self._labels.add(1, encodable({semconv.GEN_AI_EVALUATION_NAME: named(name), **labels}))
-
-    def _room(self) -> float:
-        return 1.0 if self._budget is None else self._budget.room_for(self._cost) or 0.0
 
 
 def _mixed(before: Usage, latest: Usage) -> Usage:

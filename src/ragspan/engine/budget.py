@@ -233,11 +233,14 @@ class BudgetTracker(ReentrantCriticalSection):
         return None
 
     @step
-    def room_for(self, expected: Usage) -> float:
-        """What part of a share of the answers, each of which is expected to take this, there is room for; 0 if not for one."""
-        limits = self._limits.values()
-        is_denied = any(amount(expected) > limit.level for limit, amount in limits)
-        return 0.0 if is_denied else min(limit.room for limit, _ in limits)
+    def limit_on(self, expected: Usage) -> str | None:
+        """The limit that does not allow this now, if one does not."""
+        return next((name for name, (limit, amount) in self._limits.items() if amount(expected) > limit.level), None)
+
+    @step
+    def room(self) -> float:
+        """What part of a share of the answers there is room for, 0 to 1."""
+        return min(limit.room for limit, _ in self._limits.values())
 
     def reserve(self, expected: Usage) -> Settle:
         """Set aside what a request is expected to take.

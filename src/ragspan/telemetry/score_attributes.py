@@ -49,7 +49,6 @@ def answer_groups(scored: ScoredRecord, options: EmitterOptions) -> Iterator[Att
         semconv.JUDGE: _joined(score.judge for score in scores.values()),
         semconv.PROMPT_VERSION: _joined(score.prompt_version for score in scores.values()),
         **{semconv.LABEL + metric: score.label for metric, score in scores.items()},
-        **{semconv.JUDGE_OF + metric: score.judge and named(score.judge) for metric, score in scores.items()},
         **{semconv.SCREEN + metric: score.screen and float(score.screen.value) for metric, score in scores.items()},
         **{semconv.CAUSE + metric: score.cause for metric, score in scores.items()},
         **{semconv.FALLBACK + metric: score.fallback and named(score.fallback) for metric, score in scores.items()},
@@ -69,6 +68,7 @@ def answer_groups(scored: ScoredRecord, options: EmitterOptions) -> Iterator[Att
         for metric, score in scores.items():
             yield {semconv.CLAIMS + metric: claim_map(record, score, options.content)}
     for metric, score in scores.items():
+        yield {semconv.JUDGE_OF + metric: score.judge and named(score.judge)}
         for name, figure in score.details.items():
             yield {f"{semconv.DETAIL}{metric}.{name}": figure}
     if options.openinference:

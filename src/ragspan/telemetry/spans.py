@@ -212,7 +212,7 @@ def _evaluation_groups(scored: ScoredRecord, metric: str, options: EmitterOption
     outcome = scored.outcomes[metric]
     yield flat_outcome(metric, outcome)  # so that one query for the flat names finds late scores, too
     yield evaluation_result(metric, outcome, options, "spans")
-    yield options.dimension_values.of(scored.record)
+    yield {**options.dimension_values.of(scored.record), semconv.ASKED: scored.asked}
     seconds = scored.durations.get(metric)
     yield {semconv.EVALUATION_DURATION_MS: None if seconds is None else seconds * 1000}
     if isinstance(outcome, Score):
