@@ -1,4 +1,4 @@
-"""How often the interval around the true rate of failures holds it, and how wide it is.
+"""How often the interval around the true rate of failures holds it, and how wide it is, where people label a random part.
 
     python benchmarks/rates.py [DIRECTORY] [--draws 2000] [--rows N] [--seed 1] [--quick] [--json FILE]
 
@@ -28,7 +28,7 @@ from rich.table import Table
 
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import ContextAdherence, Faithfulness
-from ragspan.metrics.rates import LabelCounts, estimate_rate
+from ragspan.metrics.rates import Stratum, estimate_rate, rate_by_labels
 from ragspan.outcomes import Score
 
 LABELS = (50, 100, 300, 1000)
@@ -88,21 +88,11 @@ def row_of(population: Population, labels: int, draws: int, random: np.random.Ge
     others = labels * (ANSWERS_A_LABEL - 1)
     failing = random.binomial(others, flagged, size=draws)
     held, widths, values, plain_held, plain_widths = 0, 0.0, 0.0, 0, 0.0
-    for (both, metric_only, label_only, neither), count in zip(labelled.tolist(), failing.tolist(), strict=True):
-        sample = LabelCounts(
-            both=both,
-            metric_only=metric_only,
-            label_only=label_only,
-            neither=neither,
-            failing=count,
-            passing=others - count,
-        )
-        found = estimate_rate(sample)
-        alone = estimate_rate(
-            LabelCounts(
-                both=both, metric_only=metric_only, label_only=label_only, neither=neither, failing=0, passing=0
-            )
-        )
+    for (both, metric_only, label_only, _), count in zip(labelled.tolist(), failing.tolist(), strict=True):
+        flags = both + metric_only
+        failed = Stratum(answers=flags + count, labels=flags, failing=both)
+        passed = Stratum(answers=labels - flags + others - count, labels=labels - flags, failing=label_only)
+        found, alone = rate_by_labels(failed, passed), estimate_rate([failed + passed])
         assert found is not None
         assert alone is not None
         held += found.lower <= rate <= found.upper
