@@ -39,6 +39,8 @@ from ragspan.metrics.doubt import doubt_of
 from ragspan.metrics.rates import RateEstimate, Stratum, estimate_rate
 
 SHARES = ("0.1", "0.2", "0.2:0.1", "0.3:0.1", "0.4")
+MAIN_SHARES = ("0.2", "0.3:0.1")
+"""Of which the other tables are."""
 BASE_RATES = (0.3, 0.1, 0.05)
 COVERED_RATES = (0.3, 0.1, 0.05, 0.02)
 COVERED_SHARE = "0.2"
@@ -236,11 +238,17 @@ def main() -> None:
     seen = [
         seen_of(population, share, base_rate, arguments.draws // 10, random)
         for population in [*whole, *by_model, *more]
-        for share in SHARES
+        for share in (SHARES if any(population is one for one in whole) else MAIN_SHARES)
         for base_rate in BASE_RATES
     ]
     covered = [
-        coverage_of(population, rate, answers, max(arguments.draws * SIZES[0] // answers, 1), random)
+        coverage_of(
+            population,
+            rate,
+            answers,
+            max(arguments.draws * SIZES[0] // answers // (1 if answers == SIZES[0] else 2), 1),
+            random,
+        )
         for population in whole
         for rate in COVERED_RATES
         for answers in arguments.sizes
