@@ -183,8 +183,7 @@ def doctor(
     It reads RAGSPAN_* and OTEL_* as your application does, so run it with the same environment. It has the judge
     score one small record and sends its trace. No key, no header's value and no text of yours is shown.
 
-    Exit codes: 0 all is well, though there may be warnings; 1 something failed, or no exporter is configured, so that no
-    score goes anywhere; 2 a setting or an argument cannot be used.
+    Exit codes: 0 all is well, though there may be warnings; 1 something failed, or nothing would get the scores; 2 a setting or an argument cannot be used.
     """
     if not 0 < timeout < float("inf"):
         raise typer.BadParameter("should be a number of seconds, more than 0", param_hint="--timeout")

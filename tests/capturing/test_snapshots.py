@@ -196,3 +196,16 @@ def test_a_value_that_cannot_be_read_costs_the_rest_nothing(take):
 
     assert isinstance(taken["pages"][0], Opaque)
     assert (taken["pages"][1], taken["answer"]) == (("page", "a"), "yes")
+
+
+@pytest.mark.parametrize("around", [lambda inner: {"next": inner}, lambda inner: [inner]], ids=["fields", "items"])
+def test_what_lies_very_deep_is_left_out(take, log, around):
+    nested = "at the bottom"
+    for _ in range(100):
+        nested = around(nested)
+    found, depth = take(nested), 0
+    while type(found) in {dict, list}:
+        found, depth = (found["next"] if type(found) is dict else found[0]), depth + 1
+
+    assert (found, depth) == (CUT, 51)
+    assert "at the bottom" not in log.texts.values()

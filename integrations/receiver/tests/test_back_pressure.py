@@ -203,3 +203,46 @@ def test_the_pace_follows_what_handing_on_takes(sink, answers):
     receiver.finish(60)
 
     assert receiver._pace < 100 * (1 - receiver_module._NEWEST) ** 90
+
+
+class FleetSink(SmallSink):
+    """Has so many answers to hand on, and was done with so many."""
+
+    waiting = finished = 0
+
+    def __init__(self):
+        super().__init__(room=1000)
+
+    def stats(self):
+        submitted = self.waiting + self.finished
+        return EngineStats(submitted=submitted, queued=self.waiting, scored=self.finished)
+
+
+def test_what_a_fleets_sink_has_not_handed_on_counts_as_well(clock):
+    sink = FleetSink()
+    receiver = Receiver(sink, limits=BufferLimits(quiet=600), clock=clock, end=10, is_for_fleet=True)
+    receiver._sinks_pace = 0.1
+    sink.waiting = 35
+    assert receiver.is_ready  # a third of the ten seconds
+    sink.waiting = 36
+    assert not receiver.is_ready
+    assert Receiver(sink, clock=clock, end=10).is_ready, "an engine counts what it does not score"
+
+
+def test_the_pace_of_a_fleets_sink_follows_what_it_does(clock):
+    sink = FleetSink()
+    receiver = Receiver(sink, clock=clock, end=10, is_for_fleet=True)
+    for _ in range(40):
+        receiver._look_at_sink()
+        sink.waiting = 10
+        clock.now += 10
+        sink.finished += 100
+    assert 0.09 < receiver._sinks_pace <= 0.1
+
+    sink.waiting = 0
+    receiver._look_at_sink()
+    slow = receiver._sinks_pace
+    clock.now += 1000  # nothing was there to be handed on
+    sink.waiting = 10
+    receiver._look_at_sink()
+    assert receiver._sinks_pace == slow

@@ -134,7 +134,7 @@ class TokenBucket:
 
     def settle(self, taken: float, used: float) -> None:
         """Correct what was taken to what turned out to be used, down into debt if need be; what does not fit in is lost."""
-        self._level = min(self._capacity, self.level + taken - used)
+        self._level = self.level + taken - used  # whoever asks for the level is told no more than the capacity
 
 
 class DailySum:

@@ -116,6 +116,7 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
         is_sampled=partial(_is_sampled, settings),
         limits=limits,
         end=settings.exit_timeout,
+        is_for_fleet=settings.sink is not None,
     )
     receiver.count_with(providers.meter_provider)
     call_at_signals(receiver.stop)

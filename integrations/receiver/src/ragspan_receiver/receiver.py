@@ -40,7 +40,10 @@ _TICK = 0.1  # seconds between two looks for traces that have ended
 _LOOK = 0.005  # seconds between two looks whether the sink has room
 _PATIENCE = 5.0  # seconds that traces wait to be handed on before no others are taken
 _FIRST_PACE = 0.003  # seconds for a trace, before any was handed on; more than it usually is
+_FIRST_PACE_OF_SINK = 0.001  # likewise, until a sink has handed some on
 _NEWEST = 0.02  # the weight of the newest trace in the mean
+_ANSWERS = 50  # that the sink is done with between two looks at its pace
+_NEWEST_OF_SINK = 0.2  # the weight of the newest of these looks
 _SHARE = 0.35  # of the time to stop, which what was taken may need by the mean
 _LEAST = 5.0  # seconds to stop by which this is reckoned; who wants to stop sooner accepts losses
 _TELL = 60.0  # seconds between two lines in the log about the same
@@ -76,6 +79,7 @@ class Receiver:
         limits: of what waits until its trace has ended.
         end: seconds in which all that could be read has to be handed on when the process ends. What would take longer, as far as
             one can tell, is not taken.
+        is_for_fleet: the sink hands on what it takes, and has to be done with it in that time, too. An engine counts what it does not score.
         clock: seconds that only grow.
     """
 
@@ -87,6 +91,7 @@ class Receiver:
         is_sampled: Callable[[bytes], bool] = lambda _: True,
         limits: BufferLimits | None = None,
         end: float = 10.0,
+        is_for_fleet: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._sink = sink
@@ -97,6 +102,11 @@ class Receiver:
         self._clock = clock
         self._pace = _FIRST_PACE
         """Seconds that it takes to hand a trace on."""
+        self._fleet = self._waiting_sink if is_for_fleet else None
+        self._sinks_pace = _FIRST_PACE_OF_SINK
+        """Seconds that the fleet's sink takes for an answer."""
+        self._sinks_progress: tuple[int, float] | None = None
+        """How many answers it was done with when it was last looked at, and when that was; None where it had no others."""
         self._stopped = threading.Event()
         self._told: dict[str, tuple[int, float]] = {}
         self._to_read: deque[Trace] = deque()
@@ -228,7 +238,15 @@ class Receiver:
                 return True
         except IndexError:
             pass  # nothing waits
-        return (self.traces.whole + len(self._to_read)) * self._pace > max(self._end, _LEAST) * _SHARE
+        to_read = self.traces.whole + len(self._to_read)
+        return to_read * self._pace + self._sinks_work(to_read) > max(self._end, _LEAST) * _SHARE
+
+    def _sinks_work(self, to_come: int) -> float:
+        """Seconds that the fleet's sink needs for what it has and for so many answers more."""
+        if self._fleet is None:
+            return 0.0
+        stats = self._fleet.stats()
+        return (stats.queued + stats.in_flight + to_come) * self._sinks_pace
 
     # What follows runs in the thread that reads.
 
@@ -236,6 +254,7 @@ class Receiver:
         while not self._stopped.is_set():
             self._to_read += self.traces.ended()
             self._hand_on(self._stopped.is_set)
+            self._look_at_sink()
             self._tell()
             self._stopped.wait(_TICK)
 
@@ -254,6 +273,18 @@ class Receiver:
             self._to_read.popleft()
             self.traces.release(trace)
             self._pace += (time.monotonic() - began - self._pace) * _NEWEST
+            self._look_at_sink()
+
+    def _look_at_sink(self) -> None:
+        """Note how fast the fleet's sink works, as long as it has something to do."""
+        if self._fleet is None:
+            return
+        stats, now = self._fleet.stats(), self._clock()
+        done, since = self._sinks_progress or (stats.finished, now)
+        if stats.finished - done >= _ANSWERS:
+            self._sinks_pace += ((now - since) / (stats.finished - done) - self._sinks_pace) * _NEWEST_OF_SINK
+            done, since = stats.finished, now
+        self._sinks_progress = (done, since) if stats.queued + stats.in_flight else None
 
     def _waits_for_room(self, record: RagRecord, is_over: Callable[[], bool]) -> bool:
         """Wait until the sink has room; False if it is over before."""
