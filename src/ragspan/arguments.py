@@ -7,7 +7,7 @@ SECONDS.check_fields(options, "linger", "score_wait")
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,6 +43,18 @@ def shown(value: object) -> str:
     if isinstance(value, type):
         return f"the class {value.__name__}"
     return repr(value) if value is None or isinstance(value, (str, int, float)) else f"a {type(value).__name__}"
+
+
+def texts_in(value: object) -> Iterator[str]:
+    """All texts in the values of options, of which any may be a key."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from texts_in(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from texts_in(inner)
 
 
 def whole(least: int = 1, most: float = math.inf) -> Rule:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 import pytest
 
@@ -111,9 +112,12 @@ async def test_openais_organization_is_told_to_openai_alone(answers, monkeypatch
     for name in ("openai", "anthropic"):
         await named_judge(f"{name}:m", base_url=answers.base_url, api_key=KEY).vote_adherence(RECORD, 1)
 
+    copy = pickle.loads(pickle.dumps(named_judge("anthropic:m", base_url=answers.base_url, api_key=KEY)))
+    await copy.vote_adherence(RECORD, 1)
+
     told = [headers.get("openai-organization") for headers in answers.headers]
-    assert told == ["org-1", None]
-    assert [headers.get("openai-project") for headers in answers.headers] == ["proj-1", None]
+    assert told == ["org-1", None, None]
+    assert [headers.get("openai-project") for headers in answers.headers] == ["proj-1", None, None]
 
 
 async def test_further_headers_and_fields_are_on_each_request(answers):

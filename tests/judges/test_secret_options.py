@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import pickle
@@ -16,7 +17,12 @@ from ragspan.testing import InMemoryTelemetry
 
 KEY, HEADER, FIELD = "sk-key-0123456789", "header-0123456789", "field-0123456789"
 SECRETS = (KEY, HEADER, FIELD)
-OPTIONS = {"api_key": KEY, "extra_headers": {"x-team": HEADER}, "extra_body": {"team": FIELD}, "max_retries": 0}
+OPTIONS = {
+    "api_key": KEY,
+    "extra_headers": {"x-team": f"Team {HEADER}"},
+    "extra_body": {"team": FIELD},
+    "max_retries": 0,
+}
 RECORD = RagRecord(question="When?", contexts=["Beta settles at night."], response="At night.")
 
 
@@ -50,7 +56,7 @@ def test_they_are_in_no_log_no_span_and_no_text_of_an_object(settings, fake_open
         engine.submit(RECORD)
         assert engine.flush(30)
 
-    assert fake_openai.headers[0]["x-team"] == HEADER
+    assert fake_openai.headers[0]["x-team"] == f"Team {HEADER}"
     assert fake_openai.headers[0]["authorization"] == f"Bearer {KEY}"
     assert fake_openai.requests[0]["team"] == FIELD
     [span] = telemetry.spans()
@@ -66,6 +72,16 @@ def test_they_are_in_no_log_no_span_and_no_text_of_an_object(settings, fake_open
     ]
     assert span.attributes["ragspan.error.context_adherence"]
     assert [(secret, text) for secret in SECRETS for text in texts if secret in text] == []
+
+
+@pytest.mark.parametrize("secret", [KEY, HEADER, FIELD])
+def test_an_endpoint_that_repeats_one_of_them_gives_it_to_nobody(settings, fake_openai, secret):
+    fake_openai.answer = lambda _: fake_openai.fails(400, f"invalid value {secret!r}")
+    [metric] = metrics_from(settings)
+
+    outcome = asyncio.run(metric.score(RECORD))
+
+    assert "invalid value '[key]'" in outcome.message
 
 
 def test_the_doctor_shows_none_of_them(settings, fake_openai, monkeypatch):

@@ -21,6 +21,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from ragspan.addresses import secrets_in_url, shown_url
+from ragspan.arguments import texts_in
 from ragspan.config import Settings, process_environment, unknown_names, variable
 from ragspan.defaults import engine_from, sink_from
 from ragspan.doctor import Check, Finding, State, finding, misuse
@@ -29,7 +30,6 @@ from ragspan.doctor.tools import writes_to_spans
 from ragspan.doctor.watching import new_record, score_in_time, watch_record
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import requirements_of_extra
-from ragspan.judges.catalogue import texts_in
 from ragspan.judges.presets import PRESETS
 from ragspan.metrics.catalogue import judge_from
 from ragspan.outcomes import ScoredRecord

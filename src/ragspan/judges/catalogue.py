@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
+from ragspan.arguments import texts_in
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
 from ragspan.judges.jury import Jury
@@ -165,18 +166,6 @@ def _without_values(words: str, options: Mapping[str, Any]) -> str:
     for text in sorted(set(texts_in(options)), key=len, reverse=True):
         words = words.replace(repr(text), "what is given").replace(text, "…") if text else words
     return words
-
-
-def texts_in(value: object) -> Iterator[str]:
-    """All texts in the values of options, of which any may be a key."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from texts_in(inner)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            yield from texts_in(inner)
 
 
 def _install_hint(name: str) -> str:

@@ -52,6 +52,7 @@ class Endpoint:
         api_key: sent as a bearer token.
         key_variables: where the key may be, for the words of an error.
         headers: of each request, besides the client's; `Omit()` leaves one of these out.
+        secrets: further texts that no message may hold.
         client: an `openai.AsyncOpenAI` to use as it is, in place of `base_url` and `api_key`.
         timeout: seconds for one attempt.
         max_retries: further attempts after rate limits, timeouts, and errors of the server or the connection.
@@ -68,6 +69,7 @@ class Endpoint:
         api_key: str | None = None,
         key_variables: Sequence[str] = ("OPENAI_API_KEY",),
         headers: Mapping[str, str | Omit] | None = None,
+        secrets: Sequence[str] = (),
         client: AsyncOpenAI | None = None,
         timeout: float = 30.0,
         max_retries: int = 2,
@@ -88,6 +90,7 @@ class Endpoint:
             api_key=api_key,
             key_variables=key_variables,
             headers=headers,
+            secrets=secrets,
             timeout=timeout,
             max_retries=max_retries,
         )
@@ -96,7 +99,7 @@ class Endpoint:
         self._given_client = client
         self._clients = ClientPool(opening)
         address_used = str(client.base_url) if client is not None else base_url or ""
-        self._secrets = [*secrets_in_url(address_used), *headers.values()]
+        self._secrets = [*secrets_in_url(address_used), *secrets]
 
     def __reduce__(self) -> tuple[partial[Endpoint], tuple[()]]:
         """The same endpoint for another process, which opens its own connections.

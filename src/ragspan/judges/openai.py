@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ragspan.arguments import SOME_SECONDS, Rule, one_of, whole, wrong
+from ragspan.arguments import SOME_SECONDS, Rule, one_of, texts_in, whole, wrong
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges.base import ChatMessage, Completion
 from ragspan.judges.endpoint import Endpoint
@@ -90,6 +90,7 @@ class OpenAIJudge(LLMJudge):
             api_key=key,
             key_variables=preset.keys,
             headers=_headers(preset, extra_headers or {}),
+            secrets=[part for text in texts_in([extra_headers, extra_body]) for part in (text, *text.split())],
             client=client,
             timeout=timeout,
             max_retries=max_retries,

@@ -165,6 +165,8 @@ def metrics_from(
         ConfigurationError: there is no such metric, or the judge cannot answer what one of them asks.
     """
     wanted = list(dict.fromkeys(settings.metrics)) if chosen is None else list(chosen)
+    for name in settings.metrics if chosen is None else ():
+        require_known(name, metric_names(), of="metrics or RAGSPAN_METRICS: ")
     entries = {name: entry_of(name) for name in wanted if isinstance(name, str)}
     asked = _chosen_judge(settings, judge) if entries else None
     arguments = {"judge": asked, "causes": settings.causes, "llm_causes": settings.llm_causes, **_of_hhem(settings)}
@@ -221,13 +223,13 @@ def hhem_from(settings: Settings) -> Verifier:
     return verifier
 
 
-def require_known(name: str, names: Sequence[str]) -> None:
-    """Raise a `ConfigurationError` that lists the names unless one of them is this one."""
+def require_known(name: str, names: Sequence[str], *, of: str = "") -> None:
+    """Raise a `ConfigurationError` that lists the names unless one of them is this one; `of` says where the name is from."""
     if name in names:
         return
     close = difflib.get_close_matches(name, names, n=1)
     guess = f"; did you mean {close[0]!r}?" if close else ""
-    raise ConfigurationError(f"there is no metric {name!r} here; there are: {', '.join(names)}{guess}")
+    raise ConfigurationError(f"{of}there is no metric {name!r} here; there are: {', '.join(names)}{guess}")
 
 
 def _made(entry: CatalogueEntry, arguments: Mapping[str, Any]) -> Metric:
