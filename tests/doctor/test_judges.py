@@ -67,9 +67,9 @@ def test_a_check_says_the_price_before_it_asks_and_then_what_it_learned(judge, s
     assert ": $0.0" in first
     assert "3 of 3 votes find a good answer grounded" in rest[0]
     told = {line.split()[0]: line for line in rest[1:]}
-    assert "taken: replies keep to it" in told["schema"]
+    assert "sent, and not refused" in told["schema"]
     assert "3 votes in one request" in told["n"]
-    assert "taken" in told["temperature"]
+    assert "sent, and not refused" in told["temperature"]
     assert "900 in (800 from the cache), 60 out" in told["tokens"]
     assert "$0.001100 at $1 and $10 for a million tokens" in told["price"]
     assert KEY not in result.output
@@ -89,9 +89,9 @@ def test_it_tells_what_an_endpoint_refuses_and_does_not_report(judge):
     result = run("check", "openai:m")
 
     told = {line.split()[0]: line for line in result.output.splitlines() if line.startswith("  ")}
-    assert "refused, and JSON mode too" in told["schema"]
+    assert "left out, and JSON mode too" in told["schema"]
     assert "one vote a request" in told["n"]
-    assert "refused, and left out" in told["temperature"]
+    assert "left out" in told["temperature"]
     assert "it reports none" in told["tokens"]
     assert "not known: RAGSPAN_JUDGE_PRICE" in told["price"]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from langchain_core.language_models import BaseChatModel
 from llama_index.core.llms import LLM
 
+import ragspan
 from ragspan import (
     Budget,
     Dropped,
@@ -32,6 +33,7 @@ from ragspan.judges import (
     ContextRelevanceJudge,
     ContextVerdict,
     Judge,
+    Jury,
     LLMJudge,
     OpenAIJudge,
     OverlapJudge,
@@ -40,6 +42,7 @@ from ragspan.judges import (
     UtilizationJudge,
     Verifier,
     Vote,
+    named_judge,
 )
 from ragspan.metrics import (
     AnswerRelevance,
@@ -72,6 +75,16 @@ def build_an_engine() -> ScoringEngine:
     ]
     budget = Budget(tokens_per_minute=60_000, fallback=OverlapJudge())
     return ScoringEngine(metrics=metrics, emitters=emitters, drop="newest", sample_rate=0.5, budget=budget)
+
+
+def judge_with_several_models() -> ScoringEngine:
+    jury: Judge = Jury(
+        [named_judge("openai:gpt-4o-mini", timeout=20), OpenAIJudge("claude-haiku-4-5", provider="anthropic")]
+    )
+    configured = ragspan.configure(judge=["openai:gpt-4o-mini", OverlapJudge()], metrics=["faithfulness"])
+    configured.shutdown()
+    hhem = FaithfulnessWithHHEM(OverlapJudge(), device="cuda:0", batch_size=32)
+    return ScoringEngine(metrics=[ContextAdherence(jury), Completeness(jury), hhem], emitters=[])
 
 
 def judge_with_models_of_frameworks(model: BaseChatModel, llm: LLM) -> list[Judge]:

@@ -129,7 +129,7 @@ def _learned(judge: Judge, used: Usage) -> Iterator[str]:
         yield f"schema       {_FORMATS[takes.response_format]}"
         is_one_each = not takes.several_choices or used.requests > 1
         yield f"n            {'one vote a request' if is_one_each else f'{_VOTES} votes in one request'}"
-        yield f"temperature  {'taken' if takes.temperature else 'refused, and left out'}"
+        yield f"temperature  {'sent, and not refused' if takes.temperature else 'left out'}"
     if used.requests:
         tokens = f"{used.input_tokens:,} in ({used.cached_tokens:,} from the cache), {used.output_tokens:,} out"
         yield f"requests     {used.requests}"
@@ -141,7 +141,7 @@ def _learned(judge: Judge, used: Usage) -> Iterator[str]:
 
 
 _FORMATS = {
-    "json_schema": "taken: replies keep to it",
-    "json_object": "refused; JSON mode is taken",
-    "none": "refused, and JSON mode too: replies are read as strictly",
+    "json_schema": "sent, and not refused",
+    "json_object": "left out; JSON mode is sent",
+    "none": "left out, and JSON mode too: replies are read as strictly",
 }
