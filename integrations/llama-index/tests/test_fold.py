@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from ragspan.capturing.log import EventKind, RequestLog
+from ragspan_llama_index.classes import ClassFacts
 from ragspan_llama_index.fold import record_of
-from ragspan_llama_index.objects import ClassFacts
 
 PROMPT = "Context: The cello has four strings. Question: How many strings?"
 

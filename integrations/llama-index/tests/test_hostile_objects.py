@@ -13,6 +13,9 @@ from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, TextNode
 
+from ragspan_llama_index.classes import facts_about, kind_of
+from ragspan_llama_index.objects import text_of
+
 LARGE = 1 << 20
 
 
@@ -87,3 +90,28 @@ def test_nothing_of_the_program_is_kept_once_the_request_is_over(captured):
 
     assert reference() is None
     assert captured.record().question == QUESTION
+
+
+class _Hashed(type):
+    """Counts how often one of its classes is hashed."""
+
+    def __hash__(cls):
+        RUNS["_Hashed.__hash__"] += 1
+        return type.__hash__(cls)
+
+
+class Part(metaclass=_Hashed):
+    """Of an answer."""
+
+    def __init__(self):
+        self.answer = "The pump is blue."
+
+
+def test_a_class_is_known_by_its_identity_and_never_hashed():
+    part = Part()
+    RUNS.clear()
+
+    assert kind_of(part) is None
+    assert facts_about(Part) is facts_about(Part)
+    assert text_of(part) is None
+    assert not RUNS

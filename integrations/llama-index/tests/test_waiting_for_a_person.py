@@ -27,8 +27,8 @@ from llama_index.core.workflow import (
 )
 
 from ragspan.capturing.log import EventKind, RequestLog
+from ragspan_llama_index.classes import facts_about
 from ragspan_llama_index.fold import record_of
-from ragspan_llama_index.objects import facts_about
 from ragspan_llama_index.payloads import hands_on
 
 YES = HumanResponseEvent(response="yes")

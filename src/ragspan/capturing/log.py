@@ -111,8 +111,6 @@ class RequestLog:
     """Finds the span that another instrumentation makes for the request; None once it is the anchor."""
     bytes = 0
     """Of all that it holds; known when it is over."""
-    parts = 0
-    """What the containers in its snapshots hold."""
 
     def __init__(self, fold: Fold | None = None, *, grouped: bool = False) -> None:
         self.grouped = grouped
@@ -129,6 +127,8 @@ class RequestLog:
         self.kept: dict[int, tuple[Any, Any]] = {}
         """The program's documents by identity, each with its snapshot. They stay alive until the request is over, so that
         an identity means the same document all the time."""
+        self.parts = 0
+        """What the containers in its snapshots hold."""
         self._fold = fold
 
     @property

@@ -23,16 +23,26 @@ _DATA = ("data", "base64", "file_data", "url", "image_url", "file_id", "file_uri
 _MAX_DEPTH = 3
 _MAX_FOUND = 20_000
 
+PROMPT = Opaque()
+"""Replaces a prompt in the payload of a step."""
+
 
 def take_each(values: Iterable[Any], log: RequestLog) -> list[Snapshot]:
     """Snapshots of a prompt's messages or documents, each as a payload of its own: none is left out."""
     return [SNAPSHOTS.take(value, log) for value in values]
 
 
+def filled_prompt(prompt: Any, log: RequestLog) -> FilledPrompt:
+    """What a template gave out, to be read with the prompt of the next model, or when the request ends."""
+    filled = FilledPrompt(given=_messages_of(prompt))
+    log.about.setdefault("filled", []).append(filled)
+    return filled
+
+
 def take_prompt(given: Iterable[Any], log: RequestLog) -> list[Snapshot]:
     """Snapshots of a model's prompt, for the templates that gave it out as well."""
     values = list(given)
-    taken = [SNAPSHOTS.take(value, log) for value in values]
+    taken = take_each(values, log)
     filled = log.about.get("filled")
     if filled:
         take_filled(filled, log, values, taken)
@@ -226,16 +236,17 @@ def _call(copying: Copying, call: Mapping[str, Any], depth: int) -> Call:
 
 
 def _read_prompt(copying: Copying, value: Any, depth: int) -> Snapshot:
-    own = fields_of(value)
-    given = own.get("messages")
-    if given is not None:
-        messages = items_of(given) or []
-    else:
-        text = text_of(own.get("text"))
-        messages = [] if text is None else [("human", text)]
-    if copying.whole:
-        return copying.items(messages, depth + 1)
-    return MESSAGE if depth else FilledPrompt(given=messages)
+    return copying.items(_messages_of(value), depth + 1) if copying.whole else PROMPT
+
+
+def _messages_of(prompt: Any) -> list[Any]:
+    """The messages of a prompt as the framework has them; of one that is a text, this."""
+    own = fields_of(prompt)
+    messages = own.get("messages")
+    if messages is not None:
+        return items_of(messages) or []
+    text = text_of(own.get("text"))
+    return [] if text is None else [("human", text)]
 
 
 def _read_fields(copying: Copying, given: dict[Any, Any], depth: int) -> Snapshot:

@@ -31,14 +31,16 @@ from ragspan.plain_data import (
 from ragspan.process import in_use
 from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
 from ragspan.runs.events import ModelStart, SearchStart, ToolStart, record_of_log
-from ragspan.runs.payloads import FilledPrompt, documents_in
+from ragspan.runs.payloads import documents_in
 from ragspan.runs.tree import INTERRUPT, MAX_SAVED_STATES, NO_INPUT_YET
 from ragspan.step_texts import NotedError, note_error
 from ragspan.telemetry.otel_context import anchor_of_span
 from ragspan_langchain.interruptions import Interruptions
 from ragspan_langchain.payloads import (
+    PROMPT,
     SNAPSHOTS,
     end_of_stream,
+    filled_prompt,
     rewritten_documents,
     take_each,
     take_filled,
@@ -120,9 +122,9 @@ class EventRecorder:
                     payload = SNAPSHOTS.take(_output_of(output) if is_top else output, log, whole=is_top)
                 else:
                     payload, about = _ENDS[kind](log, run_id, output)
-                is_template = type(payload) is FilledPrompt
+                is_template = payload is PROMPT
                 if is_template:
-                    log.about.setdefault("filled", []).append(payload)
+                    payload = filled_prompt(output, log)
                 if inputs is not None and (is_top or is_template or payload == []):
                     about = SNAPSHOTS.take(inputs, log, whole=is_top or is_template)
                     if is_top:

@@ -18,7 +18,7 @@ from ragspan.runs.payloads import Document
 from ragspan.runs.prompt_provenance import prompts_behind
 from ragspan.runs.step_records import context_of
 from ragspan.runs.tree import ModelStep, SeenDocument
-from ragspan_llama_index.objects import SPEAKING
+from ragspan_llama_index.classes import SPEAKING
 from ragspan_llama_index.steps import SeenNode, Step
 
 Contexts = list[RetrievedContext]

@@ -16,9 +16,9 @@ from ragspan.runs.record import first_of
 from ragspan.runs.tool_documents import documents_of_result
 from ragspan.step_texts import ErrorReport, NotedError
 from ragspan.text.answers import without_thoughts
+from ragspan_llama_index.classes import SPEAKING, UUID_LENGTH
 from ragspan_llama_index.contexts import Provenance, speakers_in
-from ragspan_llama_index.objects import SPEAKING, UUID_LENGTH
-from ragspan_llama_index.payloads import NodeSnapshot
+from ragspan_llama_index.nodes import NodeSnapshot
 from ragspan_llama_index.runs import StepRecords
 from ragspan_llama_index.steps import Request, SeenNode, Step, message_of
 from ragspan_llama_index.streams import Stream

@@ -1,23 +1,16 @@
-"""What the framework's objects are, by their classes, and the texts and answers in them.
-
-Classes are recognised by the names of their bases, so nothing of the framework is imported for it.
-"""
+"""The texts and answers in the framework's objects and the program's."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from types import FrameType
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final
 
 from pydantic import BaseModel
 
 from ragspan.capturing.log import RequestLog
 from ragspan.capturing.snapshots import Opaque, Snapshots
 from ragspan.plain_data import (
-    bases_of,
-    class_name,
     dataclass_fields,
     fields_of,
     in_class,
@@ -25,152 +18,13 @@ from ragspan.plain_data import (
     is_dict,
     is_list,
     items_of,
-    keep,
     number_of,
-    own_of,
     replace_field,
     text_keyed,
 )
 from ragspan.plain_data import text_of as plain_text
-
-Role: TypeAlias = Literal[
-    "call", "synthesis", "chunks", "search", "postprocessing", "tool", "model", "asking", "chat writer"
-]
-"""What a span is; spans without a role belong to the step around them.
-
-- `call`: a query, a chat turn, a run of an agent or a workflow.
-- `chunks`: the part of a synthesis that gets the nodes' texts.
-- `asking`: a method of a model that asks it through another of its methods.
-- `chat writer`: reads a chat engine's stream to its end, for the user and for the memory.
-"""
-
-SPEAKING: Final = frozenset({"call", "synthesis", "model"})
-"""Steps whose result may be an answer."""
-
-UUID_LENGTH: Final = 37
-"""A span's id ends with a dash and a UUID."""
-
-# Classes
-
-
-class ClassFacts(NamedTuple):
-    """What is known of a class, as plain data: a log can be read without the framework."""
-
-    name: str
-    module: str
-    bases: frozenset[str]
-    """The names of those of its bases that are the framework's."""
-    is_reranker: bool = False
-    methods: Mapping[str, Role] = {}
-    method_start: int = 0
-    """Where the name of a method begins in a span's id."""
-    response: str | None = None
-    """The framework's class of responses that it is one of, or `GENERATOR`."""
-    kind: type | None = None
-    """The class itself, so that its identity stays its own; who reads a log does not need it."""
-
-
-def _all(role: Role, *methods: str) -> Mapping[str, Role]:
-    return dict.fromkeys(methods, role)
-
-
-_MODEL_METHODS = (
-    *("chat", "achat", "stream_chat", "astream_chat"),
-    *("complete", "acomplete", "stream_complete", "astream_complete"),
-)
-_ASKING_METHODS = (
-    *("predict", "apredict", "stream", "astream", "structured_predict", "astructured_predict"),
-    *("stream_structured_predict", "astream_structured_predict", "predict_and_call", "apredict_and_call"),
-)
-_METHODS: Mapping[str, Mapping[str, Role]] = {
-    "BaseQueryEngine": _all("call", "query", "aquery"),
-    "BaseChatEngine": _all("call", "chat", "achat", "stream_chat", "astream_chat"),
-    "Workflow": _all("call", "run"),
-    "BaseSynthesizer": {
-        **_all("synthesis", "synthesize", "asynthesize"),
-        **_all("chunks", "get_response", "aget_response"),
-    },
-    "BaseRetriever": _all("search", "retrieve", "aretrieve", "_retrieve", "_aretrieve"),
-    "BaseNodePostprocessor": _all("postprocessing", "_postprocess_nodes", "_apostprocess_nodes"),
-    "BaseTool": _all("tool", "call", "acall", "__call__"),
-    "BaseLLM": {**_all("model", *_MODEL_METHODS), **_all("asking", *_ASKING_METHODS)},
-    "MultiModalLLM": _all("model", *_MODEL_METHODS),
-    "StreamingAgentChatResponse": _all("chat writer", "write_response_to_history", "awrite_response_to_history"),
-}
-KNOWN: Final[dict[int, ClassFacts]] = {}
-"""What `facts_about` has looked up, by the class's identity: a metaclass may have a hash of its own."""
-
-
-def facts_about(kind: type) -> ClassFacts:
-    """What is known of a class; looked up once."""
-    return KNOWN.get(id(kind)) or keep(KNOWN, kind, _look_up(kind))
-
-
-def has_base(kind: type, name: str) -> bool:
-    """Whether the framework's class of this name is among the bases."""
-    return name in facts_about(kind).bases
-
-
-def kind_of(part: Any) -> str | None:
-    """The name of the framework's class of responses that this is one of, or `GENERATOR`, else None."""
-    kind = type(part)
-    return (KNOWN.get(id(kind)) or facts_about(kind)).response
-
-
-def _look_up(kind: type) -> ClassFacts:
-    bases = frozenset(
-        class_name(base) for base in bases_of(kind) if _module_of(base).startswith(("llama_index.", "workflows."))
-    )
-    # The class is asked, not the object: some of the framework's responses claim to have every attribute.
-    is_generator = in_class(kind, "__next__") is not None or in_class(kind, "__anext__") is not None
-    return ClassFacts(
-        name=class_name(kind),
-        module=_module_of(kind),
-        bases=bases,
-        is_reranker=any("rerank" in class_name(base).lower() for base in bases_of(kind)),
-        methods=next((methods for name, methods in _METHODS.items() if name in bases), {}),
-        method_start=len(class_name(kind)) + 1,
-        response=GENERATOR if is_generator else next((name for name in _READERS if name in bases), None),
-        kind=kind,
-    )
-
-
-def _module_of(kind: type) -> str:
-    return plain_text(own_of(kind, "__module__")) or ""
-
-
-# Some of the framework's work answers nobody. The code that calls it shows that.
-
-_FIRST_FRAME = 5  # of the caller: before it come ragspan, the dispatcher and the wrapper of its decorator
-_INDEX_FRAMES = 24  # between a synthesizer's span and the index that called it there are about five
-_INDICES = "llama_index.core.indices."  # they ask for summaries outside of any query
-_EVALUATING = frozenset({"aevaluate", "evaluate"})
-_EVALUATOR_FRAMES = 4  # between an engine's span and the evaluator that asks it there is hardly any
-
-
-def answers_nobody(role: Role) -> bool:
-    """Whether an outermost step is no request: a bare search, an evaluator's question, an index that wants a summary."""
-    if role == "call":
-        most, is_call = _EVALUATOR_FRAMES, True
-    elif role in {"synthesis", "chunks"}:
-        most, is_call = _INDEX_FRAMES, False
-    else:
-        return role in {"search", "postprocessing"}
-    try:
-        frame: FrameType | None = sys._getframe(_FIRST_FRAME)  # noqa: SLF001  the frames before are not made then
-    except ValueError:  # the stack is not that deep
-        return False
-    for _ in range(most):  # few of them, for each takes its time
-        if frame is None:
-            return False
-        if is_call:
-            if frame.f_code.co_name in _EVALUATING and has_base(type(frame.f_locals.get("self")), "BaseEvaluator"):
-                return True
-        elif str(frame.f_globals.get("__name__")).startswith(_INDICES):
-            return True
-        frame = frame.f_back
-    return False
-
+from ragspan_llama_index.classes import GENERATOR, KNOWN, facts_about, has_base, kind_of
+from ragspan_llama_index.nodes import MAX_PARTS, are_nodes
 
 # Texts
 
@@ -211,34 +65,9 @@ def _private(model: Any) -> Mapping[str, Any]:
     return text_keyed(private) if private is not None and is_dict(private) else {}
 
 
-def are_nodes(items: Any) -> bool:
-    """Whether this is a list of nodes, with or without scores."""
-    if not is_list(items):
-        return False
-    nodes = items_of(items) or ()
-    return bool(nodes) and all(
-        not facts_about(type(item)).bases.isdisjoint({"NodeWithScore", "BaseNode"}) for item in nodes
-    )
-
-
-def nodes_among(value: Any, depth: int = 2) -> Sequence[Any]:
-    """The nodes in what a tool returned: the value itself, or in lists and dictionaries not too deep."""
-    if are_nodes(value):
-        return items_of(value) or []
-    inside = list(text_keyed(value).values()) if is_dict(value) else items_of(value) if is_list(value) else None
-    if inside is None:
-        return [value] if are_nodes([value]) else []
-    return [node for item in inside[: _MAX_PARTS if depth else 0] for node in nodes_among(item, depth - 1)]
-
-
 # Answers
 
 _TELLING = ("response", "answer", "result", "output", "final_answer", "final_response", "text", "message", "content")
-
-STREAMS: Final = ("StreamingResponse", "AsyncStreamingResponse")
-CHAT_STREAM: Final = "StreamingAgentChatResponse"
-GENERATOR: Final = "generator"
-_MAX_PARTS = 100
 
 
 def answer_in(result: Any) -> Any:
@@ -265,7 +94,7 @@ def texts_in(part: Any) -> Sequence[str]:
     """The texts in an answer that has several parts."""
     parts = _parts_of(part)
     values = list(parts.values()) if parts is not None else items_of(part) if is_list(part) else None
-    return [text for one in (values or ())[:_MAX_PARTS] if (text := text_in(one))]
+    return [text for one in (values or ())[:MAX_PARTS] if (text := text_in(one))]
 
 
 def hand_out(result: Any, part: Any, watching: Any) -> bool:

@@ -12,10 +12,8 @@ from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from ragspan.capturing.log import EventKind, RequestLog
-from ragspan.kept_metadata import kept_entries, small_entries
 from ragspan.plain_data import (
     fields_of,
-    has_plain_dict,
     is_dict,
     is_list,
     items_of,
@@ -29,8 +27,10 @@ from ragspan.provider_replies import notes_of
 from ragspan.runs.payloads import Call
 from ragspan.sizes import PART_BYTES
 from ragspan.step_texts import MAX_MESSAGE, TOOL_ERROR, ErrorReport
+from ragspan_llama_index.classes import Role, facts_about, has_base
 from ragspan_llama_index.files import FILES, File, file_in
-from ragspan_llama_index.objects import DATA, Role, event_fields, facts_about, has_base, nodes_among, text_in, text_of
+from ragspan_llama_index.nodes import nodes_among, nodes_in
+from ragspan_llama_index.objects import DATA, event_fields, text_in, text_of
 
 Asked: TypeAlias = Sequence[tuple[str, str]]
 """Texts that a call was given, by the name of the argument or field; an empty name means the question itself."""
@@ -41,13 +41,6 @@ and the id of the call that it answers. A text that is no message has no role.""
 
 CONVERSATIONS: Final = ("chat_history", "messages")
 """Fields of a workflow's start event that hold messages."""
-
-Template: TypeAlias = tuple[str, str, str, Sequence[str]]
-"""How the framework writes a node for a model: the texts for all, for an entry of its metadata and between these, and the
-names of the entries that are left out."""
-NodeSnapshot: TypeAlias = tuple[int, Any, str | None, str, Mapping[str, Any], Template | None]
-"""A node as it was: the identity of the object that goes from step to step, score, id, text and metadata; and, where its
-text for the model is not known otherwise, its template."""
 
 _Arguments: TypeAlias = Mapping[str, Any]
 _PLAIN = (str, int, float, bool, list, dict, type(None))
@@ -75,77 +68,6 @@ def reply_in(response: Any, log: RequestLog, *, inside_synthesis: bool) -> dict[
     if inside_synthesis:
         payload["said"] = _text_of(response, log)
     return payload
-
-
-def nodes_in(items: Any, log: RequestLog) -> Sequence[NodeSnapshot]:
-    """The nodes of a list as they are now, with or without scores: their identities, and their own texts."""
-    return _nodes_in(items, log, whole=False)
-
-
-def whole_nodes_in(items: Any, log: RequestLog) -> Sequence[NodeSnapshot]:
-    """The same with their templates, of nodes whose text for the model is not known otherwise."""
-    return _nodes_in(items, log, whole=True)
-
-
-def _nodes_in(items: Any, log: RequestLog, *, whole: bool) -> Sequence[NodeSnapshot]:
-    kept, texts = log.kept, log.texts
-    taken: list[NodeSnapshot] = []
-    entries = 0
-    kind_of_items = kind_of_nodes = items_are_plain = nodes_are_plain = None  # mostly all are of the same classes
-    for item in (items_of(items) or ()) if is_list(items) else ():
-        if type(item) is not kind_of_items:
-            kind_of_items = type(item)
-            items_are_plain = has_plain_dict(kind_of_items)
-        own = item.__dict__ if items_are_plain else fields_of(item)
-        if type(own) is not dict:
-            own = fields_of(item)
-        node = own.get("node", item)
-        if node is item:
-            fields = own
-        else:
-            if type(node) is not kind_of_nodes:
-                kind_of_nodes = type(node)
-                nodes_are_plain = has_plain_dict(kind_of_nodes)
-            fields = node.__dict__ if nodes_are_plain else fields_of(node)
-            if type(fields) is not dict:
-                fields = fields_of(node)
-        text, score, name = fields.get("text"), own.get("score"), fields.get("id_")
-        if type(text) is not str:
-            text = text_of_plain(text) or text_of_plain(fields_of(fields.get("text_resource")).get("text")) or ""
-        metadata = small_entries(fields.get("metadata"))
-        if metadata is None:
-            metadata = kept_entries(fields.get("metadata"), nested=True, texts=texts)
-        template = _template_of(fields) if whole and has_base(type(node), "BaseNode") else None
-        identity = id(item)
-        kept[identity] = (item, text)
-        texts[id(text)] = text
-        entries += len(metadata)
-        if type(score) is not float and score is not None:
-            score = number_of(score)
-        taken.append((identity, score, name if type(name) is str else text_of_plain(name), text, metadata, template))
-    log.parts += 6 * len(taken) + 3 * entries
-    return taken
-
-
-def _template_of(fields: Mapping[str, Any]) -> Template | None:
-    whole, entry = text_of_plain(fields.get("text_template")), text_of_plain(fields.get("metadata_template"))
-    between = text_of_plain(fields.get("metadata_separator", fields.get("metadata_seperator")))  # so it was spelt once
-    if whole is None or entry is None or between is None:
-        return None
-    names = items_of(fields.get("excluded_llm_metadata_keys"))
-    return whole, entry, between, texts_among(names) if names else ()
-
-
-def text_shown(text: str, metadata: Mapping[str, Any], template: Template) -> str | None:
-    """The text of such a node with metadata and template, as the framework's own nodes are written into prompts; for the worker."""
-    whole, entry, between, left_out = template
-    try:
-        shown = between.join(
-            entry.format(key=key, value=str(value)) for key, value in metadata.items() if key not in left_out
-        ).strip()
-        return whole.format(content=text, metadata_str=shown).strip() if shown else text
-    except (LookupError, ValueError, AttributeError, TypeError):  # a broken template
-        return None
 
 
 def note_work(log: RequestLog, span_id: str, arguments: Mapping[str, Any]) -> None:

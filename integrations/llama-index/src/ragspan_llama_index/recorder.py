@@ -24,8 +24,7 @@ from ragspan.plain_data import class_name, fields_of, is_list, text_of
 from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
 from ragspan.step_texts import is_abandonment, note_error
 from ragspan.telemetry.otel_context import current_anchor
-from ragspan_llama_index.fold import record_of, request_of
-from ragspan_llama_index.objects import (
+from ragspan_llama_index.classes import (
     GENERATOR,
     KNOWN,
     UUID_LENGTH,
@@ -35,6 +34,8 @@ from ragspan_llama_index.objects import (
     facts_about,
     kind_of,
 )
+from ragspan_llama_index.fold import record_of, request_of
+from ragspan_llama_index.nodes import nodes_in, whole_nodes_in
 from ragspan_llama_index.payloads import (
     STARTS,
     argument,
@@ -42,11 +43,9 @@ from ragspan_llama_index.payloads import (
     end_of_tool,
     hands_on,
     is_cancelled,
-    nodes_in,
     note_work,
     reply_in,
     texts_given,
-    whole_nodes_in,
 )
 from ragspan_llama_index.results import answer_of, watch_chat
 from ragspan_llama_index.streams import Place, Stream, pulled, reader_or_maker, streams_of

@@ -6,18 +6,9 @@ from typing import Any
 
 from ragspan.plain_data import fields_of, in_class, is_list, items_of, replace_field
 from ragspan.plain_data import text_of as plain_text
-from ragspan_llama_index.objects import (
-    CHAT_STREAM,
-    GENERATOR,
-    STREAMS,
-    answer_in,
-    hand_out,
-    kind_of,
-    text_of,
-    text_of_tokens,
-    texts_in,
-)
-from ragspan_llama_index.payloads import whole_nodes_in
+from ragspan_llama_index.classes import CHAT_STREAM, GENERATOR, STREAMS, kind_of
+from ragspan_llama_index.nodes import whole_nodes_in
+from ragspan_llama_index.objects import answer_in, hand_out, text_of, text_of_tokens, texts_in
 from ragspan_llama_index.streams import OnEnd, Place, Stream, inside, streams_of, watched
 
 

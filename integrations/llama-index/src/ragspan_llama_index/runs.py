@@ -12,7 +12,7 @@ from ragspan.runs.step_records import StepRecords as CommonRecords
 from ragspan.runs.step_records import context_of
 from ragspan.runs.tree import ModelStep, SearchStep, SeenDocument, ToolStep
 from ragspan.runs.tree import Step as CommonStep
-from ragspan_llama_index.objects import SPEAKING
+from ragspan_llama_index.classes import SPEAKING
 from ragspan_llama_index.steps import Request, SeenNode, Step
 
 _MAX_OF_A_KIND = 100

@@ -10,9 +10,10 @@ from ragspan.config import retrieval_tools
 from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan.runs.payloads import ROLES, Call, Message
 from ragspan.step_texts import ErrorReport, NotedError
+from ragspan_llama_index.classes import ClassFacts, Role
 from ragspan_llama_index.files import File
-from ragspan_llama_index.objects import ClassFacts, Role
-from ragspan_llama_index.payloads import Asked, NodeSnapshot, text_shown
+from ragspan_llama_index.nodes import NodeSnapshot, text_shown
+from ragspan_llama_index.payloads import Asked
 from ragspan_llama_index.streams import Stream
 
 

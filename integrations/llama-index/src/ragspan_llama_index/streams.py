@@ -27,11 +27,8 @@ from ragspan.capturing.log import RequestLog, TokenStream
 from ragspan.plain_data import class_name, in_class
 from ragspan.plain_data import text_of as plain_text
 from ragspan.step_texts import NotedError, is_abandonment, note_error
-from ragspan_llama_index.objects import (
-    Role,
-    text_of,
-    text_of_tokens,
-)
+from ragspan_llama_index.classes import Role
+from ragspan_llama_index.objects import text_of, text_of_tokens
 from ragspan_llama_index.readers import Reader
 
 Place: TypeAlias = tuple[RequestLog, str, Role | None, bool, Any]

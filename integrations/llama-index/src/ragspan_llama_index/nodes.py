@@ -1,0 +1,122 @@
+"""Takes snapshots of nodes, on the request path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from ragspan.capturing.log import RequestLog
+from ragspan.kept_metadata import kept_entries, small_entries
+from ragspan.plain_data import (
+    fields_of,
+    has_plain_dict,
+    is_dict,
+    is_list,
+    items_of,
+    number_of,
+    text_keyed,
+    texts_among,
+)
+from ragspan.plain_data import text_of as plain_text
+from ragspan_llama_index.classes import facts_about, has_base
+
+Template: TypeAlias = tuple[str, str, str, Sequence[str]]
+"""How the framework writes a node for a model: the texts for all, for an entry of its metadata and between these, and the
+names of the entries that are left out."""
+NodeSnapshot: TypeAlias = tuple[int, Any, str | None, str, Mapping[str, Any], Template | None]
+"""A node as it was: the identity of the object that goes from step to step, score, id, text and metadata; and, where its
+text for the model is not known otherwise, its template."""
+
+MAX_PARTS: Final = 100
+"""Of a result or of a list in it that are read."""
+
+
+def nodes_in(items: Any, log: RequestLog) -> Sequence[NodeSnapshot]:
+    """The nodes of a list as they are now, with or without scores: their identities, and their own texts."""
+    return _nodes_in(items, log, whole=False)
+
+
+def whole_nodes_in(items: Any, log: RequestLog) -> Sequence[NodeSnapshot]:
+    """The same with their templates, of nodes whose text for the model is not known otherwise."""
+    return _nodes_in(items, log, whole=True)
+
+
+def _nodes_in(items: Any, log: RequestLog, *, whole: bool) -> Sequence[NodeSnapshot]:
+    kept, texts = log.kept, log.texts
+    taken: list[NodeSnapshot] = []
+    entries = 0
+    kind_of_items = kind_of_nodes = items_are_plain = nodes_are_plain = None  # mostly all are of the same classes
+    for item in (items_of(items) or ()) if is_list(items) else ():
+        if type(item) is not kind_of_items:
+            kind_of_items = type(item)
+            items_are_plain = has_plain_dict(kind_of_items)
+        own = item.__dict__ if items_are_plain else fields_of(item)
+        if type(own) is not dict:
+            own = fields_of(item)
+        node = own.get("node", item)
+        if node is item:
+            fields = own
+        else:
+            if type(node) is not kind_of_nodes:
+                kind_of_nodes = type(node)
+                nodes_are_plain = has_plain_dict(kind_of_nodes)
+            fields = node.__dict__ if nodes_are_plain else fields_of(node)
+            if type(fields) is not dict:
+                fields = fields_of(node)
+        text, score, name = fields.get("text"), own.get("score"), fields.get("id_")
+        if type(text) is not str:
+            text = plain_text(text) or plain_text(fields_of(fields.get("text_resource")).get("text")) or ""
+        metadata = small_entries(fields.get("metadata"))
+        if metadata is None:
+            metadata = kept_entries(fields.get("metadata"), nested=True, texts=texts)
+        template = _template_of(fields) if whole and has_base(type(node), "BaseNode") else None
+        identity = id(item)
+        kept[identity] = (item, text)
+        texts[id(text)] = text
+        entries += len(metadata)
+        if type(score) is not float and score is not None:
+            score = number_of(score)
+        taken.append((identity, score, name if type(name) is str else plain_text(name), text, metadata, template))
+    log.parts += 6 * len(taken) + 3 * entries
+    return taken
+
+
+def _template_of(fields: Mapping[str, Any]) -> Template | None:
+    whole, entry = plain_text(fields.get("text_template")), plain_text(fields.get("metadata_template"))
+    between = plain_text(fields.get("metadata_separator", fields.get("metadata_seperator")))  # so it was spelt once
+    if whole is None or entry is None or between is None:
+        return None
+    names = items_of(fields.get("excluded_llm_metadata_keys"))
+    return whole, entry, between, texts_among(names) if names else ()
+
+
+def text_shown(text: str, metadata: Mapping[str, Any], template: Template) -> str | None:
+    """The text of such a node with metadata and template, as the framework's own nodes are written into prompts; for the worker."""
+    whole, entry, between, left_out = template
+    try:
+        shown = between.join(
+            entry.format(key=key, value=str(value)) for key, value in metadata.items() if key not in left_out
+        ).strip()
+        return whole.format(content=text, metadata_str=shown).strip() if shown else text
+    except (LookupError, ValueError, AttributeError, TypeError):  # a broken template
+        return None
+
+
+def are_nodes(items: Any) -> bool:
+    """Whether this is a list of nodes, with or without scores."""
+    if not is_list(items):
+        return False
+    nodes = items_of(items) or ()
+    return bool(nodes) and all(
+        not facts_about(type(item)).bases.isdisjoint({"NodeWithScore", "BaseNode"}) for item in nodes
+    )
+
+
+def nodes_among(value: Any, depth: int = 2) -> Sequence[Any]:
+    """The nodes in what a tool returned: the value itself, or in lists and dictionaries not too deep."""
+    if are_nodes(value):
+        return items_of(value) or []
+    inside = list(text_keyed(value).values()) if is_dict(value) else items_of(value) if is_list(value) else None
+    if inside is None:
+        return [value] if are_nodes([value]) else []
+    return [node for item in inside[: MAX_PARTS if depth else 0] for node in nodes_among(item, depth - 1)]
