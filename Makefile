@@ -38,7 +38,8 @@ MLFLOW := 3.17.2
 E2E_MEMBERS := -e '.[report,phoenix,mlflow]' -e 'integrations/langchain[demo]' -e integrations/llama-index -e integrations/nats -e integrations/receiver
 E2E_TOOLS := pytest playwright==1.65.2 httpx opentelemetry-exporter-otlp-proto-http
 CLIENT_MEMBERS := -e '.[datadog,langfuse,langsmith]' -e integrations/langchain
-CLIENT_TOOLS := ddtrace langfuse langsmith opentelemetry-exporter-otlp-proto-http pytest pytest-asyncio
+CLIENT_TOOLS := ddtrace langfuse langsmith opentelemetry-exporter-otlp-proto-http pytest pytest-asyncio \
+  langchain langchain-classic langchain-openai langgraph openinference-instrumentation-langchain opentelemetry-instrumentation-langchain
 
 E2E := .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX) .venv-mlflow/.installed-$(MLFLOW)
 
@@ -115,8 +116,9 @@ test-hhem: .venv-hhem/.installed  ## the tests of HHEM that need torch, which th
 	$(call install_into,$(@D),constraints.txt,-e . -e integrations/hhem $(HHEM_TORCH) $(HHEM_TOOLS))
 	@touch $@
 
-test-clients: .venv-clients/.installed  ## the native writers beside the tools' own clients, which the other tests skip
+test-clients: .venv-clients/.installed  ## the native writers, and the handlers, beside the tools' own clients, which the other tests skip
 	.venv-clients/bin/python -m pytest -q tests/emitters/langfuse tests/emitters/langsmith tests/emitters/datadog -k "client or library"
+	.venv-clients/bin/python -m pytest -q integrations/langchain/tests/test_instrumentors.py
 
 .venv-clients/.installed: $(VENV)/.installed
 	@$(BIN)/python -m venv --clear $(@D)

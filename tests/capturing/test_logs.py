@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import weakref
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,7 @@ from captures import CollectingSink
 
 from ragspan import RagRecord
 from ragspan.capturing.log import EndedRuns, EventKind, OpenRequests
+from ragspan.telemetry import suppressed
 
 
 def status_of(log):
@@ -84,6 +86,28 @@ def test_a_sink_that_raises_costs_the_request_nothing():
 
     assert requests.sink.errors == ["callback"]
     assert requests.live == {}
+
+
+def test_what_a_request_held_of_the_programs_is_let_go_with_its_end(requests, sink):
+    class Document:
+        pass
+
+    document = Document()
+    log, gone = begun(requests), weakref.ref(document)
+    log.kept[id(document)] = document, "its snapshot"
+    del document
+    assert gone() is not None
+
+    requests.finish(log)
+
+    assert gone() is None
+    assert sink.captures == [log]
+
+
+def test_what_runs_with_instrumentation_suppressed_is_no_request(requests):
+    with suppressed():
+        assert requests.begin() is None
+    assert requests.begin() is not None
 
 
 # Requests that never end

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from importlib.util import find_spec
 from typing import Any
@@ -11,15 +12,15 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+_KEY = "pk-lf-local"
+
 
 class Spans(Listener):
     """Handlers that make spans of what they hear."""
 
     def __init__(self, make: Any) -> None:
-        self._exporter = InMemorySpanExporter()
-        self._provider = TracerProvider(shutdown_on_exit=False)
-        self._provider.add_span_processor(SimpleSpanProcessor(self._exporter))
-        super().__init__(make(self._provider, self._exporter))
+        self._provider, self._exporter = _destination(make)
+        super().__init__(make(self._provider))
 
     def heard(self) -> list[str]:
         self._provider.force_flush()
@@ -28,6 +29,15 @@ class Spans(Listener):
         lines = [_line(span, names.get(span.parent.span_id) if span.parent else None) for span in spans]
         self._exporter.clear()
         return sorted(lines)
+
+
+@functools.cache
+def _destination(_: Any) -> tuple[TracerProvider, InMemorySpanExporter]:
+    """Where the spans of all handlers of one kind go: Langfuse keeps the first that it is given."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    return provider, exporter
 
 
 def _line(span: Any, parent: str | None) -> str:
@@ -45,7 +55,7 @@ def _value(value: Any) -> Any:
         return value
 
 
-def _openinference(provider: TracerProvider, _: Any) -> Any:
+def _openinference(provider: TracerProvider) -> Any:
     from openinference.instrumentation import OITracer, TraceConfig
     from openinference.instrumentation.langchain._tracer import OpenInferenceTracer
 
@@ -53,22 +63,22 @@ def _openinference(provider: TracerProvider, _: Any) -> Any:
     return OpenInferenceTracer(tracer, separate_trace_from_runtime_context=False)
 
 
-def _langfuse(provider: TracerProvider, exporter: Any) -> Any:
+def _langfuse(provider: TracerProvider) -> Any:
     from langfuse import Langfuse
     from langfuse.langchain import CallbackHandler
 
     Langfuse(
-        public_key="pk-lf-local",
+        public_key=_KEY,
         secret_key="sk-lf-local",
         base_url="http://127.0.0.1:9",
         tracer_provider=provider,
-        span_exporter=exporter,
+        span_exporter=InMemorySpanExporter(),  # its own one, so that nothing is sent
         flush_at=1,
     )
-    return CallbackHandler(public_key="pk-lf-local")
+    return CallbackHandler(public_key=_KEY)
 
 
-def _openllmetry(provider: TracerProvider, _: Any) -> Any:
+def _openllmetry(provider: TracerProvider) -> Any:
     from opentelemetry.instrumentation.langchain.callback_handler import TraceloopCallbackHandler
     from opentelemetry.metrics import NoOpMeter
 
