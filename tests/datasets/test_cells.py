@@ -92,8 +92,9 @@ def test_ids_of_a_span_are_hexadecimal_as_in_trace_contexts():
         (span_of, ["1" * 31, "1" * 16], NO_SPAN),
         (span_of, ["1" * 32, "0x" + "1" * 14], NO_SPAN),
         (span_of, ["1" * 32, "g" * 16], NO_SPAN),
-        (contexts_of, [["a", None]], "nothing in place 2"),
         (contexts_of, [["a", 7]], "a int in place 2"),
+        (contexts_of, [["a", None, 7]], "a int in place 3"),
+        (contexts_of, ["['a', 0x" + "f" * 5000 + "]"], "a int in place 2"),
         (contexts_of, [[{"title": "secret"}]], "in place 1 that has no text: .* one of text, page_content, content"),
         (contexts_of, ['["a", ["secret"]]'], "a list in place 2"),
         (contexts_of, [7], "a int in place 1"),
@@ -131,15 +132,21 @@ def test_lists_are_read_in_all_their_spellings(cell):
 @pytest.mark.parametrize(
     "text",
     [
-        *("one context", "[1] as the source says", "[a, b]", "['a' 'b']", '{"text": "a"}', "[" * 10_000 + "]"),
-        *("[" + "1" * 5000 + "]", "['a', 0x" + "f" * 5000 + "]"),
+        *(
+            "one context",
+            "[1] as the source says",
+            "[a, b]",
+            '{"city": "Rome"}',
+            "[" * 10_000 + "]",
+            "[" + "1" * 5000 + "]",
+        ),
     ],
 )
 def test_any_other_text_is_a_single_context_as_it_is(text):
     assert texts_of(text) == [text]
 
 
-@pytest.mark.parametrize("cell", [{"text": "a"}, [Document()], [RetrievedContext(text="a")]])
+@pytest.mark.parametrize("cell", [{"text": "a"}, '{"text": "a"}', [Document()], [RetrievedContext(text="a")]])
 def test_an_object_is_read_by_its_text(cell):
     assert texts_of(cell) == ["a"]
 
@@ -178,3 +185,21 @@ def test_what_is_no_finite_number_is_no_score(score):
 )
 def test_background_is_read_as_contexts_are_with_its_kind(cell, expected):
     assert tuple((one.text, one.kind) for one in background_of(cell)) == expected
+
+
+@pytest.mark.parametrize("word", ["nan", "NaN", " None ", "null", "NULL", "<NA>", "NaT"])
+def test_the_words_that_programs_write_for_nothing_are_nothing(word):
+    assert (text_of(word), identifier_of(word), contexts_of(word), nanoseconds_of(word)) == (None, None, None, None)
+
+
+def test_a_text_with_such_a_word_in_it_is_a_text():
+    assert text_of("None of them") == "None of them"
+
+
+def test_what_is_missing_in_a_list_is_left_out():
+    assert texts_of(["a", None, math.nan, pd.NA, "b"]) == ["a", "b"]
+    assert [(one.text, one.kind) for one in background_of([None, {"text": "a", "kind": "tool"}, "b"])] == [
+        ("a", "tool"),
+        ("b", "other"),
+    ]
+    assert contexts_of([None]) == ()

@@ -121,6 +121,8 @@ def test_what_is_no_table_is_an_error(data, message):
             for data in (b"question\na\n", gzip.compress(b"question\n" * 1000, mtime=0)[:-10])
             for name in ("t.csv.gz", "t.jsonl.gz")
         ],
+        (b'{\n "data": [{"a": 1}]\n}\n', "t.json", {}, TableError, "one object of JSON over several lines"),
+        (b"sep=;\n", "t.csv", {}, TableError, "holds no header"),
         (b'[{"a": 1}\n{"a": 2}]', "t.json", {}, TableError, "is no JSON: Expecting ',' delimiter, at line 2, column 1"),
         (b"[" * 100_000, "t.json", {}, TableError, "is no JSON: nested too deep"),
         (
@@ -151,6 +153,15 @@ def test_a_file_that_is_no_table_is_an_error(read, tmp_path, data, name, options
         (b" [ ] ", "t.json", {}, []),
         (b"a;b;c\nx;y;z\n", "t.csv", {}, [{"a": "x", "b": "y", "c": "z"}]),
         (b'"x;y;z",b\np,q\n', "t.csv", {}, [{"x;y;z": "p", "b": "q"}]),  # the delimiter is none in quotes
+        (b'a, b, c\nx, "y, z",  w\n', "t.csv", {}, [{"a": "x", "b": "y, z", "c": "w"}]),  # as people type it
+        (b"a , b\nx,y\n", "t.csv", {}, [{"a": "x", "b": "y"}]),
+        *[
+            (f'{said}\r\na{mark}b\r\n"x,;\ty"{mark}z\r\n'.encode(coding), "t.csv", {}, [{"a": "x,;\ty", "b": "z"}])
+            for said, mark in [("sep=;", ";"), ("SEP=\t", "\t"), ('"sep=|"', "|"), ("sep=^", "^"), ("sep=;  ", ";")]
+            for coding in ("utf-8", "utf-8-sig")
+        ],
+        (b"sep=;\na:b;c\nx:y;z\n", "t.csv", {"delimiter": ":"}, [{"a": "x", "b;c": "y;z"}]),
+        (b"a,b\nx,y\n", "t.tsv", {}, [{"a": "x", "b": "y"}]),
         ("\ufeffa|ü\nx\u2028y|€\x85\n".encode(), "t.csv", {}, [{"a": "x\u2028y", "ü": "€\x85"}]),
     ],
 )

@@ -1,23 +1,25 @@
-"""What is in a table's cells, as records need it. None, NaN, pandas' NA and NaT all become None."""
+"""What is in a table's cells, as records need it. None, NaN, pandas' NA and NaT, and the words for them, all become None."""
 
 from __future__ import annotations
 
-import ast
 import datetime as dt
 import json
 import numbers
 import re
-import warnings
 from collections.abc import Iterable, Mapping
-from itertools import zip_longest
 from typing import Any, get_args
 
+from ragspan.datasets.printed import UnreadablePrint, printed
 from ragspan.exceptions import ConfigurationError
 from ragspan.labelled import BAD, GOOD, label_of
 from ragspan.record_json import plain_entries
 from ragspan.records import Background, BackgroundKind, RetrievedContext, SpanAnchor, as_contexts
 
 _MISSING_TYPES = frozenset({"NAType", "NaTType"})  # pandas' own, known by name: it is not imported here
+_MISSING_WORDS = frozenset({"nan", "NaN", "-nan", "<NA>", "NaT", "None", "null", "NULL", "#N/A"})
+"""What programs write where there is nothing: `str` and `astype(str)` do. pandas reads all of them as missing, too."""
+_LONGEST_WORD = max(map(len, _MISSING_WORDS))
+_TEXT_KEYS = ("text", "page_content", "content")
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _MAX_NS = 2**63 - 1
 
@@ -30,6 +32,8 @@ def is_missing(cell: object) -> bool:
     """Whether the cell says that there is nothing."""
     if cell is None or type(cell).__name__ in _MISSING_TYPES:
         return True
+    if isinstance(cell, str):
+        return len(cell) <= _LONGEST_WORD + 2 and cell.strip() in _MISSING_WORDS
     return isinstance(cell, numbers.Real) and bool(cell != cell)  # noqa: PLR0124 - so is NaN; `isnan` fails on huge integers
 
 
@@ -132,24 +136,16 @@ def _parsed_time(text: str) -> object:
 def contexts_of(cell: Any, *, separator: str | None = None) -> tuple[RetrievedContext, ...] | None:
     """The contexts that a cell holds; None where it does not say, `()` where it is an empty list.
 
-    A cell is a list, the JSON text of a list (or what Python prints of one), or a single text. A context is a text, an
-    object with one under `text`, `page_content` or `content`, or an object of a framework. A blank text is an empty cell:
-    a CSV file cannot tell the two apart. With a separator, a single text is several.
+    A cell is a list, the text of a list (as JSON, or as Python, NumPy and pandas print it), or a single text. A context is a
+    text, an object with one under `text`, `page_content` or `content`, or an object of a framework. What is missing in a list
+    is left out. A blank text is an empty cell: a CSV file cannot tell the two apart. With a separator, a single text is
+    several.
 
     Raises:
-        CellError: it is nothing of the kind.
+        CellError: it is nothing of the kind, or a list that was cut or mangled when it was printed.
     """
-    if is_missing(cell):
-        return None
-    if isinstance(cell, str):
-        if not cell.strip():
-            return None
-        cell = _listed(cell, separator)
-    elif isinstance(cell, Mapping) or not _is_iterable(cell):
-        cell = [cell]
-    elif hasattr(cell, "tolist"):  # an array or a series
-        cell = cell.tolist()
-    return tuple(_context(place, item) for place, item in enumerate(cell))
+    items = _items_of(cell, separator)
+    return None if items is None else tuple(_context(place, item) for place, item in items)
 
 
 def background_of(cell: Any) -> tuple[Background, ...]:
@@ -158,16 +154,28 @@ def background_of(cell: Any) -> tuple[Background, ...]:
     Raises:
         CellError: it is nothing of the kind.
     """
-    if isinstance(cell, str) and cell.strip():
-        cell = _listed(cell, None)
-    kinds = [item.get("kind") if isinstance(item, Mapping) else None for item in cell] if isinstance(cell, list) else []
-    texts = [context.text for context in contexts_of(cell) or ()]
     known: dict[Any, BackgroundKind] = {kind: kind for kind in get_args(BackgroundKind)}
+    held = [(_context(place, item).text, item) for place, item in _items_of(cell, None) or ()]
     return tuple(
-        Background(text=text, kind=known.get(kind, "other"))
-        for text, kind in zip_longest(texts, kinds[: len(texts)])
+        Background(text=text, kind=known.get(item.get("kind") if isinstance(item, Mapping) else None, "other"))
+        for text, item in held
         if text.strip()
     )
+
+
+def _items_of(cell: Any, separator: str | None) -> list[tuple[int, Any]] | None:
+    """What a cell's list holds, with the places from 1; None where the cell says nothing."""
+    if is_missing(cell):
+        return None
+    if isinstance(cell, str):
+        if not cell.strip():
+            return None
+        cell = _listed(cell, separator)
+    elif hasattr(cell, "tolist"):  # an array or a series; of no dimension it is a single text
+        cell = cell.tolist()
+    if isinstance(cell, (str, Mapping)) or not _is_iterable(cell):
+        cell = [cell]
+    return [(place, item) for place, item in enumerate(cell, start=1) if not is_missing(item)]
 
 
 def _is_iterable(cell: object) -> bool:
@@ -175,36 +183,25 @@ def _is_iterable(cell: object) -> bool:
 
 
 def _listed(text: str, separator: str | None) -> list[Any]:
-    """The list that a text writes out, its parts between separators, or the text alone."""
-    stripped = text.strip()
-    if not (stripped.startswith("[") and stripped.endswith("]")):
-        return [part for part in text.split(separator) if part.strip()] if separator else [text]
+    """The list that a text writes out, the object that it writes out, its parts between separators, or the text alone."""
     try:
-        parsed = json.loads(stripped)
+        written = json.loads(text)
     except (ValueError, RecursionError):
-        parsed = _printed_list(stripped)
-    return parsed if isinstance(parsed, list) else [text]
-
-
-def _printed_list(text: str) -> object:
-    """The list as Python prints it, which data frames write into CSV files.
-
-    NumPy prints arrays without commas, which Python reads as one long text; so a list counts only if it prints the same.
-    """
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            parsed = ast.literal_eval(text)
-        return parsed if repr(parsed) == text else None
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return None
+        try:
+            written = printed(text)
+        except UnreadablePrint as trouble:
+            raise CellError(str(trouble)) from None
+    if isinstance(written, list):
+        return written
+    if isinstance(written, dict) and any(isinstance(written.get(key), str) for key in _TEXT_KEYS):
+        return [written]  # any other object is a text in JSON: records of a database are contexts, too
+    return [part for part in text.split(separator) if part.strip()] if separator else [text]
 
 
 def _context(place: int, item: Any) -> RetrievedContext:
     try:
-        return as_contexts([None if is_missing(item) else item])[0]
+        return as_contexts([item])[0]
     except ConfigurationError as error:
         if isinstance(item, Mapping):
-            raise CellError(f"hold an object in place {place + 1} that has no text: {error}") from None
-        held = "nothing" if is_missing(item) else kind_of(item)
-        raise CellError(f"hold {held} in place {place + 1}, but should hold a text there") from None
+            raise CellError(f"hold an object in place {place} that has no text: {error}") from None
+        raise CellError(f"hold {kind_of(item)} in place {place}, but should hold a text there") from None

@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import os
+import re
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
@@ -41,6 +42,8 @@ _LINES_ONLY = (".jsonl", ".ndjson")
 _MAX_HELD = 1 << 29
 """Characters of a line, and of a JSON array: each is held as a whole, and a small compressed file may have more than fits."""
 _DELIMITERS = ",;\t|"
+_SEPARATOR_LINE = re.compile(r"""["']?sep=(.)["']?\s*""", re.IGNORECASE)
+"""What Excel writes before the header, and reads, where the delimiter is none that its language expects."""
 
 # All readers of a process share this limit, so it is set once. A quote that is never closed ends here.
 csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL))
@@ -52,8 +55,16 @@ def open_file(
     file_format: str | None = None,
     delimiter: str | None = None,
     encoding: str = "utf-8",
+    blanks_count: bool = False,
 ) -> Table:
     """The table in a file; `-` is standard input. With the ending `.gz` it is decompressed.
+
+    Args:
+        path: of the file.
+        file_format: by default that of the ending.
+        delimiter: of CSV; by default the one that the file names or uses most in its header.
+        encoding: of text.
+        blanks_count: whether blanks after a delimiter of CSV belong to the cell. People who type a table mean none.
 
     Raises:
         TableError: there is no such file, or it holds no such table.
@@ -78,8 +89,7 @@ def open_file(
             if chosen == "jsonl":
                 table = _json_table(lines, name)
             else:
-                by_ending = "\t" if ".tsv" in Path(name).suffixes else None
-                table = _csv_table(lines, name, delimiter or by_ending)
+                table = _csv_table(lines, name, delimiter, skips_blanks=not blanks_count)
             table = replace(table, share_read=lambda: raw.tell() / size if size else None)
         return replace(table, close=opened.pop_all().close)
 
@@ -147,18 +157,21 @@ def _lines(text: io.TextIOWrapper, name: str) -> Lines:
 # CSV ------------------------------------------------------------------------------------------------------------------
 
 
-def _csv_table(lines: Lines, name: str, delimiter: str | None) -> Table:
-    """A table of CSV lines with a header. Without a delimiter it is the most frequent one of the header.
+def _csv_table(lines: Lines, name: str, delimiter: str | None, *, skips_blanks: bool) -> Table:
+    """A table of CSV lines with a header.
 
     Raises:
         TableError: the header is no CSV, or a column's name is in it twice.
     """
-    first, begin = next(lines)
-    unquoted = "".join(begin.split('"')[::2])
-    delimiter = delimiter or max(_DELIMITERS, key=unquoted.count)  # the comma where there is none
-    rows = csv.reader(chain([begin], (line for _, line in lines)), delimiter=delimiter, strict=True)
+    (first, begin), chosen = _header_and_delimiter(lines, name)
+    rows = csv.reader(
+        chain([begin], (line for _, line in lines)),
+        delimiter=delimiter or chosen,
+        strict=True,
+        skipinitialspace=skips_blanks,
+    )
     try:
-        header = checked_names(next(rows), f"{name}: the header")
+        header = checked_names(map(str.strip, next(rows)), f"{name}: the header")
     except csv.Error as error:
         raise TableError(f"{name}: the header is no CSV: {error}") from None
 
@@ -185,6 +198,21 @@ def _csv_table(lines: Lines, name: str, delimiter: str | None) -> Table:
     return sampled(entries(), columns=header)
 
 
+def _header_and_delimiter(lines: Lines, name: str) -> tuple[tuple[int, str], str]:
+    """The header's line with its number, and the delimiter that a first line names, or the header uses most."""
+    first, begin = next(lines)
+    said = _SEPARATOR_LINE.fullmatch(begin)
+    if said:
+        first, begin = next(lines, (first, ""))
+        if not begin:
+            raise TableError(f"{name} holds no header below its line {said[0].strip()!r}")
+        return (first, begin), said[1]
+    unquoted = "".join(begin.split('"')[::2])
+    if ".tsv" in Path(name).suffixes and "\t" in unquoted:
+        return (first, begin), "\t"
+    return (first, begin), max(_DELIMITERS, key=unquoted.count)  # the comma where there is none
+
+
 def _trouble(header: Sequence[str], cells: Sequence[str]) -> str | None:
     if len(cells) != len(header):
         return f"it has {len(cells)} cells, but the header has {len(header)}"
@@ -201,6 +229,10 @@ def _json_table(lines: Lines, name: str) -> Table:
         TableError: it is no array of JSON.
     """
     first, begin = next(lines)
+    if begin.strip() == "{":  # no object a line begins so
+        raise TableError(
+            f"{name} is one object of JSON over several lines: write a list of objects, one for each row, or an object a line"
+        )
     if begin.lstrip()[0] != "[" or name.lower().removesuffix(".gz").endswith(_LINES_ONLY):
         return sampled(_line_entries(chain([(first, begin)], lines)))
     text, room = [begin], _MAX_HELD

@@ -59,7 +59,7 @@ class ResultFile:
         if self.path.exists() and not self.path.stat().st_size:  # JSONL without a row
             return
         try:
-            with contextlib.closing(open_file(self.path)) as table:
+            with contextlib.closing(open_file(self.path, blanks_count=True)) as table:
                 yield from map(self._result, table.entries)
         except (ValueError, TypeError) as error:
             raise TableError(f"{self.path} is no file of results: {error}") from None
