@@ -17,7 +17,7 @@ from typing import Any
 
 from ragspan.datasets import Evaluation, evaluate
 from ragspan.datasets.report import signs_of
-from ragspan.datasets.results import MetricSummary, MetricTally
+from ragspan.datasets.summaries import MetricSummary, MetricTally
 from ragspan.outcomes import NotApplicable, Score
 
 _METRICS = ("context_adherence", "completeness", "context_utilization", "faithfulness")

@@ -4,6 +4,7 @@ RagspanError
 ├── ConfigurationError   a setting or argument is wrong
 ├── RecordError          JSON text is not a record
 ├── TableError           a table cannot be read or lacks a column
+│   └── NothingToResume  ... because the run that should be continued is finished
 └── JudgeError           a judge could not give a verdict
     └── BudgetExhausted  ... because the engine's budget does not allow the request
 """
@@ -29,6 +30,10 @@ class TableError(RagspanError, ValueError):
     """A table cannot be evaluated; the message says where it is wrong, and what is expected."""
 
 
+class NothingToResume(TableError):  # noqa: N818 - the name of a state
+    """The run that should be continued has come to its end, and nothing in it failed."""
+
+
 class JudgeError(RagspanError):
     """A judge could not give its verdicts.
 
@@ -37,12 +42,14 @@ class JudgeError(RagspanError):
         message: for people. It never contains a prompt or a key.
         outage: True if the service failed, so that other requests would fail now as well; False if only this request
             failed, for instance because a context is too long.
+        status: the HTTP status of a refusal, where there is one.
     """
 
-    def __init__(self, error_type: str, message: str, *, outage: bool = False) -> None:
+    def __init__(self, error_type: str, message: str, *, outage: bool = False, status: int | None = None) -> None:
         super().__init__(message)
         self.error_type = error_type
         self.outage = outage
+        self.status = status
 
     def __reduce__(self) -> tuple[object, ...]:
         # By default an exception is copied with its message as the only argument, and this class needs more.
@@ -54,8 +61,11 @@ class BudgetExhausted(JudgeError):  # noqa: N818 - the name of a state
 
     Args:
         limit: the argument of `Budget` that does not allow it.
+        wait: seconds after which it allows it, if nothing else is asked until then; None if it is a limit for the day, or
+            never allows as much at once.
     """
 
-    def __init__(self, limit: str) -> None:
+    def __init__(self, limit: str, wait: float | None = None) -> None:
         super().__init__("budget_exhausted", f"{limit} leaves no room for the request")
         self.limit = limit
+        self.wait = wait

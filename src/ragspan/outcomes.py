@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 from ragspan.notebook import table
 from ragspan.records import RagRecord, SpanAnchor, named_texts
@@ -17,6 +17,8 @@ Label: TypeAlias = Literal["pass", "fail"]
 Asked: TypeAlias = Literal["doubtful", "random"]
 """Why a judge that is asked about a share of the answers is asked about this one: it is doubtful, or was drawn at random."""
 CauseKind: TypeAlias = Literal["lost_before_prompt", "cut", "unsupported"]
+BUDGET_EXHAUSTED: Final = "budget_exhausted"
+"""The reason of a `NotApplicable`, and of a fallback."""
 _MARKS = {"pass": " ✓ pass", "fail": " ✗ fail"}
 _LOSSES_TOLD = 3
 
@@ -178,6 +180,8 @@ class MetricFailure:
     message: str
     outage: bool = False
     """The judge's service failed, so that other records would fail now as well."""
+    status: int | None = None
+    """The HTTP status with which the service refused, where there is one."""
 
     def __str__(self) -> str:
         return f"failed: {self.error_type}"
@@ -188,6 +192,13 @@ class MetricFailure:
 
 
 Outcome: TypeAlias = Score | NotApplicable | MetricFailure
+
+
+def is_passing(outcome: Outcome) -> bool:
+    """Whether another try at another time may come to another outcome: the metric failed, or the budget was spent."""
+    if isinstance(outcome, NotApplicable):
+        return outcome.reason == BUDGET_EXHAUSTED
+    return isinstance(outcome, MetricFailure)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,8 +14,8 @@ import pytest
 from ragspan.config import Settings
 from ragspan.datasets import ResultFile, aevaluate, evaluate
 from ragspan.datasets import evaluation as evaluation_module
-from ragspan.datasets.evaluation import Plan, run
 from ragspan.datasets.journal import described, journal_of
+from ragspan.datasets.running import Plan, run
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.judges import OpenAIJudge
 from ragspan.metrics import ContextAdherence, Faithfulness

@@ -68,6 +68,29 @@ def test_damaged_lines_are_an_error(written, line):
         list(Journal(written, ABOUT, resume=True).results())
 
 
+def test_a_row_that_was_judged_again_counts_once_and_in_its_place(written):
+    journal = Journal(written, ABOUT, resume=True)
+    assert journal.last_row == 3
+    for again in (evaluated(outcome=Score(value=0.1)), evaluated(outcome=Score(value=0.2)), evaluated(4)):
+        journal.add(again)
+
+    assert [(one.row, one.score) for one in journal.results() if one.metric == "m"] == [(1, 0.2), (3, 0.5), (4, 0.5)]
+    journal.close()
+
+
+def test_the_journal_of_a_run_that_ended_is_continued_or_replaced(written):
+    journal = Journal(written, ABOUT, resume=True)
+    journal.end()
+    whole = written.read_bytes()
+    Journal(written, ABOUT, resume=True).close()
+    assert whole.startswith(written.read_bytes())
+    assert written.read_bytes().count(b"\n") == 3
+
+    written.write_bytes(whole)
+    Journal(written, {**ABOUT, "limit": 5}).close()
+    assert not written.exists()
+
+
 def test_a_folder_that_is_not_there_is_an_error(tmp_path):
     with pytest.raises(TableError, match="cannot be written: No such file"):
         Journal(tmp_path / "absent" / "j", ABOUT).add(evaluated())

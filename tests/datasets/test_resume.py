@@ -13,9 +13,9 @@ import sys
 import pytest
 
 from ragspan.config import Settings
-from ragspan.datasets.evaluation import Plan
-from ragspan.datasets.evaluation import run as evaluate_as_planned
 from ragspan.datasets.journal import journal_of
+from ragspan.datasets.running import Plan
+from ragspan.datasets.running import run as evaluate_as_planned
 
 ROWS = [{"question": f"q{number}", "contexts": ["c"], "answer": "r" * number} for number in range(8)]
 ROWS[2] = ROWS[5] = ROWS[6] = "no row"

@@ -9,7 +9,8 @@ import statistics
 import pytest
 
 from ragspan.datasets.progress import ProgressDisplay, RunProgress, duration, progress_on_stderr
-from ragspan.datasets.results import WORST_KEPT, BadRow, EvaluatedRow, MetricSummary, MetricTally
+from ragspan.datasets.results import WORST_KEPT, BadRow, EvaluatedRow
+from ragspan.datasets.summaries import MetricSummary, MetricTally
 from ragspan.outcomes import NotApplicable, Score, Usage
 from ragspan.records import RagRecord
 

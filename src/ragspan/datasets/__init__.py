@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ragspan.datasets.evaluation import aevaluate, evaluate
     from ragspan.datasets.result_file import ResultFile
-    from ragspan.datasets.results import BadRow, EvaluatedRow, Evaluation, MetricSummary, ResultRow
+    from ragspan.datasets.results import BadRow, EvaluatedRow, Evaluation, ResultRow
+    from ragspan.datasets.summaries import MetricSummary
 
 __all__ = [
     "BadRow",
@@ -28,7 +29,7 @@ __all__ = [
 ]
 
 # The command line imports the options of its commands from this package; only a command that runs needs the engine.
-_LAZY = {"aevaluate": "evaluation", "evaluate": "evaluation", "ResultFile": "result_file"}
+_LAZY = {"aevaluate": "evaluation", "evaluate": "evaluation", "MetricSummary": "summaries", "ResultFile": "result_file"}
 
 
 def __getattr__(name: str) -> Any:

@@ -25,6 +25,12 @@ Limit: TypeAlias = Annotated[int | None, typer.Option(metavar="N", help="Only th
 Concurrency: TypeAlias = Annotated[
     int | None, typer.Option(metavar="N", help="Rows scored at the same time; else RAGSPAN_CONCURRENCY.", min=1)
 ]
+Patience: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SECONDS", help="How long a judge may be away; by default 600, and 90 before its first answer.", min=0
+    ),
+]
 Since: TypeAlias = Annotated[
     str | None, typer.Option(metavar="TIME", help="Only traces that began then or later: 2026-11-23T08:00:00Z.")
 ]
@@ -64,7 +70,9 @@ def evaluate(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Results, as .csv, .jsonl or .parquet.")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an earlier run that did not end.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue an earlier run, and judge again where it failed.")
+    ] = False,
     report: Annotated[Path | None, typer.Option(metavar="FILE.html", help="A report to look at.")] = None,
     compare: Annotated[
         Path | None, typer.Option(metavar="BASELINE", help="Results to compare with, in the report.")
@@ -80,6 +88,7 @@ def evaluate(
     ] = False,
     limit: Limit = None,
     concurrency: Concurrency = None,
+    patience: Patience = None,
     on_error: Annotated[str, typer.Option(metavar="skip|stop", help="What a row that cannot be read does.")] = "skip",
     file_format: Annotated[
         str | None,
@@ -105,8 +114,8 @@ def evaluate(
     With --from the rows are the answers in traces that a tool has stored; its own variables say where it is.
     Columns of Ragas, DeepEval, TruLens and LangSmith, and RagRecords as JSON, are recognised by their names.
 
-    Exit codes: 0 done; 1 a mean is below a --fail-under, rows that it is about were skipped, or scores could not be sent
-    to their traces; 2 wrong usage or input; 130 stopped by Ctrl-C, and what is done is kept.
+    Exit codes: 0 done; 1 nothing was scored, a mean is below a --fail-under, rows that it is about were skipped, or scores
+    could not be sent to their traces; 2 wrong usage or input; 130 stopped by Ctrl-C, and what is done is kept.
     """
     options = Namespace(**locals())
     with _told_errors("evaluate"):
@@ -128,6 +137,7 @@ def agree(
     judge: Judge = None,
     limit: Limit = None,
     concurrency: Concurrency = None,
+    patience: Patience = None,
     json: Annotated[Path | None, typer.Option(metavar="FILE", help="The figures for a program.")] = None,
 ) -> None:
     """Say how well the judge agrees with your labels: score a table whose rows have one, or some of whose rows have.
@@ -135,13 +145,13 @@ def agree(
     Rows without a label count for the share of failing responses: the labels correct what the metric says of all rows. For that
     the labelled rows should be a random part of the table. Figures have 95 % intervals.
 
-    Exit codes: 0 done; 2 wrong usage or input.
+    Exit codes: 0 done; 1 no row with a label has a score; 2 wrong usage or input.
     """
     options = locals()
     with _told_errors("agree"):
         from ragspan.datasets.job import agree_with_labels
 
-        agree_with_labels(**options)
+        raise typer.Exit(agree_with_labels(**options))
 
 
 labels = typer.Typer(no_args_is_help=True)

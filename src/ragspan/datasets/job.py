@@ -16,17 +16,19 @@ import msgspec
 
 from ragspan.datasets.agreement import MetricAgreement, agreement_tables, agreements, rate_in_words, text_table
 from ragspan.datasets.back_fill import BackFill
-from ragspan.datasets.evaluation import evaluate, plan_from, run
+from ragspan.datasets.evaluation import evaluate, plan_from
 from ragspan.datasets.gates import parse_minimums, require_minimums, shortfalls
 from ragspan.datasets.journal import journal_of
 from ragspan.datasets.progress import duration, progress_on_stderr
 from ragspan.datasets.records import RecordReader
 from ragspan.datasets.result_file import ResultFile
-from ragspan.datasets.results import SUMMARY_HEADER, Evaluation
+from ragspan.datasets.results import Evaluation
+from ragspan.datasets.running import run
 from ragspan.datasets.sources import stored_answers
-from ragspan.exceptions import ConfigurationError, TableError
+from ragspan.datasets.summaries import SUMMARY_HEADER
+from ragspan.exceptions import ConfigurationError, NothingToResume, TableError
 
-BELOW, INTERRUPTED = 1, 130
+NOT_MET, INTERRUPTED = 1, 130
 _WORST_SHOWN = 3
 _REASONS_SHOWN = 10
 
@@ -38,6 +40,11 @@ def evaluate_table(options: Namespace) -> int:
     except KeyboardInterrupt:  # before the first row, or for the second time
         _tell([_how_to_continue(options)])
         return INTERRUPTED
+    except NothingToResume as finished:
+        if options.fail_under or options.report or options.json or options.plots:
+            raise  # of what is in the result file alone no gate and no report can be made
+        _tell([str(finished)])
+        return 0
 
 
 def _evaluate_table(options: Namespace) -> int:
@@ -74,12 +81,20 @@ def _evaluate_table(options: Namespace) -> int:
         _tell([_how_to_continue(options, evaluation.rows)])
         return INTERRUPTED
     _write_report(options, evaluation, baseline)
+    if plan.output is not None and (kept := journal_of(plan.output)).exists():
+        _tell([f"some rows failed: the same command with --resume judges only these again ({kept} is kept for it)"])
+    if not evaluation.is_scored:
+        _tell([f"nothing was scored: {evaluation.why_not_scored}"])
+        return NOT_MET
     _tell(f"--fail-under is not met: {told}" for told in below.values())
-    return BELOW if below or not is_delivered else 0
+    return NOT_MET if below or not is_delivered else 0
 
 
-def agree_with_labels(data: str, label_column: str | None, json: Path | None, **options: Any) -> None:
-    """Evaluate the file, and print how well the metrics agree with its labels; `options` are those of `evaluate`."""
+def agree_with_labels(data: str, label_column: str | None, json: Path | None, **options: Any) -> int:
+    """Evaluate the file, and print how well the metrics agree with its labels; returns the exit code.
+
+    `options` are those of `evaluate`.
+    """
     from rich.console import Console
 
     evaluation = evaluate(data, progress=True, label_column=label_column or "label", **options)
@@ -92,10 +107,11 @@ def agree_with_labels(data: str, label_column: str | None, json: Path | None, **
     console.print(f"{len(evaluation.labels):,} of {rows:,} rows have a label")
     if found:
         console.print(*agreement_tables(found), sep="\n")
-    else:
-        console.print("None of them has a score: " + "; ".join(one.reasons for one in evaluation.summary.values()))
     if json is not None:
         _write_json(json, found)
+    if not found:
+        _tell([f"none of them has a score: {evaluation.why_not_scored}"])
+    return 0 if found else NOT_MET
 
 
 # Options --------------------------------------------------------------------------------------------------------------
@@ -196,8 +212,6 @@ def _print_summary(evaluation: Evaluation) -> None:
         console.print(text, soft_wrap=True)
     for line in [*_not_scored(evaluation), _headline(evaluation)]:
         console.print(line, markup=False)
-    if not evaluation.rows:
-        _tell(["the table has no rows that can be evaluated"])
 
 
 def _worst_answers(evaluation: Evaluation) -> Iterator[Any]:

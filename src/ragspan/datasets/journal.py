@@ -1,8 +1,9 @@
 """The journal of an evaluation: a line for each record that is done, so that nothing is judged twice.
 
 The first line says what is evaluated, and how. Each record's line is written with one write as soon as it is done, in the
-order of the table. A process that is killed leaves at most one line without an end, which is cut off. The result file is
-made from the journal when all rows are done.
+order of the table. A process that is killed leaves at most one line without an end, which is cut off. A row that is judged
+again gets another line, which counts in place of the first. The result file is made from the journal when all rows are done.
+Where metrics have failed on some of them the journal then stays, with a last line that says that the run is done.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import numbers
 import os
+import re
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,7 +32,10 @@ from ragspan.metrics.base import Metric
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 
-_FORMAT = 3
+_FORMAT = 4
+_ENDED = {"ended": True}
+"""The last line where the run came to its end."""
+_ROW = re.compile(rb'\{"row": (\d+),')
 _APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _OUTCOMES: dict[str, type[Outcome]] = {kind.__name__: kind for kind in (Score, NotApplicable, MetricFailure)}
 _EVIDENCE = {kind.__name__: kind for kind in (Vote, Rating, ClaimVerdict, ContextVerdict, ContextRating, JudgedContext)}
@@ -57,6 +62,8 @@ class Journal:
     def __init__(self, path: Path | None, about: Mapping[str, Any], *, resume: bool = False) -> None:
         self._header = _line({"journal": _FORMAT, **about})
         self._file: FileIO | None = None
+        self.last_row = 0
+        """The last row of the earlier run."""
         if path is None:
             descriptor, name = tempfile.mkstemp(prefix="ragspan-", suffix=".partial")
             os.close(descriptor)
@@ -64,13 +71,15 @@ class Journal:
             weakref.finalize(self, path.unlink)
         elif path.is_symlink():
             raise TableError(f"{path} is a link, and answers would be written where it leads: delete it")
-        elif path.exists():
-            if not resume:
+        elif path.exists() and not resume:
+            if not _is_of_finished_run(path):
                 raise TableError(
                     f"{path} holds rows of an earlier run that did not come to its end: continue it with --resume"
                     " (resume=True), or delete that file to begin anew"
                 )
-            _cut(path, json.loads(self._header))
+            path.unlink()
+        elif path.exists():
+            self.last_row = _cut(path, json.loads(self._header))
         self.path = path
 
     def add(self, done: EvaluatedRow) -> None:
@@ -91,6 +100,15 @@ class Journal:
             raise TableError(f"{self.path} cannot be written: {error.strerror or error}") from None
         if not is_whole:
             raise TableError(f"{self.path} cannot be written: is there space left?")
+
+    def end(self) -> None:
+        """Say that the run has come to its end, and that what is here is kept only to judge some rows again.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        with self.path.open("ab") as file:
+            file.write(_line(_ENDED))
 
     def close(self) -> None:
         if self._file is not None:
@@ -124,9 +142,16 @@ class Journal:
     def _done(self) -> Iterator[tuple[int, str, str, Mapping[str, Outcome]]]:
         """Of each record its row, its id, its digest and its outcomes, in the order of the table."""
         try:
+            again, last_row = _judged_again(self.path), 0
             for _, plain in islice(_whole_lines(self.path), 1, None):
-                outcomes = {metric: _outcome_of(*tagged) for metric, tagged in plain["outcomes"].items()}
-                yield plain["row"], plain["id"], plain["digest"], outcomes
+                if plain["row"] <= last_row and plain["row"] in again:
+                    continue
+                if plain["row"] <= last_row:
+                    raise _unreadable(self.path)
+                last_row = plain["row"]
+                counting = json.loads(again[last_row]) if last_row in again else plain
+                outcomes = {metric: _outcome_of(*tagged) for metric, tagged in counting["outcomes"].items()}
+                yield counting["row"], counting["id"], counting["digest"], outcomes
         except (KeyError, TypeError, ValueError):
             raise _unreadable(self.path) from None
 
@@ -151,14 +176,43 @@ def digest_of(record: RagRecord) -> str:
     return blake2b(texts.encode(), digest_size=8).hexdigest()
 
 
-def _cut(path: Path, header: Mapping[str, Any]) -> None:
-    """Cut off what was half written, of a journal with this header."""
-    end = 0
+def _cut(path: Path, header: Mapping[str, Any]) -> int:
+    """Cut off what was half written, and the last line, of a journal with this header; returns the highest row."""
+    end = last_row = 0
     for line_end, plain in _whole_lines(path):
         if not end:
             _require_same(path, plain, header)
+        elif plain == _ENDED:
+            break
+        elif not isinstance(plain, dict) or not isinstance(plain.get("row"), int):
+            raise _unreadable(path)
+        else:
+            last_row = max(last_row, plain["row"])
         end = line_end
     os.truncate(path, end)
+    return last_row
+
+
+def _is_of_finished_run(path: Path) -> bool:
+    last = _line(_ENDED)
+    with path.open("rb") as file:
+        file.seek(max(path.stat().st_size - len(last), 0))
+        return file.read() == last
+
+
+def _judged_again(path: Path) -> dict[int, bytes]:
+    """The last line of each row that has several."""
+    again: dict[int, bytes] = {}
+    last_row = 0
+    with path.open("rb") if path.exists() else BytesIO() as file:
+        for line in islice(file, 1, None):
+            begins = _ROW.match(line)
+            if begins and line.endswith(b"\n"):
+                row = int(begins[1])
+                if row <= last_row:
+                    again[row] = line
+                last_row = max(last_row, row)
+    return again
 
 
 def _require_same(path: Path, before: Any, now: Mapping[str, Any]) -> None:

@@ -10,22 +10,17 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO
 
-from ragspan.datasets.results import (
-    BAD_ROWS_KEPT,
-    SKIPPED_REASONS,
-    WORST_KEPT,
-    BadRow,
-    EvaluatedRow,
-    Evaluation,
-    MetricSummary,
-    MetricTally,
-)
-from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage
+from ragspan.datasets.results import BAD_ROWS_KEPT, WORST_KEPT, BadRow, EvaluatedRow, Evaluation
+from ragspan.datasets.summaries import SKIPPED_REASONS, MetricSummary, MetricTally
+from ragspan.engine.patience import Away
+from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage, is_passing
 from ragspan.telemetry.content import Dimensions
 from ragspan.telemetry.semconv import DIMENSION
 
 _STATUS_PAUSE = 0.2  # seconds between two times on a terminal
 _LINE_PAUSE = 10.0  # seconds between two lines
+_FAILURES_KEPT = 100  # types
+_LONGEST_REASON = 200  # characters
 _MINUTE, _HOUR = 60, 3600
 
 
@@ -49,8 +44,14 @@ class RunProgress:
         self.resumed = 0
         """Rows of earlier runs among all."""
         self.bad_row_count = 0
+        self.passing = 0
+        """Outcomes that another try may change."""
+        self.away: Away | None = None
+        """The judge that is waited for."""
         self.usage = Usage()
         self.tallies = {metric: MetricTally() for metric in metrics}
+        self._failures: dict[str, str] = {}
+        """What they said, by type: the first of each."""
         self._labels: dict[int, bool] = {}
         self._bad_rows: list[BadRow] = []
         self._skipped: Counter[str] = Counter()
@@ -84,6 +85,9 @@ class RunProgress:
         groups = self._dimensions.bounded(done.record)
         for metric, outcome in done.outcomes.items():
             self.tallies[metric].add(outcome)
+            self.passing += is_passing(outcome)
+            if isinstance(outcome, MetricFailure) and len(self._failures) < _FAILURES_KEPT:
+                self._failures.setdefault(outcome.error_type, outcome.message)
             for name, value in groups.items():
                 self._groups[name.removeprefix(DIMENSION), value, metric].add(outcome)
             if isinstance(outcome, Score):
@@ -107,6 +111,7 @@ class RunProgress:
             bad_rows=tuple(self._bad_rows),
             bad_row_count=self.bad_row_count,
             skipped=dict(self._skipped.most_common()),
+            failures=self._failures,
             resumed=self.resumed,
             usage=self.usage,
             seconds=time.monotonic() - self._began,
@@ -165,6 +170,8 @@ class ProgressDisplay:
     def _words(self, progress: RunProgress, seconds: float) -> str:
         share, done = progress.share, progress.done - self._done_before
         parts = [f"{progress.done:,} rows" + ("" if share is None else f" ({share:.0%})")]
+        if progress.away is not None:
+            return f"{parts[0]} · {_waiting(progress.away)}"
         if done and seconds > 0:
             parts.append(f"{done / seconds:,.1f} rows/s")
         if share is not None and share > self._share_before:
@@ -176,6 +183,13 @@ class ProgressDisplay:
         if progress.usage.usd is not None:
             parts.append(f"${progress.usage.usd:.4f}")
         return " · ".join(parts)
+
+
+def _waiting(away: Away) -> str:
+    """What is waited for, and why."""
+    left = max(away.patience - away.seconds, 0)
+    words = f"{away.failure.error_type}: {away.failure.message}"[:_LONGEST_REASON]
+    return f"waiting for the judge of {away.metric} since {duration(away.seconds)}, for {duration(left)} more ({words})"
 
 
 def duration(seconds: float) -> str:

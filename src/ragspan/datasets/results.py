@@ -15,6 +15,7 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
+from ragspan.datasets.summaries import SUMMARY_HEADER, MetricSummary
 from ragspan.notebook import table
 from ragspan.outcomes import CauseKind, Label, MetricFailure, NotApplicable, Outcome, Score, Usage, html_of
 from ragspan.records import RagRecord
@@ -22,12 +23,9 @@ from ragspan.records import RagRecord
 if TYPE_CHECKING:
     from rich.text import Text
 
-SKIPPED_REASONS = frozenset({"no_question", "no_response", "contexts_unknown", "budget_exhausted"})
-"""Reasons that lie in the table or the budget, and not in the answer: a mean over the other rows hides them."""
 WORST_KEPT = 20
 """Rows of a metric that are kept with their texts."""
 BAD_ROWS_KEPT = 10_000
-SUMMARY_HEADER = ("metric", "mean", "median", "min", "max", "std", "scored", "passed")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,106 +156,6 @@ def column_types(integer: Any, real: Any, text: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MetricSummary:
-    """The distribution of one metric's scores, and why rows have none. Rows without a score are in no figure."""
-
-    metric: str
-    scored: int = 0
-    passed: int = 0
-    """Of the scored ones, those labelled `pass`."""
-    not_scored: Mapping[str, int] = field(default_factory=dict)
-    """Rows without a score by reason, the most frequent first."""
-    failed: int = 0
-    """Of those, the ones on which the metric failed: it should have had a score."""
-    mean: float | None = None
-    median: float | None = None
-    minimum: float | None = None
-    maximum: float | None = None
-    standard_deviation: float | None = None
-    """Of a sample (divided by n - 1); None for fewer than two scores."""
-    threshold: float | None = None
-    """Values from here on pass; None where the metric has no threshold."""
-    causes: Mapping[str, int] = field(default_factory=dict)
-    """Scores that fail by their cause, where it is known, the most frequent first."""
-
-    @property
-    def skipped(self) -> int:
-        """Rows that lack a score because a cell is missing, the metric failed, or the budget is spent."""
-        return self.failed + sum(self.not_scored.get(reason, 0) for reason in SKIPPED_REASONS)
-
-    @property
-    def reasons(self) -> str:
-        """Why rows have no score, in words."""
-        return ", ".join(f"{reason} {count:,}" for reason, count in self.not_scored.items())
-
-    def cells(self) -> tuple[str, ...]:
-        """The figures as people read them, under `SUMMARY_HEADER`."""
-        figures = (self.mean, self.median, self.minimum, self.maximum, self.standard_deviation)
-        passed = f"{self.passed / self.scored:.0%}" if self.scored and self.threshold is not None else "-"
-        return (
-            self.metric,
-            *("-" if figure is None else f"{figure:.3f}" for figure in figures),
-            f"{self.scored:,}",
-            passed,
-        )
-
-
-class MetricTally:
-    """The scores of one metric, eight bytes each, and the reasons where there is none."""
-
-    def __init__(self) -> None:
-        self.scores = array("d")
-        """In the order in which they were added."""
-        self._total = 0.0
-        self._passed = 0
-        self._threshold: float | None = None
-        self._not_scored: Counter[str] = Counter()
-        self._causes: Counter[str] = Counter()
-        self._failed = 0
-
-    def add(self, outcome: Outcome) -> None:
-        if isinstance(outcome, MetricFailure):
-            self._not_scored[outcome.error_type] += 1
-            self._failed += 1
-        elif isinstance(outcome, NotApplicable):
-            self._not_scored[outcome.reason] += 1
-        else:
-            self.scores.append(outcome.value)
-            self._total += outcome.value
-            self._passed += outcome.label == "pass"
-            self._causes.update([outcome.cause] if outcome.cause else ())
-            if self._threshold is None:
-                self._threshold = outcome.threshold
-
-    @property
-    def mean(self) -> float | None:
-        """So far, up to the rounding of a running sum."""
-        return self._total / len(self.scores) if self.scores else None
-
-    def summary(self, metric: str) -> MetricSummary:
-        not_scored = dict(sorted(self._not_scored.items(), key=lambda item: (-item[1], item[0])))
-        ordered, count = sorted(self.scores), len(self.scores)
-        if not count:
-            return MetricSummary(metric=metric, not_scored=not_scored, failed=self._failed)
-        # Rounded sums of equal values can be a bit outside of them.
-        mean = min(max(math.fsum(ordered) / count, ordered[0]), ordered[-1])
-        return MetricSummary(
-            metric=metric,
-            scored=count,
-            passed=self._passed,
-            not_scored=not_scored,
-            failed=self._failed,
-            mean=mean,
-            median=(ordered[(count - 1) // 2] + ordered[count // 2]) / 2,
-            minimum=ordered[0],
-            maximum=ordered[-1],
-            standard_deviation=deviation_of(ordered, mean) if count > 1 else None,
-            threshold=self._threshold,
-            causes=dict(self._causes.most_common()),
-        )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Evaluation:
     """The outcome of evaluating a table. It holds eight bytes a score in memory; `results()` streams the rest."""
 
@@ -276,6 +174,8 @@ class Evaluation:
     skipped: Mapping[str, int] = field(default_factory=dict)
     """Rows without a score that they should have, by the first reason: one of `SKIPPED_REASONS`, the type of a failure,
     or `unreadable` for bad rows."""
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """What failures said, by their type: the first of each."""
     by_dimension: Mapping[str, Mapping[str, Mapping[str, MetricSummary]]] = field(default_factory=dict, repr=False)
     """By dimension (`RAGSPAN_DIMENSIONS`), value and metric; at most 50 values of a dimension, then `_OTHER`."""
     source: str | None = None
@@ -300,6 +200,26 @@ class Evaluation:
         title = f"{self.source or 'Evaluation'}: {self.rows:,} rows, {sum(self.skipped.values()):,} skipped"
         title += "" if self.is_complete else " (interrupted)"
         return table(title, rows, header=(*SUMMARY_HEADER, "not scored"))
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether any metric has a score, or finds a refusal right: then the judge works."""
+        return any(summary.scored + summary.refusals for summary in self.summary.values())
+
+    @property
+    def why_not_scored(self) -> str:
+        """Why rows have no score, in words: what failures said, and the reasons that are none."""
+        reasons: Counter[str] = Counter()
+        for summary in self.summary.values():
+            for reason, count in summary.not_scored.items():
+                reasons[reason] = max(reasons[reason], count)
+        if self.bad_row_count:
+            reasons["unreadable"] = self.bad_row_count
+        told = [
+            f"{reason} {count:,}" + (f" ({self.failures[reason]})" if self.failures.get(reason) else "")
+            for reason, count in reasons.most_common()
+        ]
+        return ", ".join(told) or "the table has no rows"
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -337,11 +257,6 @@ class Evaluation:
         polars = importlib.import_module("polars")
         schema = column_types(polars.Int64, polars.Float64, polars.String)
         return polars.DataFrame(list(map(cells_of, self.results())), schema=schema, orient="row")
-
-
-def deviation_of(values: Sequence[float], mean: float) -> float:
-    """The standard deviation of a sample; `statistics.stdev` computes with fractions, a second for 100,000 values."""
-    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
 
 
 def named_judge(score: Score | ResultRow) -> str | None:

@@ -8,6 +8,8 @@ Guarantees:
   spent until then counts, and is on the outcome.
 - Where the judge is asked about a share of the answers, the embedded judge scores first. Its score stays where the judge is not
   asked, fails, or is denied by the budget.
+- Where the engine has patience, a run whose judge is away, or whose minute's budget is spent, is tried again after a pause; its
+  time limit is one for each try.
 - A metric that keeps on hanging holds a bounded number of tasks or threads. A run that has timed out and not ended is lost;
   with too many lost runs the metric is not started again until one of them ends.
 """
@@ -25,15 +27,17 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ragspan.engine._allowance import Allowance, Denial
 from ragspan.engine._judges import are_cpu_bound, spenders_of, with_judge
 from ragspan.engine._threads import DaemonThreads, call_guarded, run_in_loop
-from ragspan.engine.budget import BudgetTracker
 from ragspan.engine.helper.client import HelperUnavailable
 from ragspan.engine.helper.scoring import HelperScoring
-from ragspan.exceptions import BudgetExhausted, JudgeError
-from ragspan.judges.session import JudgingSession, Settle, UsageMeter, judging, lift_limits
+from ragspan.engine.patience import Tries
+from ragspan.exceptions import JudgeError
+from ragspan.judges.llm.errors import is_plain_outage, status_of
+from ragspan.judges.session import JudgingSession, UsageMeter, judging, lift_limits
 from ragspan.metrics.base import Metric, Screening
-from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScreenScore, Usage
+from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, NotApplicable, Outcome, Score, ScreenScore, Usage
 from ragspan.records import RagRecord
 from ragspan.telemetry.otel_context import suppressed
 
@@ -46,8 +50,8 @@ _Work: TypeAlias = "asyncio.Task[None] | Future[Any]"
 _MAX_THREADS = 16  # of one metric
 _MAX_MESSAGE = 500  # characters
 _MAX_TYPE = 100
-BUDGET_EXHAUSTED = "budget_exhausted"
 NOT_ASKED = "not_asked"
+_PACE = 1.0  # seconds between two looks at a budget, at least
 
 
 class MetricRunner:
@@ -108,12 +112,9 @@ class MetricRunner:
             session: of the record, which its metrics share.
             decision: whether the judge is asked about it; None asks it.
         """
-        budget = self.scorer.budget
-        run = MetricTask(
-            runner=self,
-            decision=decision if self.has_share else None,
-            allowance=None if budget is None else _Allowance(budget),
-        )
+        run = MetricTask(runner=self, decision=decision if self.has_share else None)
+        if self.scorer.patience is not None:
+            run.again = functools.partial(self._begin, run, record, session)
         if len(self.lost) >= self._max_lost:
             message = (
                 f"{len(self.lost)} earlier runs have not ended since their timeout; until one does, none is started"
@@ -122,13 +123,26 @@ class MetricRunner:
             return run
         if run.decision is not None:
             run.decision.expect(self.name)
-        loop = asyncio.get_running_loop()
+        self._begin(run, record, session)
+        return run
+
+    def _begin(self, run: MetricTask, record: RagRecord, session: JudgingSession) -> None:
+        """Begin the run's first try, or another one."""
+        budget, loop = self.scorer.budget, asyncio.get_running_loop()
+        run.allowance = None if budget is None else Allowance(budget)
+        if self.scorer.patience is not None:
+            self.scorer.patience.begins(self.name)
         # The task gets a copy of this context. If the task opened it, a task that is destroyed before its end would close it
         # in another context, which OpenTelemetry logs as an error.
         with suppressed(), judging(replace(session, meter=run.meter, allowance=run.allowance)):
             run.task = loop.create_task(self._work(run, record))
         run.limit_time(self._timeout, self._timed_out)
-        return run
+
+    def pause(self, run: MetricTask, outcome: Outcome) -> float | None:
+        """Seconds until the run is tried again; None if this is its outcome."""
+        if self.scorer.patience is None:
+            return None
+        return self.scorer.patience.pause(self.name, run.tries, outcome, is_paid=self.is_paid)
 
     def close(self) -> None:
         for call in (self._own, self._fallback, self._screen):
@@ -137,21 +151,30 @@ class MetricRunner:
 
     async def _work(self, run: MetricTask, record: RagRecord) -> None:
         if run.decision is not None:
-            await self._ask_screen(run, run.decision, record)
+            if run.screened is None:  # in the first try
+                await self._ask_screen(run, run.decision, record)
             if run.screened is not None and run.decision.asked is None:
-                run.end(run.screened)
+                run.end(run.screened, is_last=True)
                 return
-        budget = self.scorer.budget
-        limit = None if run.decision is None else run.decision.denied_by
-        if limit is None and budget is not None and self._is_paid_for:
-            limit = budget.spent_limit()
-        if limit is None:
+        denial = self._denial_of(run)
+        if denial is None:
             outcome = await outcome_of(self._own, run, record)
             if isinstance(outcome, MetricFailure) and run.outcome is None and run.allowance is not None:
-                limit = run.allowance.denied_by
-        if limit is not None:
-            outcome = await self._fall_back(run, record, limit)
-        run.end(await self.scorer.redaction.outcome(outcome))
+                denial = run.allowance.denial
+        if denial is not None:
+            if run.again is not None and denial.wait is not None and run.is_trying():
+                run.wait(max(denial.wait, _PACE))
+                return
+            outcome = await self._fall_back(run, record, denial.limit)
+        outcome = await self.scorer.redaction.outcome(outcome)
+        if run.is_trying():  # else the try has timed out, and there is another
+            run.end(outcome)
+
+    def _denial_of(self, run: MetricTask) -> Denial | None:
+        """What denies the judge any request about the record, before it is asked."""
+        if run.decision is not None and run.decision.denied_by is not None:
+            return Denial(run.decision.denied_by, None)  # a budget lowers the share: nobody waits
+        return run.allowance.spent() if run.allowance is not None and self._is_paid_for else None
 
     async def _ask_screen(self, run: MetricTask, decision: Decision, record: RagRecord) -> None:
         """Let the embedded judge score, and wait until it is decided whether the judge is asked, which then has its own time."""
@@ -223,26 +246,6 @@ class _Call:
             self._threads.shutdown(cancel_futures=True)
 
 
-class _Allowance:
-    """What the budget allows one run; see `ragspan.judges.session.Allowance`.
-
-    The task's context holds it. It does not know the run: garbage in a cycle would wait for the collector, which stops all
-    requests of the application when it goes through the whole heap.
-    """
-
-    def __init__(self, budget: BudgetTracker) -> None:
-        self._budget = budget
-        self.denied_by: str | None = None
-        """The limit of the budget that denied a request."""
-
-    def reserve(self, expected: Usage) -> Settle:
-        try:
-            return self._budget.reserve(expected)
-        except BudgetExhausted as denial:
-            self.denied_by = denial.limit
-            raise
-
-
 @dataclass(kw_only=True, slots=True, eq=False)
 class MetricTask:
     """One metric at work on one record."""
@@ -258,8 +261,8 @@ class MetricTask:
     """How long it took."""
     usage: Usage | None = None
     """What it has spent, if anything; None as long as it runs."""
-    allowance: _Allowance | None = None
-    """None where no budget limits it."""
+    allowance: Allowance | None = None
+    """Of the try that is under way; None where no budget limits it."""
     meter: UsageMeter = field(default_factory=UsageMeter)
     ended: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     """Done when there is an outcome."""
@@ -267,19 +270,41 @@ class MetricTask:
     timer: asyncio.TimerHandle | None = None
     thread_call: Future[Any] | None = None
     began: float = field(default_factory=time.perf_counter)
+    """When the try began that is under way."""
+    again: Callable[[], None] | None = None
+    """Begins another try; None where the engine has no patience."""
+    tries: Tries = field(default_factory=Tries)
 
     def limit_time(self, seconds: float, outcome: Outcome) -> None:
-        """From now on it may take so long, before it is cancelled with this outcome."""
+        """From now on it may take so long, before it is cancelled with this outcome, or tried again."""
         if self.timer is not None:
             self.timer.cancel()
         if self.outcome is None:
             self.began = time.perf_counter()
-            self.timer = asyncio.get_running_loop().call_later(seconds, self.cancel, outcome)
+            cancel = functools.partial(self.cancel, outcome, is_last=False)
+            self.timer = asyncio.get_running_loop().call_later(seconds, cancel)
 
-    def end(self, outcome: Outcome) -> None:
-        """Take the outcome, unless there is one already."""
+    def is_trying(self) -> bool:
+        """Whether the running task is the try that is under way."""
+        return self.task is asyncio.current_task()
+
+    def wait(self, seconds: float) -> None:
+        """End this try, and begin another one later."""
+        if self.timer is not None:
+            self.timer.cancel()
+        self.task = self.thread_call = None
+        if self.again is not None:
+            self.timer = asyncio.get_running_loop().call_later(seconds, self.again)
+
+    def end(self, outcome: Outcome, *, is_last: bool = False) -> None:
+        """Take the outcome, unless there is one already, or there will be another try."""
         if self.outcome is not None:
             return
+        pause = None if is_last or self.again is None else self.runner.pause(self, outcome)
+        if pause is not None:
+            self.wait(pause)
+            return
+        self.again = None
         self.seconds = time.perf_counter() - self.began
         ended = outcome if self.screened is None else beside_screen(outcome, self.screened)
         if self.meter.total != Usage():
@@ -294,17 +319,22 @@ class MetricTask:
         if error is not None:
             self.runner.scorer.log.failed("self_metrics", error)
 
-    def cancel(self, outcome: Outcome) -> None:
-        """End it with this outcome, if it has not ended, and let what works on it know."""
+    def cancel(self, outcome: Outcome, *, is_last: bool = True) -> None:
+        """End it with this outcome, if it has not ended, and let what works on it know.
+
+        Args:
+            outcome: of the run, or of this try.
+            is_last: False tries it again, if the engine has patience.
+        """
         if self.outcome is not None:
             return
-        self.end(outcome)
-        if self.task is None:
+        task, call = self.task, self.thread_call
+        self.end(outcome, is_last=is_last)
+        if task is None:
             return
-        self.task.cancel()
-        call = self.thread_call
+        task.cancel()
         if call is None or call.done():
-            self._count_as_lost(self.task)
+            self._count_as_lost(task)
         elif not call.cancel():  # it has begun in its thread
             self._count_as_lost(call)
 
@@ -343,5 +373,7 @@ def failure_of(error: BaseException) -> MetricFailure:
     text, _ = call_guarded(str, error)
     message = (text or "")[:_MAX_MESSAGE]
     if isinstance(error, JudgeError):
-        return MetricFailure(error_type=error.error_type[:_MAX_TYPE], message=message, outage=error.outage)
-    return MetricFailure(error_type=type(error).__name__[:_MAX_TYPE], message=message)
+        kind, outage = error.error_type, error.outage
+    else:
+        kind, outage = type(error).__name__, isinstance(error, Exception) and is_plain_outage(error)
+    return MetricFailure(error_type=kind[:_MAX_TYPE], message=message, outage=outage, status=status_of(error))

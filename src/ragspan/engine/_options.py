@@ -25,6 +25,7 @@ from ragspan.engine._background import ProcessorOptions
 from ragspan.engine._judges import screens_of, spenders_of
 from ragspan.engine.budget import Budget
 from ragspan.engine.helper.serialization import reason_not_to_send
+from ragspan.engine.patience import Patience
 from ragspan.exceptions import ConfigurationError
 from ragspan.judge_share import JudgeShare
 from ragspan.metrics.doubt import DOUBTED
@@ -81,6 +82,7 @@ class Options(ProcessorOptions):
     redact: Redact | None
     unknown_contexts: UnknownContextsRule = "skip"
     judge_share: JudgeShare | None = None
+    patience: Patience | None = None
 
     def __post_init__(self) -> None:
         for name in ("metrics", "emitters"):

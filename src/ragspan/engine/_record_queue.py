@@ -17,7 +17,7 @@ import contextlib
 import functools
 import queue
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ragspan.config import DropPolicy
@@ -42,6 +42,8 @@ class Item:
     """Its place in the order of all submits, from 1."""
     sample: bool = True
     """False scores it whatever the sample rates say."""
+    only: Collection[str] | None = None
+    """The metrics that score it, by name; None is all."""
     on_end: Callable[[ScoredRecord | Dropped], None] | None = None
     """Told once what became of it, outside of every lock."""
     is_out: bool = False

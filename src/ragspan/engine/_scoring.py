@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from ragspan.engine._emitter_group import EmitterGroup, GroupHandle
 from ragspan.engine._judges import make_fallback_judge, prepare_judges, screens_of
-from ragspan.engine._metric_run import BUDGET_EXHAUSTED, MetricRunner, MetricTask
+from ragspan.engine._metric_run import MetricRunner, MetricTask
 from ragspan.engine._options import Options, identity_of
 from ragspan.engine._record_queue import Item
 from ragspan.engine._redaction import Redaction
@@ -24,7 +24,7 @@ from ragspan.engine.stats import Dropped
 from ragspan.judges.llm.replies import PROBLEMS
 from ragspan.judges.prompt_evidence import with_prompt_evidence
 from ragspan.judges.session import JudgingSession
-from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord, Usage
+from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord, Usage
 from ragspan.records import RagRecord
 from ragspan.telemetry.self_metrics import SelfMetrics
 from ragspan.text.languages import languages_of
@@ -71,6 +71,7 @@ class RecordScorer:
         self.fallback_judge = make_fallback_judge(options.budget) if options.budget is not None else None
         """The judge that takes over when the budget is spent; without one the metric does not apply then."""
         screens = screens_of(options.metrics) if options.judge_share is not None else {}
+        self.patience = options.patience
         if options.judging == "thread":
             prepare_judges([*options.metrics, *filter(None, screens.values())], self.fallback_judge)
         self._runners = [
@@ -163,6 +164,8 @@ class RecordScorer:
             work.decision = self._asking.decision(identity if work.item.sample else None)
         is_for_nothing = work.item.on_end is None and not work.handle.holds_scores
         for runner in self._runners:
+            if work.item.only is not None and runner.name not in work.item.only:
+                continue
             is_chosen = not work.item.sample or self._options.chooses(runner.name, work.record, work.handle.span)
             why_not = None if is_chosen else "not_sampled"
             if is_chosen and is_for_nothing and runner.is_paid:

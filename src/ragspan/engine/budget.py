@@ -125,6 +125,10 @@ class TokenBucket:
         """Whether it allows not even one request or token."""
         return self.level < 1
 
+    def wait(self, amount: float) -> float | None:
+        """Seconds until time has added enough for the amount; None if it is more than fits in."""
+        return max((amount - self.level) / self._rate, 0.0) if amount <= self._capacity else None
+
     def take(self, amount: float = 1.0) -> bool:
         """Take all of the amount, 0 or more, or nothing."""
         if amount > self.level:
@@ -173,6 +177,9 @@ class DailySum:
     def is_spent(self) -> bool:
         """Whether nothing is left."""
         return self.level <= 0
+
+    def wait(self, amount: float) -> None:
+        """None: nobody waits for another day."""
 
     def take(self, amount: float) -> bool:
         """Take all of the amount, or nothing."""
@@ -254,8 +261,14 @@ class BudgetTracker(ReentrantCriticalSection):
             raise JudgeError("unknown_price", message)
         denied_by = self._take(expected)
         if denied_by is not None:
-            raise BudgetExhausted(denied_by)
+            raise BudgetExhausted(denied_by, self.wait(denied_by, expected))
         return partial(self._settle, _Charge(expected))
+
+    @step
+    def wait(self, limit: str, expected: Usage) -> float | None:
+        """Seconds until this limit allows as much; None if waiting for it is no use."""
+        bucket, amount = self._limits[limit]
+        return bucket.wait(amount(expected))
 
     @step
     def _settle(self, charge: _Charge, used: Usage) -> None:

@@ -16,7 +16,7 @@ Until the first submit there is no thread. From then on the engine lives until `
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -27,6 +27,7 @@ from ragspan.engine._options import Options, with_named
 from ragspan.engine._record_queue import LOOK_AGAIN, Item
 from ragspan.engine._worker import Work
 from ragspan.engine.budget import Budget
+from ragspan.engine.patience import Patience
 from ragspan.engine.stats import Dropped, EngineStats
 from ragspan.judge_share import JudgeShare
 from ragspan.outcomes import ScoredRecord
@@ -86,6 +87,8 @@ class ScoringEngine(BackgroundProcessor):
             messages with the user's role, without the question. `"skip"` does not score them.
         name: tells engines of one process apart, in thread names and in the metrics about ragspan itself.
         meter_provider: where those metrics go; the global one if None.
+        patience: with it a metric waits while its judge is away, or a budget's minute is spent. It is for tables: records
+            that wait keep their places. None fails at once.
 
     Raises:
         ConfigurationError: an argument, or `RAGSPAN_ENABLED`, is wrong; the message names it.
@@ -115,6 +118,7 @@ class ScoringEngine(BackgroundProcessor):
         unknown_contexts: UnknownContextsRule = "skip",
         name: str = "ragspan",
         meter_provider: MeterProvider | None = None,
+        patience: Patience | None = None,
     ) -> None:
         enabled = is_enabled()
         self._options = Options(
@@ -138,6 +142,7 @@ class ScoringEngine(BackgroundProcessor):
             judge_share=None if judge_share is None else JudgeShare.of(judge_share),
             unknown_contexts=unknown_contexts,
             name=name,
+            patience=patience,
         )
         super().__init__(self._options, is_enabled=enabled, meter_provider=meter_provider)
         for emitter in emitters if enabled else ():
@@ -149,7 +154,9 @@ class ScoringEngine(BackgroundProcessor):
         emitters = ", ".join(type(emitter).__name__ for emitter in self._options.emitters)
         return f"<ScoringEngine {self._options.name!r}: {metrics} to {emitters or 'no emitter'}>"
 
-    async def score(self, record: Capture, *, sample: bool = True) -> ScoredRecord | Dropped:
+    async def score(
+        self, record: Capture, *, sample: bool = True, only: Collection[str] | None = None
+    ) -> ScoredRecord | Dropped:
         """Score one record, and return when the emitters have taken all of its outcomes.
 
         It may be awaited in any event loop of asyncio, by any number of tasks. The record is counted like those that are
@@ -160,12 +167,13 @@ class ScoringEngine(BackgroundProcessor):
         Args:
             record: a record, or what becomes one.
             sample: False scores it whatever the sample rates and its trace say.
+            only: the metrics, by name; None is all.
 
         Returns:
             The record with the outcomes of all metrics, those that came late included; or why it was dropped.
         """
         result: Future[ScoredRecord | Dropped] = Future()
-        item = Item(record, 0, sample=sample, on_end=result.set_result)
+        item = Item(record, 0, sample=sample, only=only, on_end=result.set_result)
         ended = asyncio.wrap_future(result)
         try:
             self._queue.submit(item)

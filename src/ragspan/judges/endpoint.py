@@ -24,7 +24,7 @@ from urllib.parse import parse_qsl
 from ragspan.addresses import cause_of, secrets_in_url, without_credentials
 from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.judges.bounded_client import MAX_BODY, default_certificates, open_client
-from ragspan.judges.llm.errors import is_outage, redacted_message
+from ragspan.judges.llm.errors import is_outage, redacted_message, status_of
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, Omit
@@ -136,9 +136,8 @@ class Endpoint:
             message = redacted_message(error, sent, secrets=[getattr(client, "api_key", None), *self._secrets])
             # From None, because the cause may quote the prompt in a traceback.
             kind = "InvalidResponse" if isinstance(error, InvalidResponseError) else type(error).__name__
-            raise JudgeError(
-                kind, message + _advice(error, message, self._path, self._key_variables), outage=is_outage(error)
-            ) from None
+            advice = _advice(error, message, self._path, self._key_variables)
+            raise JudgeError(kind, message + advice, outage=is_outage(error), status=status_of(error)) from None
         except (ValueError, RecursionError) as error:  # a body that is not JSON, was cut, or nests too deep
             kind = type(error).__name__
             message = (

@@ -146,7 +146,9 @@ class JudgedMetric(Generic[_Judge]):
         except JudgeError as error:
             if error.error_type in NOT_APPLICABLE:
                 return NotApplicable(reason=error.error_type, detail=str(error))
-            return MetricFailure(error_type=error.error_type, message=str(error), outage=error.outage)
+            return MetricFailure(
+                error_type=error.error_type, message=str(error), outage=error.outage, status=error.status
+            )
 
     async def evaluate(self, record: RagRecord) -> Outcome:
         """Ask the judge about a record that the metric applies to.

@@ -18,7 +18,8 @@ from ragspan.datasets.report.answers import show_answers
 from ragspan.datasets.report.comparison import Comparison, MetricComparison, Regression, compare
 from ragspan.datasets.report.signs import CAUSES, REASONS, Distribution, Sign, distribution, signs_of
 from ragspan.datasets.result_file import ResultFile, replacing
-from ragspan.datasets.results import Evaluation, MetricSummary
+from ragspan.datasets.results import Evaluation
+from ragspan.datasets.summaries import MetricSummary
 from ragspan.metrics.catalogue import Guide, guide_of
 from ragspan.telemetry.values import legible
 

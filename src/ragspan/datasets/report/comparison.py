@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from ragspan.datasets.result_file import ResultFile
-from ragspan.datasets.results import Evaluation, deviation_of, named_judge
+from ragspan.datasets.results import Evaluation, named_judge
+from ragspan.datasets.summaries import deviation_of
 from ragspan.outcomes import Label
 
 Verdict: TypeAlias = Literal["better", "worse", "no clear difference", "nothing to compare"]

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
-from ragspan.datasets.results import MetricSummary
+from ragspan.datasets.summaries import MetricSummary
 from ragspan.metrics.catalogue import guide_of
 
 Level: TypeAlias = Literal["high", "notice"]

@@ -20,7 +20,7 @@ from typing import Any
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import ChatMessage, Completion
 from ragspan.judges.llm.chat_protocol import EndpointCapabilities, usage_of, whole_completion
-from ragspan.judges.llm.errors import is_outage, redacted_message
+from ragspan.judges.llm.errors import is_outage, redacted_message, status_of
 from ragspan.provider_replies import facts_of
 
 
@@ -76,7 +76,7 @@ class BlockingChatClient(ABC):
                 return self._answer(messages, simpler, schema=schema, temperature=temperature)
             sent = [message["content"] for message in messages]
             words = redacted_message(error, sent, secrets=self.secrets())
-            return JudgeError(type(error).__name__, words, outage=is_outage(error))
+            return JudgeError(type(error).__name__, words, outage=is_outage(error), status=status_of(error))
         self._capabilities = capabilities
         return completion
 

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.llm.errors import is_outage
+from ragspan.judges.llm.errors import is_outage, status_of
 
 _FAILURES = 5
 _PAUSE = 30.0  # seconds
@@ -39,6 +39,8 @@ class CircuitBreaker:
         self._clock = clock
         self._failures = 0  # in a row
         self._next_trial = 0.0
+        self._last: tuple[str, int | None] = "", None
+        """What the last failure said, and its HTTP status."""
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
@@ -55,13 +57,17 @@ class CircuitBreaker:
             wait = self._next_trial - self._clock()
             if wait > 0:
                 message = f"{self._failures} requests in a row failed; the next is sent in {wait:.0f} s"
-                raise JudgeError("judge_unavailable", message, outage=True)
+                words, status = self._last
+                raise JudgeError("judge_unavailable", f"{message}. The last: {words}", outage=True, status=status)
             self._next_trial = self._clock() + _PAUSE
         try:
             yield
         except BaseException as error:
             is_out = _means_outage(error)
             self._failures += is_out
+            if is_out:  # other errors than a judge's may quote the prompt
+                words = str(error) if isinstance(error, JudgeError) else type(error).__name__
+                self._last = words, status_of(error)
             self._next_trial = self._clock() + (_PAUSE if is_out else 0)
             raise
         self._failures = 0

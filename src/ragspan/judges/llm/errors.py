@@ -18,6 +18,12 @@ _ABOUT_THE_REQUEST = re.compile(
     r"Context(?:Window|Length|Overflow)|ContentFilter|LengthFinish|Blocked|Refus|Parser|Safety"
 )
 """In the names of exceptions without a status."""
+_ABOUT_THE_SERVICE = re.compile(
+    r"Connect(?:ion)?(?:Error|Timeout)|(?:Read|Write|Pool|API)Timeout|ServiceUnavailable|Overloaded"
+)
+_NO_MONEY = 402
+_NO_MONEY_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
+"""Of OpenAI, which says 429 to it, as to too many requests."""
 
 
 def is_outage(error: BaseException) -> bool:
@@ -26,15 +32,27 @@ def is_outage(error: BaseException) -> bool:
     The HTTP status of the error or of its cause decides. Without one it is an outage, unless the type says that the request or
     the reply is wrong: `ValueError`, `TypeError`, or a name such as `ContextWindowExceeded`.
     """
-    for candidate in (error, error.__cause__):
-        status = _status_of(candidate)
-        if status is not None:
-            return status in _OUT or status >= _SERVER_ERROR
+    status = status_of(error)
+    if status is not None:
+        return status in _OUT or status >= _SERVER_ERROR
     if isinstance(error, OSError):  # `requests` has some that are a `ValueError`, too
         return True
     if isinstance(error, (ValueError, TypeError, NotImplementedError)):
         return False
     return not any(_ABOUT_THE_REQUEST.search(kind.__name__) for kind in type(error).__mro__)
+
+
+def is_plain_outage(error: BaseException) -> bool:
+    """Whether an error that nobody has looked at says clearly that a service is out: by its status, or as a connection."""
+    if status_of(error) is not None or isinstance(error, (ConnectionError, TimeoutError)):
+        return is_outage(error)
+    return any(_ABOUT_THE_SERVICE.search(kind.__name__) for kind in type(error).__mro__)
+
+
+def status_of(error: BaseException) -> int | None:
+    """The HTTP status of the error or of its cause; 402 where the words say that there is no money left, whatever the status."""
+    status = next(filter(None, map(_status_of, (error, error.__cause__))), None)
+    return _NO_MONEY if status is not None and getattr(error, "code", None) in _NO_MONEY_CODES else status
 
 
 def _status_of(error: BaseException | None) -> int | None:
@@ -43,6 +61,7 @@ def _status_of(error: BaseException | None) -> int | None:
     metadata = response.get("ResponseMetadata") if isinstance(response, Mapping) else None
     places = (
         getattr(error, "status_code", None),
+        getattr(error, "status", None),
         getattr(error, "http_status", None),
         getattr(error, "code", None),
         getattr(response, "status_code", None),

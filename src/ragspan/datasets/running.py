@@ -1,0 +1,307 @@
+"""One run over a table, from its first row to its last: read, score, note, count.
+
+Guarantees:
+- Each row ends exactly once, in the order of the table: with an outcome for each metric, or as a bad row. At most
+  `_ROWS_PER_PLACE` records for each that is judged are in work.
+- Each row with a record is in the journal before it is counted. The result file is made from the journal and replaces an
+  earlier one in one step, so the process may be killed at any moment.
+- Memory does not grow with the table, except for eight bytes a score.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from ragspan.arguments import SECONDS, WHOLE, choice
+from ragspan.config import Settings, is_enabled
+from ragspan.datasets.columns import ColumnChoices
+from ragspan.datasets.files import STANDARD_INPUT
+from ragspan.datasets.journal import Journal, described, journal_of
+from ragspan.datasets.progress import RunProgress
+from ragspan.datasets.records import RecordReader
+from ragspan.datasets.result_file import ResultFile, format_of, replacing, write_results
+from ragspan.datasets.results import BadRow, EvaluatedRow, Evaluation, ResultRow
+from ragspan.datasets.tables import table_of
+from ragspan.engine import Budget, Dropped, ScoringEngine
+from ragspan.engine.patience import Patience
+from ragspan.exceptions import ConfigurationError, NothingToResume, TableError
+from ragspan.metrics.base import Metric
+from ragspan.outcomes import MetricFailure, is_passing
+from ragspan.redaction import RedactedRecord
+from ragspan.telemetry.base import Emitter
+from ragspan.telemetry.content import Dimensions
+
+OnError: TypeAlias = Literal["skip", "stop"]
+_Row: TypeAlias = "EvaluatedRow | BadRow"
+"""A row that has no outcomes yet, or has them all."""
+
+_ROWS_PER_PLACE = 4  # a slow record holds back those that came after it
+_LEAST_ROWS = 64
+_LOOK_AGAIN = 0.5  # seconds between two looks at `Plan.stop`
+_FLUSH_TIMEOUT = 30.0  # seconds for further emitters to send what they hold
+_LOST = MetricFailure(error_type="worker_error", message="the engine lost the record: its log says why")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """What one evaluation is to do.
+
+    Raises:
+        ConfigurationError: something in it cannot be right; the message names it.
+    """
+
+    data: Any
+    metrics: Sequence[Metric]
+    settings: Settings
+    """Of the engine."""
+    budget: Budget | None = None
+    columns: ColumnChoices = field(default_factory=dict)
+    of_file: Mapping[str, Any] = field(default_factory=dict)
+    """How the data are read, if they are a file."""
+    output: Path | None = None
+    resume: bool = False
+    on_error: OnError = "skip"
+    limit: int | None = None
+    patience: float | None = None
+    """Seconds that a judge may be away; see `Patience`."""
+    emitters: Sequence[Emitter] = ()
+    """Where scores also go."""
+    with_spans: bool = False
+    """Read the spans of the answers from the table."""
+    ends_on_ctrl_c: bool = False
+    """Ctrl-C ends the evaluation with what is done, in place of a `KeyboardInterrupt`."""
+    stop: threading.Event = field(default_factory=threading.Event)
+    """Once it is set, the evaluation ends with what is done."""
+    on_begin: Callable[[RecordReader], None] = lambda _: None
+    on_row: Callable[[RunProgress], None] = lambda _: None
+
+    def __post_init__(self) -> None:
+        if not is_enabled():
+            raise ConfigurationError("RAGSPAN_ENABLED is false, so nothing would be scored")
+        if not self.metrics:
+            raise ConfigurationError("metrics is empty: name one at least")
+        WHOLE.or_none().check_fields(self, "limit")
+        SECONDS.or_none().check_fields(self, "patience")
+        choice("skip", "stop").check_fields(self, "on_error")
+        if self.output is not None:
+            format_of(self.output)  # an ending without a format should be known before anything is scored
+        elif self.resume:
+            raise ConfigurationError("there is nothing to resume without the output file of the earlier run")
+
+
+def run(plan: Plan) -> Evaluation:
+    """Evaluate the table.
+
+    Raises:
+        TableError: the table cannot be read, a column is missing, the output cannot be written, or the table or the
+            settings differ from those of the run that is continued. What was done is in the journal.
+        ConfigurationError: a setting is wrong.
+        KeyboardInterrupt: at Ctrl-C, unless the plan says otherwise.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return _run(plan)
+    with ThreadPoolExecutor(1, "ragspan-evaluate") as pool:  # no second event loop can run in this thread
+        try:
+            return pool.submit(contextvars.copy_context().run, _run, plan).result()
+        except KeyboardInterrupt:
+            plan.stop.set()
+            raise
+
+
+def _run(plan: Plan) -> Evaluation:
+    with contextlib.closing(table_of(plan.data, **plan.of_file)) as table:
+        dimensions = Dimensions(plan.settings.dimensions)
+        reader = RecordReader(plan.columns, table, with_spans=plan.with_spans, dimensions=dimensions.names)
+        names = [metric.name for metric in plan.metrics]
+        progress = RunProgress(names, lambda done: table.share_done(done, plan.limit), dimensions)
+        journal = _open_journal(plan, reader)
+        is_complete = False
+        try:
+            plan.on_begin(reader)
+            rows = (row if isinstance(row, BadRow) else reader.read(row) for row in islice(table.entries, plan.limit))
+            is_complete = _run_in_loop(_evaluate(plan, rows, journal, progress), plan.stop)
+        except KeyboardInterrupt:
+            if not plan.ends_on_ctrl_c:
+                raise
+        finally:
+            journal.close()
+    stream = _finish(plan.output, journal, is_complete=is_complete, is_final=not progress.passing)
+    is_file = isinstance(plan.data, (str, os.PathLike)) and os.fspath(plan.data) != STANDARD_INPUT
+    source = Path(plan.data).name if is_file else None
+    return progress.evaluation(stream=stream, is_complete=is_complete, source=source, columns=reader.told)
+
+
+def _run_in_loop(work: Coroutine[Any, Any, None], stop: threading.Event) -> bool:
+    """Run it to its end, or until `stop` is set; returns whether it came to its end.
+
+    Unlike with `asyncio.run`, Ctrl-C interrupts at once, also while the table is read, which may block.
+    """
+    with contextlib.closing(asyncio.new_event_loop()) as loop:
+        task = loop.create_task(work)
+
+        def look() -> None:
+            if stop.is_set():
+                task.cancel()
+            else:
+                loop.call_later(_LOOK_AGAIN, look)
+
+        look()
+        try:
+            loop.run_until_complete(task)
+        except asyncio.CancelledError:
+            return False
+        finally:
+            if not task.done():
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    loop.run_until_complete(task)
+            _ = task.cancelled() or task.exception()  # an error is raised already, so asyncio need not log it
+    return True
+
+
+async def _evaluate(plan: Plan, rows: Iterator[_Row], journal: Journal, progress: RunProgress) -> None:
+    """Evaluate the rows that are not done yet."""
+    patience = Patience(plan.patience)
+
+    def note(row: _Row, done: _Row) -> None:
+        is_old = done.row <= journal.last_row and not _to_judge(plan, row)
+        if isinstance(done, BadRow):
+            if plan.on_error == "stop" and not is_old:
+                raise TableError(f"stopped at a bad row, as --on-error stop asks: {done}")
+        elif not is_old:
+            journal.add(done)
+        progress.add(done)
+        progress.resumed += is_old
+        plan.on_row(progress)
+
+    async def tell_of_waiting() -> None:
+        while True:
+            await asyncio.sleep(_LOOK_AGAIN)
+            progress.away = patience.away
+            if progress.away is not None:
+                plan.on_row(progress)
+
+    telling = asyncio.create_task(tell_of_waiting())
+    try:
+        with _engine(plan, patience) as engine:
+            await _score(plan, engine, chain(journal.resume(rows), rows), note)
+    finally:
+        telling.cancel()
+
+
+def _to_judge(plan: Plan, row: _Row) -> list[str]:
+    """The metrics that have no outcome of the row, or one that another try may change."""
+    if isinstance(row, BadRow):
+        return []
+    outcomes = ((metric.name, row.outcomes.get(metric.name)) for metric in plan.metrics)
+    return [name for name, outcome in outcomes if outcome is None or is_passing(outcome)]
+
+
+# Scoring --------------------------------------------------------------------------------------------------------------
+
+
+async def _score(plan: Plan, engine: ScoringEngine, rows: Iterator[_Row], note: Callable[[_Row, _Row], None]) -> None:
+    """Score what is left of the rows, and note each one and its end in their order."""
+    max_rows = max(_LEAST_ROWS, _ROWS_PER_PLACE * plan.settings.concurrency)
+    waiting: deque[tuple[_Row, asyncio.Task[_Row]]] = deque()
+
+    async def scored(row: _Row) -> _Row:
+        left = _to_judge(plan, row)
+        if isinstance(row, BadRow) or not left:
+            return row
+        result = await engine.score(RedactedRecord(row.record), only=left)  # the reader has redacted it
+        outcomes = {**row.outcomes, **dict.fromkeys(left, _LOST)}
+        outcomes |= {} if isinstance(result, Dropped) else result.outcomes
+        return replace(row, outcomes={metric.name: outcomes[metric.name] for metric in plan.metrics})
+
+    async def end_first() -> None:
+        row, ended = waiting[0]
+        note(row, await ended)
+        waiting.popleft()
+
+    try:
+        for row in rows:
+            waiting.append((row, asyncio.create_task(scored(row))))
+            await asyncio.sleep(0)  # which begins it, and lets `stop` be looked at
+            while waiting and (len(waiting) >= max_rows or waiting[0][1].done()):
+                await end_first()
+        while waiting:
+            await end_first()
+    finally:
+        tasks = [task for _, task in waiting]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@contextlib.contextmanager
+def _engine(plan: Plan, patience: Patience) -> Iterator[ScoringEngine]:
+    engine = ScoringEngine(
+        metrics=plan.metrics,
+        emitters=plan.emitters,
+        concurrency=plan.settings.concurrency,
+        score_unsampled=True,
+        budget=plan.budget,
+        metric_timeout=plan.settings.metric_timeout,
+        exit_timeout=0,
+        judging=plan.settings.judging,
+        patience=patience,
+        name="ragspan-evaluate",
+    )
+    try:
+        yield engine
+    finally:
+        for emitter in plan.emitters:
+            emitter.flush(_FLUSH_TIMEOUT)
+        log = logging.getLogger("ragspan")
+        before, log.disabled = log.disabled, True  # who stops a run knows that records are abandoned
+        engine.shutdown(0)
+        log.disabled = before
+
+
+def _open_journal(plan: Plan, reader: RecordReader) -> Journal:
+    metrics = [described(metric) for metric in plan.metrics]
+    about = {"metrics": metrics, "columns": reader.columns, "limit": plan.limit}
+    path = None if plan.output is None else journal_of(plan.output)
+    if plan.resume and plan.output is not None and plan.output.exists() and path is not None and not path.exists():
+        raise NothingToResume(
+            f"there is nothing to resume: {plan.output} is finished; to evaluate anew leave out --resume"
+        )
+    return Journal(path, about, resume=plan.resume)
+
+
+def _finish(
+    output: Path | None, journal: Journal, *, is_complete: bool, is_final: bool
+) -> Callable[[], Iterator[ResultRow]]:
+    """Make the result file of the journal, if the run is complete; returns a function that reads the results.
+
+    The journal stays where outcomes are not final: `resume` judges these again.
+    """
+    if output is None or not is_complete:
+        return journal.results
+    try:
+        with replacing(output) as unfinished:
+            write_results(unfinished, format_of(output), journal.results())
+    except OSError as error:
+        raise TableError(
+            f"{output} cannot be written: {error.strerror or error}; all results are in {journal.path}"
+        ) from None
+    if is_final:
+        journal.path.unlink(missing_ok=True)  # there is none where no row could be read
+    else:
+        journal.end()
+    return ResultFile(output).results
