@@ -20,10 +20,6 @@ OBJECTS = np.array(TEXTS, dtype=object)
 MANY = np.array([f"text {number}" for number in range(2000)], dtype=object)
 
 
-class Opaque:
-    """Prints nothing of itself."""
-
-
 def texts_of(cell):
     return [context.text for context in contexts_of(cell)]
 
@@ -74,7 +70,12 @@ def test_a_single_context_is_read_as_well(cell):
             for cell in (
                 *(str(pd.Series(TEXTS)), str(pd.Series(MANY, name="contexts")), repr(pd.Categorical(TEXTS))),
                 str(pd.array(TEXTS * 2, dtype="string")),  # which cuts long texts
-                *(str(Document(TEXTS[0])), str([Opaque()]), str(map(str, TEXTS)), "['a', Timestamp('2020-01-01')]"),
+                *(
+                    str(Document(TEXTS[0])),
+                    "[<app.Opaque object at 0x7fa7bb117d50>]",
+                    "<map object at 0x7fa7ba2d1240>",
+                    "['a', Timestamp('2020-01-01')]",
+                ),
                 *(repr(TEXTS)[:70], json.dumps(TEXTS)[:70], "['cut in its first text"),
                 'shape: (2,)\nSeries: \'\' [str]\n[\n\t"a"\n\t"b"\n]',
             )
