@@ -30,6 +30,7 @@ from ragspan.step_texts import ErrorReport, Message, ToolRequest
 if TYPE_CHECKING:
     from ragspan.application import Configured, configure
     from ragspan.capturing import Answer, capture, record_contexts
+    from ragspan.datasets.one_answer import ascore, score
     from ragspan.defaults import default_engine, set_default_engine
     from ragspan.engine import Budget, Dropped, EngineStats, ScoringEngine, ShutdownReport
 
@@ -67,10 +68,12 @@ __all__ = [
     "ToolCall",
     "ToolRequest",
     "Usage",
+    "ascore",
     "capture",
     "configure",
     "default_engine",
     "record_contexts",
+    "score",
     "set_default_engine",
 ]
 
@@ -78,6 +81,7 @@ __all__ = [
 _LAZY = {
     "ragspan.application": ("Configured", "configure"),
     "ragspan.capturing": ("Answer", "capture", "record_contexts"),
+    "ragspan.datasets.one_answer": ("ascore", "score"),
     "ragspan.defaults": ("default_engine", "set_default_engine"),
     "ragspan.engine": ("Budget", "Dropped", "EngineStats", "ScoringEngine", "ShutdownReport"),
 }

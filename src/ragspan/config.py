@@ -198,6 +198,11 @@ def retrieval_tools() -> tuple[str, ...]:
     return _listed(os.environ.get(f"{_PREFIX}RETRIEVAL_TOOLS", ""))
 
 
+def job_summary_file() -> str | None:
+    """Where a CI system wants the summary of a job, in Markdown: GitHub, Forgejo and Gitea say so; None elsewhere."""
+    return os.environ.get("GITHUB_STEP_SUMMARY") or None
+
+
 def settings_with(**given: Any) -> Settings:
     """The settings of this process, with these values in place of the environment's; None leaves a setting as it is.
 

@@ -201,7 +201,7 @@ def is_passing(outcome: Outcome) -> bool:
     return isinstance(outcome, MetricFailure)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class ScoredRecord:
     """A record with the outcomes of its metrics, on its way to the emitters."""
 
@@ -222,9 +222,26 @@ class ScoredRecord:
     asked: Asked | None = None
     """Why the judge was asked, where it is asked about a share of the answers; None if it was not, or is asked about all."""
 
+    def __str__(self) -> str:
+        """A line for each metric: its score, whether it passes, and why."""
+        width = max(map(len, self.outcomes), default=0)
+        return "\n".join(
+            f"{metric:<{width}}  {line}" for metric, outcome in self.outcomes.items() for line in [_told(outcome)]
+        )
+
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         """For notebooks."""
         return html_of(self.record, self.outcomes)
+
+
+def _told(outcome: Outcome) -> str:
+    if isinstance(outcome, NotApplicable):
+        return "  ".join(filter(None, [f"-     {outcome.reason}", outcome.detail]))
+    if isinstance(outcome, MetricFailure):
+        return f"-     {outcome.error_type}  {outcome.message}"
+    return "  ".join(filter(None, [f"{outcome.value:.2f}  {outcome.label or '':<4}", outcome.explanation])).rstrip()
 
 
 def html_of(record: RagRecord, outcomes: Mapping[str, Outcome]) -> str:

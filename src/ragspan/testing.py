@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ragspan.arguments import SHARE
 from ragspan.exceptions import TableError
 from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Verdict, Vote
 from ragspan.judges.catalogue import JudgeChoice
@@ -176,38 +177,58 @@ class InMemoryTelemetry:
         return found
 
 
-def assert_scores(records: Any, judge: JudgeChoice | None = None, **minimums: float) -> None:
-    """Fail a test unless the mean of each named metric reaches its minimum.
+def assert_scores(
+    records: Any,
+    judge: JudgeChoice | None = None,
+    *,
+    passing: Mapping[str, float] | None = None,
+    none_below: Mapping[str, float] | None = None,
+    min_scored: float = 0.5,
+    **minimums: float,
+) -> None:
+    """Fail a test unless the scores of each named metric are as good as they should be.
 
         assert_scores([RagRecord(question=..., contexts=[...], response=...)], faithfulness=0.8)
+        assert_scores(records, passing={"faithfulness": 0.9}, none_below={"completeness": 0.3})
 
     Inside a running event loop it blocks the loop.
 
     Args:
         records: as for `ragspan.datasets.evaluate`: records, dictionaries, a data frame, a path.
-        judge: a judge, a name such as `"openai:gpt-4o-mini"`, or a list of several for a jury; by default that of `RAGSPAN_JUDGE`.
+        judge: a judge, a name such as `"openai:gpt-4o-mini"`, or a list of several for a jury; by default that of
+            `RAGSPAN_JUDGE`.
+        passing: the share of the scored records that should pass, from 0 to 1, by metric.
+        none_below: the score that each record should have at least, from 0 to 1, by metric.
+        min_scored: the share of the records that should have a score, from 0 to 1; refusals that the judge finds right count.
         minimums: means from 0 to 1 by metric.
 
     Raises:
-        AssertionError: a mean is lower, or nothing was scored; the message has the lowest scores and their reasons.
+        AssertionError: scores are lower, or too few records have one; the message has the lowest scores and their reasons.
         ConfigurationError: there is no such metric.
         TableError: one of the records cannot be read.
     """
+    __tracebackhide__ = True  # pytest shows the line of the test, and not this one
     from ragspan.datasets.evaluation import evaluate
-    from ragspan.datasets.gates import lowest, require_minimums, shortfalls
+    from ragspan.datasets.gates import Gate, check_gates, lowest, require_metrics
+    from ragspan.metrics.catalogue import metric_names
 
-    if not minimums:
+    gates = [Gate(metric=metric, kind="mean", minimum=least) for metric, least in minimums.items()]
+    gates += [Gate(metric=metric, kind="passing", minimum=least) for metric, least in (passing or {}).items()]
+    gates += [Gate(metric=metric, kind="none_below", minimum=least) for metric, least in (none_below or {}).items()]
+    SHARE.check("min_scored", min_scored)
+    if not gates:
         raise TypeError("assert_scores needs a metric and the mean it should have, such as faithfulness=0.8")
-    require_minimums(minimums)
-    evaluation = evaluate(records, list(minimums), judge=judge)
+    require_metrics(gates, metric_names())
+    evaluation = evaluate(records, list(dict.fromkeys(gate.metric for gate in gates)), judge=judge)
     bad = evaluation.bad_rows
     if bad:
         raise TableError(f"{evaluation.bad_row_count} records cannot be evaluated; the first is {bad[0]}")
-    below = shortfalls(evaluation, minimums)
-    if below:
-        raise AssertionError(
-            "\n".join(line for metric in below for line in (below[metric], *lowest(evaluation, metric)))
-        )
+    failed = [
+        result for result in check_gates(evaluation, gates, min_scored=min_scored, allow_skipped=True) if result.trouble
+    ]
+    if failed:
+        lines = [line for result in failed for line in (result.trouble, *lowest(evaluation, result.gate.metric))]
+        raise AssertionError("\n".join(dict.fromkeys(filter(None, lines))))
 
 
 def _repeated(values: Sequence[_T], count: int) -> list[_T]:

@@ -40,8 +40,7 @@ def test_a_summary_of_every_metric_is_printed_and_written_for_programs(run, tabl
     assert done.exit_code == 0
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["faithfulness", "0.500", "0.500", "0.000", "1.000", "0.707", "2", "50%"] in lines
-    assert "not scored: no_contexts 1" in done.stdout
-    assert "3 rows evaluated" in done.stdout
+    assert "3 rows evaluated by overlap, 1 without contexts, " in done.stdout
     assert [result.record_id for result in ResultFile(tmp_path / "r.jsonl").results()][::2] == ["a", "b", "c"]
     assert (summary["rows"], summary["complete"], summary["metrics"]["faithfulness"]["mean"]) == (3, True, 0.5)
     assert summary["metrics"]["faithfulness"]["not_scored"] == {"no_contexts": 1}
@@ -92,11 +91,19 @@ def test_skipped_rows_are_in_the_last_line(run, write_bytes):
             ANSWERS.encode(),
             ["faithfulness=0.8"],
             1,
-            "faithfulness should have a mean of at least 0.8, but has 0.5 over 2 scored rows",
+            "a gate failed: faithfulness should have a mean of at least 0.8, but has 0.5 over 2 scored rows",
         ),
         (ANSWERS.encode(), ["faithfulness=0.5"], 0, ""),  # a metric that does not apply to an answer is no gap
-        (INCOMPLETE, ["faithfulness=0.5"], 1, "mean of 1 over 2 scored rows, but 3 more had to be skipped"),
-        (INCOMPLETE, ["faithfulness=0.5", "--allow-skipped"], 0, ""),
+        (INCOMPLETE, ["faithfulness=0.5"], 1, "only 2 of 5 rows have a score (40%)"),
+        (
+            INCOMPLETE,
+            ["faithfulness=0.5", "--min-scored", "0.4"],
+            1,
+            "and does over 2 scored rows, but 3 more had to be",
+        ),
+        (INCOMPLETE, ["faithfulness=0.5", "--min-scored", "0.4", "--allow-skipped"], 0, ""),
+        (ANSWERS.encode(), ["faithfulness=0.5", "--min-passing", "faithfulness=0.6"], 1, "passes 1 of 2 (50.0%)"),
+        (ANSWERS.encode(), ["faithfulness=0.5", "--none-below", "faithfulness=0.1"], 1, "the lowest is 0"),
     ],
 )
 def test_a_gate_fails_on_a_low_mean_or_skipped_rows_and_the_results_are_there(

@@ -254,15 +254,15 @@ async def test_every_kind_of_table_has_the_same_results_inside_a_running_loop_to
 def test_frames_of_results_have_a_type_for_each_column_and_no_cell_is_nan(judge):
     rows = pd.DataFrame({"question": ["a", "b"], "contexts": [math.nan, []], "answer": ["r", "r"]})
     evaluation = evaluate(rows, "faithfulness", judge=judge)
-    frame = evaluation.to_pandas()
+    frame = evaluation.to_pandas(long=True)
 
     assert list(frame["reason"]) == ["contexts_unknown", "no_contexts"]
     assert (list(frame["score"]), str(frame["score"].dtype)) == ([pd.NA, pd.NA], "Float64")
-    assert evaluation.to_polars()["score"].to_list() == [None, None]
+    assert evaluation.to_polars(long=True)["score"].to_list() == [None, None]
 
     empty = evaluate(rows[:0], METRICS, judge=judge)
-    assert (empty.rows, len(empty.to_pandas()), empty.to_polars().height) == (0, 0, 0)
-    assert empty.to_polars().schema["score"] == pl.Float64
+    assert (empty.rows, len(empty.to_pandas()), empty.to_polars(long=True).height) == (0, 0, 0)
+    assert empty.to_polars(long=True).schema["score"] == pl.Float64
     assert empty.summary["faithfulness"].mean is None
 
 

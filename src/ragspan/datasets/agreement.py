@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ragspan.datasets.results import Evaluation, ResultRow
+from ragspan.datasets.shown import text_table
 from ragspan.metrics.agreement import Bootstrap, Estimate, auroc, balanced_accuracy
 from ragspan.metrics.rates import RateEstimate, Stratum, rate_by_labels
 
@@ -155,13 +156,3 @@ def agreement_tables(found: Sequence[MetricAgreement]) -> Iterator[Any]:
         yield table
         if one.failures is not None:
             yield rate_in_words(one.metric, one.failures) + "\n"
-
-
-def text_table(title: str, *headings: str) -> Any:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading in {"", "metric"} else "right", no_wrap=True)
-    return table

@@ -83,9 +83,23 @@ def evaluate(
         list[str] | None,
         typer.Option(metavar="METRIC=MEAN", help="Exit with 1 if the mean is lower; may be given more than once."),
     ] = None,
+    min_passing: Annotated[
+        list[str] | None,
+        typer.Option(metavar="METRIC=SHARE", help="Likewise: if a smaller share of the scored rows passes."),
+    ] = None,
+    none_below: Annotated[
+        list[str] | None, typer.Option(metavar="METRIC=SCORE", help="Likewise: if a single score is lower.")
+    ] = None,
+    min_scored: Annotated[
+        float,
+        typer.Option(metavar="SHARE", help="Of the rows: if fewer have a score, these gates fail. Refusals count."),
+    ] = 0.5,
     allow_skipped: Annotated[
-        bool, typer.Option("--allow-skipped", help="Let --fail-under pass though rows were skipped.")
+        bool, typer.Option("--allow-skipped", help="Let these gates pass though rows were skipped.")
     ] = False,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE.xml", help="The gates as test results, for a CI system.")
+    ] = None,
     limit: Limit = None,
     concurrency: Concurrency = None,
     patience: Patience = None,
@@ -114,8 +128,8 @@ def evaluate(
     With --from the rows are the answers in traces that a tool has stored; its own variables say where it is.
     Columns of Ragas, DeepEval, TruLens and LangSmith, and RagRecords as JSON, are recognised by their names.
 
-    Exit codes: 0 done; 1 nothing was scored, a mean is below a --fail-under, rows that it is about were skipped, or scores
-    could not be sent to their traces; 2 wrong usage or input; 130 stopped by Ctrl-C, and what is done is kept.
+    Exit codes: 0 done; 1 nothing was scored, a gate failed (--fail-under, --min-passing, --none-below), or scores could
+    not be sent to their traces; 2 wrong usage or input; 130 stopped by Ctrl-C, and what is done is kept.
     """
     options = Namespace(**locals())
     with _told_errors("evaluate"):

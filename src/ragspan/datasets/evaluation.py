@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec
 
-from ragspan.config import settings_with
+from ragspan.config import Settings, settings_with
 from ragspan.datasets.columns import ColumnChoice, column_choices
 from ragspan.datasets.progress import progress_on_stderr
 from ragspan.datasets.results import Evaluation
@@ -124,12 +124,10 @@ def plan_from(options: Mapping[str, Any], **more: Any) -> Plan:
     Raises:
         ConfigurationError: one of them is wrong.
     """
-    judge, chosen, output = options["judge"], options["metrics"], options["output"]
+    judge, output = options["judge"], options["output"]
     settings = settings_with(judge=judge, concurrency=options["concurrency"])
-    if isinstance(chosen, str):
-        chosen = [name.strip() for name in chosen.split(",") if name.strip()]
     return Plan(
-        metrics=metrics_from(settings, chosen, judge=judge),
+        metrics=metrics_of(settings, options["metrics"], judge),
         settings=settings,
         budget=options.get("budget") or budget_from(settings),
         columns=column_choices(options),
@@ -138,3 +136,16 @@ def plan_from(options: Mapping[str, Any], **more: Any) -> Plan:
         **{name: options[name] for name in ("data", "resume", "on_error", "limit", "patience")},
         **more,
     )
+
+
+def metrics_of(
+    settings: Settings, chosen: str | Iterable[str | Metric] | None, judge: JudgeChoice | None
+) -> list[Metric]:
+    """The metrics that a user chooses: names in a list, or separated by commas, and metrics; None is those of the settings.
+
+    Raises:
+        ConfigurationError: there is no such metric, or the judge cannot answer what one of them asks.
+    """
+    if isinstance(chosen, str):
+        chosen = [name.strip() for name in chosen.split(",") if name.strip()]
+    return metrics_from(settings, chosen, judge=judge)

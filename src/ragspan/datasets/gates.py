@@ -1,56 +1,136 @@
-"""The mean that a metric should have at least: `--fail-under` and `ragspan.testing.assert_scores`."""
+"""What the scores of a table should be at least: for `ragspan evaluate` and `ragspan.testing.assert_scores`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from ragspan.arguments import SHARE, wrong
 from ragspan.datasets.results import Evaluation
-from ragspan.metrics.catalogue import metric_names, require_known
+from ragspan.datasets.summaries import MetricSummary
+from ragspan.metrics.catalogue import require_known
 
+Kind: TypeAlias = Literal["mean", "passing", "none_below"]
+
+MIN_SCORED = 0.5
+"""The share of the rows that should have a score; below, a gate tells of the few rows that have one."""
 _ROWS_SHOWN = 3
+_OPTIONS: Mapping[Kind, str] = {"mean": "--fail-under", "passing": "--min-passing", "none_below": "--none-below"}
+_SHOULD: Mapping[Kind, str] = {
+    "mean": "have a mean of at least {minimum:g}",
+    "passing": "pass {minimum:.0%} of the scored rows",
+    "none_below": "have no score below {minimum:g}",
+}
 
 
-def parse_minimums(texts: Iterable[str]) -> dict[str, float]:
-    """The minimum by metric, from texts such as `faithfulness=0.8`."""
-    minimums = {}
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gate:
+    """One thing that the scores of a metric should reach.
+
+    Raises:
+        ConfigurationError: the minimum is no number from 0 to 1.
+    """
+
+    metric: str
+    kind: Kind
+    minimum: float
+
+    def __post_init__(self) -> None:
+        SHARE.check(f"the minimum of {self.metric}", self.minimum)
+
+    def __str__(self) -> str:
+        return f"{self.metric} should {_SHOULD[self.kind].format(minimum=self.minimum)}"
+
+    def reached(self, summary: MetricSummary) -> float | None:
+        """What the scores reach; None if nothing was scored, or nothing can pass."""
+        if self.kind == "mean":
+            return summary.mean
+        if self.kind == "none_below":
+            return summary.minimum
+        return summary.passed / summary.scored if summary.scored and summary.threshold is not None else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GateResult:
+    """Whether a gate held."""
+
+    gate: Gate
+    reached: float | None
+    trouble: str | None
+    """Why it did not hold, as a sentence; None where it held."""
+
+
+def parse_gates(kind: Kind, texts: Iterable[str]) -> list[Gate]:
+    """Gates from texts such as `faithfulness=0.8`.
+
+    Raises:
+        ConfigurationError: a text is none.
+    """
+    gates = []
     for text in texts:
         metric, _, value = map(str.strip, text.partition("="))
         try:
-            minimums[metric] = float(value if metric else "")
+            minimum = float(value if metric else "")
         except ValueError:
-            raise wrong("--fail-under", text, "a metric and a mean, such as faithfulness=0.8") from None
-    return minimums
+            raise wrong(_OPTIONS[kind], text, "a metric and a number, such as faithfulness=0.8") from None
+        gates.append(Gate(metric=metric, kind=kind, minimum=minimum))
+    return gates
 
 
-def require_minimums(minimums: Mapping[str, float], metrics: Sequence[str] | None = None) -> None:
-    """Raise a `ConfigurationError` unless each is about one of these metrics, by default all, and from 0 to 1."""
-    metrics = metric_names() if metrics is None else metrics
-    for metric, minimum in minimums.items():
-        require_known(metric, metrics)
-        SHARE.check(f"the minimum of {metric}", minimum)
+def require_metrics(gates: Iterable[Gate], metrics: Sequence[str]) -> None:
+    """Raise a `ConfigurationError` unless each gate is about one of these metrics."""
+    for gate in gates:
+        require_known(gate.metric, metrics)
 
 
-def shortfalls(evaluation: Evaluation, minimums: Mapping[str, float], *, allow_skipped: bool = True) -> dict[str, str]:
-    """By metric, what is wrong with those whose mean is below its minimum. Nothing scored counts as below.
+def check_gates(
+    evaluation: Evaluation, gates: Iterable[Gate], *, min_scored: float = MIN_SCORED, allow_skipped: bool = False
+) -> list[GateResult]:
+    """Whether each gate held.
 
-    So do, unless `allow_skipped`, rows that were skipped and should be in the mean.
+    Args:
+        evaluation: of the table.
+        gates: about metrics of the evaluation.
+        min_scored: the share of the rows that should have a score, from 0 to 1. Refusals that the judge finds right count as
+            scored, rows that could not be read as not scored.
+        allow_skipped: whether rows may be skipped that should have a score.
     """
-    found = {}
-    for metric, minimum in minimums.items():
-        summary = evaluation.summary[metric]
-        wanted = f"{metric} should have a mean of at least {minimum:g}"
-        skipped = summary.skipped + evaluation.bad_row_count
-        if summary.mean is None:
-            found[metric] = f"{wanted}, but nothing was scored: {summary.reasons or 'there are no rows'}"
-        elif summary.mean < minimum:
-            found[metric] = f"{wanted}, but has {summary.mean:.4g} over {summary.scored} scored rows"
-        elif skipped and not allow_skipped:
-            found[metric] = (
-                f"{metric} has a mean of {summary.mean:.4g} over {summary.scored:,} scored rows, but {skipped:,} more had to"
-                " be skipped: complete them, or accept this with --allow-skipped"
-            )
-    return found
+    return [_result(gate, evaluation, min_scored=min_scored, allow_skipped=allow_skipped) for gate in gates]
+
+
+def _result(gate: Gate, evaluation: Evaluation, *, min_scored: float, allow_skipped: bool) -> GateResult:
+    summary = evaluation.summary[gate.metric]
+    rows = evaluation.rows + evaluation.bad_row_count
+    settled, skipped = summary.scored + summary.refusals, summary.skipped + evaluation.bad_row_count
+    reached = gate.reached(summary)
+    trouble = None
+    if not summary.scored:
+        why = summary.reasons or "there are no rows"
+        trouble = None if settled and settled >= min_scored * rows else f"{gate}, but nothing was scored: {why}"
+    elif reached is None:
+        trouble = f"{gate}, but the metric has no threshold from which on a score passes"
+    elif reached < gate.minimum:
+        trouble = f"{gate}, but {_falls_short(gate, summary, reached)}"
+    elif settled < min_scored * rows:
+        trouble = (
+            f"{gate}, and does, but only {settled:,} of {rows:,} rows have a score ({settled / rows:.0%}), and"
+            f" --min-scored is {min_scored:.0%}: {summary.reasons or 'the others are unreadable'}"
+        )
+    elif skipped and not allow_skipped:
+        trouble = (
+            f"{gate}, and does over {summary.scored:,} scored rows, but {skipped:,} more had to be skipped:"
+            " complete them, or accept this with --allow-skipped"
+        )
+    return GateResult(gate=gate, reached=reached, trouble=trouble)
+
+
+def _falls_short(gate: Gate, summary: MetricSummary, reached: float) -> str:
+    if gate.kind == "mean":
+        return f"has {reached:.4g} over {summary.scored:,} scored rows"
+    if gate.kind == "passing":
+        return f"passes {summary.passed:,} of {summary.scored:,} ({reached:.1%})"
+    return f"the lowest is {reached:.4g}"
 
 
 def lowest(evaluation: Evaluation, metric: str) -> Iterator[str]:

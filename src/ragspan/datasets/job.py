@@ -6,7 +6,7 @@ import importlib.util
 import json as json_text
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -14,18 +14,21 @@ from typing import Any
 
 import msgspec
 
-from ragspan.datasets.agreement import MetricAgreement, agreement_tables, agreements, rate_in_words, text_table
+from ragspan.arguments import SHARE
+from ragspan.config import job_summary_file
+from ragspan.datasets.agreement import MetricAgreement, agreement_tables, agreements, rate_in_words
 from ragspan.datasets.back_fill import BackFill
+from ragspan.datasets.ci import append_summary, write_junit
 from ragspan.datasets.evaluation import evaluate, plan_from
-from ragspan.datasets.gates import parse_minimums, require_minimums, shortfalls
+from ragspan.datasets.gates import Gate, GateResult, Kind, check_gates, parse_gates, require_metrics
 from ragspan.datasets.journal import journal_of
-from ragspan.datasets.progress import duration, progress_on_stderr
+from ragspan.datasets.progress import progress_on_stderr
 from ragspan.datasets.records import RecordReader
 from ragspan.datasets.result_file import ResultFile
 from ragspan.datasets.results import Evaluation
 from ragspan.datasets.running import run
+from ragspan.datasets.shown import print_evaluation, rows_in_words
 from ragspan.datasets.sources import stored_answers
-from ragspan.datasets.summaries import SUMMARY_HEADER
 from ragspan.exceptions import ConfigurationError, NothingToResume, TableError
 
 NOT_MET, INTERRUPTED = 1, 130
@@ -41,17 +44,17 @@ def evaluate_table(options: Namespace) -> int:
         _tell([_how_to_continue(options)])
         return INTERRUPTED
     except NothingToResume as finished:
-        if options.fail_under or options.report or options.json or options.plots:
+        if _gates(options) or options.report or options.json or options.plots or options.junit:
             raise  # of what is in the result file alone no gate and no report can be made
         _tell([str(finished)])
         return 0
 
 
 def _evaluate_table(options: Namespace) -> int:
-    minimums = parse_minimums(options.fail_under or ())
+    gates = _gates(options)
     baseline = _baseline(options)
     plan = plan_from({**vars(options), "data": _data(options)}, with_spans=options.to_trace, ends_on_ctrl_c=True)
-    require_minimums(minimums, [metric.name for metric in plan.metrics])
+    require_metrics(gates, [metric.name for metric in plan.metrics])
     _require_writable(options)
     back_fill = BackFill(plan.settings, tool=options.source) if options.to_trace else None
     readers: list[RecordReader] = []
@@ -68,25 +71,29 @@ def _evaluate_table(options: Namespace) -> int:
         evaluation = run(replace(plan, emitters=emitters, on_begin=begin, on_row=on_row))
     _tell(_skipped(evaluation))
     is_delivered = back_fill is None or _told_delivery(back_fill, readers[0])
-    below = shortfalls(evaluation, minimums, allow_skipped=options.allow_skipped) if evaluation.is_complete else {}
+    results = _gate_results(options, evaluation, gates)
     if evaluation.is_complete or evaluation.rows:
-        _print_summary(evaluation)
+        from rich.console import Console
+
+        print_evaluation(evaluation, Console(highlight=False))
     found = agreements(evaluation)
     for one in found:
         if one.failures is not None:
             print(rate_in_words(one.metric, one.failures))  # noqa: T201 - a command's own words
     if options.json is not None:
-        _write_json(options.json, _summary_of(evaluation, below, found))
+        _write_json(options.json, _summary_of(evaluation, results, found))
     if not evaluation.is_complete:
         _tell([_how_to_continue(options, evaluation.rows)])
         return INTERRUPTED
-    _write_report(options, evaluation, baseline)
+    _write_report(options, evaluation, baseline, results)
+    _write_for_ci(options, evaluation, results)
     if plan.output is not None and (kept := journal_of(plan.output)).exists():
         _tell([f"some rows failed: the same command with --resume judges only these again ({kept} is kept for it)"])
     if not evaluation.is_scored:
         _tell([f"nothing was scored: {evaluation.why_not_scored}"])
         return NOT_MET
-    _tell(f"--fail-under is not met: {told}" for told in below.values())
+    below = [result.trouble for result in results if result.trouble is not None]
+    _tell(f"a gate failed: {told}" for told in below)
     return NOT_MET if below or not is_delivered else 0
 
 
@@ -112,6 +119,22 @@ def agree_with_labels(data: str, label_column: str | None, json: Path | None, **
     if not found:
         _tell([f"none of them has a score: {evaluation.why_not_scored}"])
     return 0 if found else NOT_MET
+
+
+def _gates(options: Namespace) -> list[Gate]:
+    SHARE.check("--min-scored", options.min_scored)
+    given: Mapping[Kind, Sequence[str] | None] = {
+        "mean": options.fail_under,
+        "passing": options.min_passing,
+        "none_below": options.none_below,
+    }
+    return [gate for kind, texts in given.items() for gate in parse_gates(kind, texts or ())]
+
+
+def _gate_results(options: Namespace, evaluation: Evaluation, gates: Sequence[Gate]) -> list[GateResult]:
+    if not evaluation.is_complete:
+        return []
+    return check_gates(evaluation, gates, min_scored=options.min_scored, allow_skipped=options.allow_skipped)
 
 
 # Options --------------------------------------------------------------------------------------------------------------
@@ -149,7 +172,8 @@ def _require_writable(options: Namespace) -> None:
         raise ConfigurationError(
             f"--report is {str(options.report)!r}, but a report is HTML: name it {options.report.stem}.html"
         )
-    for option, path in {"--report": options.report, "--json": options.json, "--output": options.output}.items():
+    files = {"--report": options.report, "--json": options.json, "--output": options.output, "--junit": options.junit}
+    for option, path in files.items():
         if path is not None and not path.absolute().parent.is_dir():
             raise ConfigurationError(
                 f"{option} is {str(path)!r}, but there is no folder {str(path.parent)!r}: make it first"
@@ -182,7 +206,7 @@ def _skipped(evaluation: Evaluation) -> list[str]:
 def _how_to_continue(options: Namespace, rows: int = 0) -> str:
     if not rows and (options.output is None or not journal_of(options.output).exists()):
         return "Stopped by Ctrl-C before a row was done. Start again with the same command."
-    done = f"Stopped by Ctrl-C after {_rows(rows)}" if rows else "Stopped by Ctrl-C"
+    done = f"Stopped by Ctrl-C after {rows_in_words(rows)}" if rows else "Stopped by Ctrl-C"
     if options.output is None:
         return f"{done}. Their scores are not saved: with --output FILE a run can be continued later."
     return (
@@ -200,78 +224,19 @@ def _told_delivery(back_fill: BackFill, reader: RecordReader) -> bool:
     return back_fill.is_delivered
 
 
-def _print_summary(evaluation: Evaluation) -> None:
-    from rich.console import Console
-
-    table = text_table("", *SUMMARY_HEADER)
-    for summary in evaluation.summary.values():
-        table.add_row(*summary.cells())
-    console = Console(highlight=False)
-    console.print(table)
-    for text in _worst_answers(evaluation):
-        console.print(text, soft_wrap=True)
-    for line in [*_not_scored(evaluation), _headline(evaluation)]:
-        console.print(line, markup=False)
-
-
-def _worst_answers(evaluation: Evaluation) -> Iterator[Any]:
-    """The first responses of the report's order that fail, and where they do."""
-    from rich.text import Text
-
-    failing = sorted((row for row in evaluation.worst if row.failing), key=lambda row: row.badness)
-    if failing:
-        yield Text("The worst responses" if len(failing) > 1 else "The failing response", style="bold")
-        for row in failing[:_WORST_SHOWN]:
-            yield from row.told(*row.failing)
-        yield Text()
-
-
-def _not_scored(evaluation: Evaluation) -> list[str]:
-    """Why rows have no score, once for all metrics with the same reasons, and without those that the headline has."""
-    by_reasons: dict[str, list[str]] = {}
-    for summary in evaluation.summary.values():
-        by_reasons.setdefault(summary.reasons, []).append(summary.metric)
-    if len(by_reasons) == 1:
-        told = set(evaluation.skipped.items())
-        rest = [f"{reason} {count:,}" for reason, count in summary.not_scored.items() if (reason, count) not in told]
-        return [f"not scored: {', '.join(rest)}"] if rest else []
-    return [f"not scored by {', '.join(metrics)}: {reasons}" for reasons, metrics in by_reasons.items() if reasons]
-
-
-def _headline(evaluation: Evaluation) -> str:
-    """How much was done, what was skipped and why, in how long, for how much."""
-    done, skipped = evaluation.rows + evaluation.bad_row_count, sum(evaluation.skipped.values())
-    text = f"{_rows(done - skipped)} evaluated"
-    if evaluation.judges:
-        text += f" by {', '.join(evaluation.judges)}"
-    if skipped:
-        text += f", {skipped:,} skipped ({', '.join(f'{reason} {count:,}' for reason, count in evaluation.skipped.items())})"
-    new_rows = done - evaluation.resumed
-    if evaluation.resumed:
-        text += f", {new_rows:,} of the table's rows in this run"
-    text += f", {duration(evaluation.seconds)}"
-    if new_rows >= evaluation.seconds > 0:
-        text += f" ({new_rows / evaluation.seconds:,.0f} rows/s)"
-    usage = evaluation.usage
-    if usage.requests:
-        text += f"; {usage.requests:,} requests, {usage.input_tokens + usage.output_tokens:,} tokens"
-    return text + (f", ${usage.usd:.4f}" if usage.usd is not None else "")
-
-
-def _rows(count: int) -> str:
-    return "1 row" if count == 1 else f"{count:,} rows"
-
-
 # Files ----------------------------------------------------------------------------------------------------------------
 
 
-def _summary_of(evaluation: Evaluation, shortfalls: Mapping[str, str], found: Sequence[MetricAgreement]) -> Any:
-    names = ("rows", "seconds", "by_dimension", "usage", "source", "columns", "skipped", "bad_row_count", "bad_rows")
+def _summary_of(evaluation: Evaluation, gates: Sequence[GateResult], found: Sequence[MetricAgreement]) -> Any:
+    names = (
+        *("rows", "seconds", "by_dimension", "usage", "source", "columns", "skipped", "failing", "special"),
+        *("failures", "bad_row_count", "bad_rows"),
+    )
     return {
         **{name: getattr(evaluation, name) for name in names},
         "complete": evaluation.is_complete,
         "metrics": evaluation.summary,
-        "below_minimum": shortfalls,
+        "gates": gates,
         "agreement": found,
     }
 
@@ -281,13 +246,22 @@ def _write_json(path: Path, figures: Any) -> None:
     _write(path, lambda path: path.write_text(text, encoding="utf-8"))
 
 
-def _write_report(options: Namespace, evaluation: Evaluation, baseline: ResultFile | None) -> None:
+def _write_for_ci(options: Namespace, evaluation: Evaluation, gates: Sequence[GateResult]) -> None:
+    if options.junit is not None:
+        _write(options.junit, lambda path: write_junit(evaluation, gates, path))
+    if (summary := job_summary_file()) is not None:
+        _write(Path(summary), lambda path: append_summary(evaluation, gates, path))
+
+
+def _write_report(
+    options: Namespace, evaluation: Evaluation, baseline: ResultFile | None, gates: Sequence[GateResult]
+) -> None:
     if options.report is None and options.plots is None:
         return
     from ragspan.datasets.report import write_plots, write_report
 
     if options.report is not None:
-        _write(options.report, lambda path: write_report(evaluation, path, baseline=baseline))
+        _write(options.report, lambda path: write_report(evaluation, path, baseline=baseline, gates=gates))
     if options.plots is not None:
         _write(options.plots, lambda path: write_plots(evaluation, path))
 

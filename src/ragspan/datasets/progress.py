@@ -13,12 +13,15 @@ from typing import Any, TextIO
 from ragspan.datasets.results import BAD_ROWS_KEPT, WORST_KEPT, BadRow, EvaluatedRow, Evaluation
 from ragspan.datasets.summaries import SKIPPED_REASONS, MetricSummary, MetricTally
 from ragspan.engine.patience import Away
+from ragspan.judges.base import CANNOT_TELL
+from ragspan.metrics.base import REFUSAL
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage, is_passing
 from ragspan.telemetry.content import Dimensions
 from ragspan.telemetry.semconv import DIMENSION
 
 _STATUS_PAUSE = 0.2  # seconds between two times on a terminal
 _LINE_PAUSE = 10.0  # seconds between two lines
+_SPECIAL = frozenset({REFUSAL, CANNOT_TELL, "no_contexts"})
 _FAILURES_KEPT = 100  # types
 _LONGEST_REASON = 200  # characters
 _MINUTE, _HOUR = 60, 3600
@@ -44,6 +47,8 @@ class RunProgress:
         self.resumed = 0
         """Rows of earlier runs among all."""
         self.bad_row_count = 0
+        self.failing = 0
+        """Rows that fail at least one metric."""
         self.passing = 0
         """Outcomes that another try may change."""
         self.away: Away | None = None
@@ -55,6 +60,7 @@ class RunProgress:
         self._labels: dict[int, bool] = {}
         self._bad_rows: list[BadRow] = []
         self._skipped: Counter[str] = Counter()
+        self._special: Counter[str] = Counter()
         self._began = time.monotonic()
         self._share_done = share_done
         self._lowest: dict[str, list[tuple[float, int, EvaluatedRow]]] = {metric: [] for metric in metrics}
@@ -79,8 +85,10 @@ class RunProgress:
                 self._bad_rows.append(done)
             return
         self.rows += 1
+        self.failing += bool(done.failing)
         if done.label is not None:
             self._labels[done.row] = done.label
+        self._special.update({reason for outcome in done.outcomes.values() if (reason := _special(outcome))})
         self._skipped.update([reason for reason in map(_skipped, done.outcomes.values()) if reason][:1])
         groups = self._dimensions.bounded(done.record)
         for metric, outcome in done.outcomes.items():
@@ -112,6 +120,8 @@ class RunProgress:
             bad_row_count=self.bad_row_count,
             skipped=dict(self._skipped.most_common()),
             failures=self._failures,
+            failing=self.failing,
+            special=dict(self._special),
             resumed=self.resumed,
             usage=self.usage,
             seconds=time.monotonic() - self._began,
@@ -127,6 +137,11 @@ def _skipped(outcome: Outcome) -> str | None:
     if isinstance(outcome, MetricFailure):
         return outcome.error_type
     return outcome.reason if isinstance(outcome, NotApplicable) and outcome.reason in SKIPPED_REASONS else None
+
+
+def _special(outcome: Outcome) -> str | None:
+    """What the row is, where the outcome is no fault of anybody's."""
+    return outcome.reason if isinstance(outcome, NotApplicable) and outcome.reason in _SPECIAL else None
 
 
 # On the terminal ------------------------------------------------------------------------------------------------------

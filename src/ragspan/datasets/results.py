@@ -5,7 +5,6 @@ No figure here is NaN: where nothing was scored there is None.
 
 from __future__ import annotations
 
-import importlib
 import math
 from array import array
 from collections import Counter
@@ -155,7 +154,7 @@ def column_types(integer: Any, real: Any, text: Any) -> dict[str, Any]:
     return dict.fromkeys(RESULT_COLUMNS, text) | dict.fromkeys(_INTEGERS, integer) | dict.fromkeys(_FLOATS, real)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Evaluation:
     """The outcome of evaluating a table. It holds eight bytes a score in memory; `results()` streams the rest."""
 
@@ -176,8 +175,19 @@ class Evaluation:
     or `unreadable` for bad rows."""
     failures: Mapping[str, str] = field(default_factory=dict)
     """What failures said, by their type: the first of each."""
+    failing: int = 0
+    """Rows that fail at least one metric."""
+    special: Mapping[str, int] = field(default_factory=dict)
+    """Rows by what they are, and no metric's fault: `refusal` (the response declines, rightly), `cannot_tell` (the judge is
+    unsure), `no_contexts`."""
     by_dimension: Mapping[str, Mapping[str, Mapping[str, MetricSummary]]] = field(default_factory=dict, repr=False)
     """By dimension (`RAGSPAN_DIMENSIONS`), value and metric; at most 50 values of a dimension, then `_OTHER`."""
+    data: Any = field(default=None, repr=False)
+    """The table, where it can be read again; else None."""
+    of_file: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """How it is read, if it is a file."""
+    limit: int | None = None
+    """The rows that were to be evaluated; None is all."""
     source: str | None = None
     """The file's name; None for data in memory."""
     labels: Mapping[int, bool] = field(default_factory=dict, repr=False)
@@ -193,6 +203,14 @@ class Evaluation:
     scores: Mapping[str, array[float]] = field(default_factory=dict, repr=False)
     """By metric, in the order of the table; rows without a score are left out."""
     stream: Callable[[], Iterator[ResultRow]] = field(default=lambda: iter(()), repr=False)
+
+    def __str__(self) -> str:
+        """The figures of each metric as a table, and what was done."""
+        from ragspan.datasets.shown import as_text
+
+        return as_text(self)
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """For notebooks."""
@@ -228,6 +246,14 @@ class Evaluation:
         named = (named_judge(score) for score in scores)
         return tuple(dict.fromkeys(filter(None, named)))
 
+    @property
+    def worst_responses(self) -> list[EvaluatedRow]:
+        """Of `worst`, the rows that fail a metric, those that fail most first, and each response once."""
+        first: dict[str | None, EvaluatedRow] = {}
+        for row in sorted((row for row in self.worst if row.failing), key=lambda row: row.badness):
+            first.setdefault(row.record.response, row)
+        return list(first.values())
+
     def worst_by(self, metric: str) -> list[EvaluatedRow]:
         """Of `worst`, the rows that have a score of this metric, the lowest first, and of equals the earlier row."""
         rated = [(evaluated.outcomes.get(metric), evaluated) for evaluated in self.worst]
@@ -238,25 +264,31 @@ class Evaluation:
         """Each record and metric, in the order of the table and of the metrics."""
         return self.stream()
 
-    def to_pandas(self) -> Any:
-        """The results as a pandas data frame, with pandas' nullable types: what is missing is `NA`.
+    def to_pandas(self, *, long: bool = False) -> Any:
+        """The table as a pandas data frame, with columns of the scores beside its own.
+
+        Each metric has three: `faithfulness`, `faithfulness_label` and `faithfulness_reason` (the judge's words, or why there
+        is no score). What is missing is `NA`.
+
+        Args:
+            long: a line for each record and metric, as in a result file, in place of that.
 
         Raises:
             ImportError: pandas is not installed.
         """
-        pandas = importlib.import_module("pandas")
-        frame = pandas.DataFrame(list(map(cells_of, self.results())), columns=list(RESULT_COLUMNS), dtype=object)
-        return frame.astype(column_types("Int64", "Float64", "string"))
+        from ragspan.datasets import frames
 
-    def to_polars(self) -> Any:
-        """The results as a polars data frame; what is missing is `null`.
+        return frames.long_pandas(self) if long else frames.wide_pandas(self)
+
+    def to_polars(self, *, long: bool = False) -> Any:
+        """As `to_pandas`, in polars; what is missing is `null`.
 
         Raises:
             ImportError: polars is not installed.
         """
-        polars = importlib.import_module("polars")
-        schema = column_types(polars.Int64, polars.Float64, polars.String)
-        return polars.DataFrame(list(map(cells_of, self.results())), schema=schema, orient="row")
+        from ragspan.datasets import frames
+
+        return frames.long_polars(self) if long else frames.wide_polars(self)
 
 
 def named_judge(score: Score | ResultRow) -> str | None:

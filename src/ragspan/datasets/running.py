@@ -142,7 +142,15 @@ def _run(plan: Plan) -> Evaluation:
     stream = _finish(plan.output, journal, is_complete=is_complete, is_final=not progress.passing)
     is_file = isinstance(plan.data, (str, os.PathLike)) and os.fspath(plan.data) != STANDARD_INPUT
     source = Path(plan.data).name if is_file else None
-    return progress.evaluation(stream=stream, is_complete=is_complete, source=source, columns=reader.told)
+    return progress.evaluation(
+        stream=stream,
+        is_complete=is_complete,
+        source=source,
+        columns=reader.told,
+        data=plan.data if is_file or hasattr(plan.data, "__len__") else None,
+        of_file=plan.of_file,
+        limit=plan.limit,
+    )
 
 
 def _run_in_loop(work: Coroutine[Any, Any, None], stop: threading.Event) -> bool:

@@ -97,8 +97,8 @@ WHEN = datetime(2026, 11, 20, 21, 42, tzinfo=timezone.utc)
 def page_of():
     """The page of an evaluation."""
 
-    def make(evaluation, *, baseline=None, title=None):
-        return Page(render(evaluation, baseline=baseline, title=title, written_at=WHEN))
+    def make(evaluation, *, baseline=None, gates=(), title=None):
+        return Page(render(evaluation, baseline=baseline, gates=gates, title=title, written_at=WHEN))
 
     return make
 

@@ -29,9 +29,28 @@ def only(row):
 
 def test_answers_that_fail_most_come_first_and_of_equals_the_lowest(answered):
     values = [(0.9, 0.1), (0.4, 0.4), (0.1, 0.2), (0.9, 0.9)]
-    rows = [answered(row, {"a": a, "b": b}) for row, (a, b) in enumerate(values, start=1)]
+    rows = [answered(row, {"a": a, "b": b}, response=f"{row} m.") for row, (a, b) in enumerate(values, start=1)]
 
     assert [answer.row for answer in show_answers(rows)] == [3, 2, 1, 4]
+
+
+def test_a_response_is_shown_once_with_the_rows_that_have_it_too(answered):
+    responses = ["It is closed.", "300 m.", "It  is closed. ", "", ""]
+    rows = [answered(row, {"a": 0.1 * row}, response=text) for row, text in enumerate(responses, start=1)]
+    shown = show_answers(rows)
+
+    assert [(answer.row, list(answer.same)) for answer in shown] == [(1, [3]), (2, []), (4, []), (5, [])]
+    assert (shown[0].gist, shown[0].reason) == ("It is closed.", "")
+
+
+def test_the_reason_of_an_answer_is_that_of_the_lowest_score_that_fails(answered):
+    scores = {
+        "a": Score(value=0.4, threshold=0.5, explanation="partly"),
+        "b": Score(value=0.1, threshold=0.5, explanation="not at all"),
+        "c": Score(value=0.0, explanation="no threshold"),
+    }
+
+    assert only(answered(1, scores)).reason == "not at all"
 
 
 def test_unsupported_claims_are_marked_with_their_numbers_which_go_on_over_all_metrics(answered):

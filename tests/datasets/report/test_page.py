@@ -14,9 +14,11 @@ from importlib.metadata import version
 
 import pytest
 
-from ragspan import MetricFailure, NotApplicable, RetrievedContext, Score
+from ragspan import Cause, MetricFailure, NotApplicable, RetrievedContext, Score
+from ragspan.datasets.gates import Gate, check_gates
 from ragspan.datasets.report import write_plots, write_report
 from ragspan.datasets.results import BadRow
+from ragspan.datasets.summaries import MetricSummary
 from ragspan.judges.base import ClaimVerdict, ContextVerdict
 from ragspan.outcomes import Usage
 
@@ -99,8 +101,8 @@ def test_the_head_says_which_run_it_is(answered, evaluation_of, page_of):
     text = page_of(evaluation_of(rows, usage=usage, **of_file)).text
 
     assert text.startswith("RAG evaluation of november.csv")
-    assert "No signs of high risk." in text
-    assert "Table november.csv Answers 40 Scored 39 to 40 Skipped no_response 2 Judge overlap" in text
+    assert "No answer fails: a 0 of 40 (0%), b 0 of 39 (0%)." in text
+    assert "Table november.csv Answers 40 Scored 39 to 40 Skipped no_response 2" in text
     assert "Written 20 November 2026, 21:42 UTC" in text
     assert f"ragspan {version('ragspan')} Metrics a (passes from 0.50), b (passes from 0.50)" in text
     assert "Reading question from 'input'." in text
@@ -109,10 +111,61 @@ def test_the_head_says_which_run_it_is(answered, evaluation_of, page_of):
     assert "baseline" not in text
 
 
+def test_the_head_says_what_fails_whether_the_gates_held_and_how_far_to_trust_the_judge(
+    answered, evaluation_of, page_of
+):
+    refusal, unsure = NotApplicable(reason="refusal"), NotApplicable(reason="cannot_tell")
+    outcomes = [0.9, 0.9, 0.1, refusal, unsure, NotApplicable(reason="no_contexts")]
+    rows = [answered(row, {"faithfulness": outcome}) for row, outcome in enumerate(outcomes, start=1)]
+    evaluation = evaluation_of(rows)
+    gates = check_gates(
+        evaluation,
+        [
+            Gate(metric="faithfulness", kind="passing", minimum=0.9),
+            Gate(metric="faithfulness", kind="mean", minimum=0.1),
+        ],
+    )
+    text = page_of(evaluation, gates=gates).text
+
+    assert "✗ 1 of 6 answers fail at least one metric (17%): faithfulness 1 of 3 (33%)." in text
+    assert "✗ gate failed faithfulness should pass 90% of the scored rows, but passes 2 of 3 (66.7%)" in text
+    assert "✓ gate held faithfulness should have a mean of at least 0.1" in text
+    assert "Judged by overlap. The embedded judge (overlap) compares words" in text
+    assert "label some, and run ragspan agree" in text
+    assert "Refusal 1 Unsure 1 Without contexts 1" in text
+
+
+def test_labels_say_how_far_the_judge_can_be_trusted(answered, evaluation_of, page_of):
+    rows = [answered(row, {"faithfulness": 0.9 if row % 2 else 0.1}) for row in range(1, 21)]
+    text = page_of(evaluation_of(rows, labels={row: row % 2 == 1 for row in range(1, 21)})).text
+
+    assert "faithfulness agrees with your labels with a balanced accuracy of 1" in text
+    assert "label some" not in text
+
+
+def test_what_to_do_first_names_the_metric_the_cause_and_the_group(answered, evaluation_of, page_of):
+    causes = (Cause(kind="lost_before_prompt"),)
+    bad = Score(value=0.1, threshold=0.5, causes=causes)
+    rows = [answered(row, {"a": bad if row <= 8 else 0.9, "b": 0.9}) for row in range(1, 31)]
+    groups = {
+        "source": {
+            "wiki": {"a": MetricSummary(metric="a", scored=10, passed=2, threshold=0.5, mean=0.3)},
+            "blog": {"a": MetricSummary(metric="a", scored=20, passed=20, threshold=0.5, mean=0.9)},
+            "tiny": {"a": MetricSummary(metric="a", scored=2, passed=0, threshold=0.5, mean=0.1)},
+        }
+    }
+    text = page_of(evaluation_of(rows, by_dimension=groups)).text
+
+    assert "Begin with a 8 of 30 answers fail it (27%); no metric fails more." in text
+    assert "The commonest cause: lost before prompt 8 of the 8 failing answers whose cause is known" in text
+    assert "The worst group: source wiki 8 of its 10 answers fail a (80%), of all answers 27%." in text
+    assert "What to do first" not in page_of(evaluation_of([answered(1, {"a": 0.9})])).text
+
+
 def test_signs_of_high_risk_are_named_at_the_top_and_explained(scored, page_of):
     text = page_of(scored("faithfulness", [0.1, 0.2, 0.3, 0.55] * 10)).text
 
-    assert "Signs of high risk in 1 of 1 metrics: faithfulness." in text
+    assert "✗ 30 of 40 answers fail at least one metric (75%): faithfulness 30 of 40 (75%)." in text
     assert "faithfulness: most answers fail" in text
     assert "What to look at: the explanation lists what to look for: inventions" in text
 
@@ -173,7 +226,7 @@ def test_an_answer_can_be_read_without_scripts(answered, evaluation_of, page_of)
 
     page = page_of(evaluation_of([row]))
 
-    assert "What colour is it? faithfulness 0.00 ✗ fail" in page.text
+    assert "What colour is it? It is green. Not supported: It is green. faithfulness 0.00 ✗ fail" in page.text
     assert "It is green.1" in page.text
     assert "✗ not supported 1 It is green. no word of it" in page.text
     assert "1 ✓ useful Paris. 2 not used Cats." in page.text
@@ -242,7 +295,7 @@ def test_thousands_of_answers_with_long_texts_stay_below_two_megabytes(answered,
             {name: Score(value=row * step % 997 / 997, threshold=0.5, explanation=why) for name, step in steps.items()},
             question=f"How tall is tower number {row}?",
             contexts=[context] * 5,
-            response=context,
+            response=f"{context} {row}",
         )
         for row in range(1, 3_401)
     ]

@@ -14,11 +14,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ragspan.datasets.gates import GateResult
 from ragspan.datasets.report.answers import show_answers
 from ragspan.datasets.report.comparison import Comparison, MetricComparison, Regression, compare
+from ragspan.datasets.report.head import counts, first_steps, trust
 from ragspan.datasets.report.signs import CAUSES, REASONS, Distribution, Sign, distribution, signs_of
 from ragspan.datasets.result_file import ResultFile, replacing
 from ragspan.datasets.results import Evaluation
+from ragspan.datasets.shown import counted_rows
 from ragspan.datasets.summaries import MetricSummary
 from ragspan.metrics.catalogue import Guide, guide_of
 from ragspan.telemetry.values import legible
@@ -65,6 +68,7 @@ def write_report(
     path: str | os.PathLike[str],
     *,
     baseline: Evaluation | ResultFile | None = None,
+    gates: Sequence[GateResult] = (),
     title: str | None = None,
 ) -> None:
     """Write the evaluation as one self-contained HTML file, which opens from a disk and loads nothing.
@@ -73,13 +77,15 @@ def write_report(
         evaluation: what `ragspan.datasets.evaluate` returned.
         path: the file; an existing one is replaced, and never half-written. Only its owner may read it.
         baseline: an earlier run to compare with, as an evaluation or as the result file of one.
+        gates: what was asked of the scores, and whether it held; see `ragspan.datasets.gates.check_gates`.
         title: the headline.
 
     Raises:
         ImportError: jinja2 is not installed; the extra `report` has it.
         OSError: the file cannot be written.
     """
-    text = render(evaluation, baseline=baseline, title=title, written_at=datetime.now(timezone.utc))
+    now = datetime.now(timezone.utc)
+    text = render(evaluation, baseline=baseline, gates=gates, title=title, written_at=now)
     with replacing(Path(path)) as unfinished:
         unfinished.write_text(text, encoding="utf-8", newline="\n")
 
@@ -106,7 +112,12 @@ def write_plots(evaluation: Evaluation, directory: str | os.PathLike[str]) -> li
 
 
 def render(
-    evaluation: Evaluation, *, baseline: Evaluation | ResultFile | None, title: str | None, written_at: datetime
+    evaluation: Evaluation,
+    *,
+    baseline: Evaluation | ResultFile | None,
+    title: str | None,
+    written_at: datetime,
+    gates: Sequence[GateResult] = (),
 ) -> str:
     """The whole page as text that any encoder takes.
 
@@ -133,6 +144,11 @@ def render(
         has_causes=any(summary.causes for summary in evaluation.summary.values()),
         answers=show_answers(evaluation.worst),
         comparison=comparison,
+        gates=gates,
+        fail_counts=counts([metric.summary for metric in metrics]),
+        trust=trust(evaluation),
+        steps=first_steps(evaluation),
+        counted_rows=counted_rows(evaluation),
         baseline=(baseline.path.name if isinstance(baseline, ResultFile) else baseline and baseline.source)
         or "the baseline",
         bad_rows=evaluation.bad_rows[:_BAD_ROWS_SHOWN],

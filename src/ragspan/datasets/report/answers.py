@@ -26,6 +26,7 @@ _ALL_TEXTS = 1_000_000
 _LARGEST_ANSWER = 24_000
 _QUESTION_SHARE, _RESPONSE_SHARE, _CONTEXTS_SHARE = 0.1, 0.3, 0.6
 _CLAIMS_SHOWN = 40
+_GIST = 300  # characters
 _LONGEST_EXPLANATION = 1_500  # characters
 _ORDER = ("unsupported", "unsure", "supported")
 
@@ -109,6 +110,20 @@ class ShownAnswer:
     scores: Sequence[ShownScore]
     claims: Numbered
     claim_count: int
+    same: Sequence[int] = ()
+    """Further rows with the same response."""
+
+    @property
+    def gist(self) -> str:
+        """The beginning of the response."""
+        return "".join(piece.text for piece in self.response)[:_GIST]
+
+    @property
+    def reason(self) -> str:
+        """Why the answer fails: of the first metric that it fails with the lowest score."""
+        failing = [score for score in self.scores if score.state == "fail"]
+        worst = min(failing, key=lambda score: score.value or 0.0, default=None)
+        return "" if worst is None else worst.explanation.text[:_GIST]
 
     @property
     def labels(self) -> dict[str, tuple[float | None, State]]:
@@ -117,12 +132,16 @@ class ShownAnswer:
 
 
 def show_answers(rows: Sequence[EvaluatedRow]) -> list[ShownAnswer]:
-    """The answers, the worst first."""
-    room = min(_LARGEST_ANSWER, _ALL_TEXTS // max(1, len(rows)))
-    return [_show(row, room) for row in sorted(rows, key=lambda row: row.badness)]
+    """The answers, the worst first, and each response once."""
+    groups: dict[str, list[EvaluatedRow]] = {}
+    for row in sorted(rows, key=lambda row: row.badness):
+        response = " ".join((row.record.response or "").split())
+        groups.setdefault(response or f"row {row.row}", []).append(row)
+    room = min(_LARGEST_ANSWER, _ALL_TEXTS // max(1, len(groups)))
+    return [_show(worst, room, same=[row.row for row in others]) for worst, *others in groups.values()]
 
 
-def _show(row: EvaluatedRow, room: int) -> ShownAnswer:
+def _show(row: EvaluatedRow, room: int, *, same: Sequence[int]) -> ShownAnswer:
     record = row.record
     response = _excerpt(record.response, room * _RESPONSE_SHARE)
     claims = list(enumerate((item for _, item in _evidence(row.outcomes) if isinstance(item, ClaimVerdict)), start=1))
@@ -140,6 +159,7 @@ def _show(row: EvaluatedRow, room: int) -> ShownAnswer:
         scores=[_score(metric, outcome) for metric, outcome in row.outcomes.items()],
         claims=kept,
         claim_count=len(claims),
+        same=same,
     )
 
 

@@ -1,0 +1,112 @@
+"""What a report opens with: how many answers fail, whether the gates held, who judged, and what to do first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ragspan.datasets.agreement import MetricAgreement, agreements
+from ragspan.datasets.report.signs import CAUSES
+from ragspan.datasets.results import Evaluation
+from ragspan.datasets.summaries import MetricSummary
+from ragspan.metrics.catalogue import guide_of
+
+_SMALLEST_GROUP = 5
+"""Scored answers of a group, below which its share says little."""
+_CLEARLY_WORSE = 0.1
+"""By how much more of a group's answers fail than of all."""
+
+
+class Advice(NamedTuple):
+    """One thing to do, with the figures that say why."""
+
+    title: str
+    figures: str
+    what: str | None = None
+    """To look at."""
+
+
+def failing(summary: MetricSummary) -> int | None:
+    """The answers that fail a metric; None where it has no threshold."""
+    return None if summary.threshold is None else summary.scored - summary.passed
+
+
+def trust(evaluation: Evaluation) -> list[str]:
+    """How far the judge can be trusted, in sentences."""
+    found = [_agreement(one) for one in agreements(evaluation) if one.balanced_accuracy is not None]
+    if found:
+        return found
+    if not evaluation.judges:
+        return []
+    words = ""
+    if any(judge.startswith("overlap") for judge in evaluation.judges):
+        words = "The embedded judge (overlap) compares words and numbers, and understands no text: read some failing answers first. "
+    return [
+        f"{words}How well the judge agrees with people on your answers is not known: label some, and run ragspan agree."
+    ]
+
+
+def _agreement(one: MetricAgreement) -> str:
+    return (
+        f"{one.metric} agrees with your labels with a balanced accuracy of {one.balanced_accuracy}, over {one.labels:,} labels;"
+        " .5 is chance, 1 is always."
+    )
+
+
+def first_steps(evaluation: Evaluation) -> list[Advice]:
+    """What to do first: about the metric that most answers fail, its commonest cause, and the worst group."""
+    return [*_worst_metric(evaluation), *_commonest_cause(evaluation), *_worst_group(evaluation)]
+
+
+def _worst_metric(evaluation: Evaluation) -> Iterator[Advice]:
+    rated = [(failing(summary) or 0, summary) for summary in evaluation.summary.values()]
+    count, summary = max(rated, key=lambda pair: pair[0], default=(0, MetricSummary(metric="")))
+    if count:
+        guide = guide_of(summary.metric)
+        yield Advice(
+            f"Begin with {summary.metric}",
+            f"{count:,} of {summary.scored:,} answers fail it ({count / summary.scored:.0%}); no metric fails more.",
+            guide.when_low if guide else None,
+        )
+
+
+def _commonest_cause(evaluation: Evaluation) -> Iterator[Advice]:
+    known_by = max(evaluation.summary.values(), key=lambda one: sum(one.causes.values()), default=None)
+    causes = Counter(known_by.causes if known_by is not None else {})
+    for cause, count in causes.most_common(1):
+        known = sum(causes.values())
+        yield Advice(
+            f"The commonest cause: {cause.replace('_', ' ')}",
+            f"{count:,} of the {known:,} failing answers whose cause is known: {CAUSES[cause]}.",
+        )
+
+
+def _worst_group(evaluation: Evaluation) -> Iterator[Advice]:
+    """Of all groups by a dimension, the one with the largest share of failing answers, if it is clearly larger."""
+    groups = [
+        (1 - one.passed / one.scored, name, value, one)
+        for name, values in evaluation.by_dimension.items()
+        for value, summaries in values.items()
+        for one in summaries.values()
+        if one.threshold is not None and one.scored >= _SMALLEST_GROUP
+    ]
+    if not groups:
+        return
+    share, name, value, one = max(groups, key=lambda group: group[0])
+    overall = evaluation.summary[one.metric]
+    of_all = 1 - overall.passed / overall.scored
+    if share >= of_all + _CLEARLY_WORSE:
+        yield Advice(
+            f"The worst group: {name} {value}",
+            f"{one.scored - one.passed:,} of its {one.scored:,} answers fail {one.metric} ({share:.0%}), of all answers {of_all:.0%}.",
+        )
+
+
+def counts(metrics: Sequence[MetricSummary]) -> list[str]:
+    """How many answers fail each metric, in words; the metrics that most fail first."""
+    rated = [(failing(one), one) for one in metrics if one.scored]
+    return [
+        f"{one.metric} {count:,} of {one.scored:,} ({count / one.scored:.0%})"
+        for count, one in sorted(((count, one) for count, one in rated if count is not None), key=lambda pair: -pair[0])
+    ]
