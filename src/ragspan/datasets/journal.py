@@ -142,8 +142,12 @@ class Journal:
     def _done(self) -> Iterator[tuple[int, str, str, Mapping[str, Outcome]]]:
         """Of each record its row, its id, its digest and its outcomes, in the order of the table."""
         try:
+            # While a run is continued, rows that it judges again are added behind what is read here.
+            size = self.path.stat().st_size if self.path.exists() else 0
             again, last_row = _judged_again(self.path), 0
-            for _, plain in islice(_whole_lines(self.path), 1, None):
+            for end, plain in islice(_whole_lines(self.path), 1, None):
+                if end > size:
+                    return
                 if plain["row"] <= last_row and plain["row"] in again:
                     continue
                 if plain["row"] <= last_row:
