@@ -12,8 +12,7 @@ import polars as pl
 import pytest
 
 from ragspan.config import Settings
-from ragspan.datasets import ResultFile, aevaluate, evaluate
-from ragspan.datasets import evaluation as evaluation_module
+from ragspan.datasets import ResultFile, aevaluate, evaluate, running
 from ragspan.datasets.journal import described, journal_of
 from ragspan.datasets.running import Plan, run
 from ragspan.exceptions import ConfigurationError, TableError
@@ -357,7 +356,7 @@ def test_no_more_records_are_in_work_than_there_is_room_for(length_metric, evalu
     evaluated(rows(), length_metric, on_row=lambda progress: ahead.append(len(read) - progress.rows))
 
     # The table's sample and one more are read before they are in work.
-    assert max(ahead) <= evaluation_module._LEAST_ROWS + 51
+    assert max(ahead) <= running._LEAST_ROWS + 51
 
 
 def test_one_and_the_same_record_may_come_twice(length_metric, evaluated):
