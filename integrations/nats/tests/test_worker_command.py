@@ -49,7 +49,7 @@ def refused(*arguments, **environment):
     [
         (("--concurrency", "0"), "concurrency is 0"),
         (("--concurrency", "many"), "--concurrency"),
-        (("--metrics", "beauty"), "metrics is 'beauty'"),
+        (("--metrics", "beauty"), "there is no metric 'beauty'"),
         (("--judge", "oracle"), "there is no judge 'oracle'"),
         (("--ack-wait", "0.5"), "ack_wait is 0.5"),
         (("--max-deliveries", "0"), "max_deliveries is 0"),
