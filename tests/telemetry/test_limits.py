@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from opentelemetry.sdk.trace import SpanLimits
 from opentelemetry.trace import NonRecordingSpan, SpanContext
@@ -68,6 +70,24 @@ def test_a_provider_without_a_limit_gets_everything(make_telemetry, make_record,
     span = telemetry.span("invoke_workflow rivers")
     assert kinds_of(span) == {"ragspan.score": 100, "ragspan.label": 100, "ragspan.explanation": 100}
     assert span.attributes["evaluations.99.evaluation.name"] == "m99"
+
+
+@pytest.mark.parametrize(("longest", "items"), [(1000, 3), (80, 2), (30, 1), (10, 0)])
+def test_json_is_not_cut_in_the_middle(make_telemetry, longest, items):
+    telemetry = make_telemetry(limits=SpanLimits(max_span_attribute_length=longest))
+    span = telemetry.tracer_provider.get_tracer("t").start_span("s")
+    claims, text = (
+        [{"claim": "It hums."}, {"claim": "It is new."}, {"claim": "It stands there." * 3}],
+        "[It is a text. " * 80,
+    )
+    set_within_limit(
+        span,
+        [{"claims": json.dumps(claims), "object": json.dumps(dict.fromkeys(map(str, range(300)), 1)), "text": text}],
+    )
+
+    assert json.loads(span.attributes["claims"]) == claims[:items]
+    assert span.attributes["text"] == text[:longest]
+    assert "object" not in span.attributes
 
 
 def test_nothing_less_important_takes_the_place_of_a_group_that_does_not_fit(make_telemetry):

@@ -120,23 +120,46 @@ def _encodable_value(value: object) -> AttributeValue | None:
     return None
 
 
-def json_list(items: list[Any]) -> str:
+def json_list(items: list[Any], most: int = MAX_TEXT_CHARS) -> str:
     """The items as a JSON list, and only as many of the first as one attribute holds: cut text would be no JSON."""
-    while len(text := json.dumps(items)) > MAX_TEXT_CHARS:
-        items = items[: min(len(items) - 1, len(items) * MAX_TEXT_CHARS // len(text))]
-    return text
+    if len(text := json.dumps(items)) <= most:
+        return text
+    kept, length = 0, len("[]")
+    for item in items:
+        length += len(json.dumps(item)) + (len(", ") if kept else 0)
+        if length > most:
+            break
+        kept += 1
+    return json.dumps(items[:kept])
+
+
+def _whole_json(value: AttributeValue, most: int) -> AttributeValue | None:
+    """A JSON text that the SDK would cut in the middle: a list with as many items as fit, no object. Other values as they are."""
+    if not isinstance(value, str) or len(value) <= most or value[:1] not in {"[", "{"}:
+        return value
+    try:
+        found = json.loads(value)
+    except ValueError:
+        return value
+    return json_list(found, most) if isinstance(found, list) else None
 
 
 def set_within_limit(span: Span, groups: Iterable[Attributes]) -> None:
     """Set the groups of attributes, the most important first, and stop at the first group that does not fit."""
     if not span.is_recording():
         return
-    # Neither is in the API. The SDK's spans have their limit only in a private field; other spans get the default.
-    limit = getattr(getattr(span, "_limits", None), "max_span_attributes", DEFAULT_LIMIT)
+    # None is in the API. The SDK's spans have their limits only in a private field; other spans get the default.
+    limits = getattr(span, "_limits", None)
+    limit, longest = (
+        getattr(limits, "max_span_attributes", DEFAULT_LIMIT),
+        getattr(limits, "max_span_attribute_length", None),
+    )
     room = sys.maxsize if limit is None else limit - len(getattr(span, "attributes", None) or ())
     chosen: dict[str, AttributeValue] = {}
     for group in groups:
         attributes = encodable(group)
+        if longest is not None:
+            attributes = encodable({name: _whole_json(value, longest) for name, value in attributes.items()})
         if len(chosen) + len(attributes) > room:
             break
         chosen.update(attributes)
