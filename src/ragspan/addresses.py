@@ -69,6 +69,7 @@ def without_credentials(url: str) -> tuple[SplitResult, str | None]:
 
 
 _CAUSES = {
+    "SOCKS support|SOCKS proxy": "the environment names a SOCKS proxy, which needs a package: pip install pysocks",
     "CERTIFICATE_VERIFY_FAILED": "its certificate is not trusted",
     r"SSLError|\[SSL|SSL_ERROR": "no TLS connection can be made",
     "getaddrinfo|Name or service|nodename|name resolution|NameResolution": "the host name cannot be resolved",

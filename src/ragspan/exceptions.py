@@ -12,6 +12,10 @@ RagspanError
 from __future__ import annotations
 
 import copyreg
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ragspan.outcomes import Usage
 
 
 class RagspanError(Exception):
@@ -43,13 +47,23 @@ class JudgeError(RagspanError):
         outage: True if the service failed, so that other requests would fail now as well; False if only this request
             failed, for instance because a context is too long.
         status: the HTTP status of a refusal, where there is one.
+        usage: what the request took all the same, a `ragspan.outcomes.Usage`; None if it is not known.
     """
 
-    def __init__(self, error_type: str, message: str, *, outage: bool = False, status: int | None = None) -> None:
+    def __init__(
+        self,
+        error_type: str,
+        message: str,
+        *,
+        outage: bool = False,
+        status: int | None = None,
+        usage: Usage | None = None,
+    ) -> None:
         super().__init__(message)
         self.error_type = error_type
         self.outage = outage
         self.status = status
+        self.usage = usage
 
     def __reduce__(self) -> tuple[object, ...]:
         # By default an exception is copied with its message as the only argument, and this class needs more.

@@ -162,6 +162,8 @@ class NotApplicable:
     reason: str
     """One of few values: `answer_aborted`, `no_contexts`, `not_sampled`, ..."""
     detail: str | None = None
+    usage: Usage | None = None
+    """The cost of finding that out, such as a request that found no claims."""
 
     def __str__(self) -> str:
         return f"not applicable: {self.reason}"
@@ -182,6 +184,8 @@ class MetricFailure:
     """The judge's service failed, so that other records would fail now as well."""
     status: int | None = None
     """The HTTP status with which the service refused, where there is one."""
+    usage: Usage | None = None
+    """The cost, of replies that hold no verdict."""
 
     def __str__(self) -> str:
         return f"failed: {self.error_type}"

@@ -7,9 +7,16 @@ from typing import Any, Final, NamedTuple
 
 from ragspan.plain_data import fields_of, in_slot, is_dict, items_of, plain_scalar, text_keyed
 
-_INPUT = ("prompt_tokens", "input_tokens", "prompt_token_count", "prompt_eval_count")
-_OUTPUT = ("completion_tokens", "output_tokens", "candidates_token_count", "eval_count")
-_CACHED = ("cache_read", "cached_tokens", "cache_read_input_tokens", "cached_content_token_count")
+_INPUT = ("prompt_tokens", "input_tokens", "prompt_token_count", "prompt_eval_count", "inputTokens", "promptTokenCount")
+_OUTPUT = (
+    *("completion_tokens", "output_tokens", "candidates_token_count", "eval_count"),
+    *("outputTokens", "candidatesTokenCount"),
+)
+_TOTAL = ("total_tokens", "total_token_count", "totalTokens", "totalTokenCount")
+_CACHED = (
+    *("cache_read", "cached_tokens", "cache_read_input_tokens", "cached_content_token_count"),
+    *("prompt_cache_hit_tokens", "num_cached_tokens", "cacheReadInputTokens", "cachedContentTokenCount"),
+)
 _REASONS = ("finish_reason", "stop_reason", "done_reason")
 
 
@@ -36,6 +43,12 @@ def facts_of(reply: Iterable[Any]) -> ReplyFacts:
         cached_tokens=_first(int, places, _CACHED),
         response_id=_first(str, places, ("id", "response_id")),
     )
+
+
+def total_tokens_of(reply: Iterable[Any]) -> int | None:
+    """All tokens of the reply, where the provider sums them up; `notes_of` does not keep them."""
+    found: int | None = _first(int, [place for part in reply for place in _places(part)], _TOTAL)
+    return found
 
 
 def notes_of(reply: Iterable[Any]) -> Sequence[Mapping[str, Any]]:
@@ -82,7 +95,13 @@ def _fields(value: Any) -> Mapping[str, Any]:
 
 
 _DETAILS: Final = ("input_token_details", "prompt_tokens_details", "input_tokens_details")
-_USAGE: Final = ("usage", "usage_metadata", "token_usage", _DETAILS[0])  # the last in a framework's own record of usage
+_USAGE: Final = (
+    "usage",
+    "usage_metadata",
+    "usageMetadata",
+    "token_usage",
+    _DETAILS[0],
+)  # the last in a framework's own record of usage
 _CHOICES: Final = ("choices", "candidates")
 _WITH_PLACES: Final = frozenset((*_USAGE, *_CHOICES))
 _NAMES = frozenset((*_INPUT, *_OUTPUT, *_CACHED, *_REASONS, *("model_name", "model", "id", "response_id")))

@@ -16,7 +16,7 @@ from ragspan.datasets import ResultFile, aevaluate, evaluate, running
 from ragspan.datasets.journal import described, journal_of
 from ragspan.datasets.running import Plan, run
 from ragspan.exceptions import ConfigurationError, TableError
-from ragspan.judges import OpenAIJudge
+from ragspan.judges import OpenAIJudge, Price
 from ragspan.metrics import ContextAdherence, Faithfulness
 from ragspan.outcomes import NotApplicable, Score, Usage
 from ragspan.records import RagRecord
@@ -108,6 +108,21 @@ def test_what_judging_took_is_added_up(rows):
 
     assert evaluation.usage == Usage(requests=4, input_tokens=40, output_tokens=20, usd=1.0)
     assert [line.usd for line in evaluation.results()] == [0.25] * 4
+
+
+@pytest.mark.parametrize("claims", ["I see no claims.", '{"answer": {"claims": []}}'], ids=["failed", "no claims"])
+def test_what_judging_took_without_a_score_is_added_up_too(rows, fake_openai, claims):
+    usage = {"prompt_tokens": 1000, "completion_tokens": 100}
+    fake_openai.answer = lambda _request: fake_openai.says(claims, usage=usage)
+    judge = OpenAIJudge("m", base_url=fake_openai.base_url, price=Price(1, 2))
+
+    evaluation = evaluate(rows, "faithfulness", judge=judge)
+
+    paid = len(fake_openai.requests)
+    assert evaluation.summary["faithfulness"].scored == 0
+    assert (evaluation.usage.requests, evaluation.usage.input_tokens) == (paid, 1000 * paid)
+    assert evaluation.usage.usd == pytest.approx(0.0012 * paid)
+    assert sum(line.requests or 0 for line in evaluation.results()) == paid
 
 
 def test_the_share_of_answers_that_production_samples_does_not_matter_here(rows, judge, monkeypatch):

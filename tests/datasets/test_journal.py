@@ -159,6 +159,8 @@ EVIDENCE = (
                 Score(value=0.5, explanation="half of a surrogate pair: \ud800"),
                 NotApplicable(reason="no_contexts", detail="d"),
                 MetricFailure(error_type="timeout", message="m"),
+                NotApplicable(reason="no_claims", usage=Usage(requests=1, input_tokens=3)),
+                MetricFailure(error_type="InvalidVerdict", message="m", usage=Usage(requests=2, usd=0.1)),
             )
         ),
         (Score(value=0.5, evidence=(OwnEvidence(), object(), EVIDENCE[0])), Score(value=0.5, evidence=EVIDENCE[:1])),

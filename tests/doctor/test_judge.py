@@ -49,6 +49,20 @@ def test_the_tokens_of_a_language_model_are_told(asked, fake_openai):
     assert finding.facts["input_tokens"] == 300
 
 
+def test_what_an_endpoint_refuses_is_told_in_its_words(asked, fake_openai):
+    def answer(request):
+        if "n" in request:
+            return fake_openai.fails(400, "Multiple candidates is not enabled for this model")
+        return fake_openai.says(GROUNDED)
+
+    fake_openai.answer = answer
+
+    finding = asked(fake_openai.base_url)
+
+    assert finding.state == "ok"
+    assert "it goes without n, which the endpoint refuses (HTTP 400: Multiple candidates is not" in finding.found
+
+
 def test_a_judge_that_denies_what_is_plain_is_a_warning(asked, fake_openai):
     says(fake_openai, GROUNDED.replace('"grounded"', '"not_grounded"'))
 

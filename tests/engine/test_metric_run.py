@@ -12,7 +12,7 @@ from ragspan.engine._metric_run import MetricTask
 from ragspan.exceptions import JudgeError
 from ragspan.judges.llm.replies import PROSE
 from ragspan.judges.session import report_usage
-from ragspan.outcomes import MetricFailure, Score, Usage
+from ragspan.outcomes import MetricFailure, NotApplicable, Score, Usage
 from ragspan.telemetry import is_suppressed
 
 
@@ -156,6 +156,19 @@ def test_nothing_of_the_requests_context_reaches_a_metric(fakes, make_engine, ki
         fakes.score(engine)
 
     assert seen == ["unset", False] * 2
+
+
+@pytest.mark.parametrize(
+    "ending", [NotApplicable(reason="no_claims"), MetricFailure(error_type="e", message="m"), None]
+)
+def test_what_a_metric_spends_is_on_its_outcome_also_where_there_is_no_score(fakes, score_one, ending):
+    def spend(_: object) -> object:
+        report_usage(Usage(requests=1, input_tokens=10))
+        if ending is None:
+            raise JudgeError("InvalidVerdict", "prose")
+        return ending
+
+    assert score_one(fakes.CallingMetric(spend)).outcomes["calling"].usage == Usage(requests=1, input_tokens=10)
 
 
 @pytest.mark.parametrize("kind", ["CallingMetric", "ThreadMetric"])

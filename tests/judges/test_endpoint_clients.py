@@ -10,8 +10,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from ragspan.judges import endpoint
-from ragspan.judges.endpoint import ClientPool
+from ragspan.judges import client_pool
+from ragspan.judges.client_pool import ClientPool
 
 
 class Client:
@@ -39,8 +39,8 @@ def log():
 
 @pytest.fixture
 def pool(log, monkeypatch):
-    monkeypatch.setattr(endpoint, "_REQUESTS_EACH", 2)
-    monkeypatch.setattr(endpoint, "_MOST_CLIENTS", 2)
+    monkeypatch.setattr(client_pool, "_REQUESTS_EACH", 2)
+    monkeypatch.setattr(client_pool, "_MOST_CLIENTS", 2)
     return ClientPool(lambda: Client(log))
 
 

@@ -148,52 +148,6 @@ def error(message, **more):
     return {"error": {"message": message, "type": "invalid_request_error", **more}}
 
 
-def extra_field(name):
-    """As FastAPI rejects a field, before the server's own code sees it."""
-    forbidden = {"type": "extra_forbidden", "loc": ["body", name], "msg": "Extra inputs are not permitted", "input": {}}
-    return {"detail": [forbidden]}
-
-
-@pytest.mark.parametrize(
-    ("unknown", "status", "body"),
-    [
-        ("response_format", 400, error("Invalid parameter: 'response_format'.", param="response_format")),  # OpenAI
-        ("response_format", 400, error("This response_format type is unavailable now")),  # DeepSeek
-        ("response_format", 400, error("Error in grammar: anyOf is not supported")),  # LM Studio
-        ("response_format", 400, error("failed to parse grammar", code=400)),  # llama.cpp
-        ("response_format", 400, error("Failed to generate JSON. See 'failed_generation' for details.")),  # Groq
-        (
-            "response_format",
-            400,
-            {"object": "error", "message": "The schema has features that xgrammar lacks."},
-        ),  # vLLM
-        ("response_format", 400, [error("Unknown name \"anyOf\" at 'generation_config.response_schema'")]),  # Gemini
-        ("response_format", 422, extra_field("response_format")),
-        ("n", 400, error("Unsupported parameter.", param="n")),  # OpenAI
-        ("n", 400, error("'n' : number must be at most 1")),  # Groq
-        ("n", 400, {"object": "error", "message": "n must be 1 when using greedy sampling, got 3."}),  # vLLM
-        ("n", 400, error("Only one completion choice is allowed", code=400)),  # llama.cpp
-        ("n", 422, extra_field("n")),
-        (
-            "temperature",
-            400,
-            error("'temperature' does not support 0.7 with this model.", param="temperature"),
-        ),  # OpenAI
-        ("temperature", 400, error("`temperature` may only be set to 1 when thinking is enabled.")),  # Anthropic
-    ],
-)
-async def test_a_parameter_that_a_server_rejects_is_left_out_from_then_on(
-    fake_openai, openai_judge, super_bowl, unknown, status, body
-):
-    fake_openai.answer = lambda request: (status, body) if unknown in request else fake_openai.says(GROUNDED)
-    judge = openai_judge()
-
-    assert len(await judge.vote_adherence(super_bowl, 2)) == 2
-    asked_before = len(fake_openai.requests)
-    assert len(await judge.vote_adherence(super_bowl, 2)) == 2
-    assert all(unknown not in request for request in fake_openai.requests[asked_before:])
-
-
 async def test_what_a_server_rejects_for_another_reason_is_sent_again_next_time(fake_openai, openai_judge, super_bowl):
     fake_openai.answer = lambda _request: fake_openai.fails(400, "a text is about a schema")
     judge = openai_judge()

@@ -61,6 +61,31 @@ def test_a_wrong_price_is_refused_by_name(arguments, named):
         Price(*arguments)
 
 
+@pytest.mark.parametrize(
+    ("host", "price"),
+    [
+        ("api.openai.com", MINI),
+        ("EU.api.openai.com", MINI),
+        ("us.api.openai.com", MINI),
+        ("our-resource.openai.azure.com", MINI),
+        ("our-resource.services.ai.azure.com", MINI),
+        ("api.openai.com.evil.example", None),
+        ("fakeapi.openai.com", None),
+        ("openai.azure.com", None),
+        ("localhost", None),
+    ],
+)
+def test_a_price_is_known_at_openais_hosts_and_azures(host, price):
+    assert price_of("gpt-4o-mini", host) == price
+
+
+def test_newer_models_cost_a_tenth_more_at_a_regional_host():
+    there, here = price_of("gpt-5.4", "eu.api.openai.com"), price_of("gpt-5.4")
+
+    assert (there.input, there.output, there.cached_input) == pytest.approx((2.75, 16.5, 0.275))
+    assert here == PRICES["gpt-5.4"]
+
+
 # The price of a judge
 
 
@@ -69,6 +94,7 @@ def test_a_wrong_price_is_refused_by_name(arguments, named):
     [
         ({}, MINI),
         ({"base_url": OPENAI}, MINI),
+        ({"base_url": "https://eu.api.openai.com/v1"}, MINI),
         ({"base_url": "http://localhost:8000/v1"}, None),
         ({"price": Price(0.1, 0.2)}, Price(0.1, 0.2)),
         ({"price": Price(0, 0)}, Price(0, 0)),

@@ -209,6 +209,8 @@ async def test_a_refusal_is_a_reply_without_text(fake_openai, open_ai):
     fake_openai.answer = lambda _request: fake_openai.says(None, refusal="I cannot help with that.")
 
     assert await texts(LangChainChatClient(open_ai())) == [""]
+    with pytest.raises(JudgeError, match="the judge's model refused"):
+        await LLMJudge(LangChainChatClient(open_ai()), name="j").vote_adherence(RECORD, 1)
 
 
 async def test_a_reply_that_was_cut_off_does_not_count():

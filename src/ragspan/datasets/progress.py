@@ -102,8 +102,8 @@ class RunProgress:
                 lowest = self._lowest[metric]
                 insort(lowest, (outcome.value, done.row, done))
                 del lowest[WORST_KEPT:]
-                if outcome.usage is not None:
-                    self.usage += outcome.usage
+            if outcome.usage is not None:
+                self.usage += outcome.usage
 
     def evaluation(self, **more: Any) -> Evaluation:
         """The result so far, with the fields that are not counted here."""

@@ -120,12 +120,24 @@ class ResultRow:
     @classmethod
     def from_outcome(cls, outcome: Outcome, *, row: int, record_id: str, metric: str) -> ResultRow:
         """The line of one outcome."""
-        line = partial(cls, row=row, record_id=record_id, metric=metric)
+        usage = outcome.usage or Usage()
+        paid: dict[str, Any] = {
+            "requests": usage.requests,
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+        }
+        line = partial(
+            cls,
+            row=row,
+            record_id=record_id,
+            metric=metric,
+            usd=usage.usd,
+            **(paid if outcome.usage is not None else {}),
+        )
         if isinstance(outcome, NotApplicable):
             return line(outcome="not_applicable", reason=outcome.reason, detail=outcome.detail)
         if isinstance(outcome, MetricFailure):
             return line(outcome="failure", reason=outcome.error_type, detail=outcome.message)
-        usage = outcome.usage
         return line(
             outcome="score",
             score=float(outcome.value),
@@ -135,10 +147,6 @@ class ResultRow:
             detail=outcome.fallback,
             judge=outcome.judge,
             prompt_version=outcome.prompt_version,
-            requests=usage.requests if usage else None,
-            input_tokens=usage.input_tokens if usage else None,
-            output_tokens=usage.output_tokens if usage else None,
-            usd=usage.usd if usage else None,
         )
 
 

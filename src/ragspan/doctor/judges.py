@@ -130,6 +130,8 @@ def _learned(judge: Judge, used: Usage) -> Iterator[str]:
         is_one_each = not takes.several_choices or used.requests > 1
         yield f"n            {'one vote a request' if is_one_each else f'{_VOTES} votes in one request'}"
         yield f"temperature  {'sent, and not refused' if takes.temperature else 'left out'}"
+        if takes.left_out:
+            yield f"left out     {', '.join(sorted(takes.left_out))}, which it refuses"
     if used.requests:
         tokens = f"{used.input_tokens:,} in ({used.cached_tokens:,} from the cache), {used.output_tokens:,} out"
         yield f"requests     {used.requests}"

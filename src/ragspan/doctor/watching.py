@@ -13,9 +13,7 @@ import io
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from importlib.metadata import EntryPoint
-from operator import add
 from typing import TYPE_CHECKING, Any
 
 from ragspan.addresses import cause_of, shown_url
@@ -23,11 +21,13 @@ from ragspan.config import Settings, process_environment, variable
 from ragspan.defaults import emitter_from, engine_from, with_spans
 from ragspan.delivery import ScoreWriter
 from ragspan.doctor import Finding, State, finding
+from ragspan.doctor.judge import judged, refused_by_judges
 from ragspan.doctor.logs import captured_logs
 from ragspan.doctor.tools import close, export_to_tools, written
 from ragspan.engine import Dropped, ScoringEngine
 from ragspan.exceptions import ConfigurationError
-from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord, Usage
+from ragspan.metrics.catalogue import metrics_from
+from ragspan.outcomes import NotApplicable, Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry.environment import (
     EnvironmentProviders,
@@ -49,7 +49,6 @@ _SCORING, _FLUSHING, _SENDING, _SHUTTING_DOWN = 0.5, 0.35, 0.25, 0.05  # shares 
 _CONTACTING = 0.1  # likewise, for the server of a tool
 _REDIRECTS, _ERRORS = 300, 400  # HTTP
 _SHOWN = 160  # characters of what a server says
-_GROUNDEDNESS = ("context_adherence", "faithfulness")
 _OWN_ENDPOINT = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 
 
@@ -88,7 +87,8 @@ def watch_record(judge: str, settings: Settings, seconds: float) -> list[Finding
         by_tools, missing = (
             ([], []) if exporter_is_configured() else export_to_tools(writers, providers.tracer_provider)
         )
-        engine = engine_from(usable, providers, emitters=emitters)
+        metrics = metrics_from(usable)
+        engine = engine_from(usable, providers, emitters=emitters, metrics=metrics)
         began = time.monotonic()
         result = score_in_time(engine, record, seconds * _SCORING * 1.2)
         scored_in = time.monotonic() - began
@@ -107,7 +107,7 @@ def watch_record(judge: str, settings: Settings, seconds: float) -> list[Finding
     if all(each.state == "ok" for each in [*on_way, *reached]):  # else it is said there
         on_way += [finding("record", "warning", f"ragspan logged: {each}") for each in dict.fromkeys(complaints)]
     ids = _ids(record, root, result, has_arrived=has_arrived)
-    return [_judged(judge, result, scored_in), *reached, *on_way, ids]
+    return [judged(judge, result, scored_in, refused_by_judges(metrics)), *reached, *on_way, ids]
 
 
 def score_in_time(engine: ScoringEngine, record: RagRecord, seconds: float) -> ScoredRecord | Dropped | None:
@@ -223,32 +223,6 @@ def _watched_session(exchange: Exchange) -> requests.Session:
             return exchange.reply
 
     return Session()
-
-
-# The judge -------------------------------------------------------------------------------------------------------------
-
-
-def _judged(judge: str, result: ScoredRecord | Dropped | None, seconds: float) -> Finding:
-    """One finding for all metrics: they have one judge."""
-    if not isinstance(result, ScoredRecord):
-        return finding("judge", "skipped", f"{judge} was not asked, or did not answer in time")
-    outcomes = result.outcomes
-    failures = [outcome for outcome in outcomes.values() if isinstance(outcome, MetricFailure)]
-    scores = [outcome for outcome in outcomes.values() if isinstance(outcome, Score)]
-    if failures and not scores:
-        failure = next((each for each in failures if each.error_type != "judge_unavailable"), failures[0])
-        found = f"{judge} gave no answer: {failure.error_type}: {failure.message}"
-        return finding("judge", "failed", found, judge=judge, error_type=failure.error_type)
-    usage = reduce(add, (score.usage for score in scores if score.usage), Usage())
-    found = f"{judge} answered in {seconds:.2f} s"
-    if usage.requests or usage.input_tokens:
-        price = "price unknown" if usage.usd is None else f"{usage.usd:.6f} USD"
-        found += f" ({usage.input_tokens} tokens in, {usage.output_tokens} out, {price})"
-    misjudged = [name for name in _GROUNDEDNESS if getattr(outcomes.get(name), "label", None) == "fail"]
-    if misjudged:
-        found += f", but failed an answer that its context states word for word ({', '.join(misjudged)})"
-    facts: dict[str, Any] = {"seconds": round(seconds, 3), **dataclasses.asdict(usage)}
-    return finding("judge", "warning" if misjudged else "ok", found, judge=judge, **facts)
 
 
 # The endpoint ----------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ragspan.arguments import Rule
 from ragspan.config import variable
 from ragspan.delivery import Annotation, Delivered, ScoreWriter, WriteResult
 from ragspan.delivery.http import Endpoint
@@ -20,6 +21,10 @@ __all__ = ["DatadogEmitter"]
 
 _PATH = "/api/intake/llm-obs/v2/eval-metric"
 _SITE = "datadoghq.com"
+_A_SITE = Rule(
+    "a site such as 'datadoghq.eu', without https:// and without app. or api.",
+    lambda site: re.fullmatch(r"(?!https?\b|app\.|api\.)[\w-]+(?:\.[\w-]+)+", site),
+)
 _OVERRIDE = "DD_LLMOBS_OVERRIDE_ORIGIN"
 _APP_NAMES = ("DD_LLMOBS_ML_APP", "DD_SERVICE", "OTEL_SERVICE_NAME")
 """In this order. Datadog names the application of OpenTelemetry's spans by their service."""
@@ -60,7 +65,9 @@ class DatadogEmitter(ScoreWriter):
         self._app = self.setting("ml_app", *_APP_NAMES)
 
     def server(self) -> Endpoint:
-        of_site = f"https://api.{self.site or variable('DD_SITE') or _SITE}"
+        site = self.site or variable("DD_SITE") or _SITE
+        _A_SITE.check("site" if self.site else "DD_SITE", site)
+        of_site = f"https://api.{site}"
         name, url = self.address("base_url", *([] if self.site else [_OVERRIDE]), default=of_site)
         key = self.setting("api_key", "DD_API_KEY")
         return Endpoint.at("site" if url == of_site else name, url, headers={"dd-api-key": key}, timeout=self.timeout)

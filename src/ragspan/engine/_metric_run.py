@@ -309,7 +309,7 @@ class MetricTask:
         ended = outcome if self.screened is None else beside_screen(outcome, self.screened)
         if self.meter.total != Usage():
             self.usage = self.meter.total
-            if isinstance(ended, Score) and ended.usage is None:
+            if ended.usage is None:
                 ended = replace(ended, usage=self.usage)
         self.outcome = ended
         if self.timer is not None:

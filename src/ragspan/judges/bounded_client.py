@@ -14,15 +14,14 @@ import asyncio
 import contextlib
 import importlib
 import json
+import os
 import ssl
 import zlib
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ragspan.addresses import shown_url
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+from ragspan.exceptions import ConfigurationError
 
 MAX_BODY = 4 * 1024 * 1024
 """Bytes of an answer that are read, unpacked; usual answers have some thousands."""
@@ -35,13 +34,30 @@ def default_certificates() -> ssl.SSLContext:
     return made
 
 
-def open_client(certificates: ssl.SSLContext | None, **options: Any) -> AsyncOpenAI:
-    """A client with these options of `openai.AsyncOpenAI`."""
-    import openai
+def open_http_client(certificates: ssl.SSLContext) -> Any:
+    """A client for `openai.AsyncOpenAI(http_client=)`.
 
+    Raises:
+        ConfigurationError: the environment names a proxy that it cannot use.
+    """
     headers, hooks = {"Accept-Encoding": "gzip"}, {"response": [_read_bounded]}
-    http_client = _timed_client()(verify=certificates, headers=headers, event_hooks=hooks)
-    return openai.AsyncOpenAI(http_client=http_client, **options)
+    try:
+        return _timed_client()(verify=certificates, headers=headers, event_hooks=hooks)
+    except ImportError:  # the library says so only if the proxy is a SOCKS proxy
+        raise ConfigurationError(
+            f"the environment names a SOCKS proxy ({_proxies()}), for which a package is missing: pip install socksio; "
+            "or name the judge's host in NO_PROXY"
+        ) from None
+    except ValueError:
+        raise ConfigurationError(
+            f"a proxy in the environment ({_proxies()}) should be an address such as 'http://proxy:3128'"
+        ) from None
+
+
+def _proxies() -> str:
+    """The names of the variables; their values may hold passwords."""
+    names = [name for name in os.environ if name.lower() in {"http_proxy", "https_proxy", "all_proxy"}]
+    return ", ".join(sorted(names)) or "of the system"
 
 
 @cache

@@ -7,44 +7,58 @@ client logs the address of each request, so credentials in an address become a h
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import importlib
-import os
 import pickle
 import re
-import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import parse_qsl
 
 from ragspan.addresses import cause_of, secrets_in_url, without_credentials
+from ragspan.arguments import wrong
 from ragspan.exceptions import ConfigurationError, JudgeError
-from ragspan.judges.bounded_client import MAX_BODY, default_certificates, open_client
+from ragspan.judges.bounded_client import MAX_BODY, default_certificates, open_http_client
+from ragspan.judges.client_pool import ClientPool
+from ragspan.judges.given_client import GivenClient, brings_http_client
+from ragspan.judges.llm.capabilities import EndpointCapabilities, EndpointHabits
 from ragspan.judges.llm.errors import is_outage, redacted_message, status_of
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, Omit
 
 PATH = "/chat/completions"
-_REQUESTS_EACH = 8
-"""Requests that one client has at a time, as long as there are fewer than `_MOST_CLIENTS`."""
-_MOST_CLIENTS = 32
-"""In one event loop; more requests share these."""
+TIMEOUT = 30.0
+"""Seconds for one attempt."""
+MAX_RETRIES = 2
+"""Further attempts of the client; see docs/judges.md for the other layers of retries."""
 
-Post: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[object]]
-"""Sends a body and returns the endpoint's answer as plain JSON. It raises what the `openai` client raises."""
+
+class Post(Protocol):
+    """Sends requests, and says what came of them."""
+
+    async def __call__(self, body: Mapping[str, Any], *, retries: int | None = None) -> object:
+        """Send a body, and return the endpoint's answer as plain JSON. It raises what the `openai` client raises.
+
+        Args:
+            body: of the request.
+            retries: further attempts; by default the endpoint's.
+        """
+        ...
+
+    def words_of(self, error: Exception) -> str:
+        """The endpoint's words, without keys and texts of the request."""
+        ...
 
 
 class Endpoint:
     """Where requests of one kind go.
 
-    Without `client=` it opens clients of its own. What the first request needs is imported and read when the endpoint is made.
-    Requests are made in an engine's thread, and a fork during an import there would leave the child with a lock that is never
-    released.
+    It opens clients of its own, from the options of `client=` if there is one. What the first request needs is imported and
+    read when the endpoint is made. Requests are made in an engine's thread, and a fork during an import there would leave the
+    child with a lock that is never released.
 
     Args:
         base_url: the endpoint; None is OpenAI's own.
@@ -53,12 +67,14 @@ class Endpoint:
         key_variables: where the key may be, for the words of an error.
         headers: of each request, besides the client's; `Omit()` leaves one of these out.
         secrets: further texts that no message may hold.
-        client: an `openai.AsyncOpenAI` to use as it is, in place of `base_url` and `api_key`.
+        client: an `openai.AsyncOpenAI` whose options are used, in place of `base_url` and `api_key`. One with an `http_client=`
+            of its own is used as it is, and only in the event loop that uses it first.
         timeout: seconds for one attempt.
         max_retries: further attempts after rate limits, timeouts, and errors of the server or the connection.
 
     Raises:
-        ConfigurationError: `base_url` is no address.
+        ConfigurationError: `base_url` is not an address, `client` is not asynchronous, or the proxy that the environment names
+            cannot be used.
     """
 
     def __init__(
@@ -71,18 +87,16 @@ class Endpoint:
         headers: Mapping[str, str | Omit] | None = None,
         secrets: Sequence[str] = (),
         client: AsyncOpenAI | None = None,
-        timeout: float = 30.0,
-        max_retries: int = 2,
+        timeout: float = TIMEOUT,
+        max_retries: int = MAX_RETRIES,
     ) -> None:
+        _import_for_requests()
+        if client is not None:
+            _require_asynchronous(client)
+        own = {"api_key": api_key and api_key.strip(), "timeout": timeout, "max_retries": max_retries}
         headers = headers or {}
         address = _address(base_url, headers) if base_url is not None and client is None else {}
-        _import_for_requests()
-        certificates = default_certificates() if client is None else None
-
-        def opening() -> AsyncOpenAI:
-            return open_client(certificates, **address, api_key=api_key, timeout=timeout, max_retries=max_retries)
-
-        _ = (client or opening()).default_headers  # to name the system in them, Python starts a process
+        self._clients = _clients_for(client, own | address)
         self._copy = partial(
             Endpoint,
             base_url,
@@ -95,9 +109,8 @@ class Endpoint:
             max_retries=max_retries,
         )
         self._path = path
-        self._key_variables = ("RAGSPAN_JUDGE_API_KEY", *key_variables)
+        self._key_advice = " or ".join((f"{_ADVICE[_NO_KEY]}RAGSPAN_JUDGE_API_KEY", *key_variables))
         self._given_client = client
-        self._clients = ClientPool(opening)
         address_used = str(client.base_url) if client is not None else base_url or ""
         self._secrets = [*secrets_in_url(address_used), *secrets]
 
@@ -115,28 +128,25 @@ class Endpoint:
 
     @asynccontextmanager
     async def asking(self, sent: Iterable[str]) -> AsyncIterator[Post]:
-        """A function that posts. An error inside becomes a `JudgeError` that repeats none of the texts in `sent`.
+        """What posts. An error inside becomes a `JudgeError` that repeats none of the texts in `sent`.
 
         Raises:
-            JudgeError: the endpoint refuses, cannot be reached, or gives an answer that cannot be read.
+            JudgeError: the endpoint refuses, cannot be reached, or gives an answer that cannot be read; or the key or the
+                client cannot be used.
         """
         import openai
 
-        client = None
+        post: _Post | None = None
         try:
-            given = self._given_client
-            async with self._clients.borrowed() if given is None else nullcontext(given) as client:
-                # Without the client's types: with them, a third of a request's processor time goes into checking each part
-                # of the schema and of the response.
-                async def post(body: Mapping[str, Any], client: AsyncOpenAI = client) -> object:
-                    return _without_error(await client.post(self._path, body=body, cast_to=object))
-
+            async with self._clients.borrowed() as client:
+                post = _Post(client, self._path, sent, self._secrets)
+                _require_sendable(getattr(client, "api_key", None), self._key_advice)
                 yield post
         except (openai.OpenAIError, InvalidResponseError) as error:
-            message = redacted_message(error, sent, secrets=[getattr(client, "api_key", None), *self._secrets])
+            message = str(error) if post is None else post.words_of(error)
             # From None, because the cause may quote the prompt in a traceback.
             kind = "InvalidResponse" if isinstance(error, InvalidResponseError) else type(error).__name__
-            advice = _advice(error, message, self._path, self._key_variables)
+            advice = _advice(error, message, self._path, self._key_advice)
             raise JudgeError(kind, message + advice, outage=is_outage(error), status=status_of(error)) from None
         except (ValueError, RecursionError) as error:  # a body that is not JSON, was cut, or nests too deep
             kind = type(error).__name__
@@ -146,90 +156,89 @@ class Endpoint:
             raise JudgeError("InvalidResponse", message, outage=True) from None
 
 
-@dataclass(slots=True, eq=False)
-class _Open:
-    """A client that is open."""
-
-    client: AsyncOpenAI
-    lifetime: AsyncGenerator[AsyncOpenAI, None]
-    loop: asyncio.AbstractEventLoop
-    pid: int
-    requests: int = 0
-
-
-class ClientPool:
-    """Clients with their open connections: one event loop each, and each for a few requests at a time.
-
-    The pool of an HTTP client looks at all of its connections twice for each request, and asks the operating system about
-    those that are idle. With 64 requests at a time this took a third of the processor time; with eight it takes almost none.
-
-    Guarantees:
-    - A client is only used in the loop, and in the process, that it was opened in; the child of a fork opens its own.
-    - It is closed in its loop: when the pool is collected, or when the loop shuts down its asynchronous generators, as
-      `asyncio.run` does at its end. Nobody has to close anything.
-    - The clients of a closed loop are released when another client is opened.
-
-    The pool has no lock, which a fork could leave held in the child for ever: only a loop's own thread uses its clients.
+async def post_what_it_takes(
+    post: Post, habits: EndpointHabits, body: Callable[[EndpointCapabilities], Mapping[str, Any]]
+) -> object:
+    """The answer to a request. What the endpoint refuses of it is left out, now and later.
 
     Args:
-        opening: opens a client, without waiting for anything.
+        post: of the endpoint.
+        habits: of the endpoint.
+        body: makes the request's body of what the endpoint takes.
     """
+    import openai
 
-    def __init__(self, opening: Callable[[], AsyncOpenAI]) -> None:
-        self._opening = opening
-        self._open: dict[_Open, None] = {}
-        weakref.finalize(self, _close_soon, self._open).atexit = False
-
-    @asynccontextmanager
-    async def borrowed(self) -> AsyncIterator[AsyncOpenAI]:
-        """A client of the running loop for one request: the first that has room, a new one, or the one with most room."""
-        loop, pid = asyncio.get_running_loop(), os.getpid()
-        clients = [one for one in list(self._open) if one.loop is loop and one.pid == pid]
-        one = next((one for one in clients if one.requests < _REQUESTS_EACH), None)
-        if one is None and len(clients) < _MOST_CLIENTS:
-            for known in (self._open, _alive):
-                for gone in [one for one in list(known) if one.loop.is_closed()]:
-                    known.pop(gone, None)
-            lifetime = _lifetime(self._opening)
-            one = _Open(await anext(lifetime), lifetime, loop, pid)
-            self._open[one] = _alive[one] = None
-        one = one or min(clients, key=lambda one: one.requests)
-        one.requests += 1
+    attempt = habits.attempt()
+    while True:
+        fields = body(attempt.capabilities)
         try:
-            yield one.client
-        finally:
-            one.requests -= 1
+            reply = await post(fields, retries=0 if attempt.is_probe else None)
+        except (openai.APIStatusError, InvalidResponseError) as error:
+            if not attempt.goes_on_without(error, fields, post.words_of):
+                raise attempt.error or error from None
+        else:
+            attempt.ended_well(fields)
+            return reply
 
 
-async def _lifetime(opening: Callable[[], AsyncOpenAI]) -> AsyncGenerator[AsyncOpenAI, None]:
-    """Yields the client once and closes it when it is closed itself, which every loop does with its generators."""
-    async with opening() as client:
-        yield client
+class _Post:
+    """Sends requests with one client."""
+
+    def __init__(self, client: AsyncOpenAI, path: str, sent: Iterable[str], secrets: Sequence[object]) -> None:
+        self._client = client
+        self._path = path
+        self._sent = sent
+        self._secrets = secrets
+
+    async def __call__(self, body: Mapping[str, Any], *, retries: int | None = None) -> object:
+        # Without the client's types: with them, a third of a request's processor time goes into checking each part of the
+        # schema and of the response.
+        options: dict[str, Any] = {} if retries is None else {"options": {"max_retries": retries}}
+        reply = await self._client.post(self._path, body=body, cast_to=object, **options)
+        if isinstance(reply, Mapping) and reply.get("error"):
+            raise InvalidResponseError(reply["error"])
+        return reply
+
+    def words_of(self, error: Exception) -> str:
+        return redacted_message(error, self._sent, secrets=[getattr(self._client, "api_key", None), *self._secrets])
 
 
-def _close_soon(opened: Iterable[_Open]) -> None:
-    for one in opened:
-        if one.pid == os.getpid():
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                one.loop.call_soon_threadsafe(_start_closing, one)
+def _require_sendable(key: object, advice: str) -> None:
+    """Raise a `JudgeError` if HTTP cannot carry the key, which would look like an endpoint that cannot be reached."""
+    odd = _NOT_IN_HEADERS.search(key) if isinstance(key, str) else None
+    if odd is not None:
+        message = f"the key cannot be sent, because it holds a character (U+{ord(odd[0]):04X}) that no key has"
+        raise JudgeError("AuthenticationError", f"{message}: copy it again, and {advice}", outage=True)
 
 
-def _start_closing(one: _Open) -> None:
-    closing = one.loop.create_task(_close(one))
-    _closing.add(closing)
-    closing.add_done_callback(_closing.discard)
+_NOT_IN_HEADERS = re.compile(r"[^\x21-\x7e]")
 
 
-async def _close(one: _Open) -> None:
-    """Close it. If the loop ends and cancels this before it starts, the loop closes it."""
-    await one.lifetime.aclose()
-    _alive.pop(one, None)
+def _clients_for(client: AsyncOpenAI | None, options: Mapping[str, Any]) -> ClientPool | GivenClient:
+    """Opens clients with these options, or with those of the given one, or lends that one."""
+    import openai
+
+    if client is not None and brings_http_client(client):
+        return GivenClient(client)
+    certificates = default_certificates()
+
+    def opening() -> AsyncOpenAI:
+        http_client = open_http_client(certificates)
+        return (
+            client.copy(http_client=http_client) if client else openai.AsyncOpenAI(http_client=http_client, **options)
+        )
+
+    _ = opening().default_headers  # to name the system in them, Python starts a process
+    return ClientPool(opening)
 
 
-_closing: set[asyncio.Task[None]] = set()
-_alive: dict[_Open, None] = {}
-"""What is open. If one of these were collected, its loop would begin to close it: perhaps too late to finish before the loop
-ends, and perhaps in a forked child, which must not."""
+def _require_asynchronous(client: object) -> None:
+    import openai
+
+    if not isinstance(client, openai.AsyncOpenAI):
+        raise wrong(
+            "client", client, "an openai.AsyncOpenAI or openai.AsyncAzureOpenAI, because judges wait in an event loop"
+        )
 
 
 class InvalidResponseError(Exception):
@@ -241,29 +250,25 @@ class InvalidResponseError(Exception):
         self.code = body.get("code") if isinstance(body, Mapping) else None
 
 
-def _without_error(reply: object) -> object:
-    if isinstance(reply, Mapping) and reply.get("error"):
-        raise InvalidResponseError(reply["error"])
-    return reply
-
-
-def _advice(error: Exception, message: str, path: str, key_variables: Sequence[str]) -> str:
+def _advice(error: Exception, message: str, path: str, about_key: str) -> str:
     """What to do about an error, where the endpoint's words do not say it."""
     advice = _ADVICE.get(getattr(error, "status_code", None) or type(error).__name__)
-    if advice == _ADVICE[_UNAUTHORIZED]:
-        advice += " or ".join(key_variables)
+    if advice == _ADVICE[_NO_KEY]:
+        advice = about_key
     if advice == _ADVICE[_NOT_FOUND]:
         advice += ", which usually ends in /v1" if path == PATH else f", to which {path} is added"
     if advice == _ADVICE[_UNREACHABLE] and (cause := cause_of(error)):
         advice = f"{cause}; {advice}"
-    if advice is None and _ABOUT_LENGTH.search(message):
-        advice = "lower max_context_chars, or give the server a larger context window"
+    if advice is None:
+        advice = next(
+            (words for pattern, words in _BY_WORDS.items() if re.search(pattern, message, re.IGNORECASE)), None
+        )
     return f" ({advice})" if advice else ""
 
 
-_UNAUTHORIZED, _NOT_FOUND, _UNREACHABLE = 401, 404, "APIConnectionError"
+_NO_KEY, _NOT_FOUND, _UNREACHABLE = 401, 404, "APIConnectionError"
 _ADVICE: Mapping[object, str] = {
-    _UNAUTHORIZED: "check the key: api_key=, ",
+    _NO_KEY: "check the key: api_key=, ",
     403: "the key may not use this model, or not from here",
     _NOT_FOUND: "check the model's name, and base_url",
     **dict.fromkeys((301, 302, 303, 307, 308), "give base_url= or RAGSPAN_JUDGE_BASE_URL the address that is meant"),
@@ -271,7 +276,14 @@ _ADVICE: Mapping[object, str] = {
     _UNREACHABLE: "check base_url, the network, and that the server runs",
     "APITimeoutError": "raise timeout=, or take a faster model",
 }
-_ABOUT_LENGTH = re.compile(r"context (?:length|window|size)|too long|too many tokens", re.IGNORECASE)
+_BY_WORDS = {
+    r"context (?:length|window|size)|too long|too many tokens": (
+        "lower max_context_chars, or give the server a larger context window"
+    ),
+    r"enable_thinking|non-stream": 'switch thinking off: extra_body={"enable_thinking": False}',
+    r"stream": "ragspan reads no streams: take a model or a gateway that answers without one",
+}
+"""By a pattern for the endpoint's words."""
 
 
 def _address(base_url: str, headers: Mapping[str, str | Omit]) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from urllib.parse import urlsplit
 from ragspan.arguments import SOME_SECONDS, Rule, one_of, texts_in, whole, wrong
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges.base import ChatMessage, Completion
-from ragspan.judges.endpoint import Endpoint
-from ragspan.judges.llm.chat_protocol import EndpointCapabilities, read_completions
+from ragspan.judges.endpoint import MAX_RETRIES, TIMEOUT, Endpoint, post_what_it_takes
+from ragspan.judges.llm.capabilities import EndpointCapabilities, EndpointHabits
+from ragspan.judges.llm.chat_protocol import read_completions
 from ragspan.judges.llm.judge import LLMJudge
 from ragspan.judges.presets import PRESETS, Preset
 from ragspan.judges.prices import Price, price_of
@@ -38,8 +39,9 @@ class OpenAIJudge(LLMJudge):
             endpoint takes.
         base_url: the endpoint; else the provider's.
         api_key: the key; else that of the provider's variable.
-        client: an `openai.AsyncOpenAI` to use as it is, in place of `base_url`, `api_key`, `timeout`, `max_retries` and
-            `extra_headers`. It has to work in the judge's event loop. What it reads of an answer, how long that may take, and
+        client: an `openai.AsyncOpenAI` or `openai.AsyncAzureOpenAI` whose options are used, in place of `base_url`, `api_key`,
+            `extra_headers`, `timeout` and `max_retries`. The judge opens connections of its own in each event loop. A client that was made with
+            `http_client=` is used as it is, in one event loop only; what it reads of an answer, how long that may take, and
             whether it follows a redirect to another host, are its own affair.
         timeout: seconds for one attempt, more than 0.
         max_retries: further attempts after rate limits, timeouts, and errors of the server or the connection, 0 or more.
@@ -49,7 +51,7 @@ class OpenAIJudge(LLMJudge):
         max_context_chars: see there.
         max_response_chars: see there.
         price: what the model costs. With None, the price is from a small table of OpenAI's models if the endpoint is
-            OpenAI's, and unknown for another server.
+            OpenAI's, one of its regional hosts, or a deployment at Azure that is named after its model; else it is not known.
 
     Raises:
         ConfigurationError: an argument is wrong, or there is no key or no address.
@@ -63,8 +65,8 @@ class OpenAIJudge(LLMJudge):
         base_url: str | None = None,
         api_key: str | None = None,
         client: AsyncOpenAI | None = None,
-        timeout: float = 30.0,
-        max_retries: int = 2,
+        timeout: float = TIMEOUT,
+        max_retries: int = MAX_RETRIES,
         extra_body: Mapping[str, Any] | None = None,
         extra_headers: Mapping[str, str] | None = None,
         temperature: float = 0.7,
@@ -101,14 +103,14 @@ class OpenAIJudge(LLMJudge):
             temperature=temperature,
             max_context_chars=max_context_chars,
             max_response_chars=max_response_chars,
-            price=price or (price_of(model) if _asks_openai(address, client) else None),
+            price=price or price_of(model, _host_of(address, client)),
         )
 
 
 class OpenAIChatClient:
     """A `ChatClient` for one model of an endpoint; `extra_body` is that of `OpenAIJudge`.
 
-    If the endpoint rejects a parameter (a schema, several choices, a temperature), later requests leave it out.
+    What the endpoint refuses of a request's parameters, later requests leave out; `habits` says what that is.
     """
 
     def __init__(
@@ -117,31 +119,25 @@ class OpenAIChatClient:
         self._endpoint = endpoint
         self._model = model
         self._extra_body = dict(extra_body)
-        self.takes = takes
-        """What the endpoint takes, as far as it has shown."""
+        self.habits = EndpointHabits(takes)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._model!r})"
 
+    @property
+    def takes(self) -> EndpointCapabilities:
+        """What the endpoint takes, as far as it has shown."""
+        return self.habits.capabilities
+
     async def complete(
         self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any], n: int, temperature: float
     ) -> list[Completion]:
-        import openai
+        def body(capabilities: EndpointCapabilities) -> dict[str, Any]:
+            parameters = capabilities.parameters(schema=schema, n=n, temperature=temperature, further=self._extra_body)
+            return {"model": self._model, "messages": messages} | parameters
 
-        capabilities = self.takes
         async with self._endpoint.asking([message["content"] for message in messages]) as post:
-            while True:
-                parameters = capabilities.parameters(schema=schema, n=n, temperature=temperature)
-                try:
-                    reply = await post({"model": self._model, "messages": messages} | parameters | self._extra_body)
-                except openai.APIStatusError as error:
-                    simpler = capabilities.without(error)
-                    if simpler is None:
-                        raise
-                    capabilities = simpler
-                else:
-                    self.takes = capabilities
-                    return read_completions(reply)
+            return read_completions(await post_what_it_takes(post, self.habits, body))
 
 
 def _capabilities_of(preset: Preset) -> EndpointCapabilities:
@@ -156,11 +152,11 @@ def _headers(preset: Preset, extra: Mapping[str, str]) -> dict[str, str | Omit]:
     return {**dict.fromkeys(absent, Omit()), **extra}
 
 
-def _asks_openai(address: str | None, client: AsyncOpenAI | None) -> bool:
-    return urlsplit(str(client.base_url) if client is not None else address).hostname == _OPENAI
+def _host_of(address: str | None, client: AsyncOpenAI | None) -> str | None:
+    address = address if client is None else str(client.base_url)
+    return None if address is None else urlsplit(address).hostname
 
 
-_OPENAI = "api.openai.com"
 _FIELDS = Rule("a dictionary of fields, such as {'reasoning_effort': 'low'}", lambda value: isinstance(value, Mapping))
 _HEADERS = Rule(
     "a dictionary of texts by the header's name",

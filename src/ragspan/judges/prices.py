@@ -46,14 +46,33 @@ class Price:
         return dollars / _MILLION
 
 
-def price_of(model: str) -> Price | None:
-    """The price of one of OpenAI's models, from the table; None if it is not there.
+def price_of(model: str, host: str | None = None) -> Price | None:
+    """The price of one of OpenAI's models at this host, from the table; None if it is not known.
 
-    A dated name such as `gpt-4o-mini-2024-07-18` has the model's price, unless the table has one for the date.
+    A dated name such as `gpt-4o-mini-2024-07-18` has the model's price, unless the table has one for the date. OpenAI's
+    regional hosts (`eu.api.openai.com`) cost a tenth more for newer models. A deployment at Azure that is named after its model
+    has the price of Azure's global deployments, which is OpenAI's.
+
+    Args:
+        model: its name.
+        host: of the endpoint; None is OpenAI's own.
     """
-    return PRICES.get(model) or PRICES.get(_DATE.sub("", model))
+    host = (host or _OPENAI).lower()
+    is_regional = host.endswith("." + _OPENAI)
+    if host != _OPENAI and not is_regional and not host.endswith(_AZURE):
+        return None
+    name = model if model in PRICES else _DATE.sub("", model)
+    price = PRICES.get(name)
+    if price is None or not is_regional or not name.startswith(_DEARER_BY_REGION):
+        return price
+    cached = None if price.cached_input is None else price.cached_input * _REGIONAL
+    return Price(price.input * _REGIONAL, price.output * _REGIONAL, cached_input=cached)
 
 
+_OPENAI = "api.openai.com"
+_AZURE = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
+_REGIONAL = 1.1
+_DEARER_BY_REGION = ("gpt-5.4", "gpt-5.5")
 _DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 
 PRICES: Final[Mapping[str, Price]] = MappingProxyType(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import accumulate
 
 
 def fair_limit(lengths: Sequence[int], room: int) -> int:
@@ -17,3 +19,49 @@ def fair_limit(lengths: Sequence[int], room: int) -> int:
             return share
         left -= length
     return room
+
+
+SIZE_OF_TOKEN = 4
+"""Of most tokens, in the sense of `size_of`."""
+
+
+def size_of(text: str) -> int:
+    """The length of a text as models count it, in characters of English: four make a token.
+
+    A token holds fewer characters of other scripts. The weights are about those of OpenAI's tokenizers, rather too large for
+    the newer ones.
+    """
+    return len(text) if text.isascii() else sum(_sizes(text))
+
+
+def beginning(text: str, room: int) -> str:
+    """The longest beginning of a text whose size is at most `room`."""
+    if text.isascii():
+        return text[:room]
+    text = text[: max(room, 0)]
+    return text[: bisect_right(list(accumulate(_sizes(text))), room)]
+
+
+def beginnings(texts: Sequence[str], room: int) -> list[str]:
+    """The beginnings of texts that share a room; short ones stay whole."""
+    limit = fair_limit([size_of(text) for text in texts], room)
+    return [beginning(text, limit) for text in texts]
+
+
+def _sizes(text: str) -> bytes:
+    """The size of each character."""
+    return text.encode("utf-8", "surrogatepass").translate(_WEIGHTS, _CONTINUATIONS)
+
+
+_CONTINUATIONS = bytes(range(0x80, 0xC0))
+_WEIGHTS = b"".join(
+    (
+        b"\x01" * 0xC0,  # ASCII
+        b"\x02" * 14 + b"\x03" * 2 + b"\x02" * 5 + b"\x03" * 11,  # further Latin, Greek, Cyrillic, Hebrew and Arabic
+        b"\x05",  # Hindi, Thai, Tamil
+        b"\x08",  # Burmese, Georgian, Amharic, Khmer; in Vietnamese one character of eight
+        b"\x05" * 14,  # Chinese, Japanese, Korean
+        b"\x0a" * 16,  # emoji
+    )
+)
+"""By the first byte of a character in UTF-8."""

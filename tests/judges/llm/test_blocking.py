@@ -159,7 +159,7 @@ async def test_a_complaint_that_leaving_things_out_does_not_settle_is_an_error_a
     assert asked[-1] == ("none", False)
 
 
-@pytest.mark.parametrize("status", [401, 429, 500])
+@pytest.mark.parametrize("status", [401, 429, 502, 503])
 async def test_a_provider_in_trouble_is_not_asked_again_with_less(status):
     asked = []
 

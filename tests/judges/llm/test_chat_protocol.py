@@ -3,10 +3,9 @@ from __future__ import annotations
 import pytest
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.llm.chat_protocol import EndpointCapabilities, read_completions
+from ragspan.judges.llm.chat_protocol import read_completions
+from ragspan.judges.llm.replies import BROKEN_OFF, CUT_OFF, EMPTY, REFUSED, THOUGHTS_ONLY
 from ragspan.outcomes import Usage
-
-ASKED = {"schema": {"type": "object"}, "n": 3, "temperature": 0.7}
 
 
 def chat(*texts, usage=None):
@@ -46,6 +45,78 @@ def test_a_choice_of_another_shape_is_kept_with_an_empty_text(choice):
     assert [completion.text for completion in read_completions(reply)] == ["a", ""]
 
 
+@pytest.mark.parametrize(
+    ("about", "problem"),
+    [
+        *(
+            ({"finish_reason": reason}, CUT_OFF)
+            for reason in ("length", "MAX_TOKENS", "model_length", "max_output_tokens")
+        ),
+        *(
+            ({"finish_reason": reason}, REFUSED)
+            for reason in (
+                "content_filter",
+                "SAFETY",
+                "RECITATION",
+                "PROHIBITED_CONTENT",
+                "guardrail_intervened",
+                "refusal",
+            )
+        ),
+        ({"finish_reason": "error", "error": {"code": 502, "message": "upstream"}}, BROKEN_OFF),
+        ({"error": {"code": 502}}, BROKEN_OFF),
+        ({"message": {"content": None, "refusal": "I cannot."}}, REFUSED),
+        ({"message": {"content": None, "reasoning_content": "It is grounded."}}, THOUGHTS_ONLY),
+        ({"message": {"content": "", "reasoning": "It is grounded."}}, THOUGHTS_ONLY),
+        ({"message": {"content": None, "reasoning_content": "It"}, "finish_reason": "length"}, CUT_OFF),
+        ({"message": {"content": None}}, EMPTY),
+    ],
+)
+def test_a_choice_without_a_reply_says_why(about, problem):
+    [completion] = read_completions({"choices": [{"message": {"content": "a"}, **about}]})
+
+    assert (completion.text, completion.problem) == ("", problem)
+
+
+def test_a_stream_is_called_by_its_name():
+    with pytest.raises(JudgeError, match="the endpoint streams its answer"):
+        read_completions('data: {"choices": [{"delta": {"content": "a"}}]}\n\ndata: [DONE]\n\n')
+
+
+def test_what_a_blocked_prompt_took_is_known():
+    blocked = {"choices": [], "promptFeedback": {"blockReason": "SAFETY"}, "usage": {"prompt_tokens": 9}}
+
+    with pytest.raises(JudgeError, match="a filter") as raised:
+        read_completions(blocked)
+
+    assert raised.value.usage == Usage(requests=1, input_tokens=9)
+    assert not raised.value.outage
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        (
+            {"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 4}},
+            (9, 4, 3),
+        ),  # OpenAI
+        ({"prompt_tokens": 9, "completion_tokens": 3, "prompt_cache_hit_tokens": 4}, (9, 4, 3)),  # DeepSeek
+        ({"prompt_tokens": 9, "completion_tokens": 3, "cached_tokens": 4, "total_tokens": 12}, (9, 4, 3)),  # Moonshot
+        (
+            {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 20},
+            (9, 0, 11),
+        ),  # Gemini, whose thoughts are apart
+        ({"inputTokens": 9, "outputTokens": 3, "cacheReadInputTokens": 4, "totalTokens": 12}, (9, 4, 3)),  # Bedrock
+        ({"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 2}, (9, 0, 3)),
+    ],
+)
+def test_tokens_are_read_under_every_providers_names(usage, expected):
+    [completion] = read_completions(chat("a", usage=usage))
+
+    used = completion.usage
+    assert (used.input_tokens, used.cached_tokens, used.output_tokens) == expected
+
+
 @pytest.mark.parametrize("reply", [None, "text", [], {}, {"choices": None}, {"choices": []}, {"choices": "a"}])
 def test_an_answer_without_choices_is_an_error(reply):
     with pytest.raises(JudgeError) as raised:
@@ -53,31 +124,3 @@ def test_an_answer_without_choices_is_an_error(reply):
 
     assert raised.value.error_type == "InvalidResponse"
     assert raised.value.outage
-
-
-# What an endpoint takes
-
-
-def test_a_single_choice_needs_no_n():
-    assert "n" not in EndpointCapabilities().parameters(schema={}, n=1, temperature=0)
-
-
-def test_what_an_endpoint_does_not_take_is_left_out():
-    bare = EndpointCapabilities(response_format="none", several_choices=False, temperature=False)
-
-    assert bare.parameters(**ASKED) == {}
-
-
-@pytest.mark.parametrize(
-    ("complaint", "parameter"),
-    [
-        ("This model's maximum context length is 8192 tokens", None),
-        ("Invalid 'messages': temperature of the sun, response_format and 'n'", "messages"),
-        ("Unknown model", "model"),
-    ],
-)
-def test_a_complaint_about_something_else_changes_nothing(complaint, parameter):
-    error = ValueError(complaint)
-    error.param = parameter
-
-    assert EndpointCapabilities().without(error) is None

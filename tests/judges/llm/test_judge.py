@@ -235,14 +235,43 @@ async def test_only_the_part_of_a_context_that_is_shown_is_measured(scripted, re
 
 
 async def test_only_the_missing_claims_are_asked_about_again(scripted, claim_verdicts, super_bowl):
-    first = claim_verdicts((2, "supported"), (2, "unsupported"), (9, "supported"), (3, "perhaps"))
-    judge, client = scripted([first], [claim_verdicts((1, "unsupported"), (3, "supported"), (2, "unsupported"))])
+    first = claim_verdicts((2, "supported"), (2, "unsupported"), (3, "perhaps"))
+    judge, client = scripted([first], [claim_verdicts((1, "unsupported"), (3, "supported"))])
 
     verdicts = await judge.verify_claims(super_bowl, ["a", "b", "c"])
 
     assert [verdict.supported for verdict in verdicts] == [False, True, True]
     assert "1. a\n3. c\n" in client.tasks[1]
     assert "for each of these numbers: 1, 3." in client.tasks[1]
+
+
+@pytest.mark.parametrize(
+    "miscounted",
+    [
+        [(0, "unsupported"), (1, "supported")],
+        [(2, "supported"), (3, "unsupported")],
+        [(1, "supported"), (9, "perhaps")],
+    ],
+    ids=["from 0", "from 2", "a number too many"],
+)
+async def test_a_reply_with_a_number_that_was_not_asked_for_is_asked_for_again_as_a_whole(
+    scripted, claim_verdicts, super_bowl, miscounted
+):
+    judge, client = scripted([claim_verdicts(*miscounted)], [claim_verdicts((1, "unsupported"), (2, "supported"))])
+
+    verdicts = await judge.verify_claims(super_bowl, ["a", "b"])
+
+    assert [verdict.supported for verdict in verdicts] == [False, True]
+    assert "for each of these numbers: 1, 2." in client.tasks[1]
+
+
+async def test_a_model_that_counts_in_its_own_way_gives_no_verdict_and_the_failure_says_so(
+    scripted, claim_verdicts, super_bowl
+):
+    judge, _ = scripted(*[[claim_verdicts((0, "unsupported"), (1, "supported"))]] * 2)
+
+    with pytest.raises(JudgeError, match="verdicts on numbers that it was not asked about"):
+        await judge.verify_claims(super_bowl, ["a", "b"])
 
 
 async def test_what_is_missing_twice_is_left_out(scripted, claim_verdicts, super_bowl):

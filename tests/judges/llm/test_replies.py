@@ -85,6 +85,13 @@ def test_reasoning_comes_before_the_verdict():
         json.dumps([{"answer": {"grounding": GROUNDED}}]),
         json.dumps(json.dumps({"answer": {"grounding": GROUNDED}})),
         json.dumps({"answer": {"grounding": GROUNDED}}) + " Hope this helps!",
+        "Sure: <b>it is</b>" + json.dumps({"answer": {"grounding": GROUNDED}}),
+        "<think>" + json.dumps({"answer": {"grounding": GROUNDED}}),
+        "<think>hm</think>It is." + json.dumps({"answer": {"grounding": GROUNDED}}),
+        "<" * 50_000,
+        "<a>" * 50_000,
+        "<|a|>" * 50_000,
+        " " * 200_000 + "x",
         json.dumps({"answer": {"grounding": GROUNDED}})[:-1],
         '{"answer": {"grounding": {"reasoning": "\\ud800", "verdict": "grounded"}}}',
         '{"answer": {"grounding": {"reasoning": "\ud800", "verdict": "grounded"}}}',
@@ -115,6 +122,22 @@ def test_a_rating_is_a_number_from_0_to_1(value):
         '<think>\nIs it {"answer": {}}?\n</think>\n\nREPLY',
         "The template opened the thoughts.\n</think>REPLY",
         "<think>A context says </think>{}, which is quoted text.</think>\n```json\nREPLY\n```",
+        "<reasoning>hm</reasoning>REPLY",  # Bedrock
+        "<thinking>hm</thinking>\n\nREPLY",
+        '<seed:think budget="0">hm</seed:think>REPLY',
+        "[THINK]hm[/THINK]REPLY",  # Mistral
+        "hm[/THINK]REPLY",
+        "<my-own-tag>hm</my-own-tag>REPLY",
+        "\u25c1think\u25b7hm\u25c1/think\u25b7REPLY",  # Kimi
+        "<think>hm</think><answer>REPLY</answer>",
+        "<answer>\n```json\nREPLY\n```\n</answer>",
+        "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>REPLY<|return|>",  # gpt-oss
+        "<|START_THINKING|>hm<|END_THINKING|><|START_RESPONSE|>REPLY<|END_RESPONSE|>",  # Cohere
+        "<|begin_of_box|>REPLY<|end_of_box|>",  # GLM
+        "analysisWe need to see.assistantfinalREPLY",
+        "Here is my thought process: hm\n\nHere is my response:\nREPLY",  # Granite
+        "REPLY</s>",
+        "REPLY<|im_end|>\n",
     ],
 )
 def test_a_reply_is_read_behind_thoughts_and_in_a_code_block(wrapped):
@@ -136,6 +159,16 @@ def test_a_finding_that_is_wrong_spoils_no_other():
     found = CLAIM_VERDICTS.read(json.dumps({"answer": {"claim_verdicts": [*wrong, right]}}))
 
     assert found == [replies.ClaimFinding(**right)]
+
+
+@pytest.mark.parametrize("number", [0, 3, -1, 99])
+def test_a_number_that_was_not_asked_for_spoils_the_reply_also_in_a_finding_that_is_wrong(number):
+    right = {"number": 1, "reasoning": "r", "verdict": "supported"}
+    text = json.dumps({"answer": {"claim_verdicts": [right, {"number": number, "verdict": "?"}]}})
+
+    assert CLAIM_VERDICTS.read(text, numbers=[1, 2]) == []
+    assert CLAIM_VERDICTS.problem_of(text, [1, 2]) == replies.MISCOUNTED
+    assert len(CLAIM_VERDICTS.read(text, numbers=[1, 2, number])) == 1
 
 
 @pytest.mark.parametrize("form", FORMS)

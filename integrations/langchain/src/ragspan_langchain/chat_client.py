@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges.base import ChatMessage, Completion
 from ragspan.judges.llm.blocking import BlockingChatClient, at_temperature, completion_of
-from ragspan.judges.llm.chat_protocol import EndpointCapabilities
+from ragspan.judges.llm.capabilities import EndpointCapabilities
 from ragspan.telemetry.otel_context import suppressed
 from ragspan_langchain.payloads import told_about
 
@@ -112,8 +112,9 @@ def _completion(result: LLMResult) -> Completion:
     generation = result.generations[0][0] if result.generations else None
     message = getattr(generation, "message", None)
     told = told_about(vars(result), vars(generation) if generation else {}, vars(message) if message else {})
+    kept = (*told, getattr(message, "additional_kwargs", None))  # a refusal, and thoughts
     return completion_of(
-        [each for each in told if isinstance(each, dict)], _text(message) if isinstance(message, AIMessage) else ""
+        [each for each in kept if isinstance(each, dict)], _text(message) if isinstance(message, AIMessage) else ""
     )
 
 

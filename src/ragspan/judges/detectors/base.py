@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from ragspan.exceptions import JudgeError
 from ragspan.judges.background import as_evidence, shown_background
 from ragspan.judges.base import LANGUAGE, ClaimVerdict, Vote
-from ragspan.judges.endpoint import PATH, Endpoint
+from ragspan.judges.endpoint import MAX_RETRIES, PATH, Endpoint
 from ragspan.records import RagRecord
 from ragspan.text.languages import languages_of
 
@@ -135,7 +135,7 @@ class ServedDetector(Detector):
     """Sent as a bearer token, for a server behind a gateway."""
     timeout: float = 60.0
     """Seconds for one attempt."""
-    max_retries: int = 2
+    max_retries: int = MAX_RETRIES
     """Further attempts after rate limits, timeouts, and errors of the server or the connection."""
     _endpoint: Endpoint = field(init=False)
 

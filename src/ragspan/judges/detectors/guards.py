@@ -15,10 +15,12 @@ import msgspec
 from ragspan.arguments import choice, wrong
 from ragspan.judges.base import ClaimVerdict, Verdict
 from ragspan.judges.detectors.base import ServedDetector
+from ragspan.judges.endpoint import post_what_it_takes
+from ragspan.judges.llm.capabilities import EndpointHabits
 from ragspan.judges.llm.chat_protocol import read_completions
 from ragspan.judges.session import report_usage
 from ragspan.records import RagRecord
-from ragspan.text.limits import fair_limit
+from ragspan.text.limits import beginnings
 
 GuardForm: TypeAlias = Literal["granite-guardian", "lynx"]
 
@@ -54,7 +56,8 @@ class GuardDetector(ServedDetector):
     template: str | None = None
     """Lynx only: a prompt with the fields `{question}`, `{document}` and `{answer}`."""
     max_context_chars: int = 60_000
-    """Characters of all contexts that are sent; long ones are cut to their beginnings."""
+    """Characters of all contexts that are sent; long ones are cut to their beginnings. See `LLMJudge`."""
+    _habits: EndpointHabits = field(init=False, default_factory=EndpointHabits)
 
     def __post_init__(self) -> None:
         choice(*get_args(GuardForm)).check("form", self.form)
@@ -66,8 +69,7 @@ class GuardDetector(ServedDetector):
 
     async def detect(self, record: RagRecord, texts: Sequence[str]) -> list[ClaimVerdict]:
         whole = [context.text for context in record.contexts or () if context.text.strip()]
-        limit = fair_limit([len(text) for text in whole], self.max_context_chars)
-        contexts = [text[:limit] for text in whole]
+        contexts = beginnings(whole, self.max_context_chars)
         free = asyncio.Semaphore(_AT_ONCE)
 
         async def ask(index: int, text: str) -> ClaimVerdict | None:
@@ -84,7 +86,7 @@ class GuardDetector(ServedDetector):
         build, read = _FORMS[self.form]
         body = {"model": self.model, "temperature": 0.0, **build(self.template or _LYNX, question, contexts, text)}
         async with self._endpoint.asking([question, *contexts, text]) as post:
-            reply = await post(body)
+            reply = await post_what_it_takes(post, self._habits, lambda capabilities: capabilities.kept(body))
         completion = read_completions(reply)[0]
         report_usage(completion.usage)
         answer = read(completion.text, reply)

@@ -12,6 +12,7 @@ from ragspan.arguments import TEXT
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import ClaimVerdict
 from ragspan.judges.detectors.base import ServedDetector
+from ragspan.judges.endpoint import TIMEOUT
 from ragspan.records import RagRecord
 
 _PATH = "/v1/lettucedetect/spans"
@@ -39,7 +40,7 @@ class SpanDetector(ServedDetector):
     base_url: str = field(kw_only=False)
     """The server's, such as `http://localhost:8000`."""
     name: str = "lettucedetect"
-    timeout: float = 30.0
+    timeout: float = TIMEOUT
 
     def __post_init__(self) -> None:
         TEXT.check_fields(self, "name")

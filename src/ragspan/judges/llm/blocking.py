@@ -19,7 +19,8 @@ from typing import Any
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import ChatMessage, Completion
-from ragspan.judges.llm.chat_protocol import EndpointCapabilities, usage_of, whole_completion
+from ragspan.judges.llm.capabilities import EndpointCapabilities, EndpointHabits
+from ragspan.judges.llm.chat_protocol import refused_or_thoughts, usage_of, whole_completion
 from ragspan.judges.llm.errors import is_outage, redacted_message, status_of
 from ragspan.provider_replies import facts_of
 
@@ -31,7 +32,7 @@ class BlockingChatClient(ABC):
     """
 
     def __init__(self) -> None:
-        self._capabilities = EndpointCapabilities(several_choices=False)
+        self.habits = EndpointHabits(EndpointCapabilities(several_choices=False))
 
     @abstractmethod
     def ask(
@@ -52,7 +53,7 @@ class BlockingChatClient(ABC):
         self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any], n: int, temperature: float
     ) -> list[Completion]:
         loop = asyncio.get_running_loop()
-        answer = partial(self._answer, messages, self._capabilities, schema=schema, temperature=temperature)
+        answer = partial(self._answer, messages, schema=schema, temperature=temperature)
         answers = await asyncio.gather(*(loop.run_in_executor(None, Context().run, answer) for _ in range(n)))
         completions = [answer for answer in answers if isinstance(answer, Completion)]
         if not completions:
@@ -60,25 +61,28 @@ class BlockingChatClient(ABC):
         return completions
 
     def _answer(
-        self,
-        messages: Sequence[ChatMessage],
-        capabilities: EndpointCapabilities,
-        *,
-        schema: Mapping[str, Any],
-        temperature: float,
+        self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any], temperature: float
     ) -> Completion | JudgeError:
-        """Ask, and each time that the model rejects a parameter, ask again without it."""
-        try:
-            completion = self.ask(messages, schema=schema, temperature=temperature, capabilities=capabilities)
-        except Exception as error:  # noqa: BLE001  each integration has errors of its own
-            simpler = capabilities.without(error)
-            if simpler is not None:
-                return self._answer(messages, simpler, schema=schema, temperature=temperature)
-            sent = [message["content"] for message in messages]
-            words = redacted_message(error, sent, secrets=self.secrets())
-            return JudgeError(type(error).__name__, words, outage=is_outage(error), status=status_of(error))
-        self._capabilities = capabilities
-        return completion
+        """Ask, and each time that the model refuses a parameter, ask again without it."""
+        attempt = self.habits.attempt()
+        texts = [message["content"] for message in messages]
+
+        def say(error: Exception) -> str:
+            return redacted_message(error, texts, secrets=self.secrets())
+
+        while True:
+            sent = attempt.capabilities.parameters(schema=schema, n=1, temperature=temperature)
+            try:
+                completion = self.ask(
+                    messages, schema=schema, temperature=temperature, capabilities=attempt.capabilities
+                )
+            except Exception as error:  # noqa: BLE001  each integration has errors of its own
+                if not attempt.goes_on_without(error, sent, say):
+                    told = attempt.error or error
+                    return JudgeError(type(told).__name__, say(told), outage=is_outage(told), status=status_of(told))
+            else:
+                attempt.ended_well(sent)
+                return completion
 
 
 def at_temperature(model: Any, temperature: float, known: dict[float, Any]) -> Any:
@@ -93,4 +97,6 @@ def at_temperature(model: Any, temperature: float, known: dict[float, Any]) -> A
 def completion_of(told: Iterable[Any], text: str) -> Completion:
     """A completion with what the provider told about it. Its text is empty if it was cut off or refused."""
     told = list(told)
-    return whole_completion(text, usage_of(told), facts_of(told).finish_reason)
+    is_refused, has_thoughts = refused_or_thoughts(told)
+    reason = "refusal" if is_refused else facts_of(told).finish_reason
+    return whole_completion(text, usage_of(told), reason, has_thoughts=has_thoughts)

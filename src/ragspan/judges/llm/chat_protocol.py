@@ -1,7 +1,4 @@
-"""The chat protocol: what an endpoint takes, and what it answers.
-
-Endpoints that call themselves compatible may lack schemas, JSON mode, several choices or temperatures (so do OpenAI's own
-reasoning models). They answer 400 or 422 and name the parameter; the request is made again without it.
+"""The chat protocol: what an endpoint answers.
 
 A choice that cannot hold a verdict (cut off, refused, filtered, empty, malformed) is kept with an empty text and the reason:
 reading it finds no answer, and its cost is still counted.
@@ -11,76 +8,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import Completion
-from ragspan.judges.llm.errors import words_of
-from ragspan.judges.llm.replies import CUT_OFF, EMPTY, REFUSED
+from ragspan.judges.llm.replies import BROKEN_OFF, CUT_OFF, EMPTY, REFUSED, THOUGHTS_ONLY
 from ragspan.outcomes import Usage
-from ragspan.provider_replies import facts_of
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndpointCapabilities:
-    """The optional parameters that an endpoint takes."""
-
-    response_format: Literal["json_schema", "json_object", "none"] = "json_schema"
-    several_choices: bool = True
-    temperature: bool = True
-
-    def parameters(self, *, schema: Mapping[str, Any], n: int, temperature: float) -> dict[str, Any]:
-        """Those parameters of a request that the endpoint takes."""
-        parameters: dict[str, Any] = {}
-        if self.response_format == "json_schema":
-            json_schema = {"name": "answer", "strict": True, "schema": schema}
-            parameters["response_format"] = {"type": "json_schema", "json_schema": json_schema}
-        elif self.response_format == "json_object":
-            parameters["response_format"] = {"type": "json_object"}
-        if self.several_choices and n > 1:
-            parameters["n"] = n
-        if self.temperature:
-            parameters["temperature"] = temperature
-        return parameters
-
-    def without(self, error: Exception) -> EndpointCapabilities | None:
-        """The capabilities without what an error complains about; None if it does not, or if that cannot be left out."""
-        status = getattr(error, "status_code", None)
-        if isinstance(status, int) and status not in _COMPLAINTS:
-            return None
-        complaint, parameter = words_of(error), getattr(error, "param", None)
-        cause = parameter if isinstance(parameter, str) and parameter else complaint
-        if self.response_format != "none" and _ABOUT_FORMAT.search(cause):
-            simpler: Literal["json_object", "none"] = "json_object" if self.response_format == "json_schema" else "none"
-            return replace(self, response_format=simpler)
-        if self.temperature and _ABOUT_TEMPERATURE.search(cause):
-            return replace(self, temperature=False)
-        if self.several_choices and (cause == "n" or (cause == complaint and _ABOUT_CHOICES.search(complaint))):
-            return replace(self, several_choices=False)
-        return None
-
-
-_COMPLAINTS = {400, 404, 422}  # a proxy answers 404 when no model behind it takes the parameters
-_ABOUT_FORMAT = re.compile(r"response_format|schema|json_object|generate JSON|grammar|\btool_choice\b|\btools?\b")
-"""If an endpoint takes no schema, frameworks pass it as a tool. Local servers turn a schema into a grammar."""
-_ABOUT_TEMPERATURE = re.compile(r"temperature")
-_ABOUT_CHOICES = re.compile(
-    r"""["'`]n["'`]|\bn (?:must|should|is|>|=)|\bparameter:? n\b|best_of|one completion choice"""
-)
+from ragspan.provider_replies import facts_of, total_tokens_of
 
 
 class _Message(msgspec.Struct):
     content: str | list[dict[str, Any]] | None = None
     """Mistral's reasoning models answer in parts, of which those of the type `text` are the reply."""
     refusal: str | None = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+    thinking: Any = None
+
+    @property
+    def has_thoughts(self) -> bool:
+        return bool(self.reasoning_content or self.reasoning or self.thinking)
 
 
 class _Choice(msgspec.Struct):
     message: _Message
     finish_reason: str | None = None
+    error: Any = None
+    """Gateways have one for each choice."""
 
 
 def read_completions(reply: object) -> list[Completion]:
@@ -91,13 +47,31 @@ def read_completions(reply: object) -> list[Completion]:
     """
     choices = reply.get("choices") if isinstance(reply, Mapping) else None
     if not isinstance(choices, list) or not choices:
-        message = (
-            "the endpoint's answer is no chat completion, because it has no choices: check base_url, which has to be that of "
-            "an OpenAI-compatible API and usually ends in /v1"
-        )
-        raise JudgeError("InvalidResponse", message, outage=True)  # such as a proxy's page
+        message = STREAMED if _is_stream(reply) else _blocked(reply) or NO_COMPLETION
+        usage = usage_of([reply]) if isinstance(reply, Mapping) and reply.get("usage") else None
+        raise JudgeError("InvalidResponse", message, outage=message != REFUSED, usage=usage)
     usage = usage_of([reply])
     return [_completion(choice, Usage() if place else usage) for place, choice in enumerate(choices)]
+
+
+NO_COMPLETION = (
+    "the endpoint's answer is no chat completion, because it has no choices: check base_url, which has to be that of "
+    "an OpenAI-compatible API and usually ends in /v1"
+)
+STREAMED = (
+    "the endpoint streams its answer (lines that begin with data:), although no stream was asked for: take a model or a "
+    'gateway that answers without a stream, or give extra_body={"stream": False}'
+)
+
+
+def _is_stream(reply: object) -> bool:
+    return isinstance(reply, str) and reply.lstrip().startswith(("data:", "event:", ": ", "id:"))
+
+
+def _blocked(reply: object) -> str | None:
+    """Google leaves the choices out where its filter takes the prompt."""
+    is_blocked = isinstance(reply, Mapping) and any(key in reply for key in ("promptFeedback", "prompt_feedback"))
+    return REFUSED if is_blocked else None
 
 
 def _completion(choice: object, usage: Usage) -> Completion:
@@ -105,34 +79,51 @@ def _completion(choice: object, usage: Usage) -> Completion:
         read = msgspec.convert(choice, _Choice)
     except msgspec.ValidationError:
         return Completion(text="", usage=usage)
-    content = read.message.content
+    message, content = read.message, read.message.content
     if isinstance(content, list):
-        content = "".join(str(part.get("text", "")) for part in content if part.get("type") == "text")
-    return whole_completion(content or "", usage, "refusal" if read.message.refusal else read.finish_reason)
+        content = "".join(str(part.get("text", "")) for part in content if part.get("type") in {"text", "output_text"})
+    reason = "refusal" if message.refusal else read.finish_reason or ("error" if read.error else None)
+    return whole_completion(content or "", usage, reason, has_thoughts=message.has_thoughts)
 
 
-def whole_completion(text: str, usage: Usage, finish_reason: str | None) -> Completion:
+def whole_completion(text: str, usage: Usage, finish_reason: str | None, *, has_thoughts: bool = False) -> Completion:
     """A completion whose text is empty if it was cut off or refused, which its finish reason says."""
-    problem = _PROBLEMS.get((finish_reason or "").lower()) or (None if text.strip() else EMPTY)
+    problem = _problem_of(finish_reason or "")
+    if problem is None and not text.strip():
+        problem = THOUGHTS_ONLY if has_thoughts else EMPTY
     return Completion(text="" if problem else text, usage=usage, problem=problem)
 
 
+def _problem_of(finish_reason: str) -> str | None:
+    return next(
+        (problem for pattern, problem in _PROBLEMS.items() if re.search(pattern, finish_reason, re.IGNORECASE)), None
+    )
+
+
 _PROBLEMS = {
-    "length": CUT_OFF,
-    "max_tokens": CUT_OFF,
-    "content_filter": REFUSED,
-    "safety": REFUSED,
-    "refusal": REFUSED,
+    r"^(?:length|max_?tokens|max_output_tokens|model_length|max_length|model_context_window_exceeded)$": CUT_OFF,
+    r"filter|safety|refusal|guardrail|recitation|blocklist|prohibited|spii|sensitive|blocked": REFUSED,
+    r"^(?:error|network_error|insufficient_system_resource|abort)$": BROKEN_OFF,
 }
-"""Of a reply that ended for this reason."""
+"""Of a reply that ended for this reason, by a pattern for the reasons of all providers."""
+
+
+def refused_or_thoughts(told: Iterable[Any]) -> tuple[bool, bool]:
+    """Whether what frameworks keep of a message has a refusal, and whether it has thoughts."""
+    kept = [part for part in told if isinstance(part, Mapping)]
+    has_thoughts = any(part.get(name) for part in kept for name in ("reasoning_content", "reasoning", "thinking"))
+    return any(part.get("refusal") for part in kept), has_thoughts
 
 
 def usage_of(told: Iterable[Any]) -> Usage:
     """The usage of one request, by what the provider reports; many compatible servers report no tokens."""
+    told = list(told)
     facts = facts_of(told)
+    input_tokens, output_tokens = max(0, facts.input_tokens or 0), max(0, facts.output_tokens or 0)
     return Usage(
         requests=1,
-        input_tokens=max(0, facts.input_tokens or 0),
+        input_tokens=input_tokens,
         cached_tokens=max(0, facts.cached_tokens or 0),
-        output_tokens=max(0, facts.output_tokens or 0),
+        # Google and xAI leave the thoughts, which are paid as well, out of the output.
+        output_tokens=max(output_tokens, (total_tokens_of(told) or 0) - input_tokens) if output_tokens else 0,
     )

@@ -94,6 +94,8 @@ def words_of(error: BaseException) -> str:
     words = getattr(error, "message", None)
     words = words if isinstance(words, str) and words else str(error)
     body = getattr(error, "body", None)  # `openai` shows no more of it than the message
+    if isinstance(body, list) and len(body) == 1 and isinstance(body[0], Mapping):  # Google
+        body = body[0].get("error") or body[0]
     if isinstance(body, str):
         words = " ".join(_TAG.sub(" ", body[:_MAX_PAGE]).split()) or words
     elif isinstance(body, Mapping) and isinstance(body.get("message"), str):

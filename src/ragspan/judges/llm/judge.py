@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence, Sized
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Sized
 from typing import TypeAlias, TypeVar
 
 from ragspan.arguments import WHOLE, between, instance
@@ -13,10 +11,8 @@ from ragspan.exceptions import JudgeError
 from ragspan.judges.background import MAX_SHOWN, shown_background
 from ragspan.judges.base import (
     ChatClient,
-    ChatMessage,
     ClaimSupport,
     ClaimVerdict,
-    Completion,
     ContextRating,
     ContextVerdict,
     Rating,
@@ -25,6 +21,8 @@ from ragspan.judges.base import (
 )
 from ragspan.judges.llm import prompts, replies
 from ragspan.judges.llm.breaker import CircuitBreaker
+from ragspan.judges.llm.capabilities import EndpointHabits
+from ragspan.judges.llm.charging import charging
 from ragspan.judges.llm.fencing import clean, overhead
 from ragspan.judges.llm.prompt_context import (
     LONGEST_LINE,
@@ -36,9 +34,9 @@ from ragspan.judges.llm.prompt_context import (
     used_share,
 )
 from ragspan.judges.prices import Price
-from ragspan.judges.session import report_usage, reserve, session_of
-from ragspan.outcomes import Usage
+from ragspan.judges.session import session_of
 from ragspan.records import RagRecord
+from ragspan.text.limits import size_of
 from ragspan.text.sentences import places_of
 
 _T = TypeVar("_T")
@@ -70,7 +68,8 @@ class LLMJudge:
         temperature: for several votes or ratings, which have to be independent samples. A single vote or rating, claims
             and verdicts are asked for at 0.
         max_context_chars: characters of all contexts together in a request, with their fences; of background a fifth of
-            that, and at most 8,000. If there are so many
+            that, and at most 8,000. They are characters of English, four a token; one of Chinese or Hindi counts as five, of
+            Arabic as three, of Russian as two. If there are so many
             contexts that their fences do not fit, the last ones are left out; questions about each context then do not
             apply. For `ChunkUtilization` a request also lists the beginnings of sentences, in at most as many characters.
         max_response_chars: characters of the response in a request, and of the question.
@@ -108,6 +107,12 @@ class LLMJudge:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """What the endpoint has refused so far: its words, by the parameter."""
+        habits = getattr(self.client, "habits", None)
+        return dict(habits.refused) if isinstance(habits, EndpointHabits) else {}
 
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
         task = self._with_background(record, prompts.ADHERENCE)
@@ -161,7 +166,7 @@ class LLMJudge:
         quoted = [prompt.fence.quote(f"document {number}", text) for number, text in enumerate(shown, start=1)]
         statements = prompt.fence.quote("statements", _numbered(claims, numbers))
         task = prompts.sources("\n\n".join(quoted), statements, numbers)
-        found, _ = await self._ask(record, task, replies.STATEMENT_SOURCES)
+        found, _ = await self._ask(record, task, replies.STATEMENT_SOURCES, numbers=numbers)
         is_whole = prompt.remark is None and sum(map(len, shown)) == sum(map(len, documents))
         return [
             ClaimSupport(claim=claims[one.index], document=one.document - 1 if one.verdict == "document" else None)
@@ -222,7 +227,9 @@ class LLMJudge:
 
     def _with_background(self, record: RagRecord, task: str) -> str:
         """The task with the record's background before it, if it has any: the common beginning of all requests stays."""
-        shown = shown_background(record, min(MAX_SHOWN, self._max_context_chars // 5))
+        whole = "".join(one.text for one in record.background)
+        most = min(MAX_SHOWN, self._max_context_chars // 5)
+        shown = shown_background(record, most * len(whole) // max(size_of(whole), 1))
         if not shown:
             return task
         text = "\n\n".join(f"({one.kind}) {one.text.strip()}" for one in shown)
@@ -270,8 +277,8 @@ class LLMJudge:
         """The first valid finding for each number from 1 to `count`, at least one; missing ones are asked for once more."""
 
         async def ask(numbers: Sequence[int]) -> _Read[_Finding]:
-            found, problem = await self._ask(record, task(numbers), form)
-            return _first_of_each([one for one in found if one.number in numbers and is_valid(one)], numbers), problem
+            found, problem = await self._ask(record, task(numbers), form, numbers=numbers)
+            return _first_of_each([one for one in found if is_valid(one)], numbers), problem
 
         if not count:
             return []
@@ -285,19 +292,35 @@ class LLMJudge:
         return sorted(found, key=lambda finding: finding.number)
 
     async def _ask(
-        self, record: RagRecord, task: str, form: replies.Form[_T], *, n: int = 1, temperature: float = 0.0
+        self,
+        record: RagRecord,
+        task: str,
+        form: replies.Form[_T],
+        *,
+        n: int = 1,
+        temperature: float = 0.0,
+        numbers: Sequence[int] | None = None,
     ) -> _Read[_T]:
-        """Send a request when it is its turn, if the service is well and the allowance suffices, and read the replies."""
+        """Send a request when it is its turn, if the service is well and the allowance suffices, and read the replies.
+
+        Args:
+            record: that the request is about.
+            task: follows the material.
+            form: of the replies.
+            n: replies.
+            temperature: of each.
+            numbers: of what is judged one by one; see `Form.read`.
+        """
         prompt = self._prompt(record)
         messages = prompt.messages(task)
         async with prompt.gate.turn(is_urgent=form is replies.CLAIMS):
-            with self._breaker.watching(), _charging(messages, choices=n, price=self.price) as charge:
+            with self._breaker.watching(), charging(messages, choices=n, price=self.price) as charge:
                 completions = await self.client.complete(
                     messages, schema=replies.REPLY_SCHEMA, n=n, temperature=temperature
                 )
                 charge(completions)
-        answers = [answer for completion in completions for answer in form.read(completion.text, prompt.remark)]
-        problems = (completion.problem or replies.problem_of(completion.text) for completion in completions)
+        answers = [one for each in completions for one in form.read(each.text, prompt.remark, numbers=numbers)]
+        problems = (each.problem or form.problem_of(each.text, numbers) for each in completions)
         return answers, None if answers else next(problems, None)
 
 
@@ -331,52 +354,3 @@ _TEMPERATURE = between(0, 2)
 _CLAIMS_SOUGHT = 40
 """Claims whose support is looked for in further documents."""
 _RELEVANCE = {"full": 1.0, "partial": 0.5, "none": 0.0}
-
-
-# What a request is expected to take, and what it took ------------------------------------------------------------------
-
-_CHARACTERS_PER_TOKEN = 4
-"""In English text; other scripts have fewer. What a request took replaces the estimate as soon as it is answered."""
-_TOKENS_PER_REPLY = 250
-"""Some sentences of reasoning and a verdict."""
-
-
-@contextlib.contextmanager
-def _charging(
-    messages: Sequence[ChatMessage], *, choices: int, price: Price | None
-) -> Iterator[Callable[[Sequence[Completion]], None]]:
-    """Around one request: sets aside what it is expected to take. Call what it yields with the completions.
-
-    A request that fails counts as one request without tokens. What was set aside for a cancelled request stays so:
-    providers charge for its replies. If the price is None the cost is unknown, unless the client reports it.
-
-    Raises:
-        JudgeError: the allowance does not suffice.
-    """
-    characters = sum(len(message["content"]) for message in messages)
-    input_tokens = characters // _CHARACTERS_PER_TOKEN + 1
-    expected = Usage(requests=1, input_tokens=input_tokens, output_tokens=choices * _TOKENS_PER_REPLY)
-    expected = _priced(expected, price)
-    settle = reserve(expected)
-
-    def charge(completions: Sequence[Completion]) -> None:
-        used = sum((_priced(completion.usage, price) for completion in completions), Usage())
-        report_usage(used)
-        # Many compatible servers report no tokens. What was expected is nearer to the truth than none.
-        settle(replace(used if _has_tokens(used) else expected, requests=max(used.requests, 1)))
-
-    try:
-        yield charge
-    except Exception:
-        settle(Usage(requests=1, usd=0.0))
-        raise
-
-
-def _priced(usage: Usage, price: Price | None) -> Usage:
-    if price is None or usage.usd is not None or not _has_tokens(usage):
-        return usage
-    return replace(usage, usd=price.of(usage))
-
-
-def _has_tokens(usage: Usage) -> bool:
-    return usage.input_tokens > 0 or usage.output_tokens > 0

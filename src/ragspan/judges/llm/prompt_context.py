@@ -24,7 +24,7 @@ from ragspan.judges.base import ChatMessage
 from ragspan.judges.llm.fencing import Fence, overhead
 from ragspan.judges.llm.prompts import RULES, introduction
 from ragspan.records import RagRecord
-from ragspan.text.limits import fair_limit
+from ragspan.text.limits import beginning, beginnings, size_of
 from ragspan.text.sentences import places_of
 
 _T = TypeVar("_T")
@@ -42,7 +42,7 @@ _TURNS = 2
 MAX_SENTENCES = 100
 """Of one context; beyond that, neighbours count as one."""
 _BEGINNING = 48
-"""Characters of a sentence by which it can be found in its context."""
+"""The size of a sentence's beginning, by which it can be found in its context."""
 LONGEST_LINE = _BEGINNING + 16
 """Characters of a sentence's line in the list, its number included."""
 
@@ -138,14 +138,14 @@ def lay_out(record: RagRecord, *, max_context_chars: int, max_response_chars: in
 
     Args:
         record: what is judged.
-        max_context_chars: characters of all contexts together in a prompt, with their fences.
-        max_response_chars: characters of the response in a prompt, and of the question.
+        max_context_chars: of all contexts together in a prompt, with their fences, in the sense of `size_of`.
+        max_response_chars: of the response in a prompt, and of the question.
     """
     texts = [context.text for context in record.contexts or ()]
     contexts = fit(texts, overhead(f"context {len(texts)}"), max_context_chars)
     quoted = [(f"context {number}", *pair) for number, pair in enumerate(zip(texts, contexts, strict=False), start=1)]
     others = {"question": record.question or "", "response": record.response or ""}
-    quoted += [(label, text, text[:max_response_chars]) for label, text in others.items()]
+    quoted += [(label, text, beginning(text, max_response_chars)) for label, text in others.items()]
     fence = Fence.around([record.record_id, *(shown for *_, shown in quoted)])
     blocks = [fence.quote(_label(label, text, shown), shown) for label, text, shown in quoted]
     material = "\n\n".join([introduction(fence.code, len(contexts)), *blocks])
@@ -169,14 +169,13 @@ def fit(texts: Sequence[str], each: int, room: int) -> list[str]:
     Args:
         texts: what is to be shown.
         each: characters that every text takes besides its own.
-        room: characters for all of them together.
+        room: for all of them together, in characters of English; see `size_of`.
     """
-    if sum(map(len, texts)) + each * len(texts) <= room:
+    if sum(map(size_of, texts)) + each * len(texts) <= room:
         return list(texts)
     each += _CUT
     kept = texts[: max(room // (each + _FEW_WORDS), 1)]
-    limit = fair_limit([len(text) for text in kept], max(room - each * len(kept), 0))
-    return [text[:limit] for text in kept]
+    return beginnings(kept, max(room - each * len(kept), 0))
 
 
 def _label(label: str, whole: str, shown: str) -> str:
@@ -209,4 +208,5 @@ def used_share(sentences: Sequence[str], used: Sequence[int]) -> float:
 
 def _beginning(sentence: str) -> str:
     words = " ".join(sentence.split())
-    return words if len(words) <= _BEGINNING else f"{words[:_BEGINNING].rstrip()}..."
+    shown = beginning(words, _BEGINNING)
+    return words if shown == words else f"{shown.rstrip()}..."

@@ -11,6 +11,7 @@ or has a verdict that is not on the menu.
 from __future__ import annotations
 
 import re
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
 
@@ -79,14 +80,40 @@ class Form(Generic[_T]):
     is_list: bool = False
     """A list holds findings, each of which is valid or invalid by itself."""
 
-    def read(self, text: str, remark: str | None = None) -> list[_T]:
-        """The valid answers in a reply, with a remark after their reasoning; none if the reply is not of this form."""
+    def read(self, text: str, remark: str | None = None, *, numbers: Container[int] | None = None) -> list[_T]:
+        """The valid answers in a reply, with a remark after their reasoning; none if the reply is not of this form.
+
+        Args:
+            text: the reply.
+            remark: put after the reasoning of each answer.
+            numbers: those that were asked for. A reply with another one has no answer at all: its model counts in another way,
+                so the other verdicts may be about something else as well.
+        """
         raw = _raw_answer(text, self.key)
         if raw is None:
             return []
         items = (_decoded(raw, list[msgspec.Raw]) or []) if self.is_list else [raw]
+        if numbers is not None and _miscounts(items, numbers):
+            return []
         answers = (_decoded(item, self.kind) for item in items)
         return [_remarked(answer, remark) for answer in answers if answer is not None]
+
+    def problem_of(self, text: str, numbers: Container[int] | None = None) -> str:
+        """What a reply is that holds no answer."""
+        if _decoded(_reply_in(text), msgspec.Raw) is None:
+            return PROSE
+        raw = _raw_answer(text, self.key) if self.is_list and numbers is not None else None
+        items = None if raw is None else _decoded(raw, list[msgspec.Raw])
+        return MISCOUNTED if items and numbers is not None and _miscounts(items, numbers) else OTHER_JSON
+
+
+class _Numbered(msgspec.Struct, frozen=True):
+    number: int
+
+
+def _miscounts(items: Iterable[msgspec.Raw], numbers: Container[int]) -> bool:
+    found = (_decoded(item, _Numbered) for item in items)
+    return any(one is not None and one.number not in numbers for one in found)
 
 
 GROUNDING = Form("grounding", Grounding)
@@ -115,13 +142,14 @@ CUT_OFF = (
     "extra_body=), give the server a larger context window (Ollama: OLLAMA_CONTEXT_LENGTH), or let the model reason less"
 )
 REFUSED = "the judge's model refused, or a filter of its provider took the reply away"
-PROBLEMS = frozenset({PROSE, OTHER_JSON, EMPTY, CUT_OFF, REFUSED})
+BROKEN_OFF = "the model's provider broke the reply off with an error"
+THOUGHTS_ONLY = (
+    "the judge's model replied with thoughts only (reasoning_content): give the server another parser of reasoning (vLLM and "
+    "SGLang: --reasoning-parser), switch thinking off, or allow longer replies"
+)
+MISCOUNTED = f"the judge's model gave verdicts on numbers that it was not asked about: {_DO}"
+PROBLEMS = frozenset({PROSE, OTHER_JSON, EMPTY, CUT_OFF, REFUSED, BROKEN_OFF, THOUGHTS_ONLY, MISCOUNTED})
 """Why a reply has no answer. They quote nothing, so they may be logged."""
-
-
-def problem_of(text: str) -> str:
-    """What a reply is that holds no answer."""
-    return PROSE if _decoded(_reply_in(text), msgspec.Raw) is None else OTHER_JSON
 
 
 def _remarked(answer: _T, remark: str | None) -> _T:
@@ -145,17 +173,53 @@ def _decoded(text: str | msgspec.Raw, kind: type[_T]) -> _T | None:
 
 
 def _reply_in(text: str) -> str:
-    """The reply without what models write around it if no schema binds them: their thoughts before it, a code block.
+    """The reply without what models write around it if no schema binds them: their thoughts before it, marks, a code block.
 
     What else stands before or after it makes the reply invalid.
     """
-    reply = text.strip()
-    if not reply.startswith(("{", "```")):
-        reply = reply.rpartition("</think>")[2].strip()  # some servers leave the opening mark out
+    reply = _without_end_marks(text)
+    for _ in range(_MOST_MARKS):
+        rest = None if reply.startswith(("{", "```")) else _behind_marks(reply)
+        if rest is None:
+            break
+        reply = _without_end_marks(rest)
     block = _CODE_BLOCK.fullmatch(reply)
     return block[1] if block else reply
 
 
+def _without_end_marks(text: str) -> str:
+    text = text.strip()
+    for _ in range(_MOST_MARKS):
+        text = _END_MARK.sub("", text).rstrip()
+    return text
+
+
+def _behind_marks(text: str) -> str | None:
+    """What follows the thoughts at the beginning, or what stands in the tag around all of it; None if there is neither."""
+    opening = _OPENING.match(text)
+    if opening is not None:
+        before, closing, rest = text.rpartition(opening.expand(_CLOSINGS[opening.lastgroup or ""]))
+        if closing:
+            return rest if rest.strip() else before[opening.end() :]
+    ends = [end.end() for end in _END_OF_THOUGHTS.finditer(text)]
+    return text[ends[-1] :] if ends else None
+
+
+_MOST_MARKS = 4
+_OPENING = re.compile(
+    r"<(?P<tag>[A-Za-z][\w:.-]{0,40})(?:\s[^<>]{0,200})?>|\[(?P<bracket>[A-Za-z]\w{0,40})\]|◁(?P<triangle>\w{1,40})▷"
+)
+"""Any tag: `<think>`, `<reasoning>` (Bedrock), `[THINK]` (Mistral), `◁think▷` (Kimi)."""
+_CLOSINGS = {"tag": r"</\g<tag>>", "bracket": r"[/\g<bracket>]", "triangle": "◁/\\g<triangle>▷"}
+_END_OF_THOUGHTS = re.compile(
+    r"</(?:\w{1,20}:)?(?:think|thinking|thought|thoughts|reason|reasoning|reflection|analysis|scratchpad)>"
+    r"|\[/(?:THINK|THINKING|REASONING)\]|◁/think(?:ing)?▷"
+    r"|<\|[\w/ -]{1,40}\|>(?=\s*(?:\{|```))|<unused\d{1,4}>(?=\s*(?:\{|```))"
+    r"|\bassistantfinal(?=\s*\{)|Here is my response:(?=\s*(?:\{|```))",
+    re.IGNORECASE,
+)
+"""Some servers leave the opening mark out, or print the marks of a model's template (gpt-oss: `<|channel|>final<|message|>`)."""
+_END_MARK = re.compile(r"(?:<\|[\w/ -]{1,40}\|>|</s>|<eos>|<end_of_turn>)\Z")
 _CODE_BLOCK = re.compile(r"```(?:json)?[ \t]*\r?\n(.*)```", re.IGNORECASE | re.DOTALL)
 
 

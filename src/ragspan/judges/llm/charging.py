@@ -1,0 +1,60 @@
+"""What a request is expected to take, and what it took."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from ragspan.exceptions import JudgeError
+from ragspan.judges.base import ChatMessage, Completion
+from ragspan.judges.prices import Price
+from ragspan.judges.session import report_usage, reserve
+from ragspan.outcomes import Usage
+from ragspan.text.limits import SIZE_OF_TOKEN, size_of
+
+_TOKENS_PER_REPLY = 250
+"""Some sentences of reasoning and a verdict."""
+
+
+@contextlib.contextmanager
+def charging(
+    messages: Sequence[ChatMessage], *, choices: int, price: Price | None
+) -> Iterator[Callable[[Sequence[Completion]], None]]:
+    """Around one request: sets aside what it is expected to take. Call what it yields with the completions.
+
+    A request that fails counts as one request without tokens, unless the endpoint reports what it took. What was set aside for
+    a cancelled request stays so: providers charge for its replies. If the price is None the cost is unknown, unless the client reports it.
+
+    Raises:
+        JudgeError: the allowance does not suffice.
+    """
+    input_tokens = sum(size_of(message["content"]) for message in messages) // SIZE_OF_TOKEN + 1
+    expected = Usage(requests=1, input_tokens=input_tokens, output_tokens=choices * _TOKENS_PER_REPLY)
+    expected = _priced(expected, price)
+    settle = reserve(expected)
+
+    def charge(completions: Sequence[Completion]) -> None:
+        used = sum((_priced(completion.usage, price) for completion in completions), Usage())
+        report_usage(used)
+        # Many compatible servers report no tokens. What was expected is nearer to the truth than none.
+        settle(replace(used if _has_tokens(used) else expected, requests=max(used.requests, 1)))
+
+    try:
+        yield charge
+    except Exception as error:
+        used = error.usage if isinstance(error, JudgeError) else None
+        if used is not None:
+            report_usage(_priced(used, price))
+        settle(Usage(requests=1, usd=0.0) if used is None else _priced(used, price))
+        raise
+
+
+def _priced(usage: Usage, price: Price | None) -> Usage:
+    if price is None or usage.usd is not None or not _has_tokens(usage):
+        return usage
+    return replace(usage, usd=price.of(usage))
+
+
+def _has_tokens(usage: Usage) -> bool:
+    return usage.input_tokens > 0 or usage.output_tokens > 0

@@ -1,0 +1,135 @@
+"""Clients that users give: of Azure, of another event loop, synchronous, with an HTTP client of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import openai
+import pytest
+
+from ragspan.exceptions import ConfigurationError, JudgeError
+from ragspan.judges import OpenAIJudge
+from ragspan.judges.bounded_client import default_certificates, open_http_client
+
+CLAIMS = json.dumps({"answer": {"claims": ["One."]}})
+KEY = "sk-test-0123456789"
+
+
+@pytest.fixture
+def says_claims(fake_openai):
+    fake_openai.answer = lambda _request: fake_openai.says(CLAIMS)
+    return fake_openai
+
+
+def ask_in_new_loops(judge, record, times=3):
+    return [asyncio.run(judge.extract_claims(record)) for _ in range(times)]
+
+
+def test_a_client_of_azure_works_in_one_event_loop_after_another(says_claims, super_bowl):
+    client = openai.AsyncAzureOpenAI(
+        azure_endpoint=says_claims.base_url.removesuffix("/v1"),
+        api_version="2024-10-21",
+        api_key=KEY,
+        default_headers={"X-Team": "search"},
+    )
+
+    assert ask_in_new_loops(OpenAIJudge("d", client=client), super_bowl) == [["One."]] * 3
+    assert {headers["api-key"] for headers in says_claims.headers} == {KEY}
+    assert {headers["x-team"] for headers in says_claims.headers} == {"search"}
+    assert says_claims.paths == ["/openai/deployments/d/chat/completions"] * 3
+
+
+def test_a_client_that_is_open_in_the_applications_loop_judges_in_the_engines_too(says_claims, super_bowl):
+    client = openai.AsyncOpenAI(base_url=says_claims.base_url, api_key=KEY)
+    judge = OpenAIJudge("m", client=client)
+
+    async def application():
+        await client.post("/chat/completions", body={"model": "m", "messages": []}, cast_to=object)
+        both = await asyncio.gather(
+            judge.extract_claims(super_bowl), asyncio.to_thread(ask_in_new_loops, judge, super_bowl)
+        )
+        await client.close()
+        return both
+
+    assert asyncio.run(application()) == [["One."], [["One."]] * 3]
+
+
+def test_a_function_that_gives_the_key_is_called_by_the_client_alone(says_claims, super_bowl):
+    asked = []
+
+    async def key():
+        asked.append("asked")
+        return KEY
+
+    judge = OpenAIJudge("m", client=openai.AsyncOpenAI(base_url=says_claims.base_url, api_key=key))
+    assert asked == []
+
+    assert ask_in_new_loops(judge, super_bowl, 2) == [["One."]] * 2
+    assert {headers["authorization"] for headers in says_claims.headers} == {f"Bearer {KEY}"}
+
+
+@pytest.mark.parametrize(
+    "client", [openai.OpenAI(api_key=KEY), object(), openai.AsyncOpenAI], ids=["sync", "object", "class"]
+)
+def test_what_is_no_asynchronous_client_is_refused_at_once(client):
+    with pytest.raises(ConfigurationError, match=r"client is .*, but should be an openai\.AsyncOpenAI"):
+        OpenAIJudge("m", client=client)
+
+
+def test_a_client_with_an_http_client_of_its_own_fails_in_a_second_loop_with_words(says_claims, super_bowl):
+    http_client = open_http_client(default_certificates())
+    judge = OpenAIJudge(
+        "m", client=openai.AsyncOpenAI(base_url=says_claims.base_url, api_key=KEY, http_client=http_client)
+    )
+
+    async def ask_and_close():
+        try:
+            return await judge.extract_claims(super_bowl)
+        finally:
+            await http_client.aclose()
+
+    assert asyncio.run(ask_and_close()) == ["One."]
+    with pytest.raises(JudgeError, match="connections belong to the event loop that used them first") as raised:
+        asyncio.run(judge.extract_claims(super_bowl))
+    assert raised.value.error_type == "ClientOfAnotherLoop"
+    assert len(says_claims.requests) == 1
+
+
+# Keys and proxies
+
+
+@pytest.mark.parametrize("key", ["sk-\u2026abc", "sk abc", "sk-\nabc", "sk-ключ"])
+async def test_a_key_that_cannot_be_sent_is_called_so(says_claims, super_bowl, key):
+    judge = OpenAIJudge("m", base_url=says_claims.base_url, api_key=key)
+
+    with pytest.raises(JudgeError, match="the key cannot be sent, because it holds a character") as raised:
+        await judge.extract_claims(super_bowl)
+
+    assert raised.value.outage
+    assert key not in str(raised.value)
+    assert says_claims.requests == []
+
+
+async def test_white_space_around_a_key_is_left_out(says_claims, super_bowl):
+    await OpenAIJudge("m", base_url=says_claims.base_url, api_key=f" {KEY}\n").extract_claims(super_bowl)
+
+    assert says_claims.headers[0]["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize(
+    ("proxy", "words"),
+    [
+        ("socks5://user:pa55w0rd@127.0.0.1:1080", "SOCKS proxy .*pip install socksio"),
+        ("nonsense://127.0.0.1:1080", "should be an address such as"),
+    ],
+)
+def test_a_proxy_that_cannot_be_used_is_an_error_that_says_what_to_do(monkeypatch, proxy, words):
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.setenv("ALL_PROXY", proxy)
+
+    with pytest.raises(ConfigurationError, match=words) as refusal:
+        OpenAIJudge("m", base_url="http://judge.invalid/v1", api_key=KEY)
+
+    assert "ALL_PROXY" in str(refusal.value)
+    assert "pa55w0rd" not in str(refusal.value)
