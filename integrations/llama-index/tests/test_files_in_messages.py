@@ -1,12 +1,18 @@
 """Documents that the program hands to the model as blocks: their text is read, or it is unknown what reached the model."""
 
+import base64
+
 import pytest
 from captures import Answered
 from li_programs import ANSWER, PASSAGES, QUESTION, retriever
 from li_workflows import one_step
 from llama_index.core import Settings
 from llama_index.core.base.llms.types import CitableBlock
-from llama_index.core.llms import ChatMessage, DocumentBlock, TextBlock
+from llama_index.core.llms import ChatMessage, DocumentBlock, ImageBlock, TextBlock
+
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
 
 
 def as_text(text: str, **about: str) -> DocumentBlock:
@@ -46,3 +52,21 @@ async def test_the_text_of_a_document_in_a_block_is_read(captured, blocks):
     await asked_with(*blocks)
 
     assert captured.answers() == [Answered(QUESTION, TEXTS, ANSWER)]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        DocumentBlock(data=b"%PDF-1.7 \xe2\xe3\xcf\xd3", document_mimetype="application/pdf"),
+        DocumentBlock(url="https://example.org/manual.txt", document_mimetype="text/plain"),
+        ImageBlock(image=PIXEL),
+        CitableBlock(title="Book", source="shelf", content=[ImageBlock(image=PIXEL)]),
+    ],
+    ids=["PDF", "elsewhere", "a picture", "a picture to be cited"],
+)
+@pytest.mark.parametrize("beside", [[], [TextBlock(text=TEXTS[0])]], ids=["alone", "beside a text"])
+async def test_what_cannot_be_read_leaves_the_contexts_unknown(captured, block, beside):
+    await asked_with(block, *beside)
+
+    (record,) = captured.records()
+    assert (record.contexts, record.contexts_unknown, record.prompts_seen) == (None, "picture", False)

@@ -78,14 +78,14 @@ def test_a_picture_with_a_text(captured):
 
 @several_kinds_of_content
 def test_a_picture_without_a_text(captured, model):
-    """A multimodal synthesizer sends pictures; there is no text to judge."""
+    """A multimodal synthesizer sends pictures; nobody can read what the answer rests on."""
     picture = ImageNode(image=b"aGVsbG8=", image_mimetype="image/png", id_="picture")
     synthesizer = get_response_synthesizer(multimodal=True)
     synthesizer.synthesize(QUESTION, [NodeWithScore(node=picture, score=0.5)])
 
     record = captured.record()
     assert (record.question, record.response, record.status) == (QUESTION, ANSWER, "complete")
-    assert [(context.id, context.text) for context in record.contexts] == [("picture", "")]
+    assert (record.contexts, record.contexts_unknown) == (None, "picture")
 
 
 @several_kinds_of_content

@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import enum
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from time import time_ns
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from opentelemetry.context import get_current
 
 from ragspan.capturing.answer import enclosing_answer
+from ragspan.capturing.inside import INSIDE, Around, begin_inside, inner_logs, request_around
 from ragspan.records import RagRecord, RecordSink, SpanAnchor
 from ragspan.sizes import EVENT_PARTS, PART_BYTES
 from ragspan.telemetry.otel_context import current_anchor, is_suppressed
@@ -94,7 +95,8 @@ class RequestLog:
 
     Args:
         fold: makes the record, in the worker.
-        grouped: it is what happened inside a `ragspan.capture` block, whose runs have no common root.
+        grow: makes the tree of a log that is inside another request.
+        grouped: it is what happened inside a `ragspan.capture` block, or another framework's request: its runs have no common root.
     """
 
     root: RunKey | None = None
@@ -112,7 +114,7 @@ class RequestLog:
     bytes = 0
     """Of all that it holds; known when it is over."""
 
-    def __init__(self, fold: Fold | None = None, *, grouped: bool = False) -> None:
+    def __init__(self, fold: Fold | None = None, grow: Grow | None = None, *, grouped: bool = False) -> None:
         self.grouped = grouped
         self.started_ns = time_ns()
         self.about: dict[str, Any] = {}
@@ -130,6 +132,7 @@ class RequestLog:
         self.parts = 0
         """What the containers in its snapshots hold."""
         self._fold = fold
+        self._grow = grow
 
     @property
     def history(self) -> list[Event]:
@@ -139,7 +142,8 @@ class RequestLog:
     @property
     def progress(self) -> int:
         """A number that grows with each event and token."""
-        return len(self.events) + sum(len(stream.tokens) for stream in list(self.streams.values()))
+        inside = sum(inner.log.progress for inner in inner_logs(self))
+        return len(self.events) + sum(len(stream.tokens) for stream in list(self.streams.values())) + inside
 
     @property
     def size_hint(self) -> int:
@@ -147,6 +151,10 @@ class RequestLog:
 
     def to_record(self) -> RagRecord | None:
         return None if self._fold is None else self._fold(self)
+
+    def tree_inside(self, around: Mapping[RunKey, Any]) -> Any:
+        """The tree of a log that is inside another request, by the steps of that one in which its outermost runs began."""
+        return None if self._grow is None else self._grow(self, around)
 
     def note(
         self, kind: EventKind, run: RunKey, parent: RunKey | None = None, payload: Any = None, about: Any = None
@@ -182,12 +190,17 @@ class RequestLog:
         if self.streams:
             parts += sum(len(stream.tokens) for stream in list(self.streams.values()))
         self.bytes = sum(map(_SIZE_OF_TEXT, list(self.texts.values()))) + PART_BYTES * parts
+        if INSIDE in self.about:
+            self.bytes += sum(inner.log.bytes for inner in inner_logs(self))
         self.kept.clear()
         self.texts.clear()
 
 
 Fold: TypeAlias = Callable[[RequestLog], RagRecord | None]
 """Makes the record of a finished log; None when nothing was answered. Pure, and called in the worker."""
+
+Grow: TypeAlias = Callable[[RequestLog, Mapping[RunKey, Any]], Any]
+"""Makes the tree of a log inside another request."""
 
 Place = TypeVar("Place")
 """What an integration wants to know of a live run: the log, or the log and a run around it."""
@@ -232,6 +245,7 @@ class OpenRequests(Generic[Place]):
     Args:
         sink: gets a capture of each request.
         fold: makes the record of a request's log.
+        grow: makes the tree of what happened inside another framework's request.
         on_end: is called with a log that has just ended, while its documents are still alive.
         max_open: requests that may be open at the same time; the oldest is given up beyond.
         max_seconds: after which a request in which nothing happens is given up.
@@ -242,6 +256,7 @@ class OpenRequests(Generic[Place]):
         self,
         sink: RecordSink,
         fold: Fold,
+        grow: Grow | None = None,
         *,
         on_end: Callable[[RequestLog], None] | None = None,
         max_open: int = 10_000,
@@ -253,6 +268,7 @@ class OpenRequests(Generic[Place]):
         """The runs that have not ended, by their keys."""
         self.ended = _ended
         self._fold = fold
+        self._grow = grow
         self._log = ThrottledLog()
         self._on_end = on_end
         self._open: dict[int, RequestLog] = {}  # by identity, in order of their start
@@ -264,14 +280,22 @@ class OpenRequests(Generic[Place]):
 
     # Starts
 
-    def begin(self) -> RequestLog | None:
-        """The log of a run that nothing followed is around: a new one, or that of the `ragspan.capture` block.
+    def around(self) -> Around | None:
+        """The run of another framework that the caller is in; none where a `ragspan.capture` block inside of it is nearer."""
+        found = request_around(self.sink)
+        return found if found is not None and (found.log.grouped or enclosing_answer() is None) else None
+
+    def begin(self, run: RunKey) -> RequestLog | None:
+        """The log of a run that nothing followed is around: a new one, or one of a `ragspan.capture` block or another request.
 
         None where instrumentation is suppressed, as it is for what a judge asks.
         """
         context = get_current()
         if context and is_suppressed(context):
             return None
+        around = self.around()
+        if around is not None:
+            return begin_inside(around, run, self, lambda: self._new_log(grouped=True), self._end)
         answer = enclosing_answer()
         if answer is not None:
             return answer.part(self, lambda: self._new_log(grouped=True), self._end)
@@ -298,7 +322,7 @@ class OpenRequests(Generic[Place]):
         if now >= self._next_sweep:
             self._next_sweep = now + self._sweep_seconds
             self._sweep(now)
-        log = RequestLog(self._fold, grouped=grouped)
+        log = RequestLog(self._fold, self._grow, grouped=grouped)
         self._open[id(log)] = log
         self._seen[id(log)] = (0, now)
         return log
@@ -354,6 +378,9 @@ class OpenRequests(Generic[Place]):
         for key in log.keys:
             live.pop(key, None)
         self.ended.add_all(log.keys)
+        if INSIDE in log.about:
+            for inner in inner_logs(log):
+                inner.end(inner.log)
         if self._on_end is not None:
             self._on_end(log)
         log.release()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ragspan.capturing.inside import inner_logs
 from ragspan.capturing.log import Event, EventKind, RequestLog, RunKey
 from ragspan.capturing.snapshots import Snapshot
 from ragspan.records import RagRecord, SpanAnchor
@@ -43,19 +44,25 @@ def record_of_log(log: RequestLog) -> RagRecord | None:
     return record_of(tree_of(log))
 
 
-def tree_of(log: RequestLog) -> RequestTree:
-    """The tree of a request, with those of the interrupted requests that it continues."""
+def tree_of(log: RequestLog, around: Mapping[RunKey, Step] | None = None) -> RequestTree:
+    """The tree of a request, with those of the interrupted requests that it continues.
+
+    Args:
+        log: of the request, or of what happened inside another one.
+        around: by its outermost runs, the steps of that one that they are in.
+    """
     before = None
     for earlier in log.earlier:
-        before = _Events(earlier, before).tree
-    return _Events(log, before).tree
+        before = _Events(earlier, before, {}).tree
+    return _Events(log, before, around or {}).tree
 
 
 class _Events:
     """Reads the events of one log into a tree."""
 
-    def __init__(self, log: RequestLog, before: RequestTree | None) -> None:
+    def __init__(self, log: RequestLog, before: RequestTree | None, around: Mapping[RunKey, Step]) -> None:
         about = log.about
+        self._around = around
         self.tree = RequestTree(
             started_ns=log.started_ns,
             ended_ns=log.ended_ns,
@@ -89,9 +96,11 @@ class _Events:
             if isinstance(step, ModelStep):
                 step.tokens = stream.tokens[:: self._copies.get(key, 1)]
                 step.first_token_ns, step.last_chunk = stream.first_ns, stream.last_chunk
+        for inner in inner_logs(log):
+            self.tree.take_in(inner.log.tree_inside(inner.steps_around(self._steps)))
 
     def _start(self, event: Event) -> None:
-        parent = None if event.parent is None else self._steps.get(event.parent)
+        parent = self._around.get(event.run) if event.parent is None else self._steps.get(event.parent)
         around: dict[str, Any] = {"parent": parent, "started_ns": event.time_ns, "inputs": event.payload}
         self._steps[event.run] = self.tree.begin(_made(event.about, around))
 

@@ -17,11 +17,11 @@ _MIN_WORDS = 8
 
 
 def windows(documents: Sequence[SeenDocument]) -> list[SeenDocument]:
-    """Texts of documents' metadata that contain the document's own: the sentences around it, the page that it is of."""
+    """Texts that contain a document's own: in its metadata the sentences around it, the page that it is of; what a framework writes."""
     return [
         _beside(entry, text)
         for entry in documents
-        for text in islice(entry.document.metadata.values(), _MAX_ENTRIES)
+        for text in (entry.document.written, *islice(entry.document.metadata.values(), _MAX_ENTRIES))
         if type(text) is str and len(text) > len(entry.text) > 0 and entry.text.strip() in text
     ][:_MAX_FIELDS]
 

@@ -42,6 +42,8 @@ class Document:
     text: str
     id: str | None
     metadata: Mapping[str, Any]
+    written: str | None = None
+    """What the framework itself writes into prompts of it, its metadata included, where that is known."""
 
 
 @dataclass(slots=True)

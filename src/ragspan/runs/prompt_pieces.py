@@ -11,7 +11,7 @@ from ragspan.records import MAX_BACKGROUND, BackgroundKind
 from ragspan.runs.documents import SeenDocuments
 from ragspan.runs.payloads import Message, texts_in
 from ragspan.runs.prompt_provenance import Behind, Turn
-from ragspan.runs.said_in import lines_of_models, spoken_in, within, without
+from ragspan.runs.said_in import lines_of_models, memories_in, spoken_in, within, without
 from ragspan.runs.short_texts import Filled, long_enough
 from ragspan.runs.tree import ModelStep, RequestTree, SearchStep, ToolStep
 
@@ -88,8 +88,12 @@ class Pieces:
         results = [span for tool in self._telling_tools() for span in _spans(text, str(tool.result))]
         kept = without(free, [*(span for _, span in spoken), *lines_of_models(text, self._said)])
         kept = without(kept, [span for asked in self._asked for span in _spans(text, asked)])
-        rest = without(kept, results)
+        memories = list(memories_in(text))
+        rest = without(kept, [*results, *memories])
         yield from self._pieces(text, [span for each in results for span in within(kept, each)], "tool")
+        yield from self._pieces(
+            text, [span for each in memories for span in within(without(kept, results), each)], "other"
+        )
         if turn is Turn.EARLIER:
             counted = {each.text for each in self._behind.found}
             held = [match.text for match in self._behind.holding.get(number, ()) if match.text not in counted]

@@ -14,8 +14,10 @@ _line = re.compile(
     rf"^[ \t]*(?:[-*>] )?\**(?P<role>{_ROLE})(?: ?\([^)\n]{{0,60}}\))?\**[ \t]*:", re.IGNORECASE | re.MULTILINE
 )
 _tagged = re.compile(
-    rf"<message type=\"(?P<role>{_ROLE})\"[^>]{{0,200}}>(?P<said>.*?)</message>", re.IGNORECASE | re.DOTALL
+    rf"<message (?:type|role)=\"(?P<role>{_ROLE})\"[^>]{{0,200}}>(?P<said>.*?)</message>", re.IGNORECASE | re.DOTALL
 )
+_memory = re.compile(r"<(memory|memories)>\s*(?P<kept>.*?)\s*</\1>", re.IGNORECASE | re.DOTALL)
+_tag = re.compile(r"^\s*</?\w{1,60}>\s*$", re.MULTILINE)
 _next_section = re.compile(r"\n[ \t]*\n(?=[#<\[]|[A-Z][\w ]{0,40}:)")
 _MAX_LOOKED_AT = 200_000
 _MAX_COMPARED = 5_000_000
@@ -32,6 +34,13 @@ def spoken_in(text: str) -> Iterator[tuple[str, Span]]:
         end = len(text) if after is None else after.start()
         section = _next_section.search(text, match.end(), end)
         yield ROLES[match["role"].lower()], (match.start(), end if section is None else section.start())
+
+
+def memories_in(text: str) -> Iterator[Span]:
+    """Where a text has what a program remembers, between tags of that name, without the tags inside."""
+    for match in _memory.finditer(text[:_MAX_LOOKED_AT]):
+        start, end = match.span("kept")
+        yield from without([(start, end)], (tag.span() for tag in _tag.finditer(text, start, end)))
 
 
 def lines_of_models(text: str, said: Iterable[str]) -> Iterator[Span]:

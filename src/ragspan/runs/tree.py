@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import merge
 from typing import Any, TypeVar
 
 from ragspan.capturing.snapshots import OPAQUE, Opaque, Snapshot
@@ -238,6 +239,19 @@ class RequestTree:
             self.streamed = True
         else:
             self.inputs = OPAQUE if inputs is None else inputs
+
+    def take_in(self, other: RequestTree) -> None:
+        """Add what another framework did inside. A model that only asks the other one's model is no call of its own."""
+        steps = [
+            step for step in other.steps if not (isinstance(step, ModelStep) and isinstance(step.parent, ModelStep))
+        ]
+        moments = [moment for moment in other.moments if moment[0] in steps]
+        self.steps = list(merge(self.steps, steps, key=lambda step: step.started_ns))
+        self.moments = list(
+            merge(self.moments, moments, key=lambda one: one[0].ended_ns if one[1] else one[0].started_ns)
+        )
+        self.recorded += other.recorded
+        self.found_nothing |= other.found_nothing
 
     # Reading
 

@@ -19,7 +19,8 @@ from ragspan.installed import requirements_of_extra
 from ragspan.process import in_use, set_up_or_off
 from ragspan.records import Capture, RecordSink, RetrievedContext
 from ragspan.throttled_log import ThrottledLog
-from ragspan_langchain.recorder import EventRecorder, enclosing_run_id, handlers_around, recorder_for
+from ragspan_langchain.recorder import EventRecorder, recorder_for
+from ragspan_langchain.running import enclosing_run_id, handlers_around
 
 _log = ThrottledLog()
 

@@ -10,31 +10,26 @@ import functools
 import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 from uuid import UUID
 
-from langchain_core.runnables.config import var_child_runnable_config
-
+from ragspan.capturing.inside import Around, add_request_finder
 from ragspan.capturing.log import EventKind, OpenRequests, RequestLog, TokenStream
 from ragspan.capturing.snapshots import OPAQUE, Opaque, Snapshot
 from ragspan.kept_metadata import MAX_ENTRIES, kept_entries
 from ragspan.plain_data import (
-    bases_of,
-    class_name,
     items_of,
-    keep,
     plain_scalar,
     text_keyed,
     text_of,
     texts_among,
 )
 from ragspan.process import in_use
-from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
-from ragspan.runs.events import ModelStart, SearchStart, ToolStart, record_of_log
+from ragspan.records import RecordSink, RetrievedContext
+from ragspan.runs.events import ModelStart, SearchStart, ToolStart, record_of_log, tree_of
 from ragspan.runs.payloads import documents_in
 from ragspan.runs.tree import INTERRUPT, MAX_SAVED_STATES, NO_INPUT_YET
 from ragspan.step_texts import NotedError, note_error
-from ragspan.telemetry.otel_context import anchor_of_span
 from ragspan_langchain.interruptions import Interruptions
 from ragspan_langchain.payloads import (
     PROMPT,
@@ -48,10 +43,17 @@ from ragspan_langchain.payloads import (
     take_prompt,
     take_reply,
 )
+from ragspan_langchain.running import (
+    IS_BLIND,
+    OPENINFERENCE,
+    RunId,
+    enclosing_run_id,
+    note_node,
+    openinference,
+    openinference_anchor,
+    tokens_are_delivered,
+)
 
-RunId: TypeAlias = UUID | str
-
-_OPENINFERENCE = "openinference.instrumentation.langchain"  # its module; never imported here
 _START, _END, _ERROR = EventKind.START, EventKind.END, EventKind.ERROR  # members are slow to look up
 
 
@@ -70,7 +72,7 @@ class EventRecorder:
     """
 
     def __init__(self, sink: RecordSink) -> None:
-        self.requests: OpenRequests[RequestLog] = OpenRequests(sink, record_of_log, on_end=_let_go)
+        self.requests: OpenRequests[RequestLog] = OpenRequests(sink, record_of_log, tree_of, on_end=_let_go)
         self._live = self.requests.live
         self._interruptions = in_use.only(Interruptions)
 
@@ -98,6 +100,8 @@ class EventRecorder:
             name = about.get("name")
             details: Any = name if type(name) is str else _name_in(serialized, kind)
             if kind == "chain":
+                if IS_BLIND:
+                    note_node(run_id, about)
                 is_template = about.get("run_type") == "prompt"
                 payload = SNAPSHOTS.take(given, log, whole=parent is None or is_template or _wants_state(log))
             else:
@@ -115,7 +119,7 @@ class EventRecorder:
             log = self._live.pop(key, None)
             if log is None or log.over:
                 return
-            is_top = key == log.root or log.grouped
+            is_top = key == log.root or (log.grouped and key in log.about["tops"])
             payload, about = OPAQUE, None
             try:
                 if kind == "chain":
@@ -190,6 +194,11 @@ class EventRecorder:
                 log.about["asked"] = True
             self._interruptions.resume(log, inputs)
 
+    def around(self, run_id: RunId) -> Around | None:
+        """A run with its request, if it is live."""
+        log = self._live.get(_key_of(run_id))
+        return None if log is None else Around(log, _key_of(run_id))
+
     def _place_of_top(self, key: int, parent: int | None) -> tuple[int | None, RequestLog | None]:
         """For a run whose parent is not live: the run around it, if any, and the log of its request, if any."""
         enclosing = enclosing_run_id()  # the callbacks may have been passed to an inner call once more
@@ -199,7 +208,7 @@ class EventRecorder:
             return around, log
         if parent is not None and self.requests.ended.inherit(key, parent):
             return None, None  # what goes on in the background is ignored, and so is what it calls
-        return None, self.requests.begin()
+        return None, self.requests.begin(key)
 
 
 _recorders: weakref.WeakValueDictionary[int, EventRecorder] = weakref.WeakValueDictionary()
@@ -213,6 +222,16 @@ def recorder_for(sink: RecordSink) -> EventRecorder:
     """
     recorder = _recorders.get(id(sink))
     return recorder or _recorders.setdefault(id(sink), EventRecorder(sink))
+
+
+def _request_around(sink: RecordSink) -> Around | None:
+    """The run that the caller is in, of a request for this sink."""
+    run_id = enclosing_run_id()
+    recorder = None if run_id is None else _recorders.get(id(sink))
+    return None if recorder is None or run_id is None else recorder.around(run_id)
+
+
+add_request_finder(_request_around)
 
 
 def _let_go(log: RequestLog) -> None:
@@ -232,6 +251,7 @@ def _name_in(serialized: Any, default: str) -> str:
 def _note_top(log: RequestLog, key: int, run_id: RunId, about: Mapping[str, Any]) -> None:
     """Note a run that nothing is around."""
     if log.grouped:
+        log.about.setdefault("tops", set()).add(key)
         return
     log.root = key
     noted = log.about
@@ -246,8 +266,8 @@ def _note_top(log: RequestLog, key: int, run_id: RunId, about: Mapping[str, Any]
     if type(metadata) is not dict or metadata:
         noted["metadata"] = metadata = kept_entries(metadata, texts=log.texts)
         log.parts += 3 * len(metadata)
-    if _OPENINFERENCE in sys.modules and _openinference() is not None:
-        log.look_for_span(functools.partial(_openinference_anchor, run_id))
+    if OPENINFERENCE in sys.modules and openinference() is not None:
+        log.look_for_span(functools.partial(openinference_anchor, run_id))
 
 
 def _wants_state(log: RequestLog) -> bool:
@@ -279,12 +299,12 @@ def _retriever(
     known: Mapping[str, Any] = {}
     if not _OF_SEARCHES.isdisjoint(metadata):
         known = {key: plain_scalar(metadata[key]) for key in _OF_SEARCHES if key in metadata}
-    return SNAPSHOTS.take(given, log), SearchStart(name, known, _openinference_anchor(run_id))
+    return SNAPSHOTS.take(given, log), SearchStart(name, known, openinference_anchor(run_id))
 
 
 def _model(log: RequestLog, _: RunId, given: Any, name: str, about: Mapping[str, Any]) -> tuple[Snapshot, ModelStart]:
     metadata, told = _entries(about.get("metadata")), _entries(about.get("invocation_params"))
-    if "delivered" not in log.about and _tokens_are_delivered():
+    if "delivered" not in log.about and tokens_are_delivered():
         log.about["delivered"] = True
     beside: Any = None
     if "documents" in told or "source_documents" in told:
@@ -315,77 +335,13 @@ def _error(log: RequestLog, run_id: RunId, error: BaseException) -> tuple[Snapsh
         log.about["failed"] = True
     elif noted.is_a(INTERRUPT):
         log.about["interrupted"] = True
-    return noted, _openinference_anchor(run_id)
+    return noted, openinference_anchor(run_id)
 
 
 _STARTS = {"tool": _tool, "retriever": _retriever, "model": _model}
 _ENDS: Mapping[str, Callable[[RequestLog, RunId, Any], tuple[Snapshot, Any]]] = {
     "tool": lambda log, _, output: (SNAPSHOTS.take(output, log), None),
-    "retriever": lambda log, run_id, output: (take_found(output, log), _openinference_anchor(run_id)),
+    "retriever": lambda log, run_id, output: (take_found(output, log), openinference_anchor(run_id)),
     "model": lambda log, _, output: take_reply(output, log),
     "error": _error,
 }
-
-
-# What LangChain knows of the running step, and OpenInference of its spans
-
-
-def _callbacks() -> Any:
-    config = var_child_runnable_config.get()
-    return None if config is None else config.get("callbacks")
-
-
-def enclosing_run_id() -> UUID | None:
-    """The run whose function is calling; None outside of any."""
-    return getattr(_callbacks(), "parent_run_id", None)
-
-
-def handlers_around() -> Sequence[Any]:
-    """The handlers that the running step's own calls will get."""
-    return getattr(_callbacks(), "handlers", ())
-
-
-def _tokens_are_delivered() -> bool:
-    """Whether the caller gets a model's tokens although the calls in between are no streams.
-
-    That is so for a graph's stream of messages and for streams of events: LangChain and LangGraph put a handler of their
-    own beside ours for those.
-    """
-    handlers = handlers_around()
-    return len(handlers) > 1 and any(map(_delivers_tokens, map(type, handlers)))
-
-
-_delivering: dict[int, tuple[bool, type]] = {}  # by the class's identity: a metaclass may have a hash of its own
-
-
-def _delivers_tokens(kind: type) -> bool:
-    known = _delivering.get(id(kind))
-    if known is None:
-        delivers = any(class_name(base) == "_StreamingCallbackHandler" for base in bases_of(kind))
-        known = keep(_delivering, kind, (delivers, kind))
-    return known[0]
-
-
-def _openinference_anchor(run_id: RunId) -> SpanAnchor | None:
-    """The span that OpenInference made for this run, if it has one by now.
-
-    OpenInference keeps its spans out of the context, so they are never current; and it forgets them when the run ends.
-    """
-    if _OPENINFERENCE not in sys.modules:
-        return None
-    instrumentor = _openinference()
-    try:
-        span = None if instrumentor is None else instrumentor.get_span(run_id)
-        return None if span is None else anchor_of_span(span)
-    except Exception:  # noqa: BLE001  another library's object in whatever version: no span is an answer
-        return None
-
-
-def _openinference() -> Any:
-    """OpenInference's instrumentor, which is never imported for that.
-
-    None while it does not instrument, for then it prints a complaint when it is asked for a span.
-    """
-    module = sys.modules.get(_OPENINFERENCE)
-    instrumentor = None if module is None else getattr(module, "LangChainInstrumentor", None)
-    return instrumentor() if instrumentor and instrumentor().is_instrumented_by_opentelemetry is True else None

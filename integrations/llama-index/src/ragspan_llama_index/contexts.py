@@ -14,10 +14,12 @@ from typing import Any
 
 from ragspan.matching.normalization import unescaped
 from ragspan.records import RetrievedContext
+from ragspan.runs.documents import SeenDocuments
+from ragspan.runs.grounds import Grounds, grounds_of
 from ragspan.runs.payloads import Document
 from ragspan.runs.prompt_provenance import prompts_behind
-from ragspan.runs.step_records import context_of
-from ragspan.runs.tree import ModelStep, SeenDocument
+from ragspan.runs.step_records import as_context, context_of
+from ragspan.runs.tree import ModelStep, RequestTree, SeenDocument
 from ragspan_llama_index.classes import SPEAKING
 from ragspan_llama_index.steps import SeenNode, Step
 
@@ -25,6 +27,7 @@ Contexts = list[RetrievedContext]
 
 _MAX_MODELS = 1000
 _HEAD = 24  # characters of a text's beginning that show that it is there
+_UNREADABLE = {"picture", "provider_search"}
 _CLOSED = frozenset({"search", "postprocessing", "synthesis"})
 """What models say inside of these is not used outside."""
 
@@ -45,6 +48,24 @@ class Provenance:
         self._ranks = _ranks_in(root)
         self._open = list(_open_steps(root))
         self._known: dict[int, Contexts | None] = {}
+        self._reads_prompts = False
+
+    def grounds(self, tree: RequestTree, response: str | None, *, is_mixed: bool) -> Grounds:
+        """What an answer rests on: by the common rules, but for the contexts that a synthesizer or a search tells.
+
+        Args:
+            tree: the request.
+            response: what the caller got.
+            is_mixed: another framework did a part of it, of which its steps tell.
+        """
+        common = grounds_of(tree, SeenDocuments(tree), self._question, response, as_context)
+        told = self.contexts()
+        is_unheard = any(not run.said and run.reply is None for run in tree.answering_models)
+        own = common._replace(from_model=None if is_unheard and not common.from_model else common.from_model)
+        is_common = common.contexts_unknown in _UNREADABLE or (not told and self._reads_prompts)
+        if told is None or is_common or (is_mixed and common.contexts):
+            return own
+        return own._replace(contexts=told, contexts_unknown=None)
 
     def contexts(self) -> tuple[RetrievedContext, ...] | None:
         """The contexts in prompt order; `()` when none reached the model, None when they could not be observed."""
@@ -104,6 +125,7 @@ class Provenance:
 
     def _prompted(self, model: Step) -> Contexts | None:
         """The contexts in the prompts behind what a model said; None if no search was observed."""
+        self._reads_prompts = True
         run = self._models[id(model)]
         told: dict[str, list[Step]] = {}
         for step in self._open:

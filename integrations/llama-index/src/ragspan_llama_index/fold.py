@@ -7,19 +7,21 @@ from itertools import islice, zip_longest
 from typing import Any
 
 from ragspan import field_names
-from ragspan.capturing.log import Event, EventKind, RequestLog
+from ragspan.capturing.log import Event, EventKind, RequestLog, RunKey
 from ragspan.record_json import plain_entries
 from ragspan.records import AnswerStatus, RagRecord
 from ragspan.runs.answers import question_in
 from ragspan.runs.payloads import Document, Message
 from ragspan.runs.record import first_of
 from ragspan.runs.tool_documents import documents_of_result
+from ragspan.runs.tree import RequestTree
+from ragspan.runs.tree import Step as CommonStep
 from ragspan.step_texts import ErrorReport, NotedError
 from ragspan.text.answers import without_thoughts
 from ragspan_llama_index.classes import SPEAKING, UUID_LENGTH
 from ragspan_llama_index.contexts import Provenance, speakers_in
 from ragspan_llama_index.nodes import NodeSnapshot
-from ragspan_llama_index.runs import StepRecords
+from ragspan_llama_index.runs import Runs
 from ragspan_llama_index.steps import Request, SeenNode, Step, message_of
 from ragspan_llama_index.streams import Stream
 
@@ -39,18 +41,17 @@ def record_of(log: RequestLog) -> RagRecord | None:
     question, response, models = _question(request), _response(request), models_in(request)
     if root.is_run and status == "complete" and not (response or models):
         return None  # it did other work: read documents in, say
-    steps, noted = StepRecords(request, models), _noted(request)
+    steps, noted = Runs(request, models), _noted(request)
     provenance = Provenance(root, steps.models, question)
-    contexts = provenance.contexts()
+    grounds = provenance.grounds(steps.tree, response, is_mixed=bool(steps.others))
     tags = log.about.get("tags") or {}
     return RagRecord(
         question=question,
-        contexts=contexts,
         response=response,
         status=status,
         error_type=error_type,
         swallowed_errors=_swallowed(request) if status == "complete" else (),
-        evidence=provenance.evidence(contexts),
+        evidence=provenance.evidence(grounds.contexts),
         framework="llama_index",
         name=steps.name(),
         started_ns=log.started_ns,
@@ -65,7 +66,14 @@ def record_of(log: RequestLog) -> RagRecord | None:
         rerankings=steps.rerankings(),
         is_agent=steps.is_agent(),
         error=noted.report() if status == "error" and noted is not None else None,
+        **grounds._asdict(),
     )
+
+
+def tree_inside(log: RequestLog, around: Mapping[RunKey, CommonStep]) -> RequestTree:
+    """The tree of what happened inside another framework's request, by the steps around its outermost ones."""
+    request = request_of(log)
+    return Runs(request, models_in(request), around).tree
 
 
 # From events to steps

@@ -17,6 +17,7 @@ from llama_index_instrumentation.span_handlers import BaseSpanHandler
 from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]  # the package is not typed
 
 from ragspan.capturing import add_context_recorder
+from ragspan.capturing.inside import Around, add_request_finder
 from ragspan.config import is_enabled
 from ragspan.installed import requirements_of_extra
 from ragspan.process import set_up_or_off
@@ -110,6 +111,7 @@ def attach(owner: object, sink: RecordSink) -> SpanRecorder:
         if not any(each is owner for each in attachment.owners):
             attachment.owners.append(owner)
     add_context_recorder(_record_contexts)
+    add_request_finder(_request_around)
     return attachment.recorder
 
 
@@ -135,3 +137,10 @@ def _record_contexts(contexts: Sequence[RetrievedContext]) -> bool:
         return False
     taken = [attachment.recorder.record_contexts(span_id, contexts) for attachment in _attachments]
     return any(taken)
+
+
+def _request_around(sink: RecordSink) -> Around | None:
+    """The step that the caller is in, of a request for this sink."""
+    span_id = active_span_id.get()
+    recorder = next((each.recorder for each in _attachments if each.recorder.sink is sink), None)
+    return None if span_id is None or recorder is None else recorder.around(span_id)

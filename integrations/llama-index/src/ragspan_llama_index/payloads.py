@@ -148,6 +148,13 @@ def _contents_of(message: Any, log: RequestLog) -> tuple[list[str | File], list[
     return texts, [_call(call, log) for call in (calls if found is None else found)]
 
 
+def files_in(message: Any) -> list[File]:
+    """The files in a message; none in anything else."""
+    blocks = () if type(message) is str else items_of(fields_of(message).get("blocks")) or ()
+    own = map(fields_of, blocks)
+    return [file_in(fields) for fields in own if text_of_plain(fields.get("block_type")) in FILES]
+
+
 def _call(call: Any, log: RequestLog) -> Call:
     """A tool call as the framework has it, or as a provider has; an agent's prompts repeat it."""
     known = log.kept.get(id(call))
@@ -196,13 +203,15 @@ def _last_of_user(messages: Any) -> str | None:
 
 def _start_of_call(arguments: _Arguments, instance: Any, log: RequestLog) -> dict[str, Any]:
     if "start_event" not in arguments:
-        return {"asked": _asked(argument(arguments, None, 0), log)}
+        given = argument(arguments, None, 0)
+        return {"asked": _asked(given, log), "files": files_in(given)}
     event = arguments["start_event"]
     asked = asked_by_event(event)
     for _, text in asked:
         log.count(text)
     name = text_of_plain(fields_of(instance).get("name"))
-    return {"is_run": True, "asked": asked, "is_resumed": event is None, "agent_name": name}
+    files = [file for value in event_fields(event).values() for file in files_in(value)]
+    return {"is_run": True, "asked": asked, "is_resumed": event is None, "agent_name": name, "files": files}
 
 
 def _start_of_synthesis(arguments: _Arguments, _: Any, log: RequestLog) -> dict[str, Any]:
@@ -261,8 +270,9 @@ def _start_of_model(arguments: _Arguments, instance: Any, log: RequestLog) -> di
     return {"model": _model_name(instance), "prompt": prompt_in(given, log)}
 
 
-def _start_of_asking(_: _Arguments, instance: Any, __: RequestLog) -> dict[str, Any]:
-    return {"model": _model_name(instance)}
+def _start_of_asking(arguments: _Arguments, instance: Any, log: RequestLog) -> dict[str, Any]:
+    given = _entries(arguments.get("prompt_args"))
+    return {"model": _model_name(instance), "filled": list(map(log.count, texts_among(given.values())))}
 
 
 def _model_name(instance: Any) -> str | None:

@@ -18,6 +18,7 @@ from llama_index_instrumentation import get_dispatcher
 from llama_index_instrumentation.dispatcher import active_instrument_tags
 
 from ragspan.capturing import enclosing_answer
+from ragspan.capturing.inside import Around
 from ragspan.capturing.log import EventKind, OpenRequests, RequestLog, TokenStream
 from ragspan.kept_metadata import kept_entries
 from ragspan.plain_data import class_name, fields_of, is_list, text_of
@@ -34,7 +35,7 @@ from ragspan_llama_index.classes import (
     facts_about,
     kind_of,
 )
-from ragspan_llama_index.fold import record_of, request_of
+from ragspan_llama_index.fold import record_of, request_of, tree_inside
 from ragspan_llama_index.nodes import nodes_in, whole_nodes_in
 from ragspan_llama_index.payloads import (
     STARTS,
@@ -70,7 +71,7 @@ class SpanRecorder:
 
     def __init__(self, sink: RecordSink, **limits: Any) -> None:
         self.sink = sink
-        self._requests: OpenRequests[Place] = OpenRequests(sink, record_of, on_end=self._on_end, **limits)
+        self._requests: OpenRequests[Place] = OpenRequests(sink, record_of, tree_inside, on_end=self._on_end, **limits)
         self._live, self._follow = self._requests.live, self._requests.follow
         self._interrupted: deque[RequestLog] = deque(maxlen=_MAX_INTERRUPTED)
 
@@ -191,6 +192,11 @@ class SpanRecorder:
         place[0].note(EventKind.CONTEXTS, "", place[1], {"recorded": tuple(contexts)})
         return True
 
+    def around(self, span_id: str) -> Around | None:
+        """The step that a span belongs to, with its request, if it is live."""
+        place = self._live.get(span_id)
+        return None if place is None else Around(place[0], place[1])
+
     def close(self) -> None:
         """Forget everything that is open: streams go on, and are not recorded."""
         self._requests.discard()
@@ -205,13 +211,13 @@ class SpanRecorder:
         ended = self._requests.ended
         if parent_id is not None and ended.inherit(span_id, parent_id):
             return None  # it goes on in the background after the end of its request, or it is part of no request
-        if enclosing_answer() is None:
+        if enclosing_answer() is None and self._requests.around() is None:
             if answers_nobody(role):
                 ended.add_all((span_id,))  # it is no request, and neither is what it asks on its way
                 return None
             if role not in _ANSWERING:
                 return None
-        log = self._requests.begin()
+        log = self._requests.begin(span_id)
         if log is None:
             return None
         if not log.grouped:

@@ -74,6 +74,8 @@ class Step:
     model: str | None = None
     reply: Sequence[Any] = ()  # what a model's provider told about its reply, in whatever form
     prompt: Sequence[Message] = ()  # what a model was given
+    filled: Sequence[str] = ()  # of a method that asks a model: what its prompt template was filled with
+    files: Sequence[File] = ()  # those that the user gave with the question
     fields: Sequence[str] = ()  # the texts in a result that has several parts
     span: SpanAnchor | None = None  # of a search: that of another instrumentation
     asked_for: Sequence[Call] = ()  # the tool calls in a model's reply

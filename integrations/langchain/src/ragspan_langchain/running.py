@@ -1,0 +1,92 @@
+"""What LangChain knows of the running step, and OpenInference of its spans."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any, Final, TypeAlias
+from uuid import UUID
+
+from langchain_core.runnables.config import var_child_runnable_config
+
+from ragspan.plain_data import bases_of, class_name, keep
+from ragspan.records import SpanAnchor
+from ragspan.telemetry.otel_context import anchor_of_span
+
+RunId: TypeAlias = UUID | str
+
+OPENINFERENCE: Final = "openinference.instrumentation.langchain"  # its module; never imported here
+IS_BLIND: Final = sys.version_info < (3, 11)
+"""LangChain cannot tell asynchronous functions where they are: a task takes no context there."""
+
+
+def _callbacks() -> Any:
+    config = var_child_runnable_config.get()
+    return None if config is None else config.get("callbacks")
+
+
+def enclosing_run_id() -> UUID | None:
+    """The run whose function is calling; None outside of any."""
+    found: UUID | None = getattr(_callbacks(), "parent_run_id", None)
+    return _node.get() if found is None and IS_BLIND else found
+
+
+_node: ContextVar[UUID | None] = ContextVar("ragspan_langchain_node", default=None)
+
+
+def note_node(run_id: RunId, about: Mapping[str, Any]) -> None:
+    """A run begins where LangChain is blind: a node of a graph has a task of its own, which shows what the node calls."""
+    if type(run_id) is UUID and "langgraph_node" in (about.get("metadata") or ()):
+        _node.set(run_id)
+
+
+def handlers_around() -> Sequence[Any]:
+    """The handlers that the running step's own calls will get."""
+    return getattr(_callbacks(), "handlers", ())
+
+
+def tokens_are_delivered() -> bool:
+    """Whether the caller gets a model's tokens although the calls in between are no streams.
+
+    That is so for a graph's stream of messages and for streams of events: LangChain and LangGraph put a handler of their
+    own beside ours for those.
+    """
+    handlers = handlers_around()
+    return len(handlers) > 1 and any(map(_delivers_tokens, map(type, handlers)))
+
+
+_delivering: dict[int, tuple[bool, type]] = {}  # by the class's identity: a metaclass may have a hash of its own
+
+
+def _delivers_tokens(kind: type) -> bool:
+    known = _delivering.get(id(kind))
+    if known is None:
+        delivers = any(class_name(base) == "_StreamingCallbackHandler" for base in bases_of(kind))
+        known = keep(_delivering, kind, (delivers, kind))
+    return known[0]
+
+
+def openinference_anchor(run_id: RunId) -> SpanAnchor | None:
+    """The span that OpenInference made for this run, if it has one by now.
+
+    OpenInference keeps its spans out of the context, so they are never current; and it forgets them when the run ends.
+    """
+    if OPENINFERENCE not in sys.modules:
+        return None
+    instrumentor = openinference()
+    try:
+        span = None if instrumentor is None else instrumentor.get_span(run_id)
+        return None if span is None else anchor_of_span(span)
+    except Exception:  # noqa: BLE001  another library's object in whatever version: no span is an answer
+        return None
+
+
+def openinference() -> Any:
+    """OpenInference's instrumentor, which is never imported for that.
+
+    None while it does not instrument, for then it prints a complaint when it is asked for a span.
+    """
+    module = sys.modules.get(OPENINFERENCE)
+    instrumentor = None if module is None else getattr(module, "LangChainInstrumentor", None)
+    return instrumentor() if instrumentor and instrumentor().is_instrumented_by_opentelemetry is True else None

@@ -1,0 +1,172 @@
+"""What stands in LlamaIndex's prompts beside nodes, and what is known of the contexts where no node stands there."""
+
+import pytest
+from captures import Answered
+from li_agents import agent, ask, concludes, reasoning_agent, retriever_tool, thinks
+from li_chats import after, chat_engine
+from li_model import calls
+from li_programs import (
+    ANSWER,
+    CELLO,
+    PASSAGES,
+    QUESTION,
+    ask_model,
+    by_hand,
+    engine,
+    engine_over,
+    engine_tool,
+    retriever,
+)
+from li_workflows import one_step
+from llama_index.core import PromptTemplate, Settings
+from llama_index.core.memory import ChatMemoryBuffer, Memory, StaticMemoryBlock
+from llama_index.core.postprocessor import SimilarityPostprocessor
+from llama_index.core.query_engine import CustomQueryEngine
+from llama_index.core.tools import FunctionTool
+
+STOCK = "There are forty cellos and nine harps in stock in the warehouse of Cremona."
+RULES = "You work for the shop; never say that the drum has been sold out since the spring of last year."
+
+
+def stock(**about):
+    return FunctionTool.from_defaults(lambda shop: STOCK, name="stock", description="Counts the stock.", **about)
+
+
+def of(record):
+    return [(each.kind, each.text) for each in record.background]
+
+
+# Tools
+
+
+async def test_the_result_of_a_tool_is_background(captured, model):
+    model.says(calls("stock", shop="Cremona"), "Forty of them.")
+    await ask(agent(stock(), system_prompt=RULES), QUESTION)
+
+    record = captured.record()
+    assert of(record) == [("tool", STOCK)]
+    assert (record.contexts, record.contexts_unknown, record.prompts_seen) == (None, "unmarked_text", True)
+    assert record.from_model is True
+
+
+async def test_the_result_of_a_tool_beside_a_search(captured, model):
+    model.says([*calls("look_up", input="cello"), *calls("stock", shop="Cremona")], "Forty of them, with four strings.")
+    await ask(agent(retriever_tool("cello"), stock(), system_prompt=RULES), QUESTION)
+
+    record = captured.record()
+    assert [context.text for context in record.contexts] == [CELLO]
+    assert of(record) == [("tool", STOCK)]
+
+
+async def test_what_a_reasoning_agent_observes(captured, model):
+    model.says(thinks("stock", '{"shop": "Cremona"}'), concludes("Forty of them."))
+    await ask(reasoning_agent(stock()), QUESTION)
+
+    assert of(captured.record()) == [("tool", STOCK)]
+
+
+async def test_a_tool_that_says_what_the_model_told_it_is_none(captured, model):
+    note = "The cello has twelve strings and was made of glass by the monks."
+    model.says(calls("think", thought=note), "It has twelve.")
+    think = FunctionTool.from_defaults(lambda thought: f"Noted: {thought}", name="think", description="Takes notes.")
+    await ask(agent(think), QUESTION)
+
+    assert of(captured.record()) == []
+
+
+async def test_an_engine_as_a_tool_brings_the_nodes_of_its_own_prompt_and_no_background(captured, model):
+    model.says(calls("search", input=QUESTION), ANSWER, "Four, as it seems.")
+    await ask(agent(engine_tool("search", "cello")), QUESTION)
+
+    record = captured.record()
+    assert ([context.text for context in record.contexts], of(record)) == ([CELLO], [])
+
+
+async def test_what_a_tool_said_in_an_earlier_turn_is_history(captured, model):
+    shop = agent(stock())
+    model.says(calls("stock", shop="Cremona"), "Forty of them.", "Nine of them.")
+    memory = ChatMemoryBuffer.from_defaults()
+    await shop.run(user_msg=QUESTION, memory=memory)
+    captured.records()
+    await shop.run(user_msg="And how many harps are there?", memory=memory)
+
+    assert of(captured.record()) == [("history", STOCK)]
+
+
+async def test_what_a_memory_holds_is_background(captured, model):
+    memory = Memory.from_defaults(memory_blocks=[StaticMemoryBlock(name="shop", static_content=STOCK)])
+    model.says("Forty of them.")
+    await agent(system_prompt=RULES).run(user_msg=QUESTION, memory=memory)
+
+    assert of(captured.record()) == [("other", STOCK)]
+
+
+# Instructions, people and models
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_the_instructions_of_a_synthesizers_template_are_no_background(captured, streaming):
+    template = PromptTemplate(RULES + "\n{context_str}\n{query_str}")
+    str(engine("cello", streaming=streaming, text_qa_template=template).query(QUESTION))
+
+    record = captured.record()
+    assert ([context.text for context in record.contexts], of(record)) == ([CELLO], [])
+    assert (record.prompts_seen, record.from_model) == (True, True)
+
+
+def test_what_was_said_in_a_conversation_is_no_background(captured):
+    chat = chat_engine("context", system_prompt=RULES)
+    chat.chat(
+        "Tell me about the cello.", chat_history=after("The harp has a thousand strings, I believe.", "So it has.")
+    )
+
+    record = captured.record()
+    assert ([context.text for context in record.contexts], of(record)) == ([CELLO], [])
+
+
+async def test_what_a_template_writes_beside_a_node_is_metadata(captured):
+    template = PromptTemplate(RULES + "\n{passages}\n{question}")
+
+    async def answer(event):
+        nodes = await retriever("cello").aretrieve(event.query)
+        passages = "\n".join(f"{each.text} Shelf mark {each.node_id}, third floor." for each in nodes)
+        return await Settings.llm.apredict(template, passages=passages, question=event.query)
+
+    await one_step(answer).run(query=QUESTION)
+
+    record = captured.record()
+    assert [context.text for context in record.contexts] == [PASSAGES["cello"]]
+    ((kind, text),) = of(record)
+    assert (kind, text.endswith(f"Shelf mark {record.contexts[0].id}, third floor.")) == ("metadata", True)
+
+
+# Nothing, or nobody knows
+
+
+def test_a_search_that_found_nothing(captured):
+    engine_over(retriever("cello"), SimilarityPostprocessor(similarity_cutoff=2.0)).query(QUESTION)
+
+    assert captured.answers() == [Answered(QUESTION, [], "Empty Response")]
+
+
+def test_a_text_of_unknown_origin_after_an_empty_search(captured):
+    def answer(query):
+        retriever_of_none = retriever("cello")
+        SimilarityPostprocessor(similarity_cutoff=2.0).postprocess_nodes(retriever_of_none.retrieve(query))
+        return ask_model(f"{STOCK}\n{query}")
+
+    by_hand(answer).query(QUESTION)
+
+    record = captured.record()
+    assert (record.contexts, record.contexts_unknown) == (None, "unmarked_text")
+
+
+def test_an_answer_that_no_model_gave(captured):
+    class Blocking(CustomQueryEngine):
+        def custom_query(self, query_str):
+            engine("cello").query(query_str)
+            return "This question is not for me to answer, so please ask the people in the shop."
+
+    Blocking().query(QUESTION)
+
+    assert captured.record().from_model is False

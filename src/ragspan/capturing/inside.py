@@ -1,0 +1,79 @@
+"""Requests of one framework inside those of another: an engine as a tool of another framework's agent is no request of its own.
+
+What the inner framework's integration notes is a log of its own, which belongs to the outer request and ends with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from ragspan.capturing.log import RequestLog, RunKey
+    from ragspan.records import RecordSink
+
+INSIDE: Final = "inside"
+"""Where a log has what others noted inside of it."""
+
+
+class Around(NamedTuple):
+    """A run of another integration's request, in which something happens."""
+
+    log: RequestLog
+    run: RunKey
+
+
+class Inner(NamedTuple):
+    """What one integration notes inside another one's request."""
+
+    log: RequestLog
+    end: Callable[[RequestLog], object]
+    """Ends it."""
+    around: dict[RunKey, RunKey]
+    """By its outermost runs, the other request's runs that they began in."""
+
+    def steps_around(self, steps: Mapping[Any, Any]) -> Mapping[RunKey, Any]:
+        """By its outermost runs, the steps around them; `steps` are those of the other request, by run."""
+        return {run: steps[outer] for run, outer in self.around.items() if outer in steps}
+
+
+Finder: TypeAlias = "Callable[[RecordSink], Around | None]"
+"""Finds the live run that the caller is in, of a request for this sink."""
+
+_finders: list[Finder] = []
+
+
+def add_request_finder(find: Finder) -> None:
+    """Have the requests of other integrations ask this one where they are."""
+    if find not in _finders:
+        _finders.append(find)
+
+
+def request_around(sink: RecordSink) -> Around | None:
+    """The run of another integration that the caller is in."""
+    if len(_finders) > 1:  # else there is no other one
+        for find in _finders:
+            found = find(sink)
+            if found is not None and not found.log.over:
+                return found
+    return None
+
+
+def begin_inside(
+    around: Around, run: RunKey, owner: object, make: Callable[[], RequestLog], end: Callable[[RequestLog], object]
+) -> RequestLog:
+    """The log of what an owner notes inside of another request, where this run begins."""
+    inside: dict[int, Inner] = around.log.about.setdefault(INSIDE, {})
+    inner = inside.get(id(owner))
+    if inner is None:
+        made = Inner(make(), end, {})
+        inner = inside.setdefault(id(owner), made)
+        if inner is not made:  # another thread was first
+            end(made.log)
+    inner.around[run] = around.run
+    return inner.log
+
+
+def inner_logs(log: RequestLog) -> Iterable[Inner]:
+    """What others noted inside of a request."""
+    return list(log.about.get(INSIDE, {}).values())
