@@ -97,7 +97,7 @@ async def test_what_a_memory_holds_is_background(captured, model):
     memory = Memory.from_defaults(memory_blocks=[StaticMemoryBlock(name="shop", static_content=STOCK)])
     model.says("Forty of them.")
     await agent(system_prompt=RULES).run(user_msg=QUESTION, memory=memory)
-    await memory.sql_store._async_engine.dispose()  # noqa: SLF001  nothing else closes its connection
+    await memory.sql_store._async_engine.dispose()
 
     assert of(captured.record()) == [("other", STOCK)]
 
