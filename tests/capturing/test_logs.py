@@ -34,7 +34,7 @@ def requests(sink):
 
 
 def begun(requests, key=1):
-    log = requests.begin()
+    log = requests.begin(key)
     log.root = key
     requests.follow(log, key, log)
     return log
@@ -106,8 +106,8 @@ def test_what_a_request_held_of_the_programs_is_let_go_with_its_end(requests, si
 
 def test_what_runs_with_instrumentation_suppressed_is_no_request(requests):
     with suppressed():
-        assert requests.begin() is None
-    assert requests.begin() is not None
+        assert requests.begin(1) is None
+    assert requests.begin(1) is not None
 
 
 # Requests that never end
