@@ -25,7 +25,7 @@ from ragspan.outcomes import MetricFailure, NotApplicable, Score
 from ragspan.telemetry import is_suppressed
 
 PATIENCE = 60.0
-DOCTOR = ("-m", "ragspan.cli", "doctor", "--timeout", "20")
+DOCTOR = ("-m", "ragspan.cli", "doctor", "--timeout", "40")
 APPLICATION = Path(__file__).parents[1] / "applications" / "configured.py"
 
 
