@@ -17,10 +17,11 @@ from ragspan.judges.overlap.contexts import (
     within_bounds,
 )
 from ragspan.judges.overlap.coverage import Coverage, conveyed_shares, cover, held_shares, shared_with_response
-from ragspan.judges.overlap.derived import is_unrelated
+from ragspan.judges.overlap.derived import DERIVED, is_unrelated
 from ragspan.judges.overlap.grounding import (
     Grade,
     answer_score,
+    at_best_and_worst,
     comparable_claims,
     grade_across,
     grade_claims,
@@ -36,6 +37,8 @@ from ragspan.text.responses import declines, read_claims
 from ragspan.text.sentences import Sentence, read_sentence
 from ragspan.text.vocabulary import MOST_STEMS
 
+EVEN = 0.5
+"""The probability from which on a response or a claim passes."""
 _MAX_QUESTION = 20_000
 """Characters of a question that are read."""
 _LONG = 20_000
@@ -110,6 +113,15 @@ class Analysis:
             )
         if self.grades and all(grade.unsure for grade in self.grades):
             raise JudgeError(CANNOT_TELL, f"{self.grades[0].unsure}, which words do not show")
+
+    def require_certain_grounding(self) -> None:
+        """Raise a `JudgeError` (`cannot_tell`) where it depends on numbers that follow from others whether all is supported."""
+        self.require_certain()
+        if any(grade.unsure == DERIVED for grade in self.grades):
+            cases = at_best_and_worst(self.grades)
+            best, worst = (probability(answer_score(grades, self.language), self.language) for grades in cases)
+            if worst < EVEN <= best:
+                raise JudgeError(CANNOT_TELL, f"{DERIVED}, which words do not show")
 
     @Lazy
     def declines_rightly(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import islice, permutations
+from itertools import combinations, islice, permutations
 
 from ragspan.judges.overlap.contexts import Context
 from ragspan.text.keys import is_number
@@ -29,6 +29,9 @@ _YEARS = range(1000, 2101)
 _FEW_WORDS = 3
 _LITTLE = 0.5
 _DIGITS = re.compile(r"(?:\D*\d){2}")
+_TIME = re.compile(r"\d{1,2}:\d\d")
+_WHOLE = 100.0
+"""Per cent."""
 _NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,9})?")
 
 
@@ -47,6 +50,9 @@ def is_derived(keys: Collection[str], own: Iterable[str], near: Iterable[str]) -
         own: the keys of the claim and the question.
         near: the keys of the sentences that the claim rests on.
     """
+    own, near = list(own), list(near)
+    if _is_time_between(keys, [*own, *near]):
+        return True
     values = list(_values(keys))
     if not len(values) == len(frozenset(keys)) <= _MOST_DERIVED or not all(map(is_exact, keys)):
         return False
@@ -54,12 +60,24 @@ def is_derived(keys: Collection[str], own: Iterable[str], near: Iterable[str]) -
     others = [*mine, *islice(_values(near), _MOST_OPERANDS)]
     pairs = [(one, other) for one in mine for other in others if one != other]
     exact = [result for one, other in pairs for result in (one + other, abs(one - other))]
+    exact += [_WHOLE - one - other for one, other in combinations(others, 2)]
     rounded = [result for one, other in permutations(mine, 2) for result in _products(one, other)]
     return all(
         any(math.isclose(result, value) for result in exact)
         or (value not in _YEARS and any(abs(result - value) <= _TOLERANCE * value for result in rounded))
         for value in values
     )
+
+
+def _is_time_between(keys: Collection[str], beside: Iterable[str]) -> bool:
+    """Whether numbers are the hours or minutes between two times: "six hours" from 08:12 to 14:30."""
+    clock = [
+        int(hour) * 60 + int(minute)
+        for hour, _, minute in (key.partition(":") for key in beside if _TIME.fullmatch(key))
+    ]
+    spans = {abs(one - other) for one, other in combinations(clock[:_MOST_OPERANDS], 2)} - {0}
+    known = {str(value) for span in spans for value in (span, span // 60, round(span / 60), span % 60)}
+    return bool(keys) and known.issuperset(keys)
 
 
 def _values(keys: Iterable[str]) -> Iterator[float]:

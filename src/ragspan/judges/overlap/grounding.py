@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, islice
 
 from ragspan.exceptions import JudgeError
@@ -138,6 +138,18 @@ def answer_score(grades: Sequence[Grade], language: Language = ENGLISH) -> float
     return min(score, language.middle - _BELOW) if any(grade.contradictions for grade in grades) else score
 
 
+def at_best_and_worst(grades: Sequence[Grade]) -> tuple[list[Grade], list[Grade]]:
+    """The grades if all numbers that follow from others are right, and if all are wrong."""
+    open_ones = [grade.unsure == DERIVED for grade in grades]
+    pairs = list(zip(grades, open_ones, strict=True))
+    best = [
+        replace(grade, numbers=(), words=(), longest_gap=0, window=1.0) if is_open else grade
+        for grade, is_open in pairs
+    ]
+    worst = [replace(grade, unsure=None) if is_open else grade for grade, is_open in pairs]
+    return best, worst
+
+
 def probability(score: float, language: Language = ENGLISH) -> float:
     """The score of a sentence or a response as the probability that people call it supported, 0..1.
 
@@ -187,6 +199,8 @@ class _Grader:
         self._asked = frozenset(filter(is_content, question))
         self._topics = read_topics(contexts)
         self._comparison = Comparison(contexts, shared, question, language, lone=lone)
+        self._said: tuple[str, ...] = ()
+        """The keys of the claim before, from which a number may follow."""
         self._rows = [*islice((rows for context in contexts for rows in context.rows), _MOST_TABLES)]
 
     def grade(self, claim: Sentence) -> Grade:
@@ -207,6 +221,7 @@ class _Grader:
         numbers = {at for at in absent if is_number(sought[at])}
         window = (held + sum([sought[at] in restated or self._credit(sought[at]) for at in missing])) / len(content)
         unsure = self._unsure(claim, telling, frozenset([sought[at] for at in numbers]), window)
+        self._said = sought
         named = () if self._language.capitalises_nouns else absent
         in_rows = self._in_rows(claim)
         names = {at for at in named if at and words[at][0].isupper()} - numbers
@@ -234,9 +249,10 @@ class _Grader:
         )
 
     def _is_part_of_name(self, claim: Sentence, at: int) -> bool:
-        """Whether a capitalised word that contexts hold stands beside a name: "Southeast London"."""
+        """Whether a name or number that contexts hold stands beside a name: "Southeast London", "HTTP 429"."""
         beside = (place for place in (at - 1, at + 1) if 0 <= place < len(claim.words))
-        return any(claim.words[place][0].isupper() and claim.keys[place] in self._shared for place in beside)
+        named = (place for place in beside if claim.words[place][0].isupper() or is_number(claim.keys[place]))
+        return any(claim.keys[place] in self._shared for place in named)
 
     def _other_identifiers(self, claim: Sentence) -> tuple[str, ...]:
         return other_identifiers(claim, self._shared, self._question, self._language)
@@ -265,7 +281,7 @@ class _Grader:
         if absent:
             places = self._shared.closest(telling - absent, _SENTENCES_NEAR)
             near = chain.from_iterable(self._contexts[place.context].keys_of(place.sentence) for place in places)
-            return DERIVED if is_derived(absent, (*claim.keys, *self._question), near) else None
+            return DERIVED if is_derived(absent, (*claim.keys, *self._question, *self._said), near) else None
         return SHORT if is_short_reply(claim, telling, self._asked, window, self._language) else None
 
     def _is_unit(self, keys: Sequence[str], at: int) -> bool:

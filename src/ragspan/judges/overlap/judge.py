@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from ragspan.judges.background import as_evidence, shown_background
 from ragspan.judges.base import ClaimSupport, ClaimVerdict, ContextRating, ContextVerdict, Rating, Verdict, Vote
-from ragspan.judges.overlap.analysis import Analysis, share_read
+from ragspan.judges.overlap.analysis import EVEN, Analysis, share_read
 from ragspan.judges.overlap.contexts import ContextReader
 from ragspan.judges.overlap.coverage import Coverage, are_useful, completeness
 from ragspan.judges.overlap.grounding import Grade, probability
@@ -17,7 +17,6 @@ from ragspan.judges.session import session_of
 from ragspan.records import RagRecord, as_contexts
 from ragspan.text.vocabulary import stemmer_of
 
-_THRESHOLD = 0.5
 _SURE = 0.6
 """The least probability with which a document supports a claim that the contexts do not: see `benchmarks/causes.py`."""
 
@@ -56,8 +55,8 @@ class OverlapJudge:
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
         """The same vote `votes` times, with the probability that the response is grounded."""
         evidence = self._evidence(record)
-        evidence.require_certain()
-        grounded = evidence.grounding >= _THRESHOLD
+        evidence.require_certain_grounding()
+        grounded = evidence.grounding >= EVEN
         explanation = _noted(explain_answer(evidence.grades, grounded=grounded), evidence, evidence.grades)
         return [Vote(grounded=grounded, explanation=explanation, probability=evidence.grounding)] * votes
 
@@ -97,7 +96,7 @@ class OverlapJudge:
             supported = probability(grade.score, elsewhere.language)
             if supported >= _SURE and grade.context is not None:
                 found.append(ClaimSupport(claim=claim, document=grade.context))
-            elif supported < _THRESHOLD and share_read(elsewhere.record) == 1:
+            elif supported < EVEN and share_read(elsewhere.record) == 1:
                 found.append(ClaimSupport(claim=claim, document=None))
         return found
 
@@ -156,7 +155,7 @@ class OverlapJudge:
 
 def _verdict(index: int, grade: Grade, analysis: Analysis) -> ClaimVerdict:
     supported = probability(grade.score, analysis.language)
-    decided: Verdict = "supported" if supported >= _THRESHOLD else "unsupported"
+    decided: Verdict = "supported" if supported >= EVEN else "unsupported"
     return ClaimVerdict(
         index=index,
         verdict="unsure" if grade.unsure else decided,

@@ -43,6 +43,7 @@ _HEDGES = frozenset(
 _AGE = "age"
 """The key of "old": ages are of different people."""
 _IDENTIFIER = re.compile(r"(?<![\w$€£.,:/=-])[A-Za-z]{1,12}-?\d{1,8}[A-Za-z]{0,4}(?![\w-])")
+_IN_CODE = re.compile(r"(?<=`)[A-Za-z_]\w{1,40}(?:[._]\w{1,40}){1,4}(?=[`(])")
 
 
 def find_other_number(claim: Sentence, contexts: Sequence[Context], shared: SharedWords) -> Contradiction | None:
@@ -91,7 +92,7 @@ def other_identifiers(
 ) -> tuple[str, ...]:
     """The identifiers of a claim, as "SHA1" or "v2", that neither contexts nor question have, with a hyphen or without."""
     found = []
-    for one in dict.fromkeys(_IDENTIFIER.findall(claim.text)):
+    for one in dict.fromkeys([*_IDENTIFIER.findall(claim.text), *_IN_CODE.findall(claim.text)]):
         keys = language.keys(one)
         pairs = set(pairwise(keys))
         if pairs and not question.issuperset(keys) and not any(pairs <= held for held in shared.held_pairs):

@@ -22,6 +22,7 @@ _NEAR, _SOON = 7, 4
 """A comma begins a clause if a verb follows within `_NEAR` words; "and" also if a past form follows within `_SOON`."""
 
 _PAUSE = re.compile(r"([,;:](?=\s)|[()\[\]\"]|\s-{1,2}\s)")
+_REPLY = re.compile(r"^(?:yes|no)[.!]\s+(?=[A-Z])", re.IGNORECASE)
 _MARKS = frozenset(',;:()[]"-') | {"--"}
 _ANSWERS = frozenset({"yes", "no"})
 _SUPPOSING = frozenset({"if", "unless", "whether", "when", "whenever"})
@@ -197,7 +198,7 @@ def _words(text: str) -> tuple[tuple[str, ...], Mapping[int, str]]:
     """The words but an answering "No,", and the marks between them, by the place of the word that follows."""
     words: list[str] = []
     pauses: dict[int, str] = {}
-    for piece in _PAUSE.split(text):
+    for piece in _PAUSE.split(_REPLY.sub("", text)):
         if piece.strip() in _MARKS:
             pauses[len(words)] = piece.strip()
             continue
