@@ -47,6 +47,10 @@ class SetReport:
     """AUROC without answers that are empty; None if none is, or a label is then missing."""
     held_out: float | None
     """Balanced accuracy on the held-out sources; None if they lack one of the labels."""
+    within_model: float | None
+    """AUROC among the answers of one model, the mean over the pairs of all models; None without any."""
+    words: tuple[float, float]
+    """How many words the contexts of an answer have, and an answer: medians."""
     calibration: Sequence[Bin]
     reasons: Mapping[str, Mapping[str, int]]
     """By metric, why answers have no score."""
@@ -68,6 +72,8 @@ class SetReport:
             "agreements": [agreement.as_data() for agreement in self.agreements],
             "auroc_without_empty": self.without_empty,
             "held_out_balanced_accuracy": self.held_out,
+            "auroc_within_model": self.within_model,
+            "words": self.words,
             "calibration": [asdict(one) for one in self.calibration],
             "reasons": self.reasons,
         }
@@ -86,6 +92,8 @@ def report_on(judged: JudgementSet, columns: Sequence[Column], *, seed: int, res
         main=column.metric if column else None,
         without_empty=_without_empty(judged.judgements, column) if column else None,
         held_out=_held_out(judged.judgements, column) if column else None,
+        within_model=_within_model(judged.judgements, column) if column else None,
+        words=_words(judged.judgements),
         calibration=bins_of(column.values, labels) if column else (),
         reasons={column.metric: column.reasons for column in columns if column.reasons},
     )
@@ -104,6 +112,25 @@ def _held_out(judgements: Sequence[Judgement], column: Column) -> float | None:
     return _defined(balanced_accuracy(column.values, labels, column.threshold)(weights))
 
 
+def _within_model(judgements: Sequence[Judgement], column: Column) -> float | None:
+    labels = [judgement.supported for judgement in judgements]
+    whole = pairs = 0.0
+    for model in {judgement.model for judgement in judgements}:
+        weights = [int(judgement.model == model) for judgement in judgements]
+        supported = sum(weight for weight, label in zip(weights, labels, strict=True) if label)
+        count = supported * (sum(weights) - supported)
+        if count:
+            whole += count * auroc(column.values, labels)(weights)
+            pairs += count
+    return whole / pairs if pairs else None
+
+
+def _words(judgements: Sequence[Judgement]) -> tuple[float, float]:
+    texts = [" ".join(context.text for context in one.record.contexts or ()) for one in judgements]
+    contexts = statistics.median(len(text.split()) for text in texts)
+    return contexts, statistics.median(len((one.record.response or "").split()) for one in judgements)
+
+
 def _defined(figure: float) -> float | None:
     return None if math.isnan(figure) else figure
 
@@ -112,6 +139,10 @@ def set_tables(report: SetReport) -> Iterator[RenderableType]:
     """The agreements about each label, what is to be said about them, and the calibration plot."""
     for label in dict.fromkeys(agreement.label for agreement in report.agreements):
         yield _table(report, label)
+    contexts, answer = report.words
+    yield f"{report.name}: {contexts:.0f} words of contexts and {answer:.0f} of the answer at the median"
+    if report.within_model is not None:
+        yield f"{report.name}, {report.main}: AUROC {report.within_model:.3f} within one answering model"
     if report.without_empty is not None:
         yield f"{report.name}, {report.main}: AUROC {report.without_empty:.3f} without empty answers"
     for metric, reasons in report.reasons.items():
