@@ -17,6 +17,7 @@ from ragspan.judges.overlap.contradictions.replacements import (
     find_addition,
     find_other_name,
     find_other_quantity,
+    find_other_subject,
 )
 from ragspan.judges.overlap.contradictions.roles import find_other_argument, find_swap
 from ragspan.judges.overlap.shared_words import SharedWords
@@ -96,6 +97,7 @@ class Comparison:
             return []
         found = [
             find_other_name(facts, aligned, self._question, self._aligner, enough=_ENOUGH)
+            or find_other_subject(facts, aligned, absent)
             or find_addition(facts, aligned, absent),
             find_other_argument(facts, aligned, self._aligner),
         ]

@@ -236,6 +236,21 @@ def _moved(name: Name, claim: SentenceFacts, aligned: Sequence[Aligned]) -> Name
     return None
 
 
+def find_other_subject(
+    claim: SentenceFacts, aligned: Sequence[Aligned], absent: frozenset[str]
+) -> Contradiction | None:
+    """A first word that no context has, before "is" or the like, where the context's first word is another: "Oslo is ..."."""
+    subject, verb = (*claim.keys, "", "")[:2]
+    if subject not in absent or subject not in claim.content or verb not in _BEING:
+        return None
+    facts = aligned[0].facts
+    other, same_verb = (*facts.keys, "", "")[:2]
+    if same_verb == verb and other in facts.content and claim.content - {subject} <= frozenset(facts.keys) - {other}:
+        return Contradiction(kind="name", response=claim.words[0], context=facts.words[0])
+    return None
+
+
+_BEING = frozenset({"is", "was", "has"})
 _SHORT = 8
 """Content words of a claim that is so short that one invented word is much of it."""
 _JOINS = frozenset({"and", "or", "but"})
