@@ -36,10 +36,8 @@ def size_of(text: str) -> int:
 
 def beginning(text: str, room: int) -> str:
     """The longest beginning of a text whose size is at most `room`."""
-    if text.isascii():
-        return text[:room]
     text = text[: max(room, 0)]
-    return text[: bisect_right(list(accumulate(_sizes(text))), room)]
+    return text if text.isascii() else text[: bisect_right(list(accumulate(_sizes(text))), room)]
 
 
 def beginnings(texts: Sequence[str], room: int) -> list[str]:
