@@ -113,7 +113,7 @@ class Steadiness:
 def asked_of(traffic: Traffic, share: JudgeShare, random: np.random.Generator, restart: int | None = None) -> list[str]:
     """Why the judge is asked about each answer, or an empty text."""
     draws, drawn = iter(random.random(len(traffic[0]))), random.random(len(traffic[0])) < share.random
-    found = []
+    found: list[str] = []
     for at, doubt in enumerate(traffic[0].tolist()):
         if at == 0 or (restart and at % restart == 0):
             threshold = DoubtThreshold(share, draw=lambda: float(next(draws)))
@@ -174,8 +174,8 @@ def estimated(fails: NDArray[np.bool_], asked: Sequence[str]) -> RateEstimate | 
 
 def courses(population: Population, random: np.random.Generator) -> Iterator[Steadiness]:
     curve = np.sin(np.arange(HOURS) * 2 * np.pi / HOURS)
-    hour = np.repeat(np.arange(HOURS), random.poisson(AN_HOUR * (1 + 0.8 * curve)))
-    steady = np.arange(HOURS * AN_HOUR) // AN_HOUR
+    hour: np.ndarray = np.repeat(np.arange(HOURS), random.poisson(AN_HOUR * (1 + 0.8 * curve)))
+    steady: np.ndarray = np.arange(HOURS * AN_HOUR) // AN_HOUR
     is_burst = (np.arange(len(steady)) // STREAM) % 5 == 1
     plain = JudgeShare.of(COVERED_SHARE)
     for name, hours, rate, restart in (
@@ -259,8 +259,12 @@ def main() -> None:
     show_coverage(console, covered, arguments.draws)
     show_steadiness(console, steady)
     if arguments.json:
-        figures = {"seen": seen, "coverage": covered, "steadiness": steady}
-        text = json.dumps({name: [asdict(one) for one in rows] for name, rows in figures.items()}, indent=2)
+        figures = {
+            "seen": [asdict(one) for one in seen],
+            "coverage": [asdict(one) for one in covered],
+            "steadiness": [asdict(one) for one in steady],
+        }
+        text = json.dumps(figures, indent=2)
         arguments.json.write_text(text + "\n")
 
 
