@@ -57,7 +57,7 @@ def without_credentials(url: str) -> tuple[SplitResult, str | None]:
     """The parts of an HTTP address, and the authorization that its user and password make, if it has them.
 
     Raises:
-        ValueError: it is no address such as `http://host:port`. A message must not show it: it may hold a password.
+        ValueError: it is not an address such as `http://host:port`. A message must not show it: it may hold a password.
     """
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0:
@@ -77,7 +77,7 @@ _CAUSES = {
     "timed out|[Tt]imeout": "it does not answer in time",
     "BadStatusLine|HTTPException|LineTooLong": "what answers does not speak HTTP",
     "Connection(Reset|Aborted)|RemoteDisconnected|EOFError|[Dd]isconnected": "it closes the connection without an answer",
-    "Invalid(Schema|URL)|MissingSchema|could not be cast": "it is no address that begins with http:// or https://",
+    "Invalid(Schema|URL)|MissingSchema|could not be cast": "it is not an address that begins with http:// or https://",
     "OSError|ConnectionError|ConnectError": "the connection fails",
 }
 """By a pattern for what libraries say. The first one counts."""

@@ -206,7 +206,7 @@ def job_summary_file() -> str | None:
 def settings_with(**given: Any) -> Settings:
     """The settings of this process, with these values in place of the environment's; None leaves a setting as it is.
 
-    The judge and the metrics are read as their variables would be. A judge that is an object is no setting, and ignored.
+    The judge and the metrics are read as their variables would be. A judge that is an object is not a setting, and ignored.
 
     Raises:
         ConfigurationError: a text or a variable has a value that is not allowed.
@@ -311,7 +311,7 @@ def _options(name: str, value: str) -> tuple[Mapping[str, Any], ...]:
     try:
         found, where = json.loads(value), ""
     except (ValueError, RecursionError) as error:
-        found, where = None, f"; it is no JSON from character {getattr(error, 'pos', 0) + 1} on"
+        found, where = None, f"; it is not JSON from character {getattr(error, 'pos', 0) + 1} on"
     options = [found] if isinstance(found, dict) else found
     if isinstance(options, list) and options and all(isinstance(one, dict) for one in options):
         return tuple(options)

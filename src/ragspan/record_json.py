@@ -92,7 +92,7 @@ def read_as(kind: type[_T], text: str | bytes, newer: Iterable[tuple[str, Any, s
     try:
         return msgspec.convert(values, kind)
     except msgspec.ValidationError as error:
-        raise RecordError(f"this JSON is no record: {error}") from None
+        raise RecordError(f"this JSON is not a record: {error}") from None
 
 
 def _replace_newer(part: Any, newer: Iterable[tuple[str, Any, str | None]]) -> None:
@@ -198,7 +198,7 @@ def _number(digits: str) -> str:
 
 
 def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def plain_entries(metadata: Mapping[Any, Any]) -> dict[str, Any]:

@@ -259,9 +259,9 @@ def test_a_bad_line_is_a_bad_row_that_quotes_nothing_and_blank_lines_are_nothing
 
     assert (places(good), places(bad)) == ([(1, 1), (5, 6)], [(2, 3), (3, 4), (4, 5)])
     assert [entry.reason for entry in bad] == [
-        "it is no JSON: Expecting value, at column 12",
+        "it is not JSON: Expecting value, at column 12",
         "it is a list, but should be an object",
-        "it is no JSON: nested too deep",
+        "it is not JSON: nested too deep",
     ]
 
 

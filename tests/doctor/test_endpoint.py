@@ -75,7 +75,7 @@ def test_a_signals_own_endpoint_is_used_unchanged(asked, otlp_listener):
     ("status", "body", "headers", "words"),
     [
         (302, b"", {"Location": "https://login.example/?next=secret"}, "a redirect to https://login.example/"),
-        (200, b"<html></html>", {"Content_Type": "text/html; charset=utf-8"}, "this is no OTLP receiver"),
+        (200, b"<html></html>", {"Content_Type": "text/html; charset=utf-8"}, "this is not an OTLP receiver"),
         (200, REJECTED.SerializeToString(), {"Content_Type": PROTOBUF}, "rejected the data: quota exceeded"),
     ],
 )
@@ -115,7 +115,7 @@ def hang_up(_path):
         ("http://127.0.0.1:{port}", "it closes the connection", "the receiver's log"),
         ("https://127.0.0.1:{port}", "no TLS connection can be made", "http:// in place of https://"),
         *[
-            (url, "it is no address", "http://localhost:4318")
+            (url, "it is not an address", "http://localhost:4318")
             for url in ("localhost:4318", "tcp://localhost:4318", "http://localhost:port")
         ],
     ],

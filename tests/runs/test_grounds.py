@@ -82,7 +82,7 @@ def by_hand(write: Callable[[str], str], role: str = "human") -> Program:
 
 
 def tool(write: Callable[[str], str], given: object = None, *, beside_search: bool = True) -> Program:
-    """A tool that is no search returns a text."""
+    """A tool that is not a search returns a text."""
 
     def program(log: WrittenLog, fact: str) -> None:
         if beside_search:

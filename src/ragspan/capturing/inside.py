@@ -1,4 +1,4 @@
-"""Requests of one framework inside those of another: an engine as a tool of another framework's agent is no request of its own.
+"""Requests of one framework inside those of another: an engine as a tool of another framework's agent is not a request of its own.
 
 What the inner framework's integration notes is a log of its own, which belongs to the outer request and ends with it.
 """

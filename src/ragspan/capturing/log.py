@@ -207,7 +207,7 @@ Place = TypeVar("Place")
 
 
 class EndedRuns:
-    """Remembers the runs of requests that ended lately: what they still do in the background is no new request.
+    """Remembers the runs of requests that ended lately: what they still do in the background is not a new request.
 
     It knows the last `_RUNS` runs, but for those that another thread adds while the sets change, and of earlier ones about as
     many again at most.

@@ -42,7 +42,7 @@ class Opaque:
 
 
 class Hidden(Opaque):
-    """Stands for a value that is no data itself, though documents may lie inside: `inside` is a snapshot."""
+    """Stands for a value that is not data itself, though documents may lie inside: `inside` is a snapshot."""
 
     __slots__ = ("inside",)
 

@@ -98,7 +98,7 @@ def nanoseconds_of(cell: object) -> int | None:
     """A time as Unix nanoseconds: such a number, a date and time, or its ISO 8601 text. Without a zone it is UTC.
 
     Raises:
-        CellError: it is no time.
+        CellError: it is not a time.
     """
     if is_missing(cell) or (isinstance(cell, str) and not cell.strip()):  # a CSV file has no other way to say nothing
         return None
@@ -109,7 +109,7 @@ def nanoseconds_of(cell: object) -> int | None:
         cell = (moment - _EPOCH) // dt.timedelta(microseconds=1) * 1000
     if not isinstance(cell, bool) and isinstance(cell, numbers.Integral) and 0 <= int(cell) <= _MAX_NS:
         return int(cell)
-    raise CellError("is no time: give ISO 8601 text or Unix nanoseconds")
+    raise CellError("is not a time: give ISO 8601 text or Unix nanoseconds")
 
 
 def kind_of(cell: object) -> str:

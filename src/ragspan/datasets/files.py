@@ -161,7 +161,7 @@ def _csv_table(lines: Lines, name: str, delimiter: str | None, *, skips_blanks: 
     """A table of CSV lines with a header.
 
     Raises:
-        TableError: the header is no CSV, or a column's name is in it twice.
+        TableError: the header is not a CSV, or a column's name is in it twice.
     """
     (first, begin), chosen = _header_and_delimiter(lines, name)
     rows = csv.reader(
@@ -173,7 +173,7 @@ def _csv_table(lines: Lines, name: str, delimiter: str | None, *, skips_blanks: 
     try:
         header = checked_names(map(str.strip, next(rows)), f"{name}: the header")
     except csv.Error as error:
-        raise TableError(f"{name}: the header is no CSV: {error}") from None
+        raise TableError(f"{name}: the header is not a CSV: {error}") from None
 
     def entries() -> Iterator[Entry]:
         number, cells = 0, header
@@ -184,7 +184,7 @@ def _csv_table(lines: Lines, name: str, delimiter: str | None, *, skips_blanks: 
             except StopIteration:
                 return
             except csv.Error as error:
-                trouble: str | None = f"it is no CSV: {error}"
+                trouble: str | None = f"it is not a CSV: {error}"
             else:
                 if not cells:  # a blank line
                     continue
@@ -226,7 +226,7 @@ def _json_table(lines: Lines, name: str) -> Table:
     """An array of objects, where the ending allows for one and the first character begins one, or an object a line.
 
     Raises:
-        TableError: it is no array of JSON.
+        TableError: it is not an array of JSON.
     """
     first, begin = next(lines)
     if begin.strip() == "{":  # no object a line begins so
@@ -243,7 +243,7 @@ def _json_table(lines: Lines, name: str) -> Table:
     try:
         elements = json.loads("".join(text))
     except (ValueError, RecursionError) as error:
-        raise TableError(f"{name} is no JSON: {_json_error(error)}") from None
+        raise TableError(f"{name} is not JSON: {_json_error(error)}") from None
     entries = (_json_entry(row, value) for row, value in enumerate(elements, start=1))
     return sampled(entries, count=len(elements))
 
@@ -254,7 +254,7 @@ def _line_entries(lines: Lines) -> Iterator[Entry]:
         try:
             yield _json_entry(row, json.loads(line), number)
         except (ValueError, RecursionError) as error:  # noqa: PERF203 - each may be the one
-            yield BadRow(row=row, line=number, reason=f"it is no JSON: {_json_error(error)}")
+            yield BadRow(row=row, line=number, reason=f"it is not JSON: {_json_error(error)}")
 
 
 def _json_error(error: ValueError | RecursionError) -> str:

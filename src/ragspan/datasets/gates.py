@@ -29,7 +29,7 @@ class Gate:
     """One thing that the scores of a metric should reach.
 
     Raises:
-        ConfigurationError: the minimum is no number from 0 to 1.
+        ConfigurationError: the minimum is not a number from 0 to 1.
     """
 
     metric: str

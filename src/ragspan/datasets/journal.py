@@ -276,4 +276,4 @@ def _whole_lines(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _unreadable(path: Path) -> TableError:
-    return TableError(f"{path} is no journal of this version of ragspan, or was damaged: delete it to begin anew")
+    return TableError(f"{path} is not a journal of this version of ragspan, or was damaged: delete it to begin anew")

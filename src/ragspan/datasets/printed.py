@@ -38,7 +38,7 @@ _LEFT_OUT: Final = frozenset({tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT, t
 _WRAPPERS: Final = frozenset(
     {"array", "Index", "deque", "frozenset", "set", "list", "tuple", "dict_values", "dict_keys", "str_", "float64"}
 )
-"""What stands around a value and is no part of it; by the last part of its name."""
+"""What stands around a value and is not a part of it; by the last part of its name."""
 
 
 class UnreadablePrint(ValueError):  # noqa: N818 - what it is
@@ -73,7 +73,7 @@ def printed(text: str) -> list[Any] | dict[str, Any] | None:
 
 
 def _is_printed(text: str) -> bool:
-    """Whether a text that cannot be read was a list before it was printed, and is no text between brackets."""
+    """Whether a text that cannot be read was a list before it was printed, and is not text between brackets."""
     if _OTHERWISE.match(text):
         return True
     begins = _BEGINNING.match(text)

@@ -140,7 +140,7 @@ def _skipped(outcome: Outcome) -> str | None:
 
 
 def _special(outcome: Outcome) -> str | None:
-    """What the row is, where the outcome is no fault of anybody's."""
+    """What the row is, where the outcome is not a fault of anybody's."""
     return outcome.reason if isinstance(outcome, NotApplicable) and outcome.reason in _SPECIAL else None
 
 

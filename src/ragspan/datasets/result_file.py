@@ -43,7 +43,7 @@ class ResultFile:
 
     Raises:
         ConfigurationError: the ending is none of these, or pyarrow is missing.
-        TableError: while it is read: it is no file of results.
+        TableError: while it is read: it is not a file of results.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -62,7 +62,7 @@ class ResultFile:
             with contextlib.closing(open_file(self.path, blanks_count=True)) as table:
                 yield from map(self._result, table.entries)
         except (ValueError, TypeError) as error:
-            raise TableError(f"{self.path} is no file of results: {error}") from None
+            raise TableError(f"{self.path} is not a file of results: {error}") from None
 
     def _result(self, entry: Entry) -> ResultRow:
         if isinstance(entry, BadRow):

@@ -276,7 +276,7 @@ class Evaluation:
         """The table as a pandas data frame, with columns of the scores beside its own.
 
         Each metric has three: `faithfulness`, `faithfulness_label` and `faithfulness_reason` (the judge's words, or why there
-        is no score). What is missing is `NA`.
+        is not a score). What is missing is `NA`.
 
         Args:
             long: a line for each record and metric, as in a result file, in place of that.

@@ -110,7 +110,7 @@ def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any)
 
     Raises:
         ReplyTooLarge: the answer is larger than 16 MiB.
-        TableError: it does not answer, or with a status that is no success.
+        TableError: it does not answer, or with a status that is not a success.
     """
     from ragspan.delivery.http import TOO_LARGE
     from ragspan.delivery.results import Unavailable

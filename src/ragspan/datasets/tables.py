@@ -92,10 +92,10 @@ def table_of(data: Any, **of_file: Any) -> Table:
         splits = [str(name) for name, part in data.items() if hasattr(part, "column_names")]
         if splits:
             raise TableError(f"this is a collection of data sets: choose one of {', '.join(splits)}")
-        raise TableError("a dictionary is no table: give a list of dictionaries, one for each row, or a data frame")
+        raise TableError("a dictionary is not a table: give a list of dictionaries, one for each row, or a data frame")
     if not isinstance(data, Iterable):
         raise TableError(
-            f"a {type(data).__name__} is no table: give a path, a data frame, or rows as dictionaries or records"
+            f"a {type(data).__name__} is not a table: give a path, a data frame, or rows as dictionaries or records"
         )
     names = getattr(data, "column_names", None)  # of a data set of Hugging Face
     named = list(names) if isinstance(names, (list, tuple)) else None

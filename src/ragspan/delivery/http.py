@@ -83,7 +83,7 @@ class Endpoint:
             tls: the other fields.
 
         Raises:
-            ConfigurationError: it is no address, or no time limit. The address is not shown: it may hold a password.
+            ConfigurationError: it is not an address, or no time limit. The address is not shown: it may hold a password.
         """
         SOME_SECONDS.check("timeout", timeout)
         try:
@@ -111,7 +111,7 @@ class Reply:
         return self.status < HTTPStatus.MULTIPLE_CHOICES
 
     def failure(self) -> Exception:
-        """What a status that is no success says of the whole batch."""
+        """What a status that is not a success says of the whole batch."""
         reason = f"http_{self.status}"
         if self.status in _REJECTIONS:
             return BatchRejected(reason)

@@ -57,7 +57,7 @@ class Annotation:
     value: float | None
     """None for a failure."""
     annotator: str = semconv.ANNOTATOR_CODE
-    """OpenInference's word for who judged: `LLM`, or `CODE` where it was no language model."""
+    """OpenInference's word for who judged: `LLM`, or `CODE` where it was not a language model."""
     judge: str | None = None
     label: str | None = None
     explanation: str | None = None

@@ -92,7 +92,7 @@ gRPC.*SSL
     begin the address with http:// if the receiver uses no TLS: without it, gRPC uses TLS
 
 # No reply
-is no address that begins with
+is not an address that begins with
     write it as http://localhost:4318
 its certificate is not trusted
     name the file of your certificate authority in OTEL_EXPORTER_OTLP_CERTIFICATE; REQUESTS_CA_BUNDLE and CURL_CA_BUNDLE

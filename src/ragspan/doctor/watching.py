@@ -241,7 +241,7 @@ def _endpoint(exchange: Exchange, complaints: Sequence[str]) -> Finding:
         return finding("endpoint", "ok", f"{url} accepts them, as the exporter says")
     if exchange.error is not None and (cause := cause_of(exchange.error)):
         found = f"{url} cannot be reached: {cause}"
-        return finding("endpoint", "failed", found, is_misuse="is no address" in cause)
+        return finding("endpoint", "failed", found, is_misuse="is not an address" in cause)
     if exchange.successes or exchange.error is not None:
         reason = _last(complaints) or f": {exchange.error or 'the exporter does not say why'!r}"
         return finding("endpoint", "failed", f"{url} does not accept them{reason}")
@@ -263,7 +263,7 @@ def _meaning(reply: requests.Response) -> tuple[bool, str]:
         by_own = f" (by {_OWN_ENDPOINT})" if variable(_OWN_ENDPOINT) else ""
         return False, words + (f": {said[:_SHOWN]}" if said else "") + by_own
     if "text/html" in kind:
-        return False, f"{words} with a web page: this is no OTLP receiver, though the exporter reports success"
+        return False, f"{words} with a web page: this is not an OTLP receiver, though the exporter reports success"
     rejection = _rejection(reply)
     return rejection is None, words if rejection is None else f"{words}, but the receiver rejected the data{rejection}"
 

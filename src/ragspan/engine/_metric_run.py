@@ -1,7 +1,7 @@
 """Runs metrics, and turns whatever comes of it into outcomes.
 
 Guarantees:
-- A run has exactly one outcome. What the metric raises, `SystemExit` included, an answer that is no outcome, and silence
+- A run has exactly one outcome. What the metric raises, `SystemExit` included, an answer that is not an outcome, and silence
   until the timeout become a `MetricFailure`.
 - Nobody waits for a run that has timed out. It is cancelled, but may swallow that.
 - Where the budget denies the metric's judge a request, the fallback judge takes over at once, in the same run. What was

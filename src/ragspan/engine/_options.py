@@ -148,7 +148,7 @@ def with_named(metrics: Sequence[str | Metric]) -> Sequence[Metric]:
         ConfigurationError: there is no metric of a name, or the judge cannot answer what it asks.
     """
     if isinstance(metrics, str) or not any(isinstance(metric, str) for metric in metrics):
-        return cast("Sequence[Metric]", metrics)  # what is no list of metrics is refused with the other arguments
+        return cast("Sequence[Metric]", metrics)  # what is not a list of metrics is refused with the other arguments
     from ragspan.metrics.catalogue import metrics_from
 
     return metrics_from(Settings.from_environment(), metrics)

@@ -126,7 +126,7 @@ class RecordScorer:
     def run_ended(self, run: MetricTask, outcome: Outcome) -> None:
         """Log that a metric failed, and count what it took."""
         if self._is_closed:
-            return  # it was cancelled: that is no failure of the metric
+            return  # it was cancelled: that is not a failure of the metric
         name = run.runner.name
         if isinstance(outcome, MetricFailure) and outcome is not _WORKER_ERROR:
             self.log.count("metric")

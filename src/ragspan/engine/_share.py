@@ -140,7 +140,7 @@ class Asking:
     Args:
         share: of the answers.
         metrics: names of those whose judge is asked about a share.
-        budget: None is no limit.
+        budget: None means no limit.
         meter: for the counter from which the true rate is estimated.
     """
 

@@ -217,7 +217,7 @@ class Worker:
         self._read_queue()
 
     def _tell_drops(self) -> None:
-        """In place of `submit`, which may not log. What a caller cancelled is no loss."""
+        """In place of `submit`, which may not log. What a caller cancelled is not a loss."""
         self._told_drops = self._queue.stats.dropped
         counts = ", ".join(f"{reason} {number}" for reason, number in self._told_drops.items() if reason != "cancelled")
         if counts:

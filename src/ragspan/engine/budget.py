@@ -59,7 +59,7 @@ class Budget:
     restart forgets what was spent.
 
     Raises:
-        ConfigurationError: a limit is no number above 0, there is none, or the fallback is none.
+        ConfigurationError: a limit is not a number above 0, there is none, or the fallback is none.
     """
 
     usd_per_day: float | None = None
@@ -266,7 +266,7 @@ class BudgetTracker(ReentrantCriticalSection):
 
     @step
     def wait(self, limit: str, expected: Usage) -> float | None:
-        """Seconds until this limit allows as much; None if waiting for it is no use."""
+        """Seconds until this limit allows as much; None if waiting for it is not a use."""
         bucket, amount = self._limits[limit]
         return bucket.wait(amount(expected))
 

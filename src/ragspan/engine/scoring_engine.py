@@ -63,8 +63,8 @@ class ScoringEngine(BackgroundProcessor):
             a metric with a lower share scores, those with a higher one score as well.
         score_unsampled: score answers whose trace is not sampled, too.
         max_records_per_second: captures that are let in, more than 0: as many at once as in a second, at least one, and on
-            average as many a second; the others are dropped as `rate_limited`. None is no limit.
-        budget: what judging may cost, in this process, and what happens when that is spent; None is no limit.
+            average as many a second; the others are dropped as `rate_limited`. None means no limit.
+        budget: what judging may cost, in this process, and what happens when that is spent; None means no limit.
         metric_timeout: seconds after which a metric has failed, more than 0.
         exit_timeout: seconds that the end of the process may wait for scores, 0 or more.
         drain_on_sigterm: let SIGTERM wait, for `exit_timeout` at most, until finished answers are scored and exported. The

@@ -1,4 +1,4 @@
-"""The background that judges are shown: evidence that reached the model and is no document."""
+"""The background that judges are shown: evidence that reached the model and is not a document."""
 
 from __future__ import annotations
 

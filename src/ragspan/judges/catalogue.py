@@ -96,7 +96,7 @@ def _made(name: str, options: Mapping[str, Any]) -> Judge:
         raise ConfigurationError(f"the judge {name!r} cannot be made: {type(error).__name__}: {words}") from None
     if not callable(getattr(judge, "vote_adherence", None)) and callable(getattr(judge, "verify_claims", None)):
         raise ConfigurationError(
-            f"{name} verifies claims and answers no other question, so it is no judge for RAGSPAN_JUDGE: for HHEM take the "
+            f"{name} verifies claims and answers no other question, so it is not a judge for RAGSPAN_JUDGE: for HHEM take the "
             "metric faithfulness_hhem"
         )
     return cast("Judge", judge)

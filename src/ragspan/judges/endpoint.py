@@ -290,7 +290,7 @@ def _address(base_url: str, headers: Mapping[str, str | Omit]) -> dict[str, Any]
     """The client's options for this address; credentials become a header.
 
     Raises:
-        ConfigurationError: it is no address.
+        ConfigurationError: it is not an address.
     """
     try:
         parts, authorization = without_credentials(base_url)

@@ -34,7 +34,7 @@ class Jury:
         judges: two or more, in order.
 
     Raises:
-        ConfigurationError: there are fewer, or one is no judge.
+        ConfigurationError: there are fewer, or one is not a judge.
     """
 
     judges: Sequence[Judge]

@@ -26,7 +26,7 @@ class Price:
     """US dollars for a million tokens of a model.
 
     Raises:
-        ConfigurationError: a price is no number, or below 0.
+        ConfigurationError: a price is not a number, or below 0.
     """
 
     input: float

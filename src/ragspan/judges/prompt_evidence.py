@@ -1,6 +1,6 @@
 """Evidence from the prompts themselves, for programs whose search no callback shows: `unknown_contexts="prompt"`.
 
-Text of the system, of models and of users is no evidence. In a message with the role of the user, a program's text cannot be
+Text of the system, of models and of users is not evidence. In a message with the role of the user, a program's text cannot be
 told from the user's but for the question, and instructions cannot be told from documents.
 """
 

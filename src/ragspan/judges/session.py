@@ -69,7 +69,7 @@ class JudgingSession:
     meter: UsageMeter | None = None
     """The metric's."""
     allowance: Allowance | None = None
-    """The metric's; None is no limit."""
+    """The metric's; None means no limit."""
     _kept: dict[Hashable, Any] = field(default_factory=dict)
     """What is prepared for the record, for all of its metrics."""
 

@@ -71,7 +71,7 @@ class _Spelled:
 
 
 class _Waiting(NamedTuple):
-    """What stands of a text in a part of a prompt; the largest comes first, and of equal ones the first that is no copy."""
+    """What stands of a text in a part of a prompt; the largest comes first, and of equal ones the first that is not a copy."""
 
     size: int
     """Below 0: the number of words."""

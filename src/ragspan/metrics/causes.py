@@ -120,7 +120,7 @@ def _unread(record: RagRecord, documents: Sequence[UnseenDocument]) -> Iterator[
     """Those that do not stand in any prompt of the request, nor in its background; cut ones where a part does.
 
     A prompt whose words did not become the answer, such as a summariser's, counts, too. So does a place only once: what
-    a context covers is no part of a document that overlaps with it.
+    a context covers is not a part of a document that overlaps with it.
     """
     prompts = [message.text for model in record.generations for message in model.prompt]
     seen = PromptTexts(list(dict.fromkeys([*prompts, *(one.text for one in record.background)])))

@@ -41,11 +41,11 @@ class RetrievedContext:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Background:
-    """Evidence in a prompt that is no document."""
+    """Evidence in a prompt that is not a document."""
 
     text: str
     kind: BackgroundKind = "other"
-    """`metadata`: what stood beside documents. `tool`: the result of a tool that is no search. `history`: documents and
+    """`metadata`: what stood beside documents. `tool`: the result of a tool that is not a search. `history`: documents and
     results of tools of earlier turns. `other`: what else the program wrote, such as memories or a date."""
 
 

@@ -196,7 +196,7 @@ class RagRecord:
         """The record that `to_json` wrote; unknown fields are ignored, and words of newer releases replaced.
 
         Raises:
-            RecordError: it is no record, or exceeds the limits of `ragspan.record_json`. The message names the field alone.
+            RecordError: it is not a record, or exceeds the limits of `ragspan.record_json`. The message names the field alone.
         """
         record = read_as(cls, text, _NEW)
         check("contexts", len(record.background) + sum(map(len, record._all_contexts())), MAX_CONTEXTS)  # noqa: SLF001

@@ -219,7 +219,7 @@ def json_in(text: str) -> Any:
 
 
 def as_json(value: Snapshot) -> str | None:
-    """A snapshot of an object as JSON text, without what is no data; None if nothing is left."""
+    """A snapshot of an object as JSON text, without what is not data; None if nothing is left."""
     plain = _plain(value)
     return None if plain in (_NOTHING, {}, []) else json.dumps(plain, ensure_ascii=False)
 

@@ -31,7 +31,7 @@ class Piece:
 
     text: str
     kind: BackgroundKind | None
-    """None where nobody knows what it is; then it is no evidence, but may be a document."""
+    """None where nobody knows what it is; then it is not evidence, but may be a document."""
 
 
 class Pieces:

@@ -59,7 +59,7 @@ def record_of(tree: RequestTree) -> RagRecord | None:
 
 
 def _is_no_answer(tree: RequestTree) -> bool:
-    """A bare search, prompt, parser or call of a model or tool is no answer to score; a tool that asks a model is one."""
+    """A bare search, prompt, parser or call of a model or tool is not an answer to score; a tool that asks a model is one."""
     if tree.run_type in {"parser", "prompt"} or isinstance(tree.root, (SearchStep, ModelStep)):
         return True
     return isinstance(tree.root, ToolStep) and not tree.all_of(ModelStep)

@@ -69,7 +69,7 @@ def _places(text: str, part: str) -> Iterator[tuple[int, int]]:
 
 
 def _stands_apart(part: str, start: int, end: int, others: Collection[str]) -> bool:
-    """Whether no word of a sentence goes before or after it, and it is no heading."""
+    """Whether no word of a sentence goes before or after it, and it is not a heading."""
     before, after = part[part.rfind("\n", 0, start) + 1 : start], part[end:].partition("\n")[0]
     if after.lstrip(" *_\"'”").startswith(":"):
         return False

@@ -157,7 +157,7 @@ class RequestTree:
     ended_ns: int = 0
     framework: str = "langchain"
     run_type: str | None = None
-    """What the framework says that the root is, if it is no plain chain: a parser, a prompt."""
+    """What the framework says that the root is, if it is not a plain chain: a parser, a prompt."""
     run_id: str | None = None
     tags: Sequence[Any] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -241,7 +241,7 @@ class RequestTree:
             self.inputs = OPAQUE if inputs is None else inputs
 
     def take_in(self, other: RequestTree) -> None:
-        """Add what another framework did inside. A model that only asks the other one's model is no call of its own."""
+        """Add what another framework did inside. A model that only asks the other one's model is not a call of its own."""
         steps = [
             step for step in other.steps if not (isinstance(step, ModelStep) and isinstance(step.parent, ModelStep))
         ]

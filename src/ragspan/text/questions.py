@@ -33,7 +33,7 @@ def restates(claim: str, question: str) -> bool:
     """Whether a claim says no more than a question: its words stand there in one piece, which is most of the question.
 
     "You asked how high the tower is." restates "How high is the tower?" What the user states, and what a question puts up for
-    a yes or no, is no restatement in a claim: there the claim takes a side.
+    a yes or no, is not a restatement in a claim: there the claim takes a side.
     """
     if len(claim) > len(question) + _LONGEST_REPORT or not (asked := _open_questions(question[:_MOST])):
         return False

@@ -37,7 +37,7 @@ _NEXT_WORD = re.compile(r"\s{1,4}([^\W\d_]{1,14})\b(?!\.)")
 _INITIALS = re.compile(r"[^\W\d_]|[^\W\d_](?:\.[^\W\d_]){1,6}")
 _LONGEST_ORDINAL = 2
 _EDGES = f" \t\r\n*_#|{_BULLETS}"
-"""What is no part of a sentence at its ends."""
+"""What is not a part of a sentence at its ends."""
 
 _MAX_CHUNKS = 1 << 16
 """Chunks of one language that are remembered; then a reader forgets all of them."""
@@ -230,7 +230,7 @@ class SentenceReader(dict[str, Any]):
         chunk = readable(chunk).strip()
         keys = self._keys(chunk)
         stop = self._stop_of(chunk)
-        is_whole_sentence = stop != _NEVER and chunk[0] == "("  # "(1." is no marker, for the sentence ends there
+        is_whole_sentence = stop != _NEVER and chunk[0] == "("  # "(1." is not a marker, for the sentence ends there
         is_marker = bool(keys) and not is_whole_sentence and _MARKER.match(f"{chunk} ") is not None
         may_join = self._joins.match(chunk) is not None
         if is_marker or may_join or stop in {_AFTER_WORDS, _BEFORE_OPENING}:

@@ -117,7 +117,7 @@ def _table(rows: Sequence[Sequence[str]], places: Sequence[Place], start: int, e
     body = [
         tuple(value[:_LONGEST_CELL] for value in (*row[:width], *[""] * (width - len(row)))) for row in rows[1:most]
     ]
-    if width < 2 or not body:  # noqa: PLR2004  a list is no table
+    if width < 2 or not body:  # noqa: PLR2004  a list is not a table
         return None
     table = Table(
         columns=tuple(name[:_LONGEST_HEAD] for name in head[:width]), rows=tuple(body), places=tuple(places[1:most])
@@ -145,7 +145,7 @@ def _line_blocks(text: str) -> Iterator[Block]:
 
 
 def _separator_of(line: str) -> tuple[str, int]:
-    """What separates the values of a line, and how many values that makes; empty where it is no row."""
+    """What separates the values of a line, and how many values that makes; empty where it is not a row."""
     bare = line.strip()
     if "|" in bare.strip("|") or (bare[:1] == "|" and bare[-1:] == "|"):
         return "|", 0

@@ -72,7 +72,7 @@ class Network:
         """For each prompt, the probability that its hypothesis is supported; computed as one batch.
 
         Raises:
-            JudgeError: a result is no number (`hhem_failed`).
+            JudgeError: a result is not a number (`hhem_failed`).
         """
         import torch
 

@@ -37,7 +37,7 @@ class LangChainChatClient(BlockingChatClient):
             one.
 
     Raises:
-        ConfigurationError: `model` is no chat model.
+        ConfigurationError: `model` is not a chat model.
     """
 
     def __init__(self, model: BaseChatModel) -> None:

@@ -29,7 +29,7 @@ class LlamaIndexChatClient(BlockingChatClient):
         llm: how long it waits and how often it retries is its own business. Its temperature is the judge's, if it has one.
 
     Raises:
-        ConfigurationError: `llm` is no model of LlamaIndex.
+        ConfigurationError: `llm` is not a model of LlamaIndex.
     """
 
     def __init__(self, llm: LLM) -> None:

@@ -142,7 +142,7 @@ _EVALUATOR_FRAMES = 4  # between an engine's span and the evaluator that asks it
 
 
 def answers_nobody(role: Role) -> bool:
-    """Whether an outermost step is no request: a bare search, an evaluator's question, an index that wants a summary."""
+    """Whether an outermost step is not a request: a bare search, an evaluator's question, an index that wants a summary."""
     if role == "call":
         most, is_call = _EVALUATOR_FRAMES, True
     elif role in {"synthesis", "chunks"}:

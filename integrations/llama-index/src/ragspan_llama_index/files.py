@@ -31,7 +31,7 @@ class File(NamedTuple):
         return (self.data[-_TAIL:].decode("ascii", "replace") if self.data else self.address or "file")[-_TAIL:]
 
     def text(self) -> str | None:
-        """What it says; None if it is no text, or not here."""
+        """What it says; None if it is not text, or not here."""
         data, kind, address = self.data, self.kind, self.address or ""
         if data is None and address.startswith("data:"):
             head, _, body = address.partition(",")

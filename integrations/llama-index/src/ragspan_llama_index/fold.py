@@ -110,7 +110,7 @@ def request_of(log: RequestLog) -> Request:
 
 
 def _continue(request: Request, step: Step | None, event: Event) -> None:
-    """Add an event that is no start: it belongs to a step that has begun, or to none."""
+    """Add an event that is not a start: it belongs to a step that has begun, or to none."""
     kind, run, _, time_ns, payload, about = event
     if kind is EventKind.WORK:
         request.at_work.add(run)
@@ -121,7 +121,7 @@ def _continue(request: Request, step: Step | None, event: Event) -> None:
         request.is_handing_on = bool(about)
     elif kind is EventKind.ERROR:
         request.problems.append(payload["error"])
-        if not about:  # it is no cancellation
+        if not about:  # it is not a cancellation
             request.at_work.discard(run)
     if step is None:
         return

@@ -162,7 +162,7 @@ def _telling_part(fields: Mapping[str, Any], whole: Any) -> Any:
     for name in _TELLING:
         if fields.get(name) is not None:
             return fields[name]
-    # What a search or a tool brought is no answer.
+    # What a search or a tool brought is not an answer.
     values = [value for value in fields.values() if not are_nodes(value) and kind_of(value) != "ToolOutput"]
     answers = [value for value in values if kind_of(value) is not None]
     texts = [value for value in values if plain_text(value) is not None]

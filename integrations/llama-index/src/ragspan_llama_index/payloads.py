@@ -37,7 +37,7 @@ Asked: TypeAlias = Sequence[tuple[str, str]]
 
 Prompt: TypeAlias = Sequence[tuple[str | None, Sequence[str | File], Sequence[Any], Any]]
 """What a model was given: of each message the role, the texts and files, the calls of tools, as the framework or a provider has them,
-and the id of the call that it answers. A text that is no message has no role."""
+and the id of the call that it answers. A text that is not a message has no role."""
 
 CONVERSATIONS: Final = ("chat_history", "messages")
 """Fields of a workflow's start event that hold messages."""

@@ -213,7 +213,7 @@ class SpanRecorder:
             return None  # it goes on in the background after the end of its request, or it is part of no request
         if enclosing_answer() is None and self._requests.around() is None:
             if answers_nobody(role):
-                ended.add_all((span_id,))  # it is no request, and neither is what it asks on its way
+                ended.add_all((span_id,))  # it is not a request, and neither is what it asks on its way
                 return None
             if role not in _ANSWERING:
                 return None

@@ -32,7 +32,7 @@ class SeenNode:
         self._template = self._template or template
 
     def describes_tool(self) -> bool:
-        """Whether it describes a tool among which an agent chooses, and is no context."""
+        """Whether it describes a tool among which an agent chooses, and is not a context."""
         return self.text.startswith(f"Tool name: {self.metadata.get('name')}\nTool description: ")
 
     def text_for_model(self) -> str:

@@ -256,7 +256,7 @@ class RecordIds(IdGenerator, SpanProcessor, Sampler):
         return self._digest("trace", size=16)
 
     def _digest(self, what: str, *, size: int) -> int:
-        """Never 0, which is no valid id."""
+        """Never 0, which is not a valid id."""
         # Both parts may hold anything, so the length says where the first one ends.
         key = f"{len(what)} {what} {self._record_id}"
         digest = blake2b(key.encode(errors="surrogatepass"), digest_size=size, person=b"ragspan").digest()

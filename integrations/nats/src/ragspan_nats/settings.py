@@ -175,7 +175,7 @@ class Stream:
         """The stream of this name or of `RAGSPAN_NATS_STREAM`, with the limits of `RAGSPAN_NATS_MAX_RECORDS` and the like.
 
         Raises:
-            ConfigurationError: the name is invalid, or a limit is no whole number or out of its range.
+            ConfigurationError: the name is invalid, or a limit is not a whole number or out of its range.
         """
         stream = cls(name=(variable("RAGSPAN_NATS_STREAM") or "ragspan") if name is None else name)
         for limit in _LIMITS:

@@ -174,7 +174,7 @@ def from_json(body: bytes | bytearray, *, received: int | None = None) -> bytes:
                 _fill_span(of_scope.spans.add(), _SPAN.decode(span))
         return bytes(request.SerializeToString())
     except (ValueError, TypeError, RecursionError, msgspec.DecodeError):
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is no ExportTraceServiceRequest in JSON") from None
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is not an ExportTraceServiceRequest in JSON") from None
 
 
 def _marks(body: bytes | bytearray, most: int) -> int:
@@ -200,7 +200,7 @@ def _spans_by_scope(body: bytes | bytearray, most: int) -> Iterator[tuple[str, l
 
     Raises:
         RefusedError: there are too many of them.
-        msgspec.DecodeError: it is no request.
+        msgspec.DecodeError: it is not a request.
     """
     left = most
     for of_resource in _REQUEST.decode(body).resourceSpans or ():

@@ -111,7 +111,7 @@ def batch_of(body: bytes, *, received: int | None = None) -> Batch:
         received: how many bytes it had when it came, if it was packed.
 
     Raises:
-        RefusedError: the body is no request, or has more parts or values than are allowed.
+        RefusedError: the body is not a request, or has more parts or values than are allowed.
     """
     received = len(body) if received is None else received
     batch, parts = Batch({}), _Parts(parts_within(received))
@@ -123,7 +123,7 @@ def batch_of(body: bytes, *, received: int | None = None) -> Batch:
                 scope = InstrumentationScope.FromString(b"".join(inside[1])).name[:_SCOPE]
                 left = _add(batch, inside[2], scope, left)
     except (ValueError, LookupError, DecodeError):
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is no ExportTraceServiceRequest") from None
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is not an ExportTraceServiceRequest") from None
     return batch
 
 
@@ -198,7 +198,7 @@ class _Parts:
         """The fields of a message that hold bytes, by their numbers.
 
         Raises:
-            ValueError: it is no message; so LookupError.
+            ValueError: it is not a message; so LookupError.
             RefusedError: there are too many parts.
         """
         fields: defaultdict[int, list[memoryview]] = defaultdict(list)

@@ -80,7 +80,7 @@ class Trace:
         """Another process had its first spans: its root began before this process, and no other span ended before it.
 
         Exporters send spans in the order of their ends, so with an early one all came here. A root that took longer than
-        traces are held is no measure.
+        traces are held is not a measure.
         """
         if self.root is None or not self.since_root < self.root.took <= LONGEST:
             return False

@@ -214,7 +214,7 @@ def phoenix_server(
     """The server at this address, or where the environment has it; see `PhoenixEmitter`.
 
     Raises:
-        ConfigurationError: it is no address.
+        ConfigurationError: it is not an address.
     """
     name, url = _address() if base_url is None else ("base_url", base_url)
     return Endpoint.at(name, url, headers=_headers(api_key, headers), timeout=timeout)

@@ -55,7 +55,7 @@ def read_completions(reply: object) -> list[Completion]:
 
 
 NO_COMPLETION = (
-    "the endpoint's answer is no chat completion, because it has no choices: check base_url, which has to be that of "
+    "the endpoint's answer is not a chat completion, because it has no choices: check base_url, which has to be that of "
     "an OpenAI-compatible API and usually ends in /v1"
 )
 STREAMED = (

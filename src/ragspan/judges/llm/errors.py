@@ -76,7 +76,7 @@ def redacted_message(error: BaseException, sent: Iterable[str], *, secrets: Iter
     Args:
         error: what a provider's client raised.
         sent: the texts of the request.
-        secrets: keys and parts of addresses that the words may hold. What is no string, or too short for a key, is ignored.
+        secrets: keys and parts of addresses that the words may hold. What is not a string, or too short for a key, is ignored.
     """
     words = words_of(error)
     keys = {secret for secret in secrets if isinstance(secret, str) and len(secret) >= _SHORTEST_KEY}

@@ -50,7 +50,7 @@ class Grade:
     names: tuple[str, ...] = ()
     """Capitalised words, but not the first of the sentence, and identifiers that no context holds."""
     is_elsewhere: bool = False
-    """One of these names stands by itself, and is no part of one that contexts have."""
+    """One of these names stands by itself, and is not a part of one that contexts have."""
     words: tuple[str, ...] = ()
     """Other content words that no context holds."""
     longest_gap: int = 0
@@ -174,7 +174,7 @@ def grade_claims(
     """A grade for each claim.
 
     `shared` is what these claims share with these contexts. `question` holds the keys of the question: to repeat its words
-    is no invention.
+    is not an invention.
     """
     lone = len(claims) <= _FEW_CLAIMS
     return list(map(_Grader(contexts, shared, question, language, lone=lone).grade, claims))

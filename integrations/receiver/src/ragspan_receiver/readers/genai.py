@@ -89,7 +89,7 @@ def read(span: TracedSpan, payloads: Payloads) -> Step | None:
 
 
 def knows(span: TracedSpan) -> bool:
-    """Whether the span's operation is one of those that are known, also if it is no step."""
+    """Whether the span's operation is one of those that are known, also if it is not a step."""
     attributes = span.attributes
     operation = str(attributes.get("gen_ai.operation.name") or attributes.get("llm.request.type")).lower()
     return operation in _OPERATIONS or str(attributes.get("traceloop.span.kind")) in _ENTITIES

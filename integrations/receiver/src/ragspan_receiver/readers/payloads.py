@@ -18,7 +18,7 @@ _MAX_DEPTH = 40
 _COMMAND = frozenset({"graph", "update", "resume", "goto"})
 _MESSAGE_CLASS = re.compile(r"(human|ai|system|tool|function)?message(?:chunk)?", re.IGNORECASE)
 _REPR = re.compile(r"<[\w.]+(?: object| at 0x|\()[^>]*>$|[A-Z]\w*\(\w+=|[A-Z]\w*\(\)$")
-"""How Python prints an object, which is no text for a user."""
+"""How Python prints an object, which is not text for a user."""
 _CHUNKS = ("text_chunks", "context", "contexts", "passages")
 _CALLED = {"args", "kwargs"}
 

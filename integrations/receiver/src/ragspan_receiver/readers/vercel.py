@@ -61,7 +61,7 @@ def _first(attributes: Mapping[str, Any], *names: str) -> Any:
 
 
 def _asked(given: Any, payloads: Payloads) -> Snapshot:
-    """A prompt, or messages; what the system is told is no question."""
+    """A prompt, or messages; what the system is told is not a question."""
     if not isinstance(given, dict):
         return OPAQUE
     messages = [message for one in _listed(given.get("messages")) for message in _messages(one, payloads)]

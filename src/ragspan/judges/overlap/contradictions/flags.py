@@ -1,7 +1,7 @@
 """Sentences that say the opposite of a flag in a JSON context.
 
 "Outdoor seating is available" contradicts `"OutdoorSeating": false`, and also `null`, which does not support it;
-"no takeout" contradicts `"RestaurantsTakeOut": true`. A sentence that may mean either is no conflict.
+"no takeout" contradicts `"RestaurantsTakeOut": true`. A sentence that may mean either is not a conflict.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def _other_slot(
     if not _holds(rest, facts.content | carried, aligner):
         return ""
     if said[slot].isdisjoint(held[slot]) and abs(len(said[slot]) - len(held[slot])) > 1:
-        return ""  # "the main difference" is no counterpart of "ligaments"
+        return ""  # "the main difference" is not a counterpart of "ligaments"
     new = said[slot] - held[slot]
     if new != said[slot] and _is_named(claim, ours.slots[slot]):
         return ""

@@ -44,7 +44,7 @@ _LIMITS = frozenset(
         "to",
     ]
 )
-"""Words before a value that is no exact one."""
+"""Words before a value that is not an exact one."""
 _YES, _NO = (
     frozenset({"yes", "true", "✓", "✔", "✅", "y", "included"}),
     frozenset({"no", "false", "✗", "✘", "❌", "n", "none", "-"}),
