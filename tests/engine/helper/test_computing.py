@@ -130,7 +130,7 @@ def test_an_outage_of_a_judges_service_is_one_wherever_the_judge_computes(fakes,
 
     assert (outcome.error_type, outcome.outage) == ("model_unavailable", True)
     fleet = pytest.importorskip("ragspan_nats.scoring")
-    verdict = fleet.verdict_on(emitter.scored[-1], 1, fleet.WorkerOptions())
+    verdict = fleet.disposition_of(emitter.scored[-1], 1, fleet.WorkerOptions())
     assert (verdict.ending, verdict.reason) == ("nacked", "judge_outage")
 
 
