@@ -208,7 +208,7 @@ def _require_sendable(key: object, advice: str) -> None:
     odd = _NOT_IN_HEADERS.search(key) if isinstance(key, str) else None
     if odd is not None:
         message = f"the key cannot be sent, because it holds a character (U+{ord(odd[0]):04X}) that no key has"
-        raise JudgeError("AuthenticationError", f"{message}: copy it again, and {advice}", outage=True)
+        raise JudgeError("AuthenticationError", f"{message}: copy it again, and {advice}", outage=True, status=_NO_KEY)
 
 
 _NOT_IN_HEADERS = re.compile(r"[^\x21-\x7e]")

@@ -50,7 +50,7 @@ class GivenClient:
                 "client= has an http_client= whose connections belong to the event loop that used them first, and this is "
                 "another: make the judge anew for each run, or give a client without http_client=, which works in all of them"
             )
-            raise JudgeError("ClientOfAnotherLoop", message, outage=True)
+            raise JudgeError("ClientOfAnotherLoop", message)
         yield self._client
 
 

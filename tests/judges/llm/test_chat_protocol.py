@@ -79,8 +79,10 @@ def test_a_choice_without_a_reply_says_why(about, problem):
 
 
 def test_a_stream_is_called_by_its_name():
-    with pytest.raises(JudgeError, match="the endpoint streams its answer"):
+    with pytest.raises(JudgeError, match="the endpoint streams its answer") as raised:
         read_completions('data: {"choices": [{"delta": {"content": "a"}}]}\n\ndata: [DONE]\n\n')
+
+    assert not raised.value.outage, "waiting does not mend it"
 
 
 def test_what_a_blocked_prompt_took_is_known():

@@ -49,7 +49,7 @@ def read_completions(reply: object) -> list[Completion]:
     if not isinstance(choices, list) or not choices:
         message = STREAMED if _is_stream(reply) else _blocked(reply) or NO_COMPLETION
         usage = usage_of([reply]) if isinstance(reply, Mapping) and reply.get("usage") else None
-        raise JudgeError("InvalidResponse", message, outage=message != REFUSED, usage=usage)
+        raise JudgeError("InvalidResponse", message, outage=message == NO_COMPLETION, usage=usage)
     usage = usage_of([reply])
     return [_completion(choice, Usage() if place else usage) for place, choice in enumerate(choices)]
 
