@@ -25,7 +25,7 @@ from ragspan.records import RetrievedContext
 
 HUGE = 10**5000
 NOON = 1_577_880_000_000_000_000
-NO_TEXT, NO_TIME, NO_SPAN = "but should be text", "is no time", "hexadecimal digits, or zero"
+NO_TEXT, NO_TIME, NO_SPAN = "but should be text", "is not a time", "hexadecimal digits, or zero"
 
 
 class Document:

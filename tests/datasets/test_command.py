@@ -178,7 +178,7 @@ def test_reasons_that_the_last_line_has_are_not_said_before(run, write_bytes):
         ([], ["--from", "elsewhere"], "nothing reads 'elsewhere': traces can be read from mlflow and phoenix"),
         ([], ["--from", "phoenix"], "--project should say which project of phoenix to read"),
         ([], ["--from", "phoenix", "--project", "p", "--label-column", "l"], "--label-column is about a FILE"),
-        ([], ["--from", "phoenix", "--project", "p", "--since", "noon"], "--since is no time: give ISO 8601"),
+        ([], ["--from", "phoenix", "--project", "p", "--since", "noon"], "--since is not a time: give ISO 8601"),
         (
             [],
             ["--from", "paper", "--project", "p"],

@@ -56,7 +56,7 @@ def test_records_are_taken_as_they_are_and_as_they_write_themselves(rows):
         ({"answer": ["secret"]}, {}, "the response is a list, but should be text"),
         ({"contexts": [7]}, {}, "the contexts hold a int in place 1, but should hold a text there"),
         ({}, {"answer": lambda row: {}["secret"]}, "the response cannot be read: KeyError"),
-        ({"started": "secret"}, {}, "the start is no time: give ISO 8601 text or Unix nanoseconds"),
+        ({"started": "secret"}, {}, "the start is not a time: give ISO 8601 text or Unix nanoseconds"),
         ({"answer": "x" * 60}, {}, "the column answer has 60 characters, which are more than 50"),
         ({"contexts": ["x" * 30] * 2}, {}, "the column contexts has 60 characters, which are more than 50"),
     ],

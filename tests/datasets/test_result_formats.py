@@ -88,7 +88,7 @@ def test_an_ending_that_stands_for_no_format_is_an_error(tmp_path):
 def test_what_is_no_file_of_results_is_an_error(tmp_path, name, data):
     (tmp_path / name).write_bytes(data)
 
-    with pytest.raises(TableError, match=r"is no file of results|cannot be read as Parquet"):
+    with pytest.raises(TableError, match=r"is not a file of results|cannot be read as Parquet"):
         list(ResultFile(tmp_path / name).results())
     with pytest.raises(TableError, match="No such file"):
         list(ResultFile(tmp_path / "absent.csv").results())

@@ -89,9 +89,9 @@ def test_generators_of_dictionaries_and_records_are_read_once_and_not_to_their_e
     ("data", "message"),
     [
         ({"train": DataSet(), "test": DataSet()}, "choose one of train, test"),
-        ({"question": ["a"]}, "no table: give"),
-        (7, "no table: give"),
-        (None, "no table: give"),
+        ({"question": ["a"]}, "not a table: give"),
+        (7, "not a table: give"),
+        (None, "not a table: give"),
     ],
 )
 def test_what_is_no_table_is_an_error(data, message):
@@ -123,8 +123,14 @@ def test_what_is_no_table_is_an_error(data, message):
         ],
         (b'{\n "data": [{"a": 1}]\n}\n', "t.json", {}, TableError, "one object of JSON over several lines"),
         (b"sep=;\n", "t.csv", {}, TableError, "holds no header"),
-        (b'[{"a": 1}\n{"a": 2}]', "t.json", {}, TableError, "is no JSON: Expecting ',' delimiter, at line 2, column 1"),
-        (b"[" * 100_000, "t.json", {}, TableError, "is no JSON: nested too deep"),
+        (
+            b'[{"a": 1}\n{"a": 2}]',
+            "t.json",
+            {},
+            TableError,
+            "is not JSON: Expecting ',' delimiter, at line 2, column 1",
+        ),
+        (b"[" * 100_000, "t.json", {}, TableError, "is not JSON: nested too deep"),
         (
             b"abc\nd\xfce\n",
             "t.csv",
@@ -211,8 +217,8 @@ def test_rows_are_dictionaries_with_their_number_and_line(read):
     [
         (b"b\na,r\n", [2], "row 1 (line 2): it has 1 cells, but the header has 2"),
         (b"a,r\nc,s,t\nd,u\n", [1, 3], "row 2 (line 3): it has 3 cells, but the header has 2"),
-        (b'"a"b,r\nc,s\n', [2], "row 1 (line 2): it is no CSV: ',' expected after '\"'"),
-        (b'a,r\n"b,s\n', [1], "row 2 (line 3): it is no CSV: unexpected end of data"),
+        (b'"a"b,r\nc,s\n', [2], "row 1 (line 2): it is not a CSV: ',' expected after '\"'"),
+        (b'a,r\n"b,s\n', [1], "row 2 (line 3): it is not a CSV: unexpected end of data"),
         (b"a,r\0\nb,s\n", [2], "NUL"),
     ],
 )
@@ -232,7 +238,7 @@ def test_a_cell_has_a_limit_which_a_quote_that_is_not_closed_does_not_pass(read)
         good, bad = read(b'question,answer\na,b\nq,"xxxxx\n' + b"c,d\n" * 20)
     finally:
         csv.field_size_limit(limit)
-    assert list(map(str, bad)) == ["row 2 (line 3): it is no CSV: field larger than field limit (50)"]
+    assert list(map(str, bad)) == ["row 2 (line 3): it is not a CSV: field larger than field limit (50)"]
     assert good[-1].data == {"question": "c", "answer": "d"}
 
 

@@ -38,7 +38,10 @@ def check_requirement(text):
     wanted = REQUIREMENT.fullmatch(text)
     assert wanted, f"{text} is not a requirement"
     name = wanted["name"].lower()
-    members = {member["name"]: member for member in map(project, [ROOT, *ROOT.glob("integrations/*")])}
+    members = {
+        member["name"]: member
+        for member in map(project, [ROOT, *(file.parent for file in ROOT.glob("integrations/*/pyproject.toml"))])
+    }
     if name in members:
         has = members[name].get("optional-dependencies", {})
         missing = [extra for extra in (wanted["extras"] or "").split(",") if extra and extra not in has]

@@ -129,7 +129,7 @@ def test_an_endpoint_that_cannot_be_reached_is_reported_with_its_cause(
     assert finding.state == "failed"
     assert f"cannot be reached: {words}" in finding.found
     assert advice in finding.advice
-    assert finding.is_misuse == ("no address" in words)
+    assert finding.is_misuse == ("not an address" in words)
 
 
 def test_a_certificate_is_trusted_only_where_its_authority_is_named(asked, make_otlp_listener, tmp_path):
