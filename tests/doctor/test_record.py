@@ -177,15 +177,25 @@ def test_settings_with_which_the_application_would_not_start_are_a_misuse(examin
     assert words in finding.found
 
 
-def test_an_exporter_that_is_not_installed_is_named(examined, sent_to, monkeypatch):
+@pytest.mark.parametrize(
+    ("protocol", "words"),
+    [
+        ("grpc", "OTLP over gRPC, but none is installed: pip install opentelemetry-exporter-otlp-proto-grpc"),
+        ("http/protobuf", "OTLP over HTTP, but none is installed: pip install 'ragspan[otlp]'"),
+        ("http/json", "OTLP as JSON, but none is installed: set it to http/protobuf"),
+    ],
+)
+def test_an_exporter_that_is_not_installed_is_named_with_the_variable_that_asks_for_it(
+    examined, sent_to, monkeypatch, protocol, words
+):
     known = entry_points(group="opentelemetry_traces_exporter")
-    others = [entry for entry in known if entry.name != "otlp_proto_grpc"]
+    others = [entry for entry in known if not entry.name.startswith("otlp")]
     monkeypatch.setattr(environment, "entry_points", EntryPoints(others).select)
 
-    finding = examined(OTEL_EXPORTER_OTLP_PROTOCOL="grpc")[-1]
+    finding = examined(OTEL_EXPORTER_OTLP_PROTOCOL=protocol)[-1]
 
     assert finding.is_misuse
-    assert "gRPC, but none is installed: pip install opentelemetry-exporter-otlp-proto-grpc" in finding.found
+    assert f"OTEL_EXPORTER_OTLP_PROTOCOL asks for an exporter of {words}" in finding.found
 
 
 @pytest.mark.slow

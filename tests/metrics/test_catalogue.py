@@ -8,7 +8,7 @@ import pytest
 
 from ragspan import ConfigurationError, NotApplicable, Settings
 from ragspan.datasets import evaluate
-from ragspan.metrics.catalogue import BUILT_IN, guide_of, metric_names, metrics_from
+from ragspan.metrics.catalogue import BUILT_IN, guide_of, judge_from, metric_names, metrics_from
 from ragspan.outcomes import Score
 from ragspan.testing import FakeJudge
 
@@ -131,3 +131,21 @@ def test_without_its_package_hhem_is_an_error_that_says_what_to_install(register
 
     with pytest.raises(ConfigurationError, match=r"pip install 'ragspan\[hhem\]'"):
         metrics_from(Settings(metrics=("faithfulness_hhem",)))
+
+
+@pytest.mark.parametrize(("of_metric", "of_attempt"), [(60.0, 30.0), (10.0, 30.0), (600.0, 300.0)])
+async def test_an_attempt_has_half_of_the_time_that_a_metric_has_and_at_least_thirty_seconds(of_metric, of_attempt):
+    settings = Settings(judge="openai:m", judge_base_url="http://127.0.0.1:9/v1", metric_timeout=of_metric)
+    endpoint = judge_from(settings).client._endpoint
+
+    async with endpoint._clients.borrowed() as client:
+        assert client.timeout == of_attempt
+
+
+def test_options_say_how_long_an_attempt_may_take_whatever_the_metric_has():
+    options = ({"timeout": 5.0},)
+    settings = Settings(
+        judge="vllm:m", judge_base_url="http://127.0.0.1:9/v1", metric_timeout=600.0, judge_options=options
+    )
+
+    assert judge_from(settings).client._endpoint._copy.keywords["timeout"] == 5.0

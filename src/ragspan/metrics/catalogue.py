@@ -19,7 +19,9 @@ from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
 from ragspan.judges.base import Judge, Verifier
 from ragspan.judges.catalogue import EMBEDDED, JudgeChoice, judge_of, judge_part
+from ragspan.judges.endpoint import TIMEOUT
 from ragspan.judges.jury import Jury
+from ragspan.judges.presets import PRESETS
 from ragspan.metrics.base import Metric
 from ragspan.metrics.contexts import ChunkAttribution, ChunkUtilization, ContextRelevance, ContextUtilization
 from ragspan.metrics.faithfulness import Faithfulness, FaithfulnessWithHHEM
@@ -198,7 +200,11 @@ def judge_from(settings: Settings) -> Judge:
     names = [name.partition(":")[0].strip().lower() for name in settings.judge.split(",") if name.strip()]
     if names == [EMBEDDED]:
         return judge_of(settings.judge, ())  # it asks nobody, so that these settings are another judge's
-    given = {"base_url": settings.judge_base_url, "api_key": settings.judge_api_key, "price": settings.judge_price}
+    given: dict[str, Any] = {
+        "base_url": settings.judge_base_url,
+        "api_key": settings.judge_api_key,
+        "price": settings.judge_price,
+    }
     given = {name: value for name, value in given.items() if value is not None}
     shared = [name for name in given if len(names if name == "price" else set(names)) > 1]
     if shared:
@@ -207,6 +213,8 @@ def judge_from(settings: Settings) -> Judge:
             f"{variables} would count for all of the jury {settings.judge!r}: unset it, and give each judge its own in "
             'RAGSPAN_JUDGE_OPTIONS, such as [{"base_url": "…"}, {"price": [0.15, 0.6]}]'
         )
+    if set(names) <= set(PRESETS):  # who lets metrics take longer has a slow judge
+        given["timeout"] = max(TIMEOUT, settings.metric_timeout / 2)
     if names == ["hhem"]:
         given |= {name: value for name, value in _of_hhem(settings).items() if value is not None}
     return judge_of(settings.judge, [{**given, **options} for options in settings.judge_options or ({},)])

@@ -29,6 +29,14 @@ Signal: TypeAlias = Literal["traces", "metrics", "logs"]
 ExporterMaker: TypeAlias = "Callable[[Signal, EntryPoint], Any]"
 
 _BY_PROTOCOL = {"grpc": "otlp_proto_grpc", "http/protobuf": "otlp_proto_http", "http/json": "otlp_json_http"}
+_REMEDIES = {
+    "otlp_proto_grpc": (
+        "OTLP over gRPC",
+        "pip install opentelemetry-exporter-otlp-proto-grpc, or set it to http/protobuf",
+    ),
+    "otlp_proto_http": ("OTLP over HTTP", "pip install 'ragspan[otlp]'"),
+    "otlp_json_http": ("OTLP as JSON", "set it to http/protobuf"),
+}
 _GRPC_PORT = 4317
 
 
@@ -126,35 +134,33 @@ def exporter_of(signal: Signal, name: str) -> EntryPoint:
         ConfigurationError: it is not installed; the message names those that are.
     """
     installed = {entry.name: entry for entry in entry_points(group=f"opentelemetry_{signal}_exporter")}
-    candidates = _candidates(signal) if name == "otlp" else [name]
+    asking, candidates = _candidates(signal) if name == "otlp" else (None, [name])
     for candidate in candidates:
         if candidate in installed:
             return installed[candidate]
-    asking = f"OTEL_{signal.upper()}_EXPORTER"
+    by_name = f"OTEL_{signal.upper()}_EXPORTER"
     if name != "otlp":
         known = ", ".join(sorted(installed)) or "none"
         raise ConfigurationError(
-            f"{asking} asks for {name!r}, but no such exporter is installed (there are: {known}); for OTLP over HTTP: otlp"
+            f"{by_name} asks for {name!r}, but no such exporter is installed (there are: {known}); for OTLP over HTTP: otlp"
         )
-    if candidates == ["otlp_proto_grpc"]:
-        package, way = "opentelemetry-exporter-otlp-proto-grpc", "OTLP over gRPC"
-    else:
-        package, way = "'ragspan[otlp]'", "OTLP"
-    asking = asking if variable(asking) else "OTEL_EXPORTER_OTLP_ENDPOINT"
-    raise ConfigurationError(f"{asking} asks for an exporter of {way}, but none is installed: pip install {package}")
+    asking = asking or (by_name if variable(by_name) else "OTEL_EXPORTER_OTLP_ENDPOINT")
+    way, remedy = _REMEDIES.get(candidates[0] if len(candidates) == 1 else "", _REMEDIES["otlp_proto_http"])
+    raise ConfigurationError(f"{asking} asks for an exporter of {way}, but none is installed: {remedy}")
 
 
-def _candidates(signal: Signal) -> Sequence[str]:
+def _candidates(signal: Signal) -> tuple[str | None, Sequence[str]]:
+    """The variable that names the protocol, if one does, and the exporters that would do."""
     for name in (f"OTEL_EXPORTER_OTLP_{signal.upper()}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
         protocol = variable(name)
         if protocol is not None:
             one_of(*_BY_PROTOCOL).check(name, protocol)
-            return [_BY_PROTOCOL[protocol]]
+            return name, [_BY_PROTOCOL[protocol]]
     http_first = ["otlp_proto_http", "otlp_proto_grpc"]
     with contextlib.suppress(ValueError):  # not a URL
         if urlsplit(endpoint(signal) or "").port == _GRPC_PORT:
-            return http_first[::-1]
-    return http_first
+            return None, http_first[::-1]
+    return None, http_first
 
 
 def exporters(signal: Signal, make: ExporterMaker = make_exporter) -> list[Any]:
