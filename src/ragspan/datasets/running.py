@@ -209,6 +209,7 @@ async def _evaluate(plan: Plan, rows: Iterator[_Row], journal: Journal, progress
             await _score(plan, engine, chain(journal.resume(rows), rows), note)
     finally:
         telling.cancel()
+        await asyncio.gather(telling, return_exceptions=True)  # a task that has not ended would be logged as lost
 
 
 def _to_judge(plan: Plan, row: _Row) -> list[str]:
