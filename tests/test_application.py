@@ -195,7 +195,7 @@ print("later is", later.STATE)
 @pytest.mark.parametrize(
     ("variables", "said"),
     [
-        ({"RAGSPAN_METRICS": "faithfulnes"}, "RAGSPAN_METRICS is 'faithfulnes', but should be"),
+        ({"RAGSPAN_METRICS": "faithfulnes"}, "metrics or RAGSPAN_METRICS: there is no metric 'faithfulnes' here"),
         ({"RAGSPAN_JUDGE": "openai:gpt-4o-mini"}, "there is no key for OpenAI"),
         ({"RAGSPAN_EMITTERS": "langfuse"}, "langfuse needs public_key: set LANGFUSE_PUBLIC_KEY"),
         ({"RAGSPAN_ENABLED": "perhaps"}, "RAGSPAN_ENABLED is 'perhaps'"),

@@ -156,8 +156,9 @@ class Shop:
 
     def judges_a_share(self):
         judge = LLMJudge(Model(), name="large-model", price=Price(1.0, 2.0))
-        engine = self.engine("sure", ContextAdherence(judge, polls=1), judge_share="0.9:0.8")
+        engine = self.engine("sure", ContextAdherence(judge, polls=1), judge_share="0.81:0.8")
         self.ask(engine, *[GOOD, BAD] * 20)
+        self.ask(self.engine("asking", ContextAdherence(judge, polls=1), judge_share="1:0"), GOOD, BAD)
 
     def judges_at_a_price(self):
         for fallback in ("skip", "overlap"):

@@ -31,7 +31,7 @@ from ragspan_nats.message import json_in
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DOCUMENT = "The workshop opens at nine on weekdays and at ten on Saturdays."
 QUESTION, RESPONSE = "When does the workshop open?", "The workshop opens at nine on weekdays."
 
@@ -152,7 +152,7 @@ def test_grpc_is_received_as_well(backend, worker):
 
 
 def test_native_writers_write_to_the_span_that_the_application_exported(backend, worker):
-    phoenix = runpy.run_path(str(ROOT / "phoenix" / "tests" / "conftest.py"))["FakePhoenix"]()
+    phoenix = runpy.run_path(str(ROOT / "tests" / "emitters" / "phoenix" / "conftest.py"))["FakePhoenix"]()
     try:
         running = worker(
             "--quiet", "0.2",

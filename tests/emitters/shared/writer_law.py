@@ -26,7 +26,7 @@ from ragspan.telemetry import is_suppressed
 
 PATIENCE = 60.0
 DOCTOR = ("-m", "ragspan.cli", "doctor", "--timeout", "40")
-APPLICATION = Path(__file__).parents[1] / "applications" / "configured.py"
+APPLICATION = Path(__file__).parents[2] / "applications" / "configured.py"
 
 
 class WriterLaw:
