@@ -204,9 +204,9 @@ def test_each_contestant_of_the_hot_path_is_measured_or_left_out_with_a_reason(f
 
 @pytest.mark.alone
 def test_the_callbacks_of_a_query_are_measured_one_by_one(run_benchmark):
-    done = run_benchmark("callbacks.py", "--queries", 3)
+    done = run_benchmark("callbacks.py", "--program", "query", "--requests", 3)
 
-    rows = [line.split()[0] for line in done.stdout.splitlines()]
+    rows = [line.split()[0] for line in done.stdout.splitlines() if line.strip()]
     assert rows.count("span_enter") == rows.count("span_exit") == 14
 
 
