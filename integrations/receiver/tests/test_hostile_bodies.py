@@ -100,7 +100,7 @@ def test_a_megabyte_costs_a_quarter_of_a_second_at_most(make, is_json, is_packed
 
 
 def test_a_body_in_gzip_twice_is_no_request():
-    with pytest.raises(RefusedError, match="the body is no ExportTraceServiceRequest"):
+    with pytest.raises(RefusedError, match="the body is not an ExportTraceServiceRequest"):
         batch_of(content_of(gzip.compress(gzip.compress(b"")), most=MAX_BODY, is_json=False, is_packed=True))
 
 
