@@ -82,7 +82,8 @@ def test_a_streamed_turn_that_the_reader_leaves(captured):
     first = next(response_gen)
     response_gen.close()
 
-    assert captured.answers() == [replace(COMPLETE, response=first, status="aborted")]
+    status = "complete" if first == COMPLETE.response else "aborted"  # a release that gives all in one piece
+    assert captured.answers() == [replace(COMPLETE, response=first, status=status)]
 
 
 def test_a_streamed_turn_whose_reader_is_dropped(captured):
@@ -101,7 +102,8 @@ async def test_an_asynchronously_streamed_turn_that_the_reader_leaves(captured):
     first = await anext(response_gen)
     await response_gen.aclose()
 
-    assert captured.answers() == [replace(COMPLETE, response=first, status="aborted")]
+    status = "complete" if first == COMPLETE.response else "aborted"  # a release that gives all in one piece
+    assert captured.answers() == [replace(COMPLETE, response=first, status=status)]
 
 
 def test_a_streamed_turn_that_is_read_when_its_model_has_long_ended(captured):
