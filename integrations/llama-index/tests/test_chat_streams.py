@@ -82,8 +82,12 @@ def test_a_streamed_turn_that_the_reader_leaves(captured):
     first = next(response_gen)
     response_gen.close()
 
-    status = "complete" if first == COMPLETE.response else "aborted"  # a release that gives all in one piece
-    assert captured.answers() == [replace(COMPLETE, response=first, status=status)]
+    (answered,) = captured.answers()
+    is_whole = (
+        first == COMPLETE.response
+    )  # a release that gives all in one piece: whether its end was seen, too, is chance
+    assert answered.status == "aborted" or (is_whole and answered.status == "complete")
+    assert replace(answered, status="complete") == replace(COMPLETE, response=first)
 
 
 def test_a_streamed_turn_whose_reader_is_dropped(captured):
@@ -102,8 +106,12 @@ async def test_an_asynchronously_streamed_turn_that_the_reader_leaves(captured):
     first = await anext(response_gen)
     await response_gen.aclose()
 
-    status = "complete" if first == COMPLETE.response else "aborted"  # a release that gives all in one piece
-    assert captured.answers() == [replace(COMPLETE, response=first, status=status)]
+    (answered,) = captured.answers()
+    is_whole = (
+        first == COMPLETE.response
+    )  # a release that gives all in one piece: whether its end was seen, too, is chance
+    assert answered.status == "aborted" or (is_whole and answered.status == "complete")
+    assert replace(answered, status="complete") == replace(COMPLETE, response=first)
 
 
 def test_a_streamed_turn_that_is_read_when_its_model_has_long_ended(captured):
