@@ -88,6 +88,7 @@ ROWS = (
         name="an asyncio loop that is closed before the end",
         command=("closed_loop.py",),
         usual=("configure",),
+        note="but where SIGTERM comes within a fifth of a second after the loop has closed",
     ),
 )
 

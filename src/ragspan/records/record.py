@@ -1,7 +1,4 @@
-"""The record of one answered request, independent of any framework.
-
-All times are Unix nanoseconds. All text is the user's data and is never interpreted.
-"""
+"""The record itself, who makes one (`Capture`), and who takes it (`RecordSink`)."""
 
 from __future__ import annotations
 
