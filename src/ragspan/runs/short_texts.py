@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+from ragspan.capturing.snapshots import Snapshot
 from ragspan.matching import words_of
-from ragspan.runs.payloads import FilledPrompt, prompt_of
+from ragspan.runs.payloads import Document, FilledPrompt, prompt_of
 from ragspan.runs.tree import RequestTree
 
 Filled = Mapping[str, Sequence[str]]
@@ -26,9 +27,16 @@ def texts_filled_in(tree: RequestTree) -> Filled:
         if isinstance(step.output, FilledPrompt):
             given = step.inputs if step.late_inputs is None else step.late_inputs
             values = list(given.values()) if isinstance(given, dict) else [given]
-            texts = [value for value in values if isinstance(value, str) and value.strip()]
+            texts = [text for value in values for text in _texts_of(value) if text.strip()]
             filled |= {part.text: texts for part in prompt_of(step.output.messages, None) if part.role != "ai"}
     return filled
+
+
+def _texts_of(value: Snapshot) -> list[str]:
+    """A value's text; of a document, which templates are filled with by the names of its fields, all of its texts."""
+    if isinstance(value, Document):
+        return [value.text, *(text for text in value.metadata.values() if isinstance(text, str))]
+    return [value] if isinstance(value, str) else []
 
 
 def long_enough(texts: Sequence[str]) -> list[str]:

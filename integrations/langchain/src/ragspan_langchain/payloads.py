@@ -11,6 +11,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.prompt_values import PromptValue
 from pydantic import BaseModel
 
+from ragspan import field_names
 from ragspan.capturing.log import RequestLog
 from ragspan.capturing.snapshots import Copying, Opaque, Snapshot, Snapshots
 from ragspan.kept_metadata import kept_entries, small_entries
@@ -251,10 +252,12 @@ def _messages_of(prompt: Any) -> list[Any]:
 
 def _read_fields(copying: Copying, given: dict[Any, Any], depth: int) -> Snapshot:
     value = text_keyed(given)
-    if (
-        "page_content" in value and text_of(value["page_content"]) is not None
-    ):  # what a document becomes when a checkpoint is read back
-        return _read_document(copying, given, depth, value)
+    if "page_content" in value and text_of(value["page_content"]) is not None:
+        # what a document becomes when a checkpoint is read back; beside a question it is what a chain was called with
+        document = _read_document(copying, given, depth, value)
+        asked = {key: value[key] for key in field_names.QUESTION + field_names.OFTEN_QUESTION if key in value}
+        fields = copying.fields(asked, depth) if asked else None
+        return {**fields, "page_content": document} if type(fields) is dict else document
     if copying.whole:
         kind = text_of(value["type"]) if "type" in value else None
         if kind == "tool_call" and "args" in value:

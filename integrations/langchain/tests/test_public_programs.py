@@ -1,0 +1,28 @@
+"""The records of programs as the public shows them hold the words of their prompts."""
+
+from __future__ import annotations
+
+import public_graphs  # noqa: F401  (these fill the table)
+import public_prompts  # noqa: F401
+import public_retrieval  # noqa: F401
+import pytest
+from public_programs import PROGRAMS
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::langchain_core._api.deprecation.LangChainDeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::langchain_core._api.beta_decorator.LangChainBetaWarning"),
+]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_record_of_a_public_program(captured, name):
+    expected = PROGRAMS[name]
+    expected.run(captured.config)
+
+    records = captured.records()
+    assert len(records) == expected.records
+    for record in records:
+        found = None if record.contexts is None else [context.text for context in record.contexts]
+        assert (found, record.contexts_unknown) == (expected.contexts, expected.unknown)
+        assert [(each.kind, each.text) for each in record.background] == list(expected.background)
+        assert (record.question, record.response) == (expected.question, expected.response)
