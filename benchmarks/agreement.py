@@ -46,7 +46,7 @@ from rich.console import Console
 
 from ragspan.exceptions import ConfigurationError
 from ragspan.metrics.agreement import RESAMPLES
-from ragspan.outcomes import Usage
+from ragspan.usage import Usage
 
 CONCURRENCY = 16
 """Answers that are judged at a time."""

@@ -25,8 +25,8 @@ from ragspan.judges.base import ChatMessage, Completion
 from ragspan.judges.llm import LLMJudge
 from ragspan.judges.session import JudgingSession, judging
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
-from ragspan.outcomes import Usage
 from ragspan.records import Background, BackgroundKind, RagRecord
+from ragspan.usage import Usage
 
 CLAIMS = 5
 PROGRAMS: Mapping[str, tuple[int, BackgroundKind, int]] = {

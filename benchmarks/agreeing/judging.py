@@ -12,7 +12,8 @@ from agreeing.judgements import Judgement
 from ragspan.judges import Judge, OpenAIJudge, OverlapJudge
 from ragspan.judges.session import metered
 from ragspan.metrics import Completeness, ContextAdherence, Faithfulness, FaithfulnessWithHHEM
-from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage
+from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
+from ragspan.usage import Usage
 
 Metric: TypeAlias = ContextAdherence | Faithfulness | FaithfulnessWithHHEM | Completeness
 

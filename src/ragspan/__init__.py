@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragspan.config import Settings
 from ragspan.exceptions import ConfigurationError, JudgeError, RagspanError, RecordError
-from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord, Usage
+from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import (
     AnswerStatus,
     Background,
@@ -26,6 +26,7 @@ from ragspan.records import (
     ToolCall,
 )
 from ragspan.step_texts import ErrorReport, Message, ToolRequest
+from ragspan.usage import Usage
 
 if TYPE_CHECKING:
     from ragspan.application import Configured, configure

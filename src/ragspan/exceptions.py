@@ -12,10 +12,8 @@ RagspanError
 from __future__ import annotations
 
 import copyreg
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ragspan.outcomes import Usage
+from ragspan.usage import Usage
 
 
 class RagspanError(Exception):
@@ -47,7 +45,7 @@ class JudgeError(RagspanError):
         outage: True if the service failed, so that other requests would fail now as well; False if only this request
             failed, for instance because a context is too long.
         status: the HTTP status of a refusal, where there is one.
-        usage: what the request took all the same, a `ragspan.outcomes.Usage`; None if it is not known.
+        usage: what the request took all the same, a `ragspan.usage.Usage`; None if it is not known.
     """
 
     def __init__(

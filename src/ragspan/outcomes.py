@@ -12,6 +12,7 @@ from typing import Final, Literal, TypeAlias, get_args
 
 from ragspan.notebook import table
 from ragspan.records import RagRecord, SpanAnchor, named_texts
+from ragspan.usage import Usage
 
 Label: TypeAlias = Literal["pass", "fail"]
 Asked: TypeAlias = Literal["doubtful", "random"]
@@ -21,28 +22,6 @@ BUDGET_EXHAUSTED: Final = "budget_exhausted"
 """The reason of a `NotApplicable`, and of a fallback."""
 _MARKS = {"pass": " ✓ pass", "fail": " ✗ fail"}
 _LOSSES_TOLD = 3
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Usage:
-    """The cost of judging: requests to a provider, tokens, and money if the price is known."""
-
-    requests: int = 0
-    input_tokens: int = 0
-    cached_tokens: int = 0
-    """The part of the input tokens that the provider took from its prompt cache."""
-    output_tokens: int = 0
-    usd: float | None = None
-
-    def __add__(self, other: Usage) -> Usage:
-        prices = [usage.usd for usage in (self, other) if usage.usd is not None]
-        return Usage(
-            requests=self.requests + other.requests,
-            input_tokens=self.input_tokens + other.input_tokens,
-            cached_tokens=self.cached_tokens + other.cached_tokens,
-            output_tokens=self.output_tokens + other.output_tokens,
-            usd=sum(prices) if prices else None,
-        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

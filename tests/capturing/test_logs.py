@@ -11,7 +11,8 @@ import pytest
 from captures import CollectingSink
 
 from ragspan import RagRecord
-from ragspan.capturing.log import EndedRuns, EventKind, OpenRequests
+from ragspan.capturing.log import EventKind
+from ragspan.capturing.open_requests import EndedRuns, OpenRequests
 from ragspan.telemetry import suppressed
 
 
@@ -132,7 +133,7 @@ def test_a_request_in_which_nothing_happens_is_given_up_when_the_next_one_begins
 
 def test_a_request_in_which_something_happens_may_last_as_long_as_it_likes(sink, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("ragspan.capturing.log.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("ragspan.capturing.open_requests.time", SimpleNamespace(monotonic=lambda: now[0]))
     requests = OpenRequests(sink, status_of, max_seconds=100.0, sweep_seconds=0)
     going_on, still = begun(requests), begun(requests, 2)
     for key in range(3, 8):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ragspan.datasets.columns import column_choices, paths_of, reader_of, with_recognized
+from ragspan.datasets.opening import table_of
 from ragspan.datasets.records import RecordReader
-from ragspan.datasets.tables import table_of
 from ragspan.exceptions import ConfigurationError, TableError
 
 NESTED = {"question": "q", "prediction": {"contexts": ["a"], "deep": {"answer": "r"}}, "prediction.answer": "literal"}

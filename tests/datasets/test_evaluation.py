@@ -18,9 +18,10 @@ from ragspan.datasets.running import Plan, run
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.judges import OpenAIJudge, Price
 from ragspan.metrics import ContextAdherence, Faithfulness
-from ragspan.outcomes import NotApplicable, Score, Usage
+from ragspan.outcomes import NotApplicable, Score
 from ragspan.records import RagRecord
 from ragspan.testing import FakeJudge, RecordingEmitter
+from ragspan.usage import Usage
 
 METRICS = ["faithfulness", "context_utilization"]
 PATIENCE = 20.0

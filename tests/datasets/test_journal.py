@@ -15,8 +15,9 @@ from ragspan.datasets.results import EvaluatedRow
 from ragspan.exceptions import TableError
 from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
 from ragspan.metrics import JudgedContext
-from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score, Usage
+from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score
 from ragspan.records import RagRecord
+from ragspan.usage import Usage
 
 ABOUT = {"metrics": [{"name": "m"}], "limit": None}
 

@@ -111,7 +111,7 @@ class Paying(FakeJudge):
 
     async def vote_adherence(self, record, votes):
         from ragspan.judges.session import report_usage, reserve
-        from ragspan.outcomes import Usage
+        from ragspan.usage import Usage
 
         reserve(Usage(requests=1))
         report_usage(Usage(requests=1))
@@ -130,7 +130,7 @@ def test_a_request_that_no_minute_has_room_for_is_not_waited_for():
     class Large(Paying):
         async def vote_adherence(self, record, votes):
             from ragspan.judges.session import reserve
-            from ragspan.outcomes import Usage
+            from ragspan.usage import Usage
 
             reserve(Usage(requests=1, input_tokens=200))
             raise AssertionError("the budget has no room")

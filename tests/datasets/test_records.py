@@ -9,9 +9,9 @@ import pytest
 
 from ragspan.datasets import records
 from ragspan.datasets.journal import digest_of
+from ragspan.datasets.opening import table_of
 from ragspan.datasets.records import RecordReader
 from ragspan.datasets.results import BadRow
-from ragspan.datasets.tables import table_of
 from ragspan.records import RagRecord
 
 SPAN = {"trace_id": "1" * 32, "span_id": "2" * 16}

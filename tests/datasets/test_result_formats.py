@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from ragspan.datasets.result_file import ResultFile, with_formula, without_formula, write_results
 from ragspan.datasets.results import RESULT_COLUMNS, ResultRow
 from ragspan.exceptions import ConfigurationError, TableError
-from ragspan.outcomes import MetricFailure, NotApplicable, Score, Usage
+from ragspan.outcomes import MetricFailure, NotApplicable, Score
+from ragspan.usage import Usage
 
 ENDINGS = ("csv", "jsonl", "parquet")
 USAGE = Usage(requests=2, input_tokens=3, output_tokens=4, usd=0.1)

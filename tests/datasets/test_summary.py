@@ -8,11 +8,13 @@ import statistics
 
 import pytest
 
-from ragspan.datasets.progress import ProgressDisplay, RunProgress, duration, progress_on_stderr
+from ragspan.datasets.evaluated import duration
+from ragspan.datasets.progress import ProgressDisplay, RunProgress, progress_on_stderr
 from ragspan.datasets.results import WORST_KEPT, BadRow, EvaluatedRow
 from ragspan.datasets.summaries import MetricSummary, MetricTally
-from ragspan.outcomes import NotApplicable, Score, Usage
+from ragspan.outcomes import NotApplicable, Score
 from ragspan.records import RagRecord
+from ragspan.usage import Usage
 
 RECORD = RagRecord(question="q", contexts=None, response="r")
 

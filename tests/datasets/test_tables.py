@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from ragspan.datasets import files
 from ragspan.datasets.files import open_file
-from ragspan.datasets.tables import table_of
+from ragspan.datasets.opening import table_of
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.records import RagRecord
 

@@ -11,9 +11,10 @@ from ragspan import ConfigurationError, RagRecord
 from ragspan.delivery import DeliveryOptions, ScoreWriter
 from ragspan.delivery.http import Endpoint
 from ragspan.judges.base import ClaimVerdict
-from ragspan.outcomes import MetricFailure, Score, ScoredRecord, Usage
+from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import SpanAnchor
 from ragspan.telemetry.values import named
+from ragspan.usage import Usage
 
 ANSWER = SpanAnchor(trace_id=0xA1, span_id=0xB2)
 GENAI = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"

@@ -14,7 +14,7 @@ from ragspan import Budget
 from ragspan.engine.budget import BudgetTracker, DailySum, TokenBucket
 from ragspan.exceptions import BudgetExhausted, ConfigurationError, JudgeError
 from ragspan.judges import OverlapJudge
-from ragspan.outcomes import Usage
+from ragspan.usage import Usage
 
 DAY = 24 * 60 * 60
 FALLBACKS = "one of 'skip', 'overlap', 'hhem', a judge or a verifier"

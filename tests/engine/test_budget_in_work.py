@@ -13,9 +13,10 @@ from ragspan.engine import Budget
 from ragspan.judges import LLMJudge, OverlapJudge, Price
 from ragspan.judges.base import ClaimVerdict, Completion
 from ragspan.metrics import Completeness, ContextAdherence, Faithfulness
-from ragspan.outcomes import NotApplicable, Score, Usage
+from ragspan.outcomes import NotApplicable, Score
 from ragspan.records import RagRecord
 from ragspan.testing import FakeJudge, InMemoryTelemetry
+from ragspan.usage import Usage
 
 GROUNDED = {"grounding": {"reasoning": "stated", "verdict": "grounded"}}
 HALF = {"completeness": {"reasoning": "half", "value": 0.5}}

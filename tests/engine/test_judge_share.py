@@ -251,7 +251,7 @@ def test_a_budget_makes_the_share_smaller_and_keeps_the_random_part(shared, judg
 
 def test_a_day_that_is_spent_too_fast_makes_the_share_smaller_before_it_is_spent(clock):
     from ragspan.engine.budget import BudgetTracker
-    from ragspan.outcomes import Usage
+    from ragspan.usage import Usage
 
     tracker, cost, asked = BudgetTracker(Budget(usd_per_day=1.0), clock=clock), Usage(usd=0.001), []
     for hour in range(24):

@@ -12,8 +12,9 @@ from ragspan.engine._metric_run import MetricTask
 from ragspan.exceptions import JudgeError
 from ragspan.judges.llm.replies import PROSE
 from ragspan.judges.session import report_usage
-from ragspan.outcomes import MetricFailure, NotApplicable, Score, Usage
+from ragspan.outcomes import MetricFailure, NotApplicable, Score
 from ragspan.telemetry import is_suppressed
+from ragspan.usage import Usage
 
 
 def raise_(error: BaseException) -> None:

@@ -22,10 +22,11 @@ from ragspan.judges import LLMJudge, OpenAIJudge, OverlapJudge
 from ragspan.judges.base import Completion
 from ragspan.judges.prices import Price
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
-from ragspan.outcomes import ScoredRecord, Usage
+from ragspan.outcomes import ScoredRecord
 from ragspan.records import Retrieval, as_contexts
 from ragspan.telemetry import OTelEmitter
 from ragspan.testing import InMemoryTelemetry, RecordingEmitter
+from ragspan.usage import Usage
 
 GRAFANA = Path(__file__).parents[2] / "docs" / "grafana"
 NOBODY = "http://127.0.0.1:9/v1"  # the discard port, where nobody listens

@@ -12,7 +12,7 @@ from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.judges import OpenAIJudge, Price
 from ragspan.judges.llm.replies import REPLY_SCHEMA
 from ragspan.judges.session import metered
-from ragspan.outcomes import Usage
+from ragspan.usage import Usage
 
 GROUNDED = json.dumps({"answer": {"grounding": {"reasoning": "stated", "verdict": "grounded"}}})
 

@@ -8,7 +8,7 @@ import pytest
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges import OpenAIJudge
 from ragspan.judges.prices import PRICES, Price, price_of
-from ragspan.outcomes import Usage
+from ragspan.usage import Usage
 
 MINI = Price(0.15, 0.60, cached_input=0.075)
 OPENAI = "https://api.openai.com/v1"

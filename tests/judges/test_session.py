@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from ragspan.judges.session import JudgingSession, UsageMeter, judging, metered, report_usage, session_of
-from ragspan.outcomes import Usage
 from ragspan.records import RagRecord
+from ragspan.usage import Usage
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from ragspan.judges.base import ClaimVerdict
-from ragspan.outcomes import Cause, NotApplicable, Score, ScoredRecord, ScreenScore, Usage
+from ragspan.outcomes import Cause, NotApplicable, Score, ScoredRecord, ScreenScore
+from ragspan.usage import Usage
 
 GOOD = Score(value=0.75, threshold=0.5, explanation="All but one.", judge="gpt", details={"spread": 0.1})
 

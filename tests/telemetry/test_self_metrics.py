@@ -9,8 +9,9 @@ from opentelemetry import metrics
 
 from ragspan.engine import EngineStats
 from ragspan.engine._background import BackgroundProcessor, ProcessorOptions
-from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score, Usage
+from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score
 from ragspan.telemetry.self_metrics import SelfMetrics
+from ragspan.usage import Usage
 
 
 class Engine(BackgroundProcessor):

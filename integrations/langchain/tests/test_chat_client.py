@@ -26,9 +26,9 @@ from ragspan.judges import JudgeError, LLMJudge
 from ragspan.judges.llm.blocking import at_temperature
 from ragspan.judges.llm.replies import REPLY_SCHEMA
 from ragspan.metrics import ContextAdherence
-from ragspan.outcomes import Usage
 from ragspan.telemetry import is_suppressed
 from ragspan.testing import InMemoryTelemetry, RecordingEmitter
+from ragspan.usage import Usage
 from ragspan_langchain import LangChainChatClient, RagspanLangChainInstrumentor
 
 KEY = "sk-test-0123456789"

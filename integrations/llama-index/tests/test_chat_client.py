@@ -24,9 +24,9 @@ from ragspan import ConfigurationError, RagRecord, ScoringEngine
 from ragspan.judges import LLMJudge
 from ragspan.judges.llm.replies import REPLY_SCHEMA
 from ragspan.metrics import ContextAdherence
-from ragspan.outcomes import Usage
 from ragspan.telemetry import is_suppressed
 from ragspan.testing import InMemoryTelemetry, RecordingEmitter
+from ragspan.usage import Usage
 from ragspan_llama_index import LlamaIndexChatClient, RagspanCallbackHandler
 
 VOTE = {"reasoning": "stated", "verdict": "grounded"}

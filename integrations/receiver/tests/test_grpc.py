@@ -27,7 +27,7 @@ METHOD = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 @pytest.fixture
 async def server():
     receiver = Receiver(RecordingSink(), limits=BufferLimits(max_traces=2))
-    server = GRPCServer(receiver, "127.0.0.1:0")
+    server = GRPCServer(intake.Intake(receiver), "127.0.0.1:0")
     await server.start()
     yield server, receiver
     await server.stop()
@@ -113,11 +113,11 @@ async def test_a_call_without_a_message_ends_and_gives_its_bytes_back(server, mo
     monkeypatch.setattr(grpc_server, "_PATIENCE", 0.2)
     server, receiver = server
     silent = Silent(server)
-    await until(lambda: receiver.intake.held == grpc_server._MAX_MESSAGE)  # it may have come nearly
+    await until(lambda: server._intake.held == grpc_server._MAX_MESSAGE)  # it may have come nearly
 
     assert_retried(await silent.error())
 
-    await until(lambda: receiver.intake.held == 0)
+    await until(lambda: server._intake.held == 0)
     assert receiver.counts["requests.silent"] == 1
     await silent.close()
 
@@ -127,21 +127,21 @@ async def test_silent_calls_on_all_places_do_not_keep_others_out(server, answer,
     monkeypatch.setattr(grpc_server, "_LOOK", 0.05)
     server, receiver = server
     silent = [Silent(server) for _ in range(grpc_server._AT_ONCE)]
-    await until(lambda: receiver.intake.held == grpc_server._AT_ONCE * grpc_server._MAX_MESSAGE)
+    await until(lambda: server._intake.held == grpc_server._AT_ONCE * grpc_server._MAX_MESSAGE)
 
     await export(server, request_with(answer(os.urandom(16))).SerializeToString(), timeout=60)
 
     assert receiver.counts["spans.accepted"] == 1
     for one in silent:
         await one.close()
-    await until(lambda: receiver.intake.held == 0)
+    await until(lambda: server._intake.held == 0)
 
 
 async def test_more_calls_than_can_wait_are_told_to_try_again(server, monkeypatch):
     monkeypatch.setattr(grpc_server, "_MAX_CALLS", 1)
-    server, receiver = server
+    server, _ = server
     silent = Silent(server)
-    await until(lambda: receiver.intake.held > 0)
+    await until(lambda: server._intake.held > 0)
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await export(server, b"")
 
@@ -150,13 +150,13 @@ async def test_more_calls_than_can_wait_are_told_to_try_again(server, monkeypatc
 
 
 async def test_the_bytes_of_a_call_that_is_cancelled_are_given_back(server):
-    server, receiver = server
+    server, _ = server
     silent = Silent(server)
-    await until(lambda: receiver.intake.held > 0)
+    await until(lambda: server._intake.held > 0)
 
     await silent.close()
 
-    await until(lambda: receiver.intake.held == 0)
+    await until(lambda: server._intake.held == 0)
 
 
 async def test_an_exporter_of_opentelemetry_delivers_once_there_is_room(server, answer, request_with, monkeypatch):
@@ -209,4 +209,4 @@ async def test_what_the_exporter_of_opentelemetry_sends_is_taken(server):
 async def test_an_address_that_cannot_be_had_is_named(server):
     running, _ = server
     with pytest.raises(ConfigurationError, match=f"nobody can listen at 127.0.0.1:{running.port}"):
-        GRPCServer(Receiver(RecordingSink()), f"127.0.0.1:{running.port}")
+        GRPCServer(intake.Intake(Receiver(RecordingSink())), f"127.0.0.1:{running.port}")

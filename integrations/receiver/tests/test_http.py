@@ -184,7 +184,7 @@ async def test_probes_are_answered_while_bodies_are_read(serving, monkeypatch):
     monkeypatch.setattr(intake, "content_of", read_late)
     async with serving(SLOW) as served, httpx.AsyncClient(base_url=f"http://{served.address}") as client:
         posted = [asyncio.create_task(post(served, b"", timeout=60)) for _ in range(16)]
-        await until(lambda: served.receiver.intake.held == 0 and len(posted) == 16)
+        await until(lambda: served.intake.held == 0 and len(posted) == 16)
         answers = [(await client.get(page)).status_code for page in ("/healthz", "/readyz")]
         may_read.set()
         statuses = {(await one).status_code for one in posted}
@@ -208,12 +208,12 @@ async def test_a_body_whose_sender_has_gone_is_not_read(serving, monkeypatch, an
         await until(lambda: len(begun) == 2)  # all threads are busy
         _, writer = await connected(served)
         writer.write(head + body)
-        await until(lambda: served.receiver.intake.held == 3 * len(body))
+        await until(lambda: served.intake.held == 3 * len(body))
         writer.close()
         await until(lambda: served.receiver.counts["requests.gone"] == 1)
         may_read.set()
         assert {(await one).status_code for one in posted} == {200}
-        assert served.receiver.intake.held == 0
+        assert served.intake.held == 0
 
     assert len(begun) == 2
     assert served.receiver.counts["requests.accepted"] == 2
@@ -230,13 +230,13 @@ async def test_however_a_request_ends_its_bytes_are_given_back(serving, monkeypa
         if end in {"gone", "hangs"}:
             reader, writer = await connected(served)
             writer.write(CUT_OFF)
-            await until(lambda: served.receiver.intake.held == 1)
+            await until(lambda: served.intake.held == 1)
             if end == "hangs":
                 await reader.readline()
             writer.close()
         else:
             await post(served, body)
-        await until(lambda: served.receiver.intake.held == 0)
+        await until(lambda: served.intake.held == 0)
 
 
 async def test_a_body_in_very_many_small_pieces_is_refused_at_once(serving):

@@ -5,15 +5,11 @@ What the inner framework's integration notes is a log of its own, which belongs 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
-if TYPE_CHECKING:
-    from ragspan.capturing.log import RequestLog, RunKey
-    from ragspan.records import RecordSink
-
-INSIDE: Final = "inside"
-"""Where a log has what others noted inside of it."""
+from ragspan.capturing.log import INSIDE, Inner, RequestLog, RunKey
+from ragspan.records import RecordSink
 
 
 class Around(NamedTuple):
@@ -23,21 +19,7 @@ class Around(NamedTuple):
     run: RunKey
 
 
-class Inner(NamedTuple):
-    """What one integration notes inside another one's request."""
-
-    log: RequestLog
-    end: Callable[[RequestLog], object]
-    """Ends it."""
-    around: dict[RunKey, RunKey]
-    """By its outermost runs, the other request's runs that they began in."""
-
-    def steps_around(self, steps: Mapping[Any, Any]) -> Mapping[RunKey, Any]:
-        """By its outermost runs, the steps around them; `steps` are those of the other request, by run."""
-        return {run: steps[outer] for run, outer in self.around.items() if outer in steps}
-
-
-Finder: TypeAlias = "Callable[[RecordSink], Around | None]"
+Finder: TypeAlias = Callable[[RecordSink], Around | None]
 """Finds the live run that the caller is in, of a request for this sink."""
 
 _finders: list[Finder] = []
@@ -72,8 +54,3 @@ def begin_inside(
             end(made.log)
     inner.around[run] = around.run
     return inner.log
-
-
-def inner_logs(log: RequestLog) -> Iterable[Inner]:
-    """What others noted inside of a request."""
-    return list(log.about.get(INSIDE, {}).values())

@@ -12,9 +12,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ragspan.datasets.evaluated import Evaluation
     from ragspan.datasets.evaluation import aevaluate, evaluate
     from ragspan.datasets.result_file import ResultFile
-    from ragspan.datasets.results import BadRow, EvaluatedRow, Evaluation, ResultRow
+    from ragspan.datasets.results import BadRow, EvaluatedRow, ResultRow
     from ragspan.datasets.summaries import MetricSummary
 
 __all__ = [
@@ -29,7 +30,13 @@ __all__ = [
 ]
 
 # The command line imports the options of its commands from this package; only a command that runs needs the engine.
-_LAZY = {"aevaluate": "evaluation", "evaluate": "evaluation", "MetricSummary": "summaries", "ResultFile": "result_file"}
+_LAZY = {
+    "Evaluation": "evaluated",
+    "MetricSummary": "summaries",
+    "ResultFile": "result_file",
+    "aevaluate": "evaluation",
+    "evaluate": "evaluation",
+}
 
 
 def __getattr__(name: str) -> Any:

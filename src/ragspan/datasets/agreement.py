@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ragspan.datasets.results import Evaluation, ResultRow
-from ragspan.datasets.shown import text_table
+from ragspan.datasets.evaluated import Evaluation, text_table
+from ragspan.datasets.results import ResultRow
 from ragspan.metrics.agreement import Bootstrap, Estimate, auroc, balanced_accuracy
 from ragspan.metrics.rates import RateEstimate, Stratum, rate_by_labels
 

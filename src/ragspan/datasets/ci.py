@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from ragspan.datasets.evaluated import Evaluation
 from ragspan.datasets.gates import GateResult, lowest
-from ragspan.datasets.results import Evaluation
 from ragspan.datasets.summaries import SUMMARY_HEADER
 from ragspan.telemetry.values import legible
 

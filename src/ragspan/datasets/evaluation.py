@@ -14,8 +14,8 @@ from typing import Any, ParamSpec
 
 from ragspan.config import Settings, settings_with
 from ragspan.datasets.columns import ColumnChoice, column_choices
+from ragspan.datasets.evaluated import Evaluation
 from ragspan.datasets.progress import progress_on_stderr
-from ragspan.datasets.results import Evaluation
 from ragspan.datasets.running import OnError, Plan, run
 from ragspan.defaults import budget_from
 from ragspan.engine import Budget

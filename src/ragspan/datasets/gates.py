@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ragspan.arguments import SHARE, wrong
-from ragspan.datasets.results import Evaluation
+from ragspan.datasets.evaluated import Evaluation
 from ragspan.datasets.summaries import MetricSummary
 from ragspan.metrics.catalogue import require_known
 

@@ -10,21 +10,22 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO
 
-from ragspan.datasets.results import BAD_ROWS_KEPT, WORST_KEPT, BadRow, EvaluatedRow, Evaluation
+from ragspan.datasets.evaluated import Evaluation, duration
+from ragspan.datasets.results import BAD_ROWS_KEPT, WORST_KEPT, BadRow, EvaluatedRow
 from ragspan.datasets.summaries import SKIPPED_REASONS, MetricSummary, MetricTally
 from ragspan.engine.patience import Away
 from ragspan.judges.base import CANNOT_TELL
 from ragspan.metrics.base import REFUSAL
-from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage, is_passing
+from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, is_passing
 from ragspan.telemetry.content import Dimensions
 from ragspan.telemetry.semconv import DIMENSION
+from ragspan.usage import Usage
 
 _STATUS_PAUSE = 0.2  # seconds between two times on a terminal
 _LINE_PAUSE = 10.0  # seconds between two lines
 _SPECIAL = frozenset({REFUSAL, CANNOT_TELL, "no_contexts"})
 _FAILURES_KEPT = 100  # types
 _LONGEST_REASON = 200  # characters
-_MINUTE, _HOUR = 60, 3600
 
 
 class RunProgress:
@@ -205,11 +206,3 @@ def _waiting(away: Away) -> str:
     left = max(away.patience - away.seconds, 0)
     words = f"{away.failure.error_type}: {away.failure.message}"[:_LONGEST_REASON]
     return f"waiting for the judge of {away.metric} since {duration(away.seconds)}, for {duration(left)} more ({words})"
-
-
-def duration(seconds: float) -> str:
-    """Seconds as people say them."""
-    whole = round(seconds)
-    if whole >= _HOUR:
-        return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE:02} min"
-    return f"{whole // _MINUTE} min {whole % _MINUTE:02} s" if whole >= _MINUTE else f"{whole} s"

@@ -27,13 +27,14 @@ from typing import Any, Literal, TypeAlias
 from ragspan.arguments import SECONDS, WHOLE, choice
 from ragspan.config import Settings, is_enabled
 from ragspan.datasets.columns import ColumnChoices
+from ragspan.datasets.evaluated import Evaluation
 from ragspan.datasets.files import STANDARD_INPUT
 from ragspan.datasets.journal import Journal, described, journal_of
+from ragspan.datasets.opening import table_of
 from ragspan.datasets.progress import RunProgress
 from ragspan.datasets.records import RecordReader
 from ragspan.datasets.result_file import ResultFile, format_of, replacing, write_results
-from ragspan.datasets.results import BadRow, EvaluatedRow, Evaluation, ResultRow
-from ragspan.datasets.tables import table_of
+from ragspan.datasets.results import BadRow, EvaluatedRow, ResultRow
 from ragspan.engine import Budget, Dropped, ScoringEngine
 from ragspan.engine.patience import Patience
 from ragspan.exceptions import ConfigurationError, NothingToResume, TableError

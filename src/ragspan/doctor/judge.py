@@ -12,7 +12,8 @@ from ragspan.doctor import Finding, finding
 from ragspan.engine import Dropped
 from ragspan.judges.llm import LLMJudge
 from ragspan.metrics.base import Metric
-from ragspan.outcomes import MetricFailure, Score, ScoredRecord, Usage
+from ragspan.outcomes import MetricFailure, Score, ScoredRecord
+from ragspan.usage import Usage
 
 _GROUNDEDNESS = ("context_adherence", "faithfulness")
 

@@ -16,8 +16,8 @@ from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.installed import part_sources
 from ragspan.judges.catalogue import EMBEDDED, JUDGES
 from ragspan.judges.presets import PRESETS, Preset
-from ragspan.outcomes import Usage
 from ragspan.records import RagRecord
+from ragspan.usage import Usage
 
 if TYPE_CHECKING:
     from ragspan.judges.base import Judge

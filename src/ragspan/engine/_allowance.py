@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ragspan.engine.budget import BudgetTracker
 from ragspan.exceptions import BudgetExhausted
 from ragspan.judges.session import Settle
-from ragspan.outcomes import Usage
+from ragspan.usage import Usage
 
 _LEAST = Usage(requests=1, output_tokens=1)
 

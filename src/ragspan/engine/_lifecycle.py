@@ -18,21 +18,33 @@ import math
 import sys
 import threading
 import weakref
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ragspan.engine._sigterm import SigtermWatch
 from ragspan.engine._threads import Deadline, call_guarded
 from ragspan.forks import watch_forks
 from ragspan.throttled_log import ThrottledLog
 
-if TYPE_CHECKING:
-    from ragspan.engine._background import BackgroundProcessor
+
+class Drains(Protocol):
+    """An engine or a sink, which can be asked to finish its work."""
+
+    @property
+    def exit_timeout(self) -> float:
+        """Seconds that the end of the process may wait for it."""
+
+    def flush(self, timeout: float) -> bool:
+        """Finish what was submitted; False if that took too long."""
+
+    def shutdown(self, timeout: float) -> object:
+        """Finish what can be finished, and give up the rest."""
+
 
 # A dictionary of which only single operations are used: no lock, which a fork could leave held.
-_started: dict[weakref.ref[BackgroundProcessor], None] = {}
+_started: dict[weakref.ref[Drains], None] = {}
 
 
-def watch_exit(engine: BackgroundProcessor) -> None:
+def watch_exit(engine: Drains) -> None:
     """Let the engine, which gets its first work in this process, finish its work at the end of it."""
     _started[weakref.ref(engine, lambda reference: _started.pop(reference, None))] = None
     _exit.register()
@@ -102,7 +114,7 @@ def _ends_without_atexit() -> bool:
     return sys.version_info < (3, 13) and process is not None and process.parent_process() is not None
 
 
-def _engines() -> list[BackgroundProcessor]:
+def _engines() -> list[Drains]:
     return [engine for reference in list(_started) if (engine := reference()) is not None]
 
 

@@ -17,41 +17,53 @@ Guarantees:
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import contextvars
 import functools
 import inspect
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from ragspan.engine._allowance import Allowance, Denial
-from ragspan.engine._judges import are_cpu_bound, spenders_of, with_judge
-from ragspan.engine._threads import DaemonThreads, call_guarded, run_in_loop
-from ragspan.engine.helper.client import HelperUnavailable
+from ragspan.engine._judges import spenders_of, with_judge
+from ragspan.engine._metric_call import MAX_THREADS, MetricCall, outcome_of
+from ragspan.engine._redaction import Redaction
+from ragspan.engine._share import Decision
+from ragspan.engine._threads import DaemonThreads, call_guarded
+from ragspan.engine.budget import BudgetTracker
 from ragspan.engine.helper.scoring import HelperScoring
-from ragspan.engine.patience import Tries
-from ragspan.exceptions import JudgeError
-from ragspan.judges.llm.errors import is_plain_outage, status_of
+from ragspan.engine.patience import Patience, Tries
 from ragspan.judges.session import JudgingSession, UsageMeter, judging, lift_limits
 from ragspan.metrics.base import Metric, Screening
-from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, NotApplicable, Outcome, Score, ScreenScore, Usage
+from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, NotApplicable, Outcome, Score, ScreenScore
 from ragspan.records import RagRecord
 from ragspan.telemetry.otel_context import suppressed
-
-if TYPE_CHECKING:
-    from ragspan.engine._scoring import RecordScorer
-    from ragspan.engine._share import Decision
+from ragspan.throttled_log import ThrottledLog
+from ragspan.usage import Usage
 
 _Work: TypeAlias = "asyncio.Task[None] | Future[Any]"
 
-_MAX_THREADS = 16  # of one metric
-_MAX_MESSAGE = 500  # characters
-_MAX_TYPE = 100
 NOT_ASKED = "not_asked"
 _PACE = 1.0  # seconds between two looks at a budget, at least
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class RunnerParts:
+    """What the metrics of one engine share."""
+
+    log: ThrottledLog
+    redaction: Redaction
+    judge_threads: DaemonThreads
+    """Where metrics are scored in this process whose judges need the processor."""
+    helper: HelperScoring | None
+    """Where they are scored otherwise, in a process of its own."""
+    budget: BudgetTracker | None
+    fallback_judge: object | None
+    """The judge that takes over when the budget is spent; without one the metric does not apply then."""
+    patience: Patience | None
+    on_end: Callable[[MetricTask, Outcome], None]
+    """Is told of each run that has ended."""
 
 
 class MetricRunner:
@@ -59,7 +71,7 @@ class MetricRunner:
 
     Args:
         metric: with `async def score`, or a plain `def score`, which is called in a thread.
-        scorer: of whose records; it is told of each run that has ended.
+        parts: of its engine.
         concurrency: records that are scored at the same time.
         timeout: seconds that a run may take; where the judge is asked about a share of the answers, each of both judges.
         has_share: whether it is asked about a share of the answers.
@@ -69,7 +81,7 @@ class MetricRunner:
     def __init__(
         self,
         metric: Metric,
-        scorer: RecordScorer,
+        parts: RunnerParts,
         *,
         concurrency: int,
         timeout: float,
@@ -77,7 +89,7 @@ class MetricRunner:
         screen: Metric | None = None,
     ) -> None:
         self.name = metric.name
-        self.scorer = scorer
+        self.parts = parts
         self.lost: set[_Work] = set()
         """Runs from their timeout until they end."""
         self._metric = metric
@@ -85,18 +97,18 @@ class MetricRunner:
         self._timed_out = MetricFailure(error_type="timeout", message=f"no outcome within {timeout:g} s")
         self.is_paid = any(spenders_of(metric))
         """Whether its judge spends money."""
-        self._is_paid_for = scorer.budget is not None and self.is_paid
-        threads = scorer.judge_threads
+        self._is_paid_for = parts.budget is not None and self.is_paid
+        threads = parts.judge_threads
         # Twice the concurrency: runs that need a moment to clean up after their cancellation are no sign of trouble.
-        self._max_lost = 2 * max(concurrency, _MAX_THREADS)
+        self._max_lost = 2 * max(concurrency, MAX_THREADS)
         if not inspect.iscoroutinefunction(metric.score):
-            self._max_lost = min(concurrency, _MAX_THREADS)  # with all threads lost, waiting for one is pointless
+            self._max_lost = min(concurrency, MAX_THREADS)  # with all threads lost, waiting for one is pointless
             threads = DaemonThreads(self._max_lost, name=f"ragspan-{metric.name}")
-        fallback = None if scorer.fallback_judge is None else with_judge(metric, scorer.fallback_judge)
+        fallback = None if parts.fallback_judge is None else with_judge(metric, parts.fallback_judge)
         self.has_share = has_share
-        self._own = _Call(metric, threads, scorer.helper)
-        self._screen = None if screen is None else _Call(screen, scorer.judge_threads, scorer.helper)
-        self._fallback = None if fallback is None else _Call(fallback, threads, scorer.helper)
+        self._own = MetricCall(metric, threads, parts.helper)
+        self._screen = None if screen is None else MetricCall(screen, parts.judge_threads, parts.helper)
+        self._fallback = None if fallback is None else MetricCall(fallback, threads, parts.helper)
 
     def skip(self, record: RagRecord, reason: str) -> MetricTask:
         """A run that has ended without the metric: its own reason why it does not apply, if it has one, or this one."""
@@ -113,7 +125,7 @@ class MetricRunner:
             decision: whether the judge is asked about it; None asks it.
         """
         run = MetricTask(runner=self, decision=decision if self.has_share else None)
-        if self.scorer.patience is not None:
+        if self.parts.patience is not None:
             run.again = functools.partial(self._begin, run, record, session)
         if len(self.lost) >= self._max_lost:
             message = (
@@ -128,10 +140,10 @@ class MetricRunner:
 
     def _begin(self, run: MetricTask, record: RagRecord, session: JudgingSession) -> None:
         """Begin the run's first try, or another one."""
-        budget, loop = self.scorer.budget, asyncio.get_running_loop()
+        budget, loop = self.parts.budget, asyncio.get_running_loop()
         run.allowance = None if budget is None else Allowance(budget)
-        if self.scorer.patience is not None:
-            self.scorer.patience.begins(self.name)
+        if self.parts.patience is not None:
+            self.parts.patience.begins(self.name)
         # The task gets a copy of this context. If the task opened it, a task that is destroyed before its end would close it
         # in another context, which OpenTelemetry logs as an error.
         with suppressed(), judging(replace(session, meter=run.meter, allowance=run.allowance)):
@@ -140,9 +152,9 @@ class MetricRunner:
 
     def pause(self, run: MetricTask, outcome: Outcome) -> float | None:
         """Seconds until the run is tried again; None if this is its outcome."""
-        if self.scorer.patience is None:
+        if self.parts.patience is None:
             return None
-        return self.scorer.patience.pause(self.name, run.tries, outcome, is_paid=self.is_paid)
+        return self.parts.patience.pause(self.name, run.tries, outcome, is_paid=self.is_paid)
 
     def close(self) -> None:
         for call in (self._own, self._fallback, self._screen):
@@ -158,7 +170,7 @@ class MetricRunner:
                 return
         denial = self._denial_of(run)
         if denial is None:
-            outcome = await outcome_of(self._own, run, record)
+            outcome = await outcome_of(self._own, record, run.note_thread)
             if isinstance(outcome, MetricFailure) and run.outcome is None and run.allowance is not None:
                 denial = run.allowance.denial
         if denial is not None:
@@ -166,7 +178,7 @@ class MetricRunner:
                 run.wait(max(denial.wait, _PACE))
                 return
             outcome = await self._fall_back(run, record, denial.limit)
-        outcome = await self.scorer.redaction.outcome(outcome)
+        outcome = await self.parts.redaction.outcome(outcome)
         if run.is_trying():  # else the try has timed out, and there is another
             run.end(outcome)
 
@@ -181,8 +193,8 @@ class MetricRunner:
         try:
             outcome: Outcome = NotApplicable(reason=NOT_ASKED)
             if self._screen is not None:
-                outcome = await outcome_of(self._screen, run, record)
-            run.screened = await self.scorer.redaction.outcome(outcome)
+                outcome = await outcome_of(self._screen, record, run.note_thread)
+            run.screened = await self.parts.redaction.outcome(outcome)
             await decision.by(self.name, outcome)
         finally:
             decision.leave(self.name)
@@ -195,7 +207,7 @@ class MetricRunner:
         if self._fallback is None:
             return self._unscored(record, BUDGET_EXHAUSTED, detail=limit)
         lift_limits()  # the fallback's judge is the user's choice for when there is no budget
-        outcome = await outcome_of(self._fallback, run, record)
+        outcome = await outcome_of(self._fallback, record, run.note_thread)
         return replace(outcome, fallback=BUDGET_EXHAUSTED) if isinstance(outcome, Score) else outcome
 
     def _unscored(self, record: RagRecord, reason: str, detail: str | None = None) -> NotApplicable:
@@ -203,47 +215,10 @@ class MetricRunner:
         if isinstance(self._metric, Screening):
             own, error = call_guarded(self._metric.screen, record)
             if error is not None:
-                self.scorer.log.failed("screen", error)
+                self.parts.log.failed("screen", error)
             elif isinstance(own, NotApplicable):
                 return own
         return NotApplicable(reason=reason, detail=detail)
-
-
-class _Call:
-    """Calls a metric where it belongs: in the helper, in a thread, or in the running event loop."""
-
-    def __init__(self, metric: Metric, threads: DaemonThreads, helper: HelperScoring | None) -> None:
-        self._metric = metric
-        self._helper = helper
-        self._number = None if helper is None else helper.add(metric)
-        self._threads: DaemonThreads | None = None
-        self._in_thread: Callable[[RagRecord], object] = metric.score
-        if not inspect.iscoroutinefunction(metric.score):
-            self._threads = threads
-        elif any(bound := are_cpu_bound(metric)):
-            # Judges that also wait, such as a classifier with its own thread, need not run one after the other.
-            self._threads = threads if all(bound) else DaemonThreads(_MAX_THREADS, name=threads.name)
-            self._in_thread = functools.partial(run_in_loop, metric.score)
-
-    async def __call__(self, run: MetricTask, record: RagRecord) -> object:
-        if self._helper is not None and self._number is not None:
-            with contextlib.suppress(HelperUnavailable):
-                return await self._helper.score(self._number, record)
-        answer: object
-        if self._threads is None:
-            answer = self._metric.score(record)
-        else:
-            context = contextvars.copy_context()
-            # The thread hands over what was raised as a value: asyncio's futures cannot hold every exception.
-            run.thread_call = self._threads.submit(context.run, call_guarded, self._in_thread, record)
-            answer, error = await asyncio.wrap_future(run.thread_call)
-            if error is not None:
-                raise error
-        return await answer if inspect.isawaitable(answer) else answer
-
-    def close(self) -> None:
-        if self._threads is not None:
-            self._threads.shutdown(cancel_futures=True)
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
@@ -284,6 +259,10 @@ class MetricTask:
             cancel = functools.partial(self.cancel, outcome, is_last=False)
             self.timer = asyncio.get_running_loop().call_later(seconds, cancel)
 
+    def note_thread(self, call: Future[Any]) -> None:
+        """It works in a thread."""
+        self.thread_call = call
+
     def is_trying(self) -> bool:
         """Whether the running task is the try that is under way."""
         return self.task is asyncio.current_task()
@@ -315,9 +294,9 @@ class MetricTask:
         if self.timer is not None:
             self.timer.cancel()
         self.ended.set_result(None)
-        _, error = call_guarded(self.runner.scorer.run_ended, self, outcome)
+        _, error = call_guarded(self.runner.parts.on_end, self, outcome)
         if error is not None:
-            self.runner.scorer.log.failed("self_metrics", error)
+            self.runner.parts.log.failed("self_metrics", error)
 
     def cancel(self, outcome: Outcome, *, is_last: bool = True) -> None:
         """End it with this outcome, if it has not ended, and let what works on it know.
@@ -353,27 +332,3 @@ def beside_screen(outcome: Outcome, screened: Outcome) -> Outcome:
         found = ScreenScore(value=screened.value, label=screened.label, judge=screened.judge)
         return replace(outcome, screen=found)
     return outcome
-
-
-async def outcome_of(score: Callable[..., object], *args: object) -> Outcome:
-    """What a metric answers, or what the error means that it raises."""
-    try:
-        answer = score(*args)
-        answer = await answer if inspect.isawaitable(answer) else answer
-    except BaseException as error:  # noqa: BLE001 - a metric is the user's code: nothing it raises may go further
-        return failure_of(error)
-    if isinstance(answer, (Score, NotApplicable, MetricFailure)):
-        return answer
-    message = f"score() returned a {type(answer).__name__}, not a Score, NotApplicable or MetricFailure"
-    return MetricFailure(error_type="invalid_outcome", message=message)
-
-
-def failure_of(error: BaseException) -> MetricFailure:
-    """What a metric's or a judge's error means."""
-    text, _ = call_guarded(str, error)
-    message = (text or "")[:_MAX_MESSAGE]
-    if isinstance(error, JudgeError):
-        kind, outage = error.error_type, error.outage
-    else:
-        kind, outage = type(error).__name__, isinstance(error, Exception) and is_plain_outage(error)
-    return MetricFailure(error_type=kind[:_MAX_TYPE], message=message, outage=outage, status=status_of(error))

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from ragspan.engine._emitter_group import EmitterGroup, GroupHandle
 from ragspan.engine._judges import make_fallback_judge, prepare_judges, screens_of
-from ragspan.engine._metric_run import MetricRunner, MetricTask
+from ragspan.engine._metric_run import MetricRunner, MetricTask, RunnerParts
 from ragspan.engine._options import Options, identity_of
 from ragspan.engine._record_queue import Item
 from ragspan.engine._redaction import Redaction
@@ -24,12 +24,13 @@ from ragspan.engine.stats import Dropped
 from ragspan.judges.llm.replies import PROBLEMS
 from ragspan.judges.prompt_evidence import with_prompt_evidence
 from ragspan.judges.session import JudgingSession
-from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord, Usage
+from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.telemetry.self_metrics import SelfMetrics
 from ragspan.text.languages import languages_of
 from ragspan.text.responses import is_refusal
 from ragspan.throttled_log import ThrottledLog
+from ragspan.usage import Usage
 
 About: TypeAlias = tuple[bool, str | None]
 """Whether a response is a refusal, and its language, as an ISO 639-1 code."""
@@ -57,27 +58,33 @@ class RecordScorer:
         log: ThrottledLog,
         uses_helper: bool = False,
     ) -> None:
-        self.log = log
+        self._log = log
         self._self_metrics = self_metrics
         self._options = options
         self._score_wait = options.score_wait
         self._is_closed = False
         self.helper = HelperScoring(log) if uses_helper else None
-        self.judge_threads = DaemonThreads(1, name="ragspan-judge")
-        """Where metrics are scored in this process whose judges need the processor."""
-        self.redaction = Redaction(options.redact, timeout=options.metric_timeout, log=log)
+        self._judge_threads = DaemonThreads(1, name="ragspan-judge")
+        self._redaction = Redaction(options.redact, timeout=options.metric_timeout, log=log)
         self.emission = EmitterGroup(options.emitters, log)
-        self.budget = BudgetTracker(options.budget) if options.budget is not None else None
-        self.fallback_judge = make_fallback_judge(options.budget) if options.budget is not None else None
-        """The judge that takes over when the budget is spent; without one the metric does not apply then."""
+        self._budget = BudgetTracker(options.budget) if options.budget is not None else None
+        parts = RunnerParts(
+            log=log,
+            redaction=self._redaction,
+            judge_threads=self._judge_threads,
+            helper=self.helper,
+            budget=self._budget,
+            fallback_judge=make_fallback_judge(options.budget) if options.budget is not None else None,
+            patience=options.patience,
+            on_end=self._run_ended,
+        )
         screens = screens_of(options.metrics) if options.judge_share is not None else {}
-        self.patience = options.patience
         if options.judging == "thread":
-            prepare_judges([*options.metrics, *filter(None, screens.values())], self.fallback_judge)
+            prepare_judges([*options.metrics, *filter(None, screens.values())], parts.fallback_judge)
         self._runners = [
             MetricRunner(
                 metric,
-                self,
+                parts,
                 concurrency=options.concurrency,
                 timeout=options.metric_timeout,
                 has_share=metric.name in screens,
@@ -87,11 +94,11 @@ class RecordScorer:
         ]
         self._asking: Asking | None = None
         if options.judge_share is not None:
-            self._asking = Asking(options.judge_share, screens, self.budget, self_metrics.meter)
+            self._asking = Asking(options.judge_share, screens, self._budget, self_metrics.meter)
 
     async def score(self, item: Item) -> ScoredRecord | Dropped | None:
         """What becomes of one item; None if it is out already."""
-        record = await self.redaction.record_of(item)
+        record = await self._redaction.record_of(item)
         if not isinstance(record, RagRecord):
             return record
         if self._options.unknown_contexts == "prompt":
@@ -111,7 +118,7 @@ class RecordScorer:
         if work.result is not None:
             _, error = call_guarded(self._report, work, work.result)
             if error is not None:
-                self.log.failed("self_metrics", error)
+                self._log.failed("self_metrics", error)
         return work.result
 
     def _report(self, work: _Work, scored: ScoredRecord) -> None:
@@ -119,22 +126,22 @@ class RecordScorer:
         for name, outcome in scored.outcomes.items():
             self._self_metrics.ended(name, outcome)
             if BUDGET_EXHAUSTED in (getattr(outcome, "reason", None), getattr(outcome, "fallback", None)):
-                self.log.trouble("budget", "the budget is spent: metric %s is not scored by its own judge", name)
+                self._log.trouble("budget", "the budget is spent: metric %s is not scored by its own judge", name)
         if self._asking is not None and work.item.sample:
             self._asking.count(scored, work.usages)
 
-    def run_ended(self, run: MetricTask, outcome: Outcome) -> None:
+    def _run_ended(self, run: MetricTask, outcome: Outcome) -> None:
         """Log that a metric failed, and count what it took."""
         if self._is_closed:
             return  # it was cancelled: that is not a failure of the metric
         name = run.runner.name
         if isinstance(outcome, MetricFailure) and outcome is not _WORKER_ERROR:
-            self.log.count("metric")
+            self._log.count("metric")
             # A service that is down, or a model that is too small, fails all metrics at once: one line for them.
             kind, advice = ("outage", "; ragspan doctor shows why") if outcome.outage else (f"metric {name}", "")
             if outcome.message in PROBLEMS:
                 kind, advice = outcome.message, f": {outcome.message}"
-            self.log.trouble(kind, "metric %s failed with %.100s%s", name, outcome.error_type, advice)
+            self._log.trouble(kind, "metric %s failed with %.100s%s", name, outcome.error_type, advice)
         if not isinstance(outcome, NotApplicable) or run.usage is not None:
             judge = outcome.judge if isinstance(outcome, Score) and not (outcome.fallback and run.usage) else None
             self._self_metrics.judged(name, judge, run.seconds, run.usage)
@@ -146,8 +153,8 @@ class RecordScorer:
     def stop(self, deadline: Deadline) -> None:
         """Shut the emitters down. Nothing that ends from here on counts."""
         self._is_closed = True
-        self.judge_threads.shutdown(cancel_futures=True)
-        self.redaction.close()
+        self._judge_threads.shutdown(cancel_futures=True)
+        self._redaction.close()
         for runner in self._runners:
             runner.close()
         self.emission.shutdown(deadline)
@@ -212,7 +219,7 @@ class RecordScorer:
         """What is known of the response, where the helper has not said it."""
         about, error = call_guarded(about_response, record)
         if error is not None:
-            self.log.failed("response", error)
+            self._log.failed("response", error)
         return about or (False, None)
 
 

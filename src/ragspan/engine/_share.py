@@ -28,9 +28,10 @@ from ragspan.engine.budget import BudgetTracker
 from ragspan.judge_share import JudgeShare
 from ragspan.metrics.doubt import DOUBTED, USUAL_DOUBTS, doubt_of
 from ragspan.metrics.rates import judged
-from ragspan.outcomes import Asked, Outcome, ScoredRecord, Usage
+from ragspan.outcomes import Asked, Outcome, ScoredRecord
 from ragspan.telemetry import semconv
 from ragspan.telemetry.values import encodable, named
+from ragspan.usage import Usage
 
 _DRAW: Final = b"ragspan.share"
 _RECENT: Final = 500

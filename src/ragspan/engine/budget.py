@@ -22,7 +22,7 @@ from ragspan.engine._threads import ReentrantCriticalSection, step
 from ragspan.exceptions import BudgetExhausted, ConfigurationError, JudgeError
 from ragspan.judges.base import Judge, Verifier
 from ragspan.judges.session import Settle
-from ragspan.outcomes import Usage
+from ragspan.usage import Usage
 
 _MINUTE = 60.0  # seconds
 _DAY = 24 * 60 * 60.0

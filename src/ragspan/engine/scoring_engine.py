@@ -195,8 +195,8 @@ class ScoringEngine(BackgroundProcessor):
         return self._queue.stats
 
     def _make_work(self, log: ThrottledLog) -> Work:
+        from ragspan.engine._forwarding import Forwarding
         from ragspan.engine._scoring import RecordScorer
-        from ragspan.engine.helper.forwarding import Forwarding
 
         options = self._options
         if options.export == "helper":

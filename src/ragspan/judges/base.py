@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, runtime_checkable
 
 from ragspan.exceptions import JudgeError
-from ragspan.outcomes import Usage
 from ragspan.records import RagRecord
+from ragspan.usage import Usage
 
 Verdict: TypeAlias = Literal["supported", "unsupported", "unsure"]
 

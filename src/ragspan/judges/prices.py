@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ragspan.arguments import number
-from ragspan.outcomes import Usage
+from ragspan.usage import Usage
 
 PRICES_AS_OF: Final = "2026-06"
 

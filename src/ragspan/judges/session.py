@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from ragspan.judges.prices import Price
-from ragspan.outcomes import Usage
 from ragspan.records import RagRecord
+from ragspan.usage import Usage
 
 _T = TypeVar("_T")
 

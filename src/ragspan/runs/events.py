@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ragspan.capturing.inside import inner_logs
-from ragspan.capturing.log import Event, EventKind, RequestLog, RunKey
+from ragspan.capturing.log import Event, EventKind, RequestLog, RunKey, inner_logs
 from ragspan.capturing.snapshots import Snapshot
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.runs.payloads import Document

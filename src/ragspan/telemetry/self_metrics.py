@@ -16,10 +16,11 @@ from typing import TypeAlias
 from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observation
 
-from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, Usage
+from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
 from ragspan.telemetry import semconv
 from ragspan.telemetry.providers import meter_of
 from ragspan.telemetry.values import encodable, error_type, named
+from ragspan.usage import Usage
 
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 """The buckets that the GenAI conventions recommend for calls of models."""

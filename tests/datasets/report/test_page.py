@@ -20,7 +20,7 @@ from ragspan.datasets.report import write_plots, write_report
 from ragspan.datasets.results import BadRow
 from ragspan.datasets.summaries import MetricSummary
 from ragspan.judges.base import ClaimVerdict, ContextVerdict
-from ragspan.outcomes import Usage
+from ragspan.usage import Usage
 
 ABSENT = NotApplicable(reason="no_claims")
 HOSTILE = [

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ragspan.emitters.langfuse import LangfuseEmitter
-from ragspan.outcomes import MetricFailure, Score, Usage
+from ragspan.outcomes import MetricFailure, Score
+from ragspan.usage import Usage
 
 
 @pytest.fixture

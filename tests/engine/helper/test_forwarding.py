@@ -16,8 +16,9 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 
 from ragspan.engine import Budget
+from ragspan.engine import _forwarding as forwarding
 from ragspan.engine._threads import Deadline
-from ragspan.engine.helper import client, forwarding
+from ragspan.engine.helper import client
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges import OpenAIJudge
 from ragspan.metrics import ContextAdherence, Faithfulness

@@ -6,7 +6,7 @@ import pytest
 
 from ragspan.judges.base import Completion
 from ragspan.judges.llm import LLMJudge
-from ragspan.outcomes import Usage
+from ragspan.usage import Usage
 
 
 class ScriptedClient:

@@ -10,7 +10,7 @@ import pytest
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import Completion
 from ragspan.judges.llm.blocking import BlockingChatClient
-from ragspan.outcomes import Usage
+from ragspan.usage import Usage
 
 PATIENCE = 20.0
 TRACE = ContextVar("trace", default="none")

@@ -5,7 +5,7 @@ import pytest
 from ragspan.exceptions import JudgeError
 from ragspan.judges.llm.chat_protocol import read_completions
 from ragspan.judges.llm.replies import BROKEN_OFF, CUT_OFF, EMPTY, REFUSED, THOUGHTS_ONLY
-from ragspan.outcomes import Usage
+from ragspan.usage import Usage
 
 
 def chat(*texts, usage=None):

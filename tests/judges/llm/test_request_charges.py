@@ -11,7 +11,7 @@ from ragspan.exceptions import BudgetExhausted, ConfigurationError, JudgeError
 from ragspan.judges import LLMJudge, Price
 from ragspan.judges.base import Completion
 from ragspan.judges.session import JudgingSession, judging, lift_limits, metered
-from ragspan.outcomes import Usage
+from ragspan.usage import Usage
 
 PRICE = Price(1.0, 10.0, cached_input=0.1)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ragspan.judges.overlap.analysis import Analysis
-from ragspan.judges.overlap.contradictions.english import english
+from ragspan.judges.overlap.english import english
 from ragspan.metrics import ContextAdherence, Faithfulness
 from ragspan.records import RagRecord
 

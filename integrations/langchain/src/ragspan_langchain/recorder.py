@@ -1,7 +1,7 @@
 """Notes the callbacks' events in the log of their request, on the request path.
 
 A run belongs to the request of its parent, and so does an inner call that gets the callbacks again. Events after the end of
-their request are ignored. `ragspan.capturing.log` has the other guarantees.
+their request are ignored. `ragspan.capturing.open_requests` has the other guarantees.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Any
 from uuid import UUID
 
 from ragspan.capturing.inside import Around, add_request_finder
-from ragspan.capturing.log import EventKind, OpenRequests, RequestLog, TokenStream
+from ragspan.capturing.log import EventKind, RequestLog, TokenStream
+from ragspan.capturing.open_requests import OpenRequests
 from ragspan.capturing.snapshots import OPAQUE, Opaque, Snapshot
 from ragspan.kept_metadata import MAX_ENTRIES, kept_entries
 from ragspan.plain_data import (

@@ -1,7 +1,7 @@
 """Notes the framework's spans and events in the log of their request, on the request path.
 
 A call belongs to the request of the span around it. Spans are followed until their request ends; later events are ignored.
-`ragspan.capturing.log` has the other guarantees. Nothing is decided here that can be decided later: `fold` makes the
+`ragspan.capturing.open_requests` has the other guarantees. Nothing is decided here that can be decided later: `fold` makes the
 record of a log, in the worker.
 """
 
@@ -19,7 +19,8 @@ from llama_index_instrumentation.dispatcher import active_instrument_tags
 
 from ragspan.capturing import enclosing_answer
 from ragspan.capturing.inside import Around
-from ragspan.capturing.log import EventKind, OpenRequests, RequestLog, TokenStream
+from ragspan.capturing.log import EventKind, RequestLog, TokenStream
+from ragspan.capturing.open_requests import OpenRequests
 from ragspan.kept_metadata import kept_entries
 from ragspan.plain_data import class_name, fields_of, is_list, text_of
 from ragspan.records import RecordSink, RetrievedContext, SpanAnchor

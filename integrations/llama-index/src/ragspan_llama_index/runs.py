@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from ragspan.capturing.inside import inner_logs
-from ragspan.capturing.log import RunKey
+from ragspan.capturing.log import RunKey, inner_logs
 from ragspan.capturing.snapshots import OPAQUE, Snapshot
 from ragspan.records import Generation, Reranking, Retrieval, RetrievedContext, ToolCall
 from ragspan.runs.payloads import Document, FilledPrompt, Message, json_in

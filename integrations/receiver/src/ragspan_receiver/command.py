@@ -31,6 +31,7 @@ from ragspan.telemetry.environment import (
     providers_from_environment,
 )
 from ragspan_receiver.grpc_server import GRPCServer
+from ragspan_receiver.intake import Intake
 from ragspan_receiver.receiver import Receiver
 from ragspan_receiver.servers import HTTPServer
 from ragspan_receiver.traces import BufferLimits
@@ -120,11 +121,12 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
     )
     receiver.count_with(providers.meter_provider)
     call_at_signals(receiver.stop)
+    intake = Intake(receiver)
     async with contextlib.AsyncExitStack() as running:
         places = []
         for make, address in ((HTTPServer, http), (GRPCServer, grpc)):
             if address is not None:
-                places.append(await _start(make(receiver, address), address, running))
+                places.append(await _start(make(intake, address), address, running))
         about = "for the fleet" if settings.sink else f"scored by {settings.judge}: {', '.join(settings.metrics)}"
         typer.echo(f"ragspan worker: OTLP at {' and '.join(places)}; answers are {about}", err=True)
         if is_printed:

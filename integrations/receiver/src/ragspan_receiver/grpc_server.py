@@ -21,8 +21,7 @@ from google.rpc.status_pb2 import Status
 from ragspan.command_line import host_and_port
 from ragspan.exceptions import ConfigurationError
 from ragspan_receiver.bodies import RefusedError
-from ragspan_receiver.intake import Held
-from ragspan_receiver.receiver import Receiver
+from ragspan_receiver.intake import Held, Intake
 
 _SERVICE = "opentelemetry.proto.collector.trace.v1.TraceService"
 _MAX_MESSAGE = 16 * 1024 * 1024  # bytes
@@ -53,21 +52,21 @@ class GRPCServer:
     """Serves a receiver by gRPC.
 
     Args:
-        receiver: takes the spans.
+        intake: takes the messages; servers of one receiver share it.
         address: `host:port`; port 0 takes a free one.
 
     Raises:
         ConfigurationError: the package is not installed, or the address is invalid or cannot be used.
     """
 
-    def __init__(self, receiver: Receiver, address: str) -> None:
+    def __init__(self, intake: Intake, address: str) -> None:
         try:
             import grpc
         except ImportError:
             raise ConfigurationError("--otlp-grpc needs grpcio: pip install 'ragspan-receiver[grpc]'") from None
         host_and_port(address)
-        self._receiver = receiver
-        self._intake = receiver.intake
+        self._intake = intake
+        self._receiver = intake.receiver
         self._places = asyncio.Semaphore(_AT_ONCE)
         self._calls = self._waiting = 0
         self._codes = grpc.StatusCode

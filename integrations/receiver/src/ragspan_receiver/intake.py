@@ -15,16 +15,14 @@ from collections.abc import AsyncIterator, Awaitable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from ragspan.engine._threads import Deadline
 from ragspan_receiver.bodies import RefusedError
+from ragspan_receiver.receiver import Receiver
 from ragspan_receiver.spans import content_of
-
-if TYPE_CHECKING:
-    from ragspan_receiver.receiver import Receiver
 
 MAX_BODY = 64 * 1024 * 1024
 """Bytes of a request's body, before and after it is unpacked."""
@@ -62,7 +60,7 @@ class Intake:
     """
 
     def __init__(self, receiver: Receiver) -> None:
-        self._receiver = receiver
+        self.receiver = receiver
         self._turns = asyncio.Semaphore(_AT_ONCE)
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="ragspan-intake")
         self.held = 0
@@ -90,7 +88,7 @@ class Intake:
         """
         self.held += size
         if self.held > _MAX_HELD and size > 0:
-            self._receiver.refuse()
+            self.receiver.refuse()
 
     async def take(
         self,
@@ -119,7 +117,7 @@ class Intake:
                 await self._room(deadline)
                 await self._turn(going)
                 try:
-                    if self._receiver.is_ready:  # others had their turn meanwhile
+                    if self.receiver.is_ready:  # others had their turn meanwhile
                         loop = asyncio.get_running_loop()
                         return await loop.run_in_executor(self._threads, self._read, body, received, is_json, is_packed)
                 finally:
@@ -133,9 +131,9 @@ class Intake:
         Raises:
             RefusedError: there is none in time, or there will be none.
         """
-        while not self._receiver.is_ready and not self._receiver.is_stopped and deadline.remaining:  # noqa: ASYNC110
+        while not self.receiver.is_ready and not self.receiver.is_stopped and deadline.remaining:  # noqa: ASYNC110
             await asyncio.sleep(_LOOK)  # other threads make room
-        self._receiver.check_room()
+        self.receiver.check_room()
 
     async def _turn(self, gone: asyncio.Future[object]) -> None:
         """Wait for a turn, which the caller gives back.
@@ -152,10 +150,10 @@ class Intake:
             if not has_turn and not turn.cancel():
                 self._turns.release()
         if gone.done() and not gone.cancelled():
-            self._receiver.count("requests.gone")
+            self.receiver.count("requests.gone")
             raise RefusedError(HTTPStatus.BAD_REQUEST, "the sender has gone")
         if not has_turn:
-            self._receiver.refuse()
+            self.receiver.refuse()
 
     def _read(
         self,
@@ -166,4 +164,4 @@ class Intake:
     ) -> ExportTraceServiceResponse:
         most = MAX_JSON if is_json else MAX_BODY
         plain = content_of(body, most=most, is_json=is_json, is_packed=is_packed)
-        return self._receiver.take(plain, received=received)
+        return self.receiver.take(plain, received=received)

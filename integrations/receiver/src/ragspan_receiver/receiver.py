@@ -1,7 +1,7 @@
 """Takes spans from the servers, waits until their traces end, and submits the answers in them.
 
 Guarantees:
-- `check_room` refuses while there is no room, and `intake` asks it before each `take`: while traces are at their bounds, while those that have
+- `check_room` refuses while there is no room, and the servers ask it before each `take`: while traces are at their bounds, while those that have
   ended wait for more than some seconds to be handed on, and from `stop` on.
 - An answer is submitted only when the sink has room for it, so that it pushes out no other.
 - What was taken is submitted, or counted with the reason why not: `run`, and then `finish` for as long as it may take.
@@ -30,7 +30,6 @@ from ragspan.records import RagRecord, RecordSink
 from ragspan.telemetry import semconv
 from ragspan.telemetry.providers import meter_of
 from ragspan_receiver.bodies import RefusedError
-from ragspan_receiver.intake import Intake
 from ragspan_receiver.readers import records_of
 from ragspan_receiver.spans import batch_of, decoded
 from ragspan_receiver.traces import BufferLimits, OpenTraces, Trace
@@ -114,8 +113,6 @@ class Receiver:
         self._to_submit: deque[RagRecord] = deque()
         """Answers of the first of them."""
         self.traces = OpenTraces(limits or BufferLimits(), clock)
-        self.intake = Intake(self)
-        """Where the servers hand bodies in."""
 
     @property
     def counts(self) -> Counter[str]:
@@ -205,7 +202,6 @@ class Receiver:
         figures: dict[str, Any] = {
             "open_traces": len(self.traces),
             "bytes": self.traces.size,
-            "bytes_of_requests": self.intake.held,
             **dict(sorted(self.counts.items())),
         }
         if self._waiting_sink is not None:

@@ -27,8 +27,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ragspan.command_line import listener_at
 from ragspan_receiver.bodies import RefusedError
-from ragspan_receiver.intake import MAX_BODY, MAX_JSON, Held
-from ragspan_receiver.receiver import Receiver
+from ragspan_receiver.intake import MAX_BODY, MAX_JSON, Held, Intake
 
 _DESCRIPTORS, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
 _MAX_CONNECTIONS = 800 if _DESCRIPTORS < 0 else max(8, min(800, _DESCRIPTORS * 6 // 10))
@@ -51,12 +50,12 @@ class OTLPApplication:
     """The application behind the HTTP server, as ASGI has it.
 
     Args:
-        receiver: takes the spans.
+        intake: takes the bodies of requests.
     """
 
-    def __init__(self, receiver: Receiver) -> None:
-        self._receiver = receiver
-        self._intake = receiver.intake
+    def __init__(self, intake: Intake) -> None:
+        self._intake = intake
+        self._receiver = intake.receiver
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: _Receive, send: _Send) -> None:
         if scope["path"] in {"/healthz", "/readyz"}:
@@ -117,7 +116,7 @@ class OTLPApplication:
     async def _show_health(self, path: str, send: _Send) -> None:
         is_ready = self._receiver.is_ready
         status = HTTPStatus.OK if is_ready or path == "/healthz" else HTTPStatus.SERVICE_UNAVAILABLE
-        page = {"ready": is_ready, **self._receiver.figures()}
+        page = {"ready": is_ready, "bytes_of_requests": self._intake.held, **self._receiver.figures()}
         await _reply(send, status, _JSON, json.dumps(page).encode())
 
 
@@ -232,17 +231,17 @@ class HTTPServer(uvicorn.Server):
     """Serves a receiver by HTTP.
 
     Args:
-        receiver: takes the spans.
+        intake: takes the bodies of requests; servers of one receiver share it.
         address: `host:port`; port 0 takes a free one.
 
     Raises:
         ConfigurationError: the address is invalid or cannot be used.
     """
 
-    def __init__(self, receiver: Receiver, address: str) -> None:
+    def __init__(self, intake: Intake, address: str) -> None:
         super().__init__(
             uvicorn.Config(
-                OTLPApplication(receiver),
+                OTLPApplication(intake),
                 http=_Connection,
                 ws="none",
                 lifespan="off",

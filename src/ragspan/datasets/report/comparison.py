@@ -15,8 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
+from ragspan.datasets.evaluated import Evaluation
 from ragspan.datasets.result_file import ResultFile
-from ragspan.datasets.results import Evaluation, named_judge
+from ragspan.datasets.results import named_judge
 from ragspan.datasets.summaries import deviation_of
 from ragspan.outcomes import Label
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ragspan.datasets.agreement import MetricAgreement, agreements
+from ragspan.datasets.evaluated import Evaluation
 from ragspan.datasets.report.signs import CAUSES
-from ragspan.datasets.results import Evaluation
 from ragspan.datasets.summaries import MetricSummary
 from ragspan.metrics.catalogue import guide_of
 

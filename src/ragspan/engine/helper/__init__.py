@@ -7,14 +7,14 @@ In the application:
 
 - `process` starts and ends the process. `connection` sends messages to it and kills it if it hangs.
 - `client` keeps one helper running. It starts a new one when one dies, and asks the lost questions again, one by one.
-- `scoring` asks for single metrics. `forwarding` sends whole records, which the helper also exports.
+- `scoring` asks for single metrics. `engine._forwarding` sends whole records, which the helper also exports.
 - `serialization` makes records plain data.
 
-In the helper: `serving` is its program, and `services` answers the questions.
+In the helper: `serving` is its program, and `engine._helper_services` answers the questions.
 
 A message is a tuple: a kind, the number of a question or 0, and plain data. The application sends:
 
-- `("serve", number, service, *arguments)`: the first question. It names a class in `services`; the answer is the format of
+- `("serve", number, service, *arguments)`: the first question. It names a class in `engine._helper_services`; the answer is the format of
   the data, which has to be the application's.
 - `("score", number, metric, session, record)` to a `MetricService`: the answer is the pickled outcome.
 - `("score", number, record, sample, is_awaited)` to a `RecordService`: the answer is what became of the record.

@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import Any
 
 from ragspan.engine._threads import call_guarded
-from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score, Usage
+from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score
 from ragspan.record_json import plain
 from ragspan.records import (
     Background,
@@ -29,6 +29,7 @@ from ragspan.records import (
     ToolCall,
 )
 from ragspan.step_texts import ErrorReport, Message, ToolRequest
+from ragspan.usage import Usage
 
 _OF_RECORDS: tuple[type[Any], ...] = (
     *(RagRecord, RetrievedContext, Background, SpanAnchor, Retrieval, Reranking, ToolCall, Generation),

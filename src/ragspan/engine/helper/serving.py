@@ -22,16 +22,13 @@ import signal
 import socket
 import threading
 import traceback
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from ragspan.engine._threads import DaemonThreads, WorkerLoop, call_guarded
 from ragspan.engine.helper import serialization
 from ragspan.engine.helper.connection import FramedProtocol, Message
 
-if TYPE_CHECKING:
-    from ragspan.engine.helper.services import Service
-
-_SERVICES = "ragspan.engine.helper.services"
+_SERVICES = "ragspan.engine._helper_services"
 """Is imported with the first question, so that the application's log shows what goes wrong."""
 _PRIORITY = 5  # of 19: requests come first where processors are short
 _STDOUT, _STDERR = 1, 2
@@ -91,6 +88,16 @@ def _watch(descriptor: int, application: int, server: _Server, loop: asyncio.Abs
 
 def _note_error(error: BaseException) -> None:
     _logger.warning("the helper ran into a %s", type(error).__name__)
+
+
+class Service:
+    """What a helper does, from its first question to its end."""
+
+    time_to_work = 0.0
+    """Seconds that it goes on with open questions when the application is gone."""
+
+    async def stop(self, timeout: float) -> None:
+        """The time to work is over: send what is left within so many seconds."""
 
 
 class _Server:

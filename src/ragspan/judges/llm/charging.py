@@ -10,8 +10,8 @@ from ragspan.exceptions import JudgeError
 from ragspan.judges.base import ChatMessage, Completion
 from ragspan.judges.prices import Price
 from ragspan.judges.session import report_usage, reserve
-from ragspan.outcomes import Usage
 from ragspan.text.limits import SIZE_OF_TOKEN, size_of
+from ragspan.usage import Usage
 
 _TOKENS_PER_REPLY = 250
 """Some sentences of reasoning and a verdict."""

@@ -15,8 +15,8 @@ import msgspec
 from ragspan.exceptions import JudgeError
 from ragspan.judges.base import Completion
 from ragspan.judges.llm.replies import BROKEN_OFF, CUT_OFF, EMPTY, REFUSED, THOUGHTS_ONLY
-from ragspan.outcomes import Usage
 from ragspan.provider_replies import facts_of, total_tokens_of
+from ragspan.usage import Usage
 
 
 class _Message(msgspec.Struct):

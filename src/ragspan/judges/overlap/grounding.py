@@ -17,11 +17,11 @@ from ragspan.judges.base import LANGUAGE
 from ragspan.judges.overlap.contexts import Context
 from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.contradictions.comparing import Comparison
-from ragspan.judges.overlap.contradictions.english import english
 from ragspan.judges.overlap.contradictions.exact import other_identifiers
 from ragspan.judges.overlap.contradictions.flags import find_conflicts, read_topics
 from ragspan.judges.overlap.contradictions.rows import RowFinding, find_in_rows
 from ragspan.judges.overlap.derived import DECLINES, DERIVED, SHORT, is_derived, is_exact, is_short_reply, is_unrelated
+from ragspan.judges.overlap.english import english
 from ragspan.judges.overlap.shared_words import SharedWords
 from ragspan.text.keys import is_content, is_number
 from ragspan.text.languages import ENGLISH, Language, Languages

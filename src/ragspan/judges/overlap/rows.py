@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from ragspan.judges.overlap.contradictions.english import english
+from ragspan.judges.overlap.english import english
 from ragspan.text.keys import is_content, is_number
 from ragspan.text.languages import ENGLISH, Language
 from ragspan.text.lazy import Lazy

@@ -14,9 +14,10 @@ from pathlib import Path
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.session import report_usage, reserve
-from ragspan.outcomes import Score, Usage
+from ragspan.outcomes import Score
 from ragspan.records import RagRecord
 from ragspan.telemetry.base import ScoreEmitter
+from ragspan.usage import Usage
 
 
 class UnspeakableError(Exception):

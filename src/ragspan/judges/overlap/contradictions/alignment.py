@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from heapq import nlargest
 
 from ragspan.judges.overlap.contexts import Context, numbers_of
-from ragspan.judges.overlap.contradictions.english import english
 from ragspan.judges.overlap.contradictions.facts import SentenceFacts
+from ragspan.judges.overlap.english import english
 from ragspan.judges.overlap.shared_words import SharedWords
 from ragspan.text.keys import is_number
 

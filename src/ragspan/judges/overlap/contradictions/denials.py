@@ -8,9 +8,9 @@ from itertools import pairwise
 
 from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.contradictions.alignment import Aligned
-from ragspan.judges.overlap.contradictions.english import english
 from ragspan.judges.overlap.contradictions.facts import Clause, SentenceFacts, compared, may_turn
 from ragspan.judges.overlap.contradictions.quantities import DATES, Quantity
+from ragspan.judges.overlap.english import english
 
 _INHERITED = 0.75
 """What a word counts if only an earlier clause of the sentence holds it."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import accumulate, compress, pairwise
 
-from ragspan.judges.overlap.contradictions.english import english
 from ragspan.judges.overlap.contradictions.quantities import WORDED, read_quantities
+from ragspan.judges.overlap.english import english
 from ragspan.text.keys import is_content, is_number, key, tokens
 from ragspan.text.languages import ENGLISH, Language
 from ragspan.text.lazy import Lazy

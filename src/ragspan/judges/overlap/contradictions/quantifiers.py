@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.contradictions.alignment import Aligned
-from ragspan.judges.overlap.contradictions.english import english
 from ragspan.judges.overlap.contradictions.facts import Clause, SentenceFacts
 from ragspan.judges.overlap.contradictions.quantities import Quantity, same
+from ragspan.judges.overlap.english import english
 
 _ENOUGH = 0.65
 _REACH = 3

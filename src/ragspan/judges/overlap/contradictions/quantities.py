@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ragspan.judges.overlap.contradictions.english import english
+from ragspan.judges.overlap.english import english
 from ragspan.text.keys import is_content, is_number
 from ragspan.text.vocabulary import word_set
 

@@ -8,9 +8,9 @@ from itertools import pairwise
 
 from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.contradictions.alignment import Aligned, Aligner
-from ragspan.judges.overlap.contradictions.english import english
 from ragspan.judges.overlap.contradictions.facts import Name, SentenceFacts, tells
 from ragspan.judges.overlap.contradictions.quantities import DATES, Quantity, has_quantities, same
+from ragspan.judges.overlap.english import english
 from ragspan.text.keys import is_number
 
 _ENOUGH = 0.5

@@ -11,8 +11,8 @@ from itertools import islice, takewhile
 
 from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.contradictions.alignment import Aligned, Aligner
-from ragspan.judges.overlap.contradictions.english import english
 from ragspan.judges.overlap.contradictions.facts import SentenceFacts, is_past, tells
+from ragspan.judges.overlap.english import english
 from ragspan.text.keys import is_number
 from ragspan.text.vocabulary import word_set
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 
 from ragspan.judges.overlap.contradictions import Contradiction
-from ragspan.judges.overlap.contradictions.english import english
 from ragspan.judges.overlap.contradictions.flags import Clause, Topic
 from ragspan.judges.overlap.derived import is_exact
+from ragspan.judges.overlap.english import english
 from ragspan.judges.overlap.rows import CURRENCIES, LONGEST_TEXT, Rows, Value, unit_in, value_of
 from ragspan.text.keys import is_negation, is_number
 from ragspan.text.languages import ENGLISH, Language

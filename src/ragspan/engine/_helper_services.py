@@ -11,14 +11,16 @@ import functools
 import pickle
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ragspan.engine._metric_run import outcome_of
+from ragspan.engine._metric_call import outcome_of
+from ragspan.engine._options import Options
 from ragspan.engine._record_queue import Item
 from ragspan.engine._scoring import RecordScorer, about_response
 from ragspan.engine._threads import Deadline, call_guarded
 from ragspan.engine.helper import serialization
 from ragspan.engine.helper.connection import FramedProtocol
+from ragspan.engine.helper.serving import Service
 from ragspan.engine.stats import Dropped
 from ragspan.judges.session import JudgingSession, judging
 from ragspan.metrics.base import Metric
@@ -30,21 +32,8 @@ from ragspan.telemetry.otel_context import suppressed
 from ragspan.telemetry.self_metrics import SelfMetrics
 from ragspan.throttled_log import ThrottledLog
 
-if TYPE_CHECKING:
-    from ragspan.engine._options import Options
-
 _RECENT = 16  # records whose metrics share a session
 _NO_RECORD = RagRecord(question=None, contexts=None, response=None)
-
-
-class Service:
-    """What a helper does, from its first question to its end."""
-
-    time_to_work = 0.0
-    """Seconds that it goes on with open questions when the application is gone."""
-
-    async def stop(self, timeout: float) -> None:
-        """The time to work is over: send what is left within so many seconds."""
 
 
 class MetricService(Service):

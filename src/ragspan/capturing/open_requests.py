@@ -1,0 +1,211 @@
+"""The requests of one sink that are open.
+
+Guarantees:
+
+- Every method returns in microseconds, takes no lock, does no I/O, makes no span and attaches no context. A finaliser that
+  ends a dropped stream may run at any point, in any thread.
+- A request is forgotten when it is over, even if its inner runs have not ended: cancelled runs get no end event. A request
+  that never ends is submitted as abandoned after a while, or when too many are open.
+- One request gives one capture.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+from opentelemetry.context import get_current
+
+from ragspan.capturing.answer import enclosing_answer
+from ragspan.capturing.inside import Around, begin_inside, request_around
+from ragspan.capturing.log import INSIDE, Fold, Grow, RequestLog, RunKey, inner_logs
+from ragspan.records import RecordSink
+from ragspan.telemetry.otel_context import current_anchor, is_suppressed
+from ragspan.throttled_log import ThrottledLog
+
+_MAX_RUNS = 50_000  # of one request
+
+Place = TypeVar("Place")
+"""What an integration wants to know of a live run: the log, or the log and a run around it."""
+
+
+class EndedRuns:
+    """Remembers the runs of requests that ended lately: what they still do in the background is not a new request.
+
+    It knows the last `_RUNS` runs, but for those that another thread adds while the sets change, and of earlier ones about as
+    many again at most.
+    """
+
+    _RUNS = 1 << 14
+
+    def __init__(self) -> None:
+        self._young: set[RunKey] = set()
+        self._old: set[RunKey] = set()
+
+    def add_all(self, keys: Iterable[RunKey]) -> None:
+        young = self._young
+        young.update(keys)
+        if len(young) > self._RUNS:
+            self._old, self._young = young, set()
+
+    def inherit(self, key: RunKey, parent: RunKey) -> bool:
+        """Whether the run around this one is known here; then this one is, too."""
+        if parent not in self:
+            return False
+        self.add_all((key,))
+        return True
+
+    def __contains__(self, key: RunKey) -> bool:
+        return key in self._young or key in self._old
+
+
+_ended = EndedRuns()  # ids are unique in a process, so one serves all
+
+
+class OpenRequests(Generic[Place]):
+    """Requests from their first event to their last.
+
+    Args:
+        sink: gets a capture of each request.
+        fold: makes the record of a request's log.
+        grow: makes the tree of what happened inside another framework's request.
+        on_end: is called with a log that has just ended, while its documents are still alive.
+        max_open: requests that may be open at the same time; the oldest is given up beyond.
+        max_seconds: after which a request in which nothing happens is given up.
+        sweep_seconds: at least between two looks for such requests.
+    """
+
+    def __init__(
+        self,
+        sink: RecordSink,
+        fold: Fold,
+        grow: Grow | None = None,
+        *,
+        on_end: Callable[[RequestLog], None] | None = None,
+        max_open: int = 10_000,
+        max_seconds: float = 3600.0,
+        sweep_seconds: float = 60.0,
+    ) -> None:
+        self.sink = sink
+        self.live: dict[RunKey, Place] = {}
+        """The runs that have not ended, by their keys."""
+        self.ended = _ended
+        self._fold = fold
+        self._grow = grow
+        self._log = ThrottledLog()
+        self._on_end = on_end
+        self._open: dict[int, RequestLog] = {}  # by identity, in order of their start
+        self._seen: dict[int, tuple[int, float]] = {}  # how far each had come, and when that was noted
+        self._max_open = max_open
+        self._max_seconds = max_seconds
+        self._sweep_seconds = sweep_seconds
+        self._next_sweep = time.monotonic() + sweep_seconds
+
+    # Starts
+
+    def around(self) -> Around | None:
+        """The run of another framework that the caller is in; none where a `ragspan.capture` block inside of it is nearer."""
+        found = request_around(self.sink)
+        return found if found is not None and (found.log.grouped or enclosing_answer() is None) else None
+
+    def begin(self, run: RunKey) -> RequestLog | None:
+        """The log of a run that nothing followed is around: a new one, or one of a `ragspan.capture` block or another request.
+
+        None where instrumentation is suppressed, as it is for what a judge asks.
+        """
+        context = get_current()
+        if context and is_suppressed(context):
+            return None
+        around = self.around()
+        if around is not None:
+            return begin_inside(around, run, self, lambda: self._new_log(grouped=True), self._end)
+        answer = enclosing_answer()
+        if answer is not None:
+            return answer.part(self, lambda: self._new_log(grouped=True), self._end)
+        log = self._new_log()
+        if context:
+            log.anchor = current_anchor(context)
+        return log
+
+    def follow(self, log: RequestLog, key: RunKey, place: Place) -> None:
+        """Note that a run is live."""
+        keys = log.keys
+        keys.append(key)
+        self.live[key] = place
+        if log.over:  # it ended in another thread meanwhile
+            self.live.pop(key, None)
+        elif len(keys) > _MAX_RUNS:
+            self.give_up(log)
+
+    def _new_log(self, *, grouped: bool = False) -> RequestLog:
+        """The log of a request that begins; others that should have ended are given up."""
+        while len(self._open) >= self._max_open:
+            self.give_up(next(iter(self._open.values())))
+        now = time.monotonic()  # the wall clock may be set while a request runs
+        if now >= self._next_sweep:
+            self._next_sweep = now + self._sweep_seconds
+            self._sweep(now)
+        log = RequestLog(self._fold, self._grow, grouped=grouped)
+        self._open[id(log)] = log
+        self._seen[id(log)] = (0, now)
+        return log
+
+    def _sweep(self, now: float) -> None:
+        """Give up the requests in which nothing has happened for too long."""
+        for key, log in list(self._open.items()):
+            progress, since = self._seen.get(key, (-1, now))
+            if log.progress != progress:
+                self._seen[key] = (log.progress, now)
+            elif now - since > self._max_seconds:
+                self.give_up(log)
+
+    # Ends
+
+    def finish(self, log: RequestLog) -> None:
+        """Submit a request that is over, unless it was submitted, or its block does so. Never raises, whatever a sink does."""
+        try:
+            if not log.grouped and self._end(log):
+                self.sink.submit(log)
+        except Exception as problem:  # noqa: BLE001
+            self.report(problem)
+
+    def give_up(self, log: RequestLog) -> None:
+        """End a request of which nothing more is expected."""
+        log.abandoned = True
+        if log.grouped:
+            self._end(log)  # the block submits it
+        else:
+            self.finish(log)
+
+    def discard(self) -> None:
+        """Forget everything that is open, and submit nothing."""
+        for log in list(self._open.values()):
+            self._end(log)
+        self.live.clear()
+
+    def report(self, error: BaseException) -> None:
+        """Something went wrong in a callback: it is logged, by its type, and the sink counts it where it can."""
+        kind = type(error).__name__
+        self._log.trouble(kind, "a callback of ragspan failed with %s", kind)
+        count_error = getattr(self.sink, "count_error", None)
+        if count_error is not None:
+            count_error("callback")
+
+    def _end(self, log: RequestLog) -> bool:
+        """End a request; False if it has ended."""
+        if self._open.pop(id(log), None) is None:
+            return False
+        self._seen.pop(id(log), None)
+        log.end()
+        live = self.live
+        for key in log.keys:
+            live.pop(key, None)
+        self.ended.add_all(log.keys)
+        if INSIDE in log.about:
+            for inner in inner_logs(log):
+                inner.end(inner.log)
+        if self._on_end is not None:
+            self._on_end(log)
+        log.release()
+        return True

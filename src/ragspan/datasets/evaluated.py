@@ -1,0 +1,277 @@
+"""What comes out of an evaluated table: a summary, the worst answers and all results; and how it is shown.
+
+No figure here is NaN: where nothing was scored there is None.
+"""
+
+from __future__ import annotations
+
+import io
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ragspan.datasets.results import WORST_KEPT, BadRow, EvaluatedRow, ResultRow, named_judge
+from ragspan.datasets.summaries import SUMMARY_HEADER, MetricSummary
+from ragspan.notebook import table
+from ragspan.outcomes import Score
+from ragspan.usage import Usage
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ragspan.datasets.frames import Frames
+
+_WORST_SHOWN = 3
+_WIDTH = 120  # of a text that is not printed to a terminal
+_COUNTS = {
+    "refusal": ("refusal", "refusals"),
+    "cannot_tell": ("unsure", "unsure"),
+    "no_contexts": ("without contexts", "without contexts"),
+}
+_MINUTE, _HOUR = 60, 3600
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class Evaluation:
+    """The outcome of evaluating a table. It holds eight bytes a score in memory; `results()` streams the rest."""
+
+    metrics: tuple[str, ...]
+    rows: int
+    """Records that were evaluated: the table's rows but for the bad ones, and for those that are not done."""
+    summary: Mapping[str, MetricSummary]
+    worst: Sequence[EvaluatedRow] = field(default=(), repr=False)
+    """The rows with the lowest scores of any of the metrics, in the order of the table, with texts and evidence: at most
+    `WORST_KEPT` a metric. See `worst_by`."""
+    bad_rows: Sequence[BadRow] = ()
+    """The first `BAD_ROWS_KEPT` of them, in the order of the table."""
+    bad_row_count: int = 0
+    resumed: int = 0
+    """Rows that an earlier run did, of these and the bad ones."""
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """Rows without a score that they should have, by the first reason: one of `SKIPPED_REASONS`, the type of a failure,
+    or `unreadable` for bad rows."""
+    failures: Mapping[str, str] = field(default_factory=dict)
+    """What failures said, by their type: the first of each."""
+    failing: int = 0
+    """Rows that fail at least one metric."""
+    special: Mapping[str, int] = field(default_factory=dict)
+    """Rows by what they are, and no metric's fault: `refusal` (the response declines, rightly), `cannot_tell` (the judge is
+    unsure), `no_contexts`."""
+    by_dimension: Mapping[str, Mapping[str, Mapping[str, MetricSummary]]] = field(default_factory=dict, repr=False)
+    """By dimension (`RAGSPAN_DIMENSIONS`), value and metric; at most 50 values of a dimension, then `_OTHER`."""
+    data: Any = field(default=None, repr=False)
+    """The table, where it can be read again; else None."""
+    of_file: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """How it is read, if it is a file."""
+    limit: int | None = None
+    """The rows that were to be evaluated; None is all."""
+    source: str | None = None
+    """The file's name; None for data in memory."""
+    labels: Mapping[int, bool] = field(default_factory=dict, repr=False)
+    """Whether people say that a response is good, by its row; of the rows that have a label."""
+    columns: str = ""
+    """What was read as what, in a line."""
+    usage: Usage = field(default_factory=Usage)
+    """Of all judging, also that of an earlier run that this one resumed."""
+    seconds: float = 0.0
+    """The duration of this run."""
+    is_complete: bool = True
+    """False if it was interrupted: what is here is what was done by then."""
+    scores: Mapping[str, array[float]] = field(default_factory=dict, repr=False)
+    """By metric, in the order of the table; rows without a score are left out."""
+    stream: Callable[[], Iterator[ResultRow]] = field(default=lambda: iter(()), repr=False)
+
+    def __str__(self) -> str:
+        """The figures of each metric as a table, and what was done."""
+        return as_text(self)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        rows = [(*summary.cells(), summary.reasons) for summary in self.summary.values()]
+        title = f"{self.source or 'Evaluation'}: {self.rows:,} rows, {sum(self.skipped.values()):,} skipped"
+        title += "" if self.is_complete else " (interrupted)"
+        return table(title, rows, header=(*SUMMARY_HEADER, "not scored"))
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether any metric has a score, or finds a refusal right: then the judge works."""
+        return any(summary.scored + summary.refusals for summary in self.summary.values())
+
+    @property
+    def why_not_scored(self) -> str:
+        """Why rows have no score, in words: what failures said, and the reasons that are none."""
+        reasons: Counter[str] = Counter()
+        for summary in self.summary.values():
+            for reason, count in summary.not_scored.items():
+                reasons[reason] = max(reasons[reason], count)
+        if self.bad_row_count:
+            reasons["unreadable"] = self.bad_row_count
+        told = [
+            f"{reason} {count:,}" + (f" ({self.failures[reason]})" if self.failures.get(reason) else "")
+            for reason, count in reasons.most_common()
+        ]
+        return ", ".join(told) or "the table has no rows"
+
+    @property
+    def judges(self) -> tuple[str, ...]:
+        """Who judged the worst rows, with the versions of the prompts."""
+        scores = [outcome for row in self.worst for outcome in row.outcomes.values() if isinstance(outcome, Score)]
+        named = (named_judge(score) for score in scores)
+        return tuple(dict.fromkeys(filter(None, named)))
+
+    @property
+    def worst_responses(self) -> list[EvaluatedRow]:
+        """Of `worst`, the rows that fail a metric, those that fail most first, and each response once."""
+        first: dict[str | None, EvaluatedRow] = {}
+        for row in sorted((row for row in self.worst if row.failing), key=lambda row: row.badness):
+            first.setdefault(row.record.response, row)
+        return list(first.values())
+
+    def worst_by(self, metric: str) -> list[EvaluatedRow]:
+        """Of `worst`, the rows that have a score of this metric, the lowest first, and of equals the earlier row."""
+        rated = [(evaluated.outcomes.get(metric), evaluated) for evaluated in self.worst]
+        values = [(score.value, row.row, row) for score, row in rated if isinstance(score, Score)]
+        return [row for _, _, row in sorted(values, key=lambda rated: rated[:2])[:WORST_KEPT]]
+
+    def results(self) -> Iterator[ResultRow]:
+        """Each record and metric, in the order of the table and of the metrics."""
+        return self.stream()
+
+    def to_pandas(self, *, long: bool = False) -> Any:
+        """The table as a pandas data frame, with columns of the scores beside its own.
+
+        Each metric has three: `faithfulness`, `faithfulness_label` and `faithfulness_reason` (the judge's words, or why there
+        is not a score). What is missing is `NA`.
+
+        Args:
+            long: a line for each record and metric, as in a result file, in place of that.
+
+        Raises:
+            ImportError: pandas is not installed.
+        """
+        frames = self._frames()
+        return frames.long_pandas() if long else frames.wide_pandas()
+
+    def to_polars(self, *, long: bool = False) -> Any:
+        """As `to_pandas`, in polars; what is missing is `null`.
+
+        Raises:
+            ImportError: polars is not installed.
+        """
+        frames = self._frames()
+        return frames.long_polars() if long else frames.wide_polars()
+
+    def _frames(self) -> Frames:
+        from ragspan.datasets.frames import Frames
+
+        return Frames(
+            results=self.results, metrics=self.metrics, data=self.data, of_file=self.of_file, limit=self.limit
+        )
+
+
+def print_evaluation(evaluation: Evaluation, console: Console) -> None:
+    """Print the figures of each metric, the worst responses, and what was done."""
+    console.print(summary_table(evaluation))
+    for text in _worst_answers(evaluation):
+        console.print(text, soft_wrap=True)
+    for line in [*_not_scored(evaluation), headline(evaluation)]:
+        console.print(line, markup=False)
+
+
+def as_text(evaluation: Evaluation) -> str:
+    """The table of figures with what was done, without colours."""
+    from rich.console import Console
+
+    written = io.StringIO()
+    console = Console(file=written, highlight=False, width=_WIDTH)
+    console.print(summary_table(evaluation))
+    for line in [*_not_scored(evaluation), headline(evaluation)]:
+        console.print(line, markup=False, soft_wrap=True)
+    return "\n".join(line.rstrip() for line in written.getvalue().strip("\n").splitlines())
+
+
+def summary_table(evaluation: Evaluation) -> Any:
+    """A line for each metric."""
+    table = text_table("", *SUMMARY_HEADER)
+    for summary in evaluation.summary.values():
+        table.add_row(*summary.cells())
+    return table
+
+
+def text_table(title: str, *headings: str) -> Any:
+    """An empty table of Rich's."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading in {"", "metric"} else "right", no_wrap=True)
+    return table
+
+
+def headline(evaluation: Evaluation) -> str:
+    """How much was done, what was skipped and why, in how long, for how much."""
+    done, skipped = evaluation.rows + evaluation.bad_row_count, sum(evaluation.skipped.values())
+    text = f"{rows_in_words(done - skipped)} evaluated"
+    if evaluation.judges:
+        text += f" by {', '.join(evaluation.judges)}"
+    for counted in counted_rows(evaluation):
+        text += f", {counted}"
+    if skipped:
+        text += f", {skipped:,} skipped ({', '.join(f'{reason} {count:,}' for reason, count in evaluation.skipped.items())})"
+    new_rows = done - evaluation.resumed
+    if evaluation.resumed:
+        text += f", {new_rows:,} of the table's rows in this run"
+    text += f", {duration(evaluation.seconds)}"
+    if new_rows >= evaluation.seconds > 0:
+        text += f" ({new_rows / evaluation.seconds:,.0f} rows/s)"
+    usage = evaluation.usage
+    if usage.requests:
+        text += f"; {usage.requests:,} requests, {usage.input_tokens + usage.output_tokens:,} tokens"
+    return text + (f", ${usage.usd:.4f}" if usage.usd is not None else "")
+
+
+def counted_rows(evaluation: Evaluation) -> list[str]:
+    """How many rows are refusals, how many nobody can tell of, and how many had no contexts, in words."""
+    counts = ((evaluation.special.get(reason, 0), words) for reason, words in _COUNTS.items())
+    return [f"{count:,} {one if count == 1 else more}" for count, (one, more) in counts if count]
+
+
+def rows_in_words(count: int) -> str:
+    return "1 row" if count == 1 else f"{count:,} rows"
+
+
+def _worst_answers(evaluation: Evaluation) -> Iterator[Any]:
+    """The first responses of the report's order that fail, and where they do."""
+    from rich.text import Text
+
+    failing = evaluation.worst_responses
+    if failing:
+        yield Text("The worst responses" if len(failing) > 1 else "The failing response", style="bold")
+        for row in failing[:_WORST_SHOWN]:
+            yield from row.told(*row.failing)
+        yield Text()
+
+
+def _not_scored(evaluation: Evaluation) -> list[str]:
+    """Why rows have no score, once for all metrics with the same reasons, and without those that the headline has."""
+    by_reasons: dict[str, list[str]] = {}
+    for summary in evaluation.summary.values():
+        by_reasons.setdefault(summary.reasons, []).append(summary.metric)
+    if len(by_reasons) == 1:
+        told = {*evaluation.skipped.items(), *evaluation.special.items()}
+        rest = [f"{reason} {count:,}" for reason, count in summary.not_scored.items() if (reason, count) not in told]
+        return [f"not scored: {', '.join(rest)}"] if rest else []
+    return [f"not scored by {', '.join(metrics)}: {reasons}" for reasons, metrics in by_reasons.items() if reasons]
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them."""
+    whole = round(seconds)
+    if whole >= _HOUR:
+        return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE:02} min"
+    return f"{whole // _MINUTE} min {whole % _MINUTE:02} s" if whole >= _MINUTE else f"{whole} s"
