@@ -15,7 +15,7 @@ from ragspan_receiver.traces import BufferLimits
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 AT_ONCE = 16
-LONGEST_STEP = 0.02  # seconds of processor time in the event loop
+LONGEST_STEP = 0.05  # seconds of processor time in the event loop; less than 0.02 where nothing else runs
 LONGEST_PROBE = 5.0  # seconds; on a quiet machine it is a tenth of that, and without the threads it was 54
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 BOMBS = {

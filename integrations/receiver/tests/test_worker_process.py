@@ -10,6 +10,7 @@ import socket
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -242,7 +243,8 @@ def test_it_stops_in_time_however_many_traces_are_open(backend, worker):
     backend.hold_replies()
     running = worker("--quiet", "600", RAGSPAN_EXIT_TIMEOUT="1")
     url = address_in(running.log)
-    statuses = [sent(url, body) for body in bodies(20, 100)]
+    with ThreadPoolExecutor(8) as senders:
+        statuses = list(senders.map(partial(sent, url), bodies(8, 100)))
     began = time.monotonic()
 
     assert running.ends() == 0
@@ -250,12 +252,11 @@ def test_it_stops_in_time_however_many_traces_are_open(backend, worker):
     backend.release()
 
     assert set(statuses) <= {200, 503}  # what it cannot read in that time it does not take
-    assert (
-        took < 20
-    )  # on a busy machine; without a limit it is the judging of two thousand answers, and the export's patience
-    (summary,) = [line for line in running.log.splitlines() if f"{100 * statuses.count(200)} traces" in line]
-    lost = sum(int(number) for number in re.findall(r"(\d+) (?:answers dropped|traces not read)", summary))
-    assert lost > 0
+    assert took < 30  # on a busy machine; without a limit it waits for as long as the backend does
+    (summary,) = [line for line in running.log.splitlines() if "answers in them" in line]
+    ended, read = map(int, re.search(r"(\d+) traces, (\d+) answers in them", summary).groups())
+    assert ended == 100 * statuses.count(200)
+    assert ended == read + sum(map(int, re.findall(r"(\d+) traces not read in time", summary)))
 
 
 def refused(*arguments, **environment):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import time
 import unicodedata
+from functools import partial
 
 import pytest
+from processor import seconds_of
 
 from ragspan.judges.overlap import OverlapJudge
 from ragspan.judges.overlap.contexts import MAX_CHARACTERS, MAX_CONTEXTS
@@ -25,7 +26,8 @@ from ragspan.outcomes import MetricFailure, NotApplicable, Score
 from ragspan.records import RagRecord
 from ragspan.text import vocabulary
 
-SECONDS = 0.25
+SECONDS = 0.25  # where nothing else runs
+ALLOWED = 2 * SECONDS
 OF_EACH_CONTEXT = (ContextUtilization, ContextRelevance, ChunkAttribution, ChunkUtilization)
 _random = random.Random(1)
 WORDS = ["".join(_random.choices("abcdefghijklmnopqrstuvwxyz", k=_random.randint(3, 10))) for _ in range(3000)]
@@ -63,28 +65,10 @@ def outcomes_of(record):
     return asyncio.run(ask())
 
 
-def seconds_of(*records):
-    """Processor time, the least of five, as on a machine that has the usual speed: other work makes the same slower."""
-    taken = []
-    for record in records if len(records) > 1 else records * 5:
-        began = time.process_time()
-        outcomes_of(record)
-        ended = time.process_time()
-        count_words()
-        slowness = (time.process_time() - ended) / USUAL
-        taken.append((ended - began) / max(1.0, slowness))
-    return min(taken)
-
-
-USUAL = 0.035
-"""Seconds that `count_words` takes where nothing else runs."""
-
-
-def count_words():
-    counts = {}
-    for number in range(100_000):
-        word = str(number)
-        counts[word] = counts.get(str(number // 2), 0) + 1
+def are_cheap(*records):
+    """Whether one of these, which are to cost the same, costs little; or else one of several tries with the only one."""
+    works = [partial(outcomes_of, record) for record in (records if len(records) > 1 else records * 5)]
+    return seconds_of(*works, enough=ALLOWED) <= ALLOWED
 
 
 ANSWER = prose(3000)
@@ -148,8 +132,7 @@ def test_no_record_takes_much_of_the_processor(texts):
     contexts, response = texts()
     record = RagRecord(question="What about Beta?", contexts=contexts, response=response)
 
-    # Hindi, Chinese and words of all scripts take .16 to .25 where nothing else runs, .25 to .28 on a slow machine.
-    assert seconds_of(record) < 1.2 * SECONDS
+    assert are_cheap(record)
     assert not isinstance(outcomes_of(record)["context_adherence"], MetricFailure)
 
 
@@ -159,7 +142,7 @@ def test_nor_does_a_long_question(question):
     for contexts in ([question], [question[at : at + 80] for at in range(0, len(question), 80)]):
         record = RagRecord(question=question, contexts=contexts, response=ANSWER)
 
-        assert seconds_of(record) < SECONDS
+        assert are_cheap(record)
 
 
 INVENTED = {
@@ -199,8 +182,7 @@ def test_nor_do_words_that_nobody_has_seen_where_there_is_no_c_stemmer(kind, mon
         for _ in range(5)
     ]
 
-    # .2 where nothing else runs; without the bound on stems up to .95. A busy machine takes longer than it seems to.
-    assert seconds_of(*records) < 1.5 * SECONDS
+    assert are_cheap(*records)  # without the bound on stems up to .95
     vocabulary._algorithm.cache_clear()
 
 
