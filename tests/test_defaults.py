@@ -95,9 +95,10 @@ def test_the_metrics_and_the_judge_are_those_of_the_settings():
 
 
 def test_causes_are_looked_for_unless_the_settings_say_no():
-    for causes in (True, False):
+    for causes in (True, False, "llm"):
         settings = Settings(metrics=("context_adherence", "faithfulness"), causes=causes)
-        assert [metric.causes for metric in metrics_from(settings)] == [causes, causes]
+        for metric in metrics_from(settings):
+            assert (metric.causes, metric.llm_causes) == (causes is not False, causes == "llm")
 
 
 def test_every_metric_can_be_named_that_needs_no_more_than_a_judge():
@@ -130,7 +131,6 @@ def test_a_budget_is_made_of_the_limits_that_are_set():
 def test_load_and_money_are_limited_as_the_environment_says(monkeypatch):
     monkeypatch.setenv("RAGSPAN_MAX_RECORDS_PER_SECOND", "0.001")
     monkeypatch.setenv("RAGSPAN_BUDGET_REQUESTS_PER_MINUTE", "1")
-    monkeypatch.setenv("RAGSPAN_METRIC_SAMPLE_RATES", "faithfulness=0")
     engine = ragspan.default_engine()
     for _ in range(3):
         engine.submit(RagRecord(question="q", contexts=["c"], response="r"))

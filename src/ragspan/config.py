@@ -89,11 +89,10 @@ class Settings:
     cache, such as `0.15/0.60/0.075`; else that of OpenAI's model of this name, at OpenAI's own endpoint."""
     metrics: Annotated[tuple[str, ...], _read(_METRICS, _listed)] = DEFAULT_METRICS
     """`RAGSPAN_METRICS`: names, separated by commas; by default the four of `DEFAULT_METRICS`."""
-    causes: bool = True
-    """`RAGSPAN_CAUSES`: if a response fails, look for the missing support in all retrieved documents."""
-    llm_causes: bool = False
-    """`RAGSPAN_LLM_CAUSES`: let a judge that is a language model look for it; it then reads what did not reach the prompt, also
-    what the application masked. By default the embedded judge looks."""
+    causes: Annotated[bool | Literal["llm"], _causes] = True
+    """`RAGSPAN_CAUSES`: if a response fails, look for the missing support in all retrieved documents. The embedded judge looks;
+    with `llm`, a judge that is a language model does. It then reads what did not reach the prompt, also what the application
+    masked."""
     unknown_contexts: UnknownContextsRule = "skip"
     """`RAGSPAN_UNKNOWN_CONTEXTS`: `prompt` scores answers without known documents by the text of their prompts; `skip` does
     not score them."""
@@ -101,18 +100,11 @@ class Settings:
     """`RAGSPAN_HHEM_MODEL`: a folder with HHEM's files; else the published model, from the Hugging Face hub or its cache."""
     hhem_device: str = "cpu"
     """`RAGSPAN_HHEM_DEVICE`: torch's name of the device for HHEM: `cpu`, `cuda:0`."""
-    hhem_batch_size: Annotated[int | None, _read(WHOLE, int)] = None
-    """`RAGSPAN_HHEM_BATCH_SIZE`: the most claims that HHEM computes together, at least 1; else ten."""
     sample_rate: Annotated[float, _read(SHARE, float)] = 1.0
     """`RAGSPAN_SAMPLE_RATE`: the share of answers that are scored, 0..1, chosen by trace id."""
-    metric_sample_rates: Annotated[Mapping[str, float], _metric_shares] = field(default_factory=dict)
-    """`RAGSPAN_METRIC_SAMPLE_RATES`: shares of single metrics, 0..1, in place of the sample rate, such as
-    `faithfulness=0.1,completeness=0.5`."""
     judge_share: Annotated[JudgeShare | None, _judge_share] = None
     """`RAGSPAN_JUDGE_SHARE`: the share of the answers that the judge is asked about, such as `0.2`; a colon and its random part may
     follow: `0.2:0.1`. The embedded judge reads all. By default the judge is asked about all."""
-    score_unsampled: bool = False
-    """`RAGSPAN_SCORE_UNSAMPLED`: also score answers whose trace is not sampled."""
     max_records_per_second: Annotated[float | None, _read(AMOUNT, float)] = None
     """`RAGSPAN_MAX_RECORDS_PER_SECOND`: records that are accepted, more than 0; else any number."""
     budget_usd_per_day: Annotated[float | None, _read(AMOUNT, float)] = None
@@ -128,10 +120,6 @@ class Settings:
     """`RAGSPAN_CONCURRENCY`: records that are scored at the same time, at least 1."""
     queue_size: Annotated[int, _read(WHOLE, int)] = 2048
     """`RAGSPAN_QUEUE_SIZE`: records that may wait, at least 1."""
-    queue_bytes: Annotated[int, _read(WHOLE, int)] = 64 * 1024 * 1024
-    """`RAGSPAN_QUEUE_BYTES`: bytes of captures that may wait or be in work, at least 1."""
-    drop: DropPolicy = "oldest"
-    """`RAGSPAN_DROP`: the record that is dropped when the queue is full, `oldest` or `newest`."""
     metric_timeout: Annotated[float, _read(SOME_SECONDS, float)] = 60.0
     """`RAGSPAN_METRIC_TIMEOUT`: seconds after which a metric has failed, more than 0."""
     exit_timeout: Annotated[float, _read(SECONDS, float)] = 10.0
@@ -158,8 +146,6 @@ class Settings:
     retrieval_tools: Annotated[tuple[str, ...], _read(_ANYTHING, _listed)] = ()
     """`RAGSPAN_RETRIEVAL_TOOLS`: names of tools whose results are documents, separated by commas: these tools are searches, in
     LangChain, in LlamaIndex and in the traces that a worker receives, whether they are functions or an MCP server's."""
-    openinference: bool = True
-    """`RAGSPAN_OPENINFERENCE`: also write scores as OpenInference `evaluations.*` attributes."""
     redact: Annotated[Callable[[str], str] | str | Literal[False] | None, _read(FUNCTION_NAME, str)] = None
     """`RAGSPAN_REDACT`: `module:function`, which runs over every text of a record and of its explanations before judges,
     emitters and sinks see them. If it fails, the record is dropped."""
@@ -321,16 +307,15 @@ def _options(name: str, value: str) -> tuple[Mapping[str, Any], ...]:
     )
 
 
+def _causes(name: str, value: str) -> bool | Literal["llm"]:
+    try:
+        return "llm" if value.lower() == "llm" else _boolean(name, value)
+    except ConfigurationError:
+        raise wrong(name, value, "true, false or llm") from None
+
+
 def _judge_share(name: str, value: str) -> JudgeShare:
     return JudgeShare.of(value, name)
-
-
-def _metric_shares(name: str, value: str) -> dict[str, float]:
-    shares: dict[str, float] = {}
-    for part in _listed(value):
-        metric, _, share = map(str.strip, part.partition("="))
-        shares[metric] = _read(SHARE, float)(name, share)
-    return shares
 
 
 _PREFIX = "RAGSPAN_"

@@ -20,17 +20,8 @@ from ragspan.telemetry.environment import EnvironmentProviders, exporter_is_conf
 _SINK_RULE = has_methods("a ScoringEngine, another object with a method submit, or None", "submit")
 _SINKS = "ragspan_sink"
 _LIKE_SETTINGS = (
-    *("queue_size", "queue_bytes", "drop", "concurrency", "max_records_per_second", "sample_rate", "score_unsampled"),
-    *(
-        "metric_timeout",
-        "exit_timeout",
-        "drain_on_sigterm",
-        "judging",
-        "export",
-        "redact",
-        "unknown_contexts",
-        "judge_share",
-    ),
+    *("queue_size", "concurrency", "max_records_per_second", "sample_rate", "judge_share", "metric_timeout"),
+    *("exit_timeout", "drain_on_sigterm", "judging", "export", "redact", "unknown_contexts"),
 )
 """Arguments of an engine that are settings of the same name."""
 
@@ -123,7 +114,6 @@ def engine_from(
     return ScoringEngine(
         metrics=metrics,
         emitters=emitters_from(settings, providers) if emitters is None else emitters,
-        metric_sample_rates=settings.metric_sample_rates,
         budget=budget_from(settings),
         meter_provider=providers.meter_provider if providers else None,
         **{name: getattr(settings, name) for name in _LIKE_SETTINGS},
@@ -175,7 +165,6 @@ def emitter_from(name: str, settings: Settings, providers: EnvironmentProviders 
         capture_content=settings.capture_content,
         explanations=settings.explanations,
         dimensions=settings.dimensions,
-        openinference=settings.openinference,
         tracer_provider=providers.tracer_provider if providers else None,
         meter_provider=providers.meter_provider if providers else None,
         logger_provider=providers.logger_provider if providers else None,

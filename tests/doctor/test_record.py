@@ -66,7 +66,7 @@ def test_what_is_logged_on_the_way_is_a_warning_where_the_record_gets_through(pa
             {"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.01", "RAGSPAN_SAMPLE_RATE": "0.0"},
             ["ok", "ok", "ok"],
             "the sampler keeps 1 % of all traces",
-            "RAGSPAN_SCORE_UNSAMPLED=true",
+            "raise OTEL_TRACES_SAMPLER_ARG",
         ),
         ({"OTEL_TRACES_SAMPLER": "always_off"}, ["ok", "failed", "ok"], "keeps none of", "parentbased_always_on"),
         ({"RAGSPAN_REDACT": "builtins:len"}, ["failed", "ok"], "dropped: redaction_failed", "has to accept a str"),

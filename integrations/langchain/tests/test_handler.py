@@ -141,9 +141,9 @@ def test_a_handler_without_a_sink_takes_the_default_engine():
 
 @pytest.mark.usefixtures("no_engine_yet")
 def test_a_wrong_variable_is_an_error_when_the_handler_is_made(monkeypatch):
-    monkeypatch.setenv("RAGSPAN_DROP", "random")
+    monkeypatch.setenv("RAGSPAN_SPANS", "random")
 
-    with pytest.raises(ConfigurationError, match="RAGSPAN_DROP is 'random'"):
+    with pytest.raises(ConfigurationError, match="RAGSPAN_SPANS is 'random'"):
         RagspanCallbackHandler()
 
 

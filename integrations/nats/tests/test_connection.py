@@ -67,18 +67,10 @@ def goes_through(sink, broker):
     assert stored_ids(broker) == ["r-1"]
 
 
-@pytest.mark.parametrize(
-    ("config", "environment"),
-    [
-        (PASSWORD, {"RAGSPAN_NATS_USER": "ann", "RAGSPAN_NATS_PASSWORD": "SECRET"}),
-        ('authorization { token: "SECRET" }', {"RAGSPAN_NATS_TOKEN": "SECRET"}),
-    ],
-)
-def test_credentials_may_come_from_the_environment(make_broker, make_sink, monkeypatch, config, environment):
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    view = {name.removeprefix("RAGSPAN_NATS_").lower(): value for name, value in environment.items()}
-    broker = make_broker(config=config, view=view)
+def test_credentials_may_come_from_the_environment(make_broker, make_sink, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_NATS_USER", "ann")
+    monkeypatch.setenv("RAGSPAN_NATS_PASSWORD", "SECRET")
+    broker = make_broker(config=PASSWORD, view={"user": "ann", "password": "SECRET"})
     broker.start()
     goes_through(make_sink(broker), broker)
 

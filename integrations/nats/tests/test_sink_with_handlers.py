@@ -76,10 +76,8 @@ def test_a_variable_is_enough(published_by_default, monkeypatch):
 
 
 def test_settings_of_the_queue_are_the_sinks():
-    sink = sink_from_settings(
-        Settings(sink="nats://broker", queue_size=5, queue_bytes=500, drop="newest", exit_timeout=3.0)
-    )
+    sink = sink_from_settings(Settings(sink="nats://broker", queue_size=5, exit_timeout=3.0))
     options = sink._processor_options
-    assert (options.queue_size, options.queue_bytes, options.drop, sink.exit_timeout) == (5, 500, "newest", 3.0)
+    assert (options.queue_size, sink.exit_timeout) == (5, 3.0)
     assert sink._publishing.keywords["stream"].name == "ragspan"
     assert sink._publishing.keywords["access"].place == "broker:4222"

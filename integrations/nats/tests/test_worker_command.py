@@ -95,7 +95,7 @@ def test_certificates_that_are_none_are_named():
     ("address", "environment"),
     [
         ("nats://ann:the-secret@", {}),
-        ("nats://ann:the-secret@host", {"RAGSPAN_NATS_TOKEN": "the-secret"}),
+        ("nats://ann:the-secret@host", {"RAGSPAN_NATS_USER": "ann", "RAGSPAN_NATS_PASSWORD": "the-secret"}),
         ("nats://ann:the-secret@host", {"RAGSPAN_CONCURRENCY": "0"}),
         (None, {"RAGSPAN_SINK": "the-secret"}),
     ],

@@ -30,14 +30,13 @@ OTEL_SDK_DISABLED is true: no spans
 Header format invalid
     write name=value,name=value; a comma or a blank within a value is written as %2C or %20
 leaves out those of an answer that do not fit
-    set it to {least} or more (the default is 128), or RAGSPAN_OPENINFERENCE=false
+    set it to {least} or more (the default is 128)
 record ids and explanations are cut
     set it to {least} at least; 1000 leaves explanations whole
 the sampler keeps none
     set OTEL_TRACES_SAMPLER=parentbased_always_on or a ratio above 0
 the sampler keeps
-    answers of the other traces are not scored: raise OTEL_TRACES_SAMPLER_ARG for more, or set
-    RAGSPAN_SCORE_UNSAMPLED=true to have their scores in metrics and logs
+    answers of the other traces are not scored: raise OTEL_TRACES_SAMPLER_ARG for more
 
 # The judge
 ^judge ok: overlap

@@ -171,7 +171,12 @@ def metrics_from(
         require_known(name, metric_names(), of="metrics or RAGSPAN_METRICS: ")
     entries = {name: entry_of(name) for name in wanted if isinstance(name, str)}
     asked = _chosen_judge(settings, judge) if entries else None
-    arguments = {"judge": asked, "causes": settings.causes, "llm_causes": settings.llm_causes, **_of_hhem(settings)}
+    arguments = {
+        "judge": asked,
+        "causes": settings.causes is not False,
+        "llm_causes": settings.causes == "llm",
+        **_of_hhem(settings),
+    }
     made = {name: _made(entry, arguments) for name, entry in entries.items()}
     # A name gives nothing the second time; two metrics of one name are an error that the engine raises.
     metrics = [made.pop(metric, None) if isinstance(metric, str) else metric for metric in wanted]
@@ -247,4 +252,4 @@ def _made(entry: CatalogueEntry, arguments: Mapping[str, Any]) -> Metric:
 
 
 def _of_hhem(settings: Settings) -> dict[str, Any]:
-    return {"device": settings.hhem_device, "batch_size": settings.hhem_batch_size, "model": settings.hhem_model}
+    return {"device": settings.hhem_device, "model": settings.hhem_model}

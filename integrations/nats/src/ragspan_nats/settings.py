@@ -74,7 +74,7 @@ class BrokerAccess:
 
     @classmethod
     def from_environment(cls, url: str | None = None) -> BrokerAccess:
-        """The broker at this address or at `RAGSPAN_SINK`, with the credentials of `RAGSPAN_NATS_*`.
+        """The broker at this address or at `RAGSPAN_SINK`, with the credentials of `RAGSPAN_NATS_*`. A token is in the address.
 
         Raises:
             ConfigurationError: as above, or there is no address.
@@ -82,7 +82,7 @@ class BrokerAccess:
         address = url or variable("RAGSPAN_SINK")
         if address is None:
             raise ConfigurationError("no broker is named: give --broker nats://host:4222, or set RAGSPAN_SINK to it")
-        names = [one.name for one in fields(cls) if one.name != "url"]
+        names = [one.name for one in fields(cls) if one.name not in {"url", "token"}]
         given = {name: variable(f"RAGSPAN_NATS_{name.upper()}") for name in names}
         return cls(url=address, **{name: value for name, value in given.items() if value is not None})
 

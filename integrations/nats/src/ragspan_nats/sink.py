@@ -172,8 +172,6 @@ def sink_from_settings(settings: Settings) -> NatsSink:
         settings.sink or "",
         stream=Stream.from_environment(),
         queue_size=settings.queue_size,
-        queue_bytes=settings.queue_bytes,
-        drop=settings.drop,
         exit_timeout=settings.exit_timeout,
         drain_on_sigterm=settings.drain_on_sigterm,
         redact=settings.redact,

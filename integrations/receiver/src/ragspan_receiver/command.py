@@ -178,9 +178,9 @@ async def _start(server: HTTPServer | GRPCServer, address: str, running: context
 
 
 def _is_sampled(settings: Settings, trace_id: bytes) -> bool:
-    """Whether a metric scores the answers of this trace, as the engine decides it; with a sink, the fleet decides."""
-    rates = [settings.metric_sample_rates.get(name, settings.sample_rate) for name in settings.metrics]
-    return settings.sink is not None or max(rates) >= 1 or draw(trace_id.hex()) < max(rates)
+    """Whether the answers of this trace are scored, as the engine decides it; with a sink, the fleet decides."""
+    rate = settings.sample_rate
+    return settings.sink is not None or rate >= 1 or draw(trace_id.hex()) < rate
 
 
 # Where the scores go
