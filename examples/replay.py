@@ -27,7 +27,8 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnablePassthrough
 
-from ragspan import Score, ScoredRecord, ScoringEngine, Settings
+from ragspan import Score, ScoredRecord, ScoringEngine
+from ragspan.config import Settings
 from ragspan.metrics.catalogue import metrics_from
 from ragspan.testing import RecordingEmitter
 from ragspan_langchain import RagspanCallbackHandler

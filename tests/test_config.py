@@ -3,8 +3,8 @@ from dataclasses import fields
 
 import pytest
 
-from ragspan import ConfigurationError, Settings, config
-from ragspan.config import is_enabled
+from ragspan import ConfigurationError, config
+from ragspan.config import Settings, is_enabled
 from ragspan.judge_share import JudgeShare
 
 

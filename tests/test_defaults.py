@@ -8,7 +8,8 @@ from importlib.metadata import EntryPoint, EntryPoints
 import pytest
 
 import ragspan
-from ragspan import Budget, ConfigurationError, RagRecord, Settings, defaults, installed
+from ragspan import Budget, ConfigurationError, RagRecord, defaults, installed
+from ragspan.config import Settings
 from ragspan.defaults import budget_from
 from ragspan.judges import OpenAIJudge, OverlapJudge, Price
 from ragspan.metrics.catalogue import BUILT_IN, judge_from, metrics_from

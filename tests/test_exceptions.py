@@ -4,8 +4,7 @@ import pickle
 
 import pytest
 
-from ragspan import JudgeError
-from ragspan.exceptions import BudgetExhausted
+from ragspan.exceptions import BudgetExhausted, JudgeError
 
 
 @pytest.mark.parametrize(

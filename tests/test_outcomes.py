@@ -2,7 +2,8 @@ import math
 
 import pytest
 
-from ragspan import Score, Usage
+from ragspan import Score
+from ragspan.usage import Usage
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -0.1, 1.1])

@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragspan import Background, Generation, RagRecord, RecordError, Reranking, Retrieval, RetrievedContext
+from ragspan import Background, RagRecord, RetrievedContext
+from ragspan.exceptions import RecordError
 from ragspan.record_json import MAX_CONTEXTS, MAX_DEPTH, MAX_JSON, MAX_STEPS, MAX_VALUES, plain, plain_entries
+from ragspan.records import Generation, Reranking, Retrieval
 
 ROOM = MAX_JSON - 200
 

@@ -4,17 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from ragspan import (
-    Background,
-    ConfigurationError,
-    Generation,
-    RagRecord,
-    RecordError,
-    Retrieval,
-    RetrievedContext,
-    SpanAnchor,
-)
-from ragspan.records import as_contexts
+from ragspan import Background, ConfigurationError, RagRecord, RetrievedContext
+from ragspan.exceptions import RecordError
+from ragspan.records import Generation, Retrieval, SpanAnchor, as_contexts
 
 
 def make(**changes):

@@ -11,11 +11,11 @@ import pytest
 import ragspan
 from ragspan import ConfigurationError, RagRecord
 from ragspan.judges.base import ClaimVerdict, Vote
+from ragspan.messages import ErrorReport, Message, ToolRequest
 from ragspan.metrics import JudgedContext
 from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score
 from ragspan.records import Background, Generation, Reranking, Retrieval, RetrievedContext, SpanAnchor, ToolCall
 from ragspan.redaction import _IDENTITY, RedactionError, redact_from, redacted, redacted_outcome, withhold
-from ragspan.step_texts import ErrorReport, Message, ToolRequest
 
 SECRET = "anna@example.org"
 KEPT = {

@@ -1,6 +1,7 @@
 """ragspan: know in production whether a RAG system's answers are grounded.
 
-These names are public; more are in `ragspan.metrics`, `ragspan.judges`, `ragspan.telemetry` and `ragspan.testing`.
+These names are what most programs need. Steps of a record are in `ragspan.records`, what metrics return in `ragspan.outcomes`,
+errors in `ragspan.exceptions`; `docs/reference` lists all public names.
 Importing ragspan imports no framework and no provider's client.
 """
 
@@ -9,66 +10,29 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ragspan.config import Settings
-from ragspan.exceptions import ConfigurationError, JudgeError, RagspanError, RecordError
-from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
-from ragspan.records import (
-    AnswerStatus,
-    Background,
-    Capture,
-    Generation,
-    RagRecord,
-    RecordSink,
-    Reranking,
-    Retrieval,
-    RetrievedContext,
-    SpanAnchor,
-    ToolCall,
-)
-from ragspan.step_texts import ErrorReport, Message, ToolRequest
-from ragspan.usage import Usage
+from ragspan.exceptions import ConfigurationError
+from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
+from ragspan.records import Background, RagRecord, RetrievedContext
 
 if TYPE_CHECKING:
-    from ragspan.application import Configured, configure
-    from ragspan.capturing import Answer, capture, record_contexts
+    from ragspan.application import configure
+    from ragspan.capturing import capture, record_contexts
     from ragspan.datasets.one_answer import ascore, score
     from ragspan.defaults import default_engine, set_default_engine
-    from ragspan.engine import Budget, Dropped, EngineStats, ScoringEngine, ShutdownReport
+    from ragspan.engine import Budget, Dropped, ScoringEngine
 
 __all__ = [
-    "Answer",
-    "AnswerStatus",
     "Background",
     "Budget",
-    "Capture",
-    "Cause",
     "ConfigurationError",
-    "Configured",
     "Dropped",
-    "EngineStats",
-    "ErrorReport",
-    "Generation",
-    "JudgeError",
-    "Message",
     "MetricFailure",
     "NotApplicable",
-    "Outcome",
     "RagRecord",
-    "RagspanError",
-    "RecordError",
-    "RecordSink",
-    "Reranking",
-    "Retrieval",
     "RetrievedContext",
     "Score",
     "ScoredRecord",
     "ScoringEngine",
-    "Settings",
-    "ShutdownReport",
-    "SpanAnchor",
-    "ToolCall",
-    "ToolRequest",
-    "Usage",
     "ascore",
     "capture",
     "configure",
@@ -80,11 +44,11 @@ __all__ = [
 
 # These import asyncio and OpenTelemetry, which take longer than everything else, so they are imported at first use.
 _LAZY = {
-    "ragspan.application": ("Configured", "configure"),
-    "ragspan.capturing": ("Answer", "capture", "record_contexts"),
+    "ragspan.application": ("configure",),
+    "ragspan.capturing": ("capture", "record_contexts"),
     "ragspan.datasets.one_answer": ("ascore", "score"),
     "ragspan.defaults": ("default_engine", "set_default_engine"),
-    "ragspan.engine": ("Budget", "Dropped", "EngineStats", "ScoringEngine", "ShutdownReport"),
+    "ragspan.engine": ("Budget", "Dropped", "ScoringEngine"),
 }
 _HOMES = {name: module for module, names in _LAZY.items() for name in names}
 

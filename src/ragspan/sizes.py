@@ -56,4 +56,4 @@ def _names_in(kind: type) -> tuple[str, ...]:
     return entry[1]
 
 
-_OWN = ("ragspan.records.contexts", "ragspan.records.record", "ragspan.records.steps", "ragspan.step_texts")
+_OWN = ("ragspan.records.contexts", "ragspan.records.record", "ragspan.records.steps", "ragspan.messages")

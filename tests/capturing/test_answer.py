@@ -7,9 +7,10 @@ import pytest
 from opentelemetry.sdk.trace import TracerProvider
 
 import ragspan
-from ragspan import Background, Message, RagRecord, RetrievedContext, field_names
+from ragspan import Background, RagRecord, RetrievedContext, field_names
 from ragspan.capturing import add_context_recorder, answer, enclosing_answer
 from ragspan.defaults import set_default_engine
+from ragspan.messages import Message
 from ragspan.record_json import MAX_CONTEXTS
 from ragspan.testing import RecordingSink
 from ragspan.throttled_log import ThrottledLog

@@ -8,8 +8,9 @@ from typing import Any
 from captures import Answered
 from opentelemetry.sdk.trace import ReadableSpan
 
-from ragspan import Outcome, ScoredRecord, ScoringEngine
+from ragspan import ScoredRecord, ScoringEngine
 from ragspan.metrics import ContextAdherence
+from ragspan.outcomes import Outcome
 from ragspan.telemetry import OTelEmitter
 from ragspan.testing import FakeJudge, InMemoryTelemetry, RecordingEmitter
 

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 import ragspan
+from ragspan.config import Settings
 from ragspan.exceptions import ConfigurationError
 from ragspan.outcomes import NotApplicable, Score
 from ragspan.testing import FakeJudge
@@ -17,7 +18,7 @@ ANSWER = {"question": "How high is it?", "contexts": ["It is 330 m high."], "res
 def test_an_answer_is_scored_by_the_metrics_of_the_settings():
     scored = ragspan.score(**ANSWER)
 
-    assert set(scored.outcomes) == set(ragspan.Settings.from_environment({}).metrics)
+    assert set(scored.outcomes) == set(Settings.from_environment({}).metrics)
     assert scored.outcomes["faithfulness"].value == 0.0
 
 

@@ -4,7 +4,7 @@ from importlib.metadata import EntryPoints, entry_points
 
 import pytest
 
-from ragspan import Settings
+from ragspan.config import Settings
 from ragspan.doctor import exit_code
 from ragspan.doctor.examination import pass_through_helper
 from ragspan.doctor.watching import NAME

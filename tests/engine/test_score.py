@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ragspan import Dropped, RagRecord, ScoredRecord, SpanAnchor
+from ragspan import Dropped, RagRecord, ScoredRecord
 from ragspan.outcomes import NotApplicable, Score
+from ragspan.records import SpanAnchor
 
 
 def test_a_record_comes_back_with_its_outcomes_when_the_emitters_have_it(fakes, make_engine):

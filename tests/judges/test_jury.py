@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from ragspan import Budget, ConfigurationError, MetricFailure, RagRecord, ScoringEngine, Settings
+from ragspan import Budget, ConfigurationError, MetricFailure, RagRecord, ScoringEngine
+from ragspan.config import Settings
 from ragspan.exceptions import BudgetExhausted, JudgeError
 from ragspan.judges import Jury, OpenAIJudge, OverlapJudge, Price
 from ragspan.metrics import AnswerRelevance, Completeness, ContextAdherence, ContextUtilization, Faithfulness

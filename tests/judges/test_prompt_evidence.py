@@ -10,10 +10,10 @@ from ragspan.engine import ScoringEngine
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges import OverlapJudge
 from ragspan.judges.prompt_evidence import with_prompt_evidence
+from ragspan.messages import Message, ToolRequest
 from ragspan.metrics import ContextAdherence, ContextRelevance, Faithfulness
 from ragspan.outcomes import Score
 from ragspan.records import Background, Generation, RagRecord
-from ragspan.step_texts import Message, ToolRequest
 from ragspan.testing import RecordingEmitter
 
 QUESTION = "What does the silver card cost?"

@@ -9,7 +9,8 @@ import pickle
 
 import pytest
 
-from ragspan import RagRecord, ScoringEngine, Settings
+from ragspan import RagRecord, ScoringEngine
+from ragspan.config import Settings
 from ragspan.doctor.examination import examine
 from ragspan.metrics.catalogue import metrics_from
 from ragspan.telemetry import OTelEmitter

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from ragspan import ConfigurationError, NotApplicable, Settings
+from ragspan import ConfigurationError, NotApplicable
+from ragspan.config import Settings
 from ragspan.datasets import evaluate
 from ragspan.metrics.catalogue import BUILT_IN, guide_of, judge_from, metric_names, metrics_from
 from ragspan.outcomes import Score

@@ -9,11 +9,11 @@ import pytest
 
 from ragspan.exceptions import BudgetExhausted
 from ragspan.judges import ClaimVerdict, OverlapJudge, Vote
+from ragspan.messages import Message
 from ragspan.metrics import ContextAdherence, Faithfulness
 from ragspan.metrics.causes import unseen_documents
 from ragspan.outcomes import Cause
 from ragspan.records import Background, Generation, RagRecord, Reranking, Retrieval, RetrievedContext
-from ragspan.step_texts import Message
 
 SETTLED = RetrievedContext(text="Beta settles card payments after midnight.", id="settled")
 FEES = RetrievedContext(text="The annual fee of the silver card is 49 euros, payable in March.", id="fees")

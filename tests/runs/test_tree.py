@@ -7,11 +7,11 @@ import json
 import pytest
 from written_logs import ANSWER, FILTER, MOTOR, PUMP, QUESTION, WrittenLog, documents
 
+from ragspan.messages import ErrorReport
 from ragspan.records import RagRecord
 from ragspan.runs.payloads import Message
 from ragspan.runs.record import record_of
 from ragspan.runs.tree import ModelStep, RequestTree, RerankStep, SearchStep, SeenDocument, Step
-from ragspan.step_texts import ErrorReport
 
 LEFT = ErrorReport(type="GeneratorExit", message="", stacktrace="")
 PROMPT = f"Answer from this: {PUMP}\n{QUESTION}"

@@ -10,10 +10,10 @@ from captures import Answered
 
 from ragspan.capturing.log import EventKind, RequestLog, RunKey, TokenStream
 from ragspan.capturing.snapshots import Snapshot
+from ragspan.messages import note_error
 from ragspan.records import RagRecord
 from ragspan.runs.events import ModelStart, SearchStart, ToolStart, record_of_log
 from ragspan.runs.payloads import Call, Document, FilledPrompt, Message
-from ragspan.step_texts import note_error
 
 QUESTION = "How long is the warranty on the pump?"
 ANSWER = "It runs for three years."

@@ -6,11 +6,12 @@ import json
 
 import pytest
 
-from ragspan import Background, RagRecord, Retrieval, RetrievedContext, ScoringEngine
+from ragspan import Background, RagRecord, RetrievedContext, ScoringEngine
 from ragspan.judges import OverlapJudge
 from ragspan.judges.base import ClaimVerdict
 from ragspan.metrics import Faithfulness
 from ragspan.outcomes import Score
+from ragspan.records import Retrieval
 from ragspan.telemetry.content import ContentPolicy
 from ragspan.telemetry.score_attributes import claim_map
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from ragspan import RagRecord, ScoringEngine, Settings
+from ragspan import RagRecord, ScoringEngine
+from ragspan.config import Settings
 from ragspan.defaults import engine_from
 from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
 from ragspan.judges.overlap import OverlapJudge

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from ragspan import Message, ToolRequest
+from ragspan.messages import Message, ToolRequest
 from ragspan.telemetry.step_attributes import fitted
 
 SYSTEM = Message(role="system", text="Answer from the handbook.")

@@ -10,9 +10,10 @@ import pytest
 from opentelemetry.sdk.trace import SpanLimits
 from opentelemetry.trace import StatusCode
 
-from ragspan import ErrorReport, Reranking, RetrievedContext, ToolCall
+from ragspan import RetrievedContext
+from ragspan.messages import ErrorReport
 from ragspan.outcomes import Score, ScoredRecord
-from ragspan.records import SpanAnchor
+from ragspan.records import Reranking, SpanAnchor, ToolCall
 from ragspan.redaction import redacted
 
 STARTED, SECOND = 1_700_000_000_000_000_000, 1_000_000_000

@@ -13,10 +13,10 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from ragspan import ErrorReport, Generation, Message, RagRecord, Reranking, Retrieval, RetrievedContext, ToolCall
+from ragspan import RagRecord, RetrievedContext
+from ragspan.messages import ErrorReport, Message, ToolRequest
 from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score, ScoredRecord
-from ragspan.records import SpanAnchor
-from ragspan.step_texts import ToolRequest
+from ragspan.records import Generation, Reranking, Retrieval, SpanAnchor, ToolCall
 from ragspan.telemetry import OTelEmitter
 
 EXPECTED = Path(__file__).with_name("whole_answer.json")

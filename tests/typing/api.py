@@ -9,18 +9,7 @@ from langchain_core.language_models import BaseChatModel
 from llama_index.core.llms import LLM
 
 import ragspan
-from ragspan import (
-    Budget,
-    Dropped,
-    MetricFailure,
-    NotApplicable,
-    Outcome,
-    RagRecord,
-    Score,
-    ScoredRecord,
-    ScoringEngine,
-    SpanAnchor,
-)
+from ragspan import Budget, Dropped, MetricFailure, NotApplicable, RagRecord, Score, ScoredRecord, ScoringEngine
 from ragspan.emitters.datadog import DatadogEmitter
 from ragspan.emitters.langfuse import LangfuseEmitter
 from ragspan.emitters.langsmith import LangSmithEmitter
@@ -56,6 +45,8 @@ from ragspan.metrics import (
     FaithfulnessWithHHEM,
     Metric,
 )
+from ragspan.outcomes import Outcome
+from ragspan.records import SpanAnchor
 from ragspan.telemetry import Emitter, OTelEmitter
 from ragspan.telemetry.base import ScoreEmitter
 from ragspan.testing import FakeJudge, RecordingEmitter

@@ -8,7 +8,8 @@ import pytest
 from opentelemetry import trace
 
 import ragspan
-from ragspan import ConfigurationError, RagRecord, Settings
+from ragspan import ConfigurationError, RagRecord
+from ragspan.config import Settings
 from ragspan.judges import LLMJudge, named_judge
 from ragspan.metrics.catalogue import metrics_from
 from ragspan.testing import InMemoryTelemetry, RecordingEmitter

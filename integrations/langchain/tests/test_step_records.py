@@ -29,6 +29,7 @@ from rag_programs import (
 
 import ragspan
 from ragspan.judges import OverlapJudge
+from ragspan.messages import Message
 from ragspan.metrics import Faithfulness
 from ragspan.records import Reranking
 
@@ -131,7 +132,7 @@ def test_prompt_and_reply_of_each_call_are_kept_message_by_message(captured):
     assert [(one.role, one.text) for one in second.prompt[2:]] == [("assistant", ""), ("tool", PUMP)]
     assert second.prompt[2].tool_requests == (request,)
     assert second.prompt[3].tool_call_id == request.id
-    assert second.reply == ragspan.Message(role="assistant", text=ANSWER)
+    assert second.reply == Message(role="assistant", text=ANSWER)
 
 
 def test_what_the_provider_tells_of_a_reply_is_kept(captured):

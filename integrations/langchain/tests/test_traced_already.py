@@ -18,7 +18,7 @@ from traced_alike import Anchored, TracedAlready, anchored, current
 from traced_application import SCORE, ids
 
 import ragspan
-from ragspan import Settings
+from ragspan.config import Settings
 from ragspan.defaults import engine_from
 from ragspan.telemetry.environment import EnvironmentProviders
 from ragspan.telemetry.otel_context import suppressed

@@ -19,6 +19,7 @@ from llama_index.core.vector_stores import SimpleVectorStore
 
 import ragspan
 from ragspan.judges import OverlapJudge
+from ragspan.messages import Message, ToolRequest
 from ragspan.metrics import Faithfulness
 from ragspan.records import Reranking
 
@@ -117,7 +118,7 @@ async def test_prompt_and_reply_of_each_call_are_kept_message_by_message(capture
     assert second.prompt[2].tool_requests == (request,)
     assert second.prompt[3].tool_call_id == request.id
     assert CELLO in second.prompt[3].text
-    assert second.reply == ragspan.Message(role="assistant", text=FINAL)
+    assert second.reply == Message(role="assistant", text=FINAL)
 
 
 @pytest.mark.parametrize("streaming", [False, True])
@@ -149,11 +150,11 @@ def test_calls_of_tools_may_be_blocks_of_a_message(captured, model):
     ]
     by_hand(lambda query: model.chat(messages).message.content).query(QUESTION)
 
-    request = ragspan.ToolRequest(name="add", arguments='{"first": 1}', id="call-1")
+    request = ToolRequest(name="add", arguments='{"first": 1}', id="call-1")
     assert captured.record().generations[0].prompt == (
-        ragspan.Message(role="user", text="1 + 2?"),
-        ragspan.Message(role="assistant", text="", tool_requests=(request,)),
-        ragspan.Message(role="tool", text="3", tool_call_id="call-1"),
+        Message(role="user", text="1 + 2?"),
+        Message(role="assistant", text="", tool_requests=(request,)),
+        Message(role="tool", text="3", tool_call_id="call-1"),
     )
 
 

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from submitted import a_record, record_of
 
-from ragspan import RagRecord, RecordError
+from ragspan import RagRecord
+from ragspan.exceptions import RecordError
 from ragspan.record_json import MAX_JSON
 from ragspan_nats.message import ENCODING, MESSAGE_ID, Message, message_id_of, message_of
 

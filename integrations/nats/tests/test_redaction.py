@@ -7,7 +7,8 @@ from brokers import PATIENCE, until
 from submitted import a_record, stored_records, submit
 from worker_process import is_empty
 
-from ragspan import Generation, Message
+from ragspan.messages import Message
+from ragspan.records import Generation
 
 SECRET = "anna@example.org"
 

@@ -11,7 +11,9 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from submitted import FakeCapture, a_record, records, stored_ids, stored_records, submit
 
-from ragspan import ConfigurationError, Generation, Message, SpanAnchor
+from ragspan import ConfigurationError
+from ragspan.messages import Message
+from ragspan.records import Generation, SpanAnchor
 from ragspan_nats import NatsSink, SinkStats
 from ragspan_nats.message import MESSAGE_ID
 

@@ -14,7 +14,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from submitted import stored_records
 
 import ragspan
-from ragspan import Settings, defaults
+from ragspan import defaults
+from ragspan.config import Settings
 from ragspan.process import in_use
 from ragspan_langchain import RagspanCallbackHandler
 from ragspan_nats import NatsSink

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 from ragspan.exceptions import ConfigurationError
 from ragspan.kept_metadata import MAX_ENTRIES, kept_entries
+from ragspan.messages import Message, NotedError, ToolRequest, is_abandonment, note_error
 from ragspan.plain_data import (
     class_name,
     dict_in,
@@ -32,7 +33,6 @@ from ragspan.records import (
     as_background,
     as_contexts,
 )
-from ragspan.step_texts import Message, NotedError, ToolRequest, is_abandonment, note_error
 from ragspan.telemetry.otel_context import current_anchor
 from ragspan.throttled_log import ThrottledLog
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
+from ragspan.messages import Message
 from ragspan.records import Background, BackgroundKind, RagRecord
-from ragspan.step_texts import Message
 
 _LEAST_WORDS = 8
 _SPEAKER = r"(?:AI|Assistant|Bot|Human|User)"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast, get_args
 
 from ragspan.exceptions import ConfigurationError
+from ragspan.messages import ErrorReport, without_texts
 from ragspan.notebook import table
 from ragspan.plain_data import class_name, text_of
 from ragspan.record_json import MAX_CONTEXTS, MAX_STEPS, check, read_as, write_json
@@ -24,7 +25,6 @@ from ragspan.records.contexts import (
 )
 from ragspan.records.steps import Generation, Reranking, Retrieval, SpanAnchor, Step, ToolCall
 from ragspan.sizes import size_of
-from ragspan.step_texts import ErrorReport, without_texts
 
 AnswerStatus: TypeAlias = Literal["complete", "aborted", "error", "interrupted"]
 UnknownContexts: TypeAlias = Literal[
@@ -158,7 +158,7 @@ class RagRecord:
         return (*self.tool_calls, *self.retrievals, *rerankings, *self.generations)
 
     def without_step_texts(self) -> RagRecord:
-        """The same record without the texts that only spans show; `ragspan.step_texts` lists them."""
+        """The same record without the texts that only spans show; `ragspan.messages` lists them."""
         return cast("RagRecord", without_texts(self))
 
     @property

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from ragspan.messages import ErrorReport, Message
 from ragspan.records.contexts import RetrievedContext
-from ragspan.step_texts import ErrorReport, Message
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

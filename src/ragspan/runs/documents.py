@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from ragspan.capturing.snapshots import LONG_TEXT, Opaque, Snapshot
+from ragspan.messages import MAX_MESSAGE, TOOL_ERROR, ErrorReport
 from ragspan.runs.payloads import (
     Document,
     Found,
@@ -17,7 +18,6 @@ from ragspan.runs.payloads import (
     tool_messages,
 )
 from ragspan.runs.tree import ModelStep, RequestTree, SearchStep, SeenDocument, Step, ToolStep
-from ragspan.step_texts import MAX_MESSAGE, TOOL_ERROR, ErrorReport
 
 _SEARCHED = re.compile(
     r"(?:^|_)(?:docs?|documents?|contexts?|passages?|chunks?|hits|snippets|articles|found|retrieved)"

@@ -8,13 +8,13 @@ from typing import Any
 
 from ragspan import field_names
 from ragspan.capturing.snapshots import Opaque, Snapshot
+from ragspan.messages import Message, ToolRequest
 from ragspan.provider_replies import facts_of
 from ragspan.record_json import plain_entries
 from ragspan.records import Generation, Reranking, Retrieval, RetrievedContext, ToolCall
 from ragspan.runs.payloads import Call, Document
 from ragspan.runs.payloads import Message as ChatMessage
 from ragspan.runs.tree import ModelStep, RerankStep, SearchStep, SeenDocument, Step, ToolStep
-from ragspan.step_texts import Message, ToolRequest
 
 AsContext = Callable[[SeenDocument], RetrievedContext]
 """Makes a context of a document."""

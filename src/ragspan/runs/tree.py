@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from ragspan.capturing.snapshots import OPAQUE, Opaque, Snapshot
 from ragspan.config import retrieval_tools
+from ragspan.messages import ErrorReport, NotedError
 from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan.runs.payloads import Document, Message, text_of, tool_messages
-from ragspan.step_texts import ErrorReport, NotedError
 
 INTERRUPT = "GraphInterrupt"
 """A graph raises an error of this name to wait for a person."""

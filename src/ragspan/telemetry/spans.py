@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from opentelemetry.trace import Link, Span, SpanKind, StatusCode, Tracer
 
+from ragspan.messages import ErrorReport
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import Generation, RagRecord, Reranking, Retrieval, SpanAnchor, Step, ToolCall
-from ragspan.step_texts import ErrorReport
 from ragspan.telemetry import semconv
 from ragspan.telemetry.content import ContentPolicy, EmitterOptions
 from ragspan.telemetry.otel_context import context_with, span_context_of

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ragspan.messages import Message, ToolRequest
 from ragspan.records import Generation, Reranking, Retrieval, RetrievedContext, Step, ToolCall
-from ragspan.step_texts import Message, ToolRequest
 from ragspan.telemetry import semconv
 from ragspan.telemetry.content import EmitterOptions
 from ragspan.telemetry.values import MAX_TEXT_CHARS, Attributes, bounded, json_list, named

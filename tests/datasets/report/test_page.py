@@ -14,12 +14,13 @@ from importlib.metadata import version
 
 import pytest
 
-from ragspan import Cause, MetricFailure, NotApplicable, RetrievedContext, Score
+from ragspan import MetricFailure, NotApplicable, RetrievedContext, Score
 from ragspan.datasets.gates import Gate, check_gates
 from ragspan.datasets.report import write_plots, write_report
 from ragspan.datasets.results import BadRow
 from ragspan.datasets.summaries import MetricSummary
 from ragspan.judges.base import ClaimVerdict, ContextVerdict
+from ragspan.outcomes import Cause
 from ragspan.usage import Usage
 
 ABSENT = NotApplicable(reason="no_claims")

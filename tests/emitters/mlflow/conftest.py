@@ -11,9 +11,10 @@ import pytest
 from score_server import ScoreServer
 from writer_fixtures import ANSWER, Backend, bare_environment, deliver, make_scored, make_writer, server  # noqa: F401 - fixtures
 
-from ragspan import RagRecord, Score, ScoredRecord, SpanAnchor
+from ragspan import RagRecord, Score, ScoredRecord
 from ragspan.emitters.mlflow import MLflowEmitter
 from ragspan.emitters.mlflow.emitter import assessment_of
+from ragspan.records import SpanAnchor
 
 TRACES = "/api/3.0/mlflow/traces"
 EXPERIMENTS = "/api/2.0/mlflow/experiments"

@@ -1,7 +1,8 @@
 import pytest
 
-from ragspan import MetricFailure, Score, Usage
+from ragspan import MetricFailure, Score
 from ragspan.emitters.mlflow.emitter import assessment_of
+from ragspan.usage import Usage
 
 
 def assessments(make, given):

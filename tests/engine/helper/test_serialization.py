@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from ragspan.engine.helper import serialization
+from ragspan.messages import ErrorReport, Message, ToolRequest
 from ragspan.records import Generation, RagRecord, Reranking, Retrieval, RetrievedContext, SpanAnchor, ToolCall
-from ragspan.step_texts import ErrorReport, Message, ToolRequest
 
 ANCHOR = SpanAnchor(trace_id=2**127, span_id=2, trace_flags=0, trace_state="vendor=value", is_remote=True)
 ERROR = ErrorReport(type="ValueError", message="no", stacktrace="line 1")

@@ -18,6 +18,7 @@ from ragspan.capturing.log import EventKind, RequestLog, TokenStream
 from ragspan.capturing.open_requests import OpenRequests
 from ragspan.capturing.snapshots import OPAQUE, Opaque, Snapshot
 from ragspan.kept_metadata import MAX_ENTRIES, kept_entries
+from ragspan.messages import NotedError, note_error
 from ragspan.plain_data import (
     items_of,
     plain_scalar,
@@ -30,7 +31,6 @@ from ragspan.records import RecordSink, RetrievedContext
 from ragspan.runs.events import ModelStart, SearchStart, ToolStart, record_of_log, tree_of
 from ragspan.runs.payloads import documents_in
 from ragspan.runs.tree import INTERRUPT, MAX_SAVED_STATES, NO_INPUT_YET
-from ragspan.step_texts import NotedError, note_error
 from ragspan_langchain.interruptions import Interruptions
 from ragspan_langchain.payloads import (
     PROMPT,

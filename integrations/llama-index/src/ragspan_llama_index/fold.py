@@ -8,6 +8,7 @@ from typing import Any
 
 from ragspan import field_names
 from ragspan.capturing.log import Event, EventKind, RequestLog, RunKey
+from ragspan.messages import ErrorReport, NotedError
 from ragspan.record_json import plain_entries
 from ragspan.records import AnswerStatus, RagRecord
 from ragspan.runs.answers import question_in
@@ -16,7 +17,6 @@ from ragspan.runs.record import first_of
 from ragspan.runs.tool_documents import documents_of_result
 from ragspan.runs.tree import RequestTree
 from ragspan.runs.tree import Step as CommonStep
-from ragspan.step_texts import ErrorReport, NotedError
 from ragspan.text.answers import without_thoughts
 from ragspan_llama_index.classes import SPEAKING, UUID_LENGTH
 from ragspan_llama_index.contexts import Provenance, speakers_in

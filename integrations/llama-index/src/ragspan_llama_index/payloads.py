@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from ragspan.capturing.log import EventKind, RequestLog
+from ragspan.messages import MAX_MESSAGE, TOOL_ERROR, ErrorReport
 from ragspan.plain_data import (
     fields_of,
     is_dict,
@@ -26,7 +27,6 @@ from ragspan.plain_data import text_of as text_of_plain
 from ragspan.provider_replies import notes_of
 from ragspan.runs.payloads import Call
 from ragspan.sizes import PART_BYTES
-from ragspan.step_texts import MAX_MESSAGE, TOOL_ERROR, ErrorReport
 from ragspan_llama_index.classes import Role, facts_about, has_base
 from ragspan_llama_index.files import FILES, File, file_in
 from ragspan_llama_index.nodes import nodes_among, nodes_in

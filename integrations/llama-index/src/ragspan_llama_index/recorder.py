@@ -22,9 +22,9 @@ from ragspan.capturing.inside import Around
 from ragspan.capturing.log import EventKind, RequestLog, TokenStream
 from ragspan.capturing.open_requests import OpenRequests
 from ragspan.kept_metadata import kept_entries
+from ragspan.messages import is_abandonment, note_error
 from ragspan.plain_data import class_name, fields_of, is_list, text_of
 from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
-from ragspan.step_texts import is_abandonment, note_error
 from ragspan.telemetry.otel_context import current_anchor
 from ragspan_llama_index.classes import (
     GENERATOR,

@@ -7,9 +7,9 @@ from typing import Any
 
 from ragspan.capturing.log import RequestLog
 from ragspan.config import retrieval_tools
+from ragspan.messages import ErrorReport, NotedError
 from ragspan.records import RetrievedContext, SpanAnchor
 from ragspan.runs.payloads import ROLES, Call, Message
-from ragspan.step_texts import ErrorReport, NotedError
 from ragspan_llama_index.classes import ClassFacts, Role
 from ragspan_llama_index.files import File
 from ragspan_llama_index.nodes import NodeSnapshot, text_shown

@@ -24,9 +24,9 @@ from typing import Any, TypeAlias
 import wrapt
 
 from ragspan.capturing.log import RequestLog, TokenStream
+from ragspan.messages import NotedError, is_abandonment, note_error
 from ragspan.plain_data import class_name, in_class
 from ragspan.plain_data import text_of as plain_text
-from ragspan.step_texts import NotedError, is_abandonment, note_error
 from ragspan_llama_index.classes import Role
 from ragspan_llama_index.objects import text_of, text_of_tokens
 from ragspan_llama_index.readers import Reader

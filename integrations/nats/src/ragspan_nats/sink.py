@@ -59,7 +59,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 10.0  # seconds
 
 
 class SinkStats(EngineStats):
-    """Where every submitted capture is, at one moment, as in `ragspan.EngineStats`; `scored` counts what was published."""
+    """Where every submitted capture is, at one moment, as in `ragspan.engine.EngineStats`; `scored` counts what was published."""
 
     @property
     def published(self) -> int:

@@ -16,6 +16,7 @@ from operator import attrgetter
 from typing import Any
 
 from ragspan.engine._threads import call_guarded
+from ragspan.messages import ErrorReport, Message, ToolRequest
 from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score
 from ragspan.record_json import plain
 from ragspan.records import (
@@ -28,7 +29,6 @@ from ragspan.records import (
     SpanAnchor,
     ToolCall,
 )
-from ragspan.step_texts import ErrorReport, Message, ToolRequest
 from ragspan.usage import Usage
 
 _OF_RECORDS: tuple[type[Any], ...] = (

@@ -10,13 +10,13 @@ from typing import Any
 
 from ragspan.capturing.snapshots import OPAQUE, Opaque, Snapshot
 from ragspan.matching import PromptTexts
+from ragspan.messages import MAX_MESSAGE, MAX_STACKTRACE, ErrorReport
 from ragspan.records import RagRecord, RetrievedContext, SpanAnchor
 from ragspan.runs.payloads import Document, Message
 from ragspan.runs.record import record_of
 from ragspan.runs.step_records import context_of
 from ragspan.runs.tree import INTERRUPT, ModelStep, RequestTree, RerankStep, SearchStep, SeenDocument, ToolStep
 from ragspan.runs.tree import Step as TreeStep
-from ragspan.step_texts import MAX_MESSAGE, MAX_STACKTRACE, ErrorReport
 from ragspan_receiver.readers.payloads import text
 from ragspan_receiver.readers.steps import BARE, Scored, Step
 from ragspan_receiver.spans import TracedSpan
