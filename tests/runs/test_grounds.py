@@ -329,6 +329,11 @@ INVENTED: dict[str, Program] = {
         lambda fact: ASKED,
         filling=['{"enum": ["%s"]}'],
     ),
+    "in the schema of a message of the program's own": by_hand(
+        lambda fact: (
+            f"{PUMP}\nAnswer by {{{json.dumps({'properties': {'a': {'type': 'string', 'description': fact}}})}}}"
+        )
+    ),
     "in example messages": beside_documents(
         lambda fact: SYSTEM,
         lambda fact: Message("human", "Price?"),

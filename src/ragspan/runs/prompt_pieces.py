@@ -11,7 +11,7 @@ from ragspan.records import MAX_BACKGROUND, BackgroundKind
 from ragspan.runs.documents import SeenDocuments
 from ragspan.runs.payloads import Message, texts_in
 from ragspan.runs.prompt_provenance import Behind, Turn
-from ragspan.runs.said_in import lines_of_models, memories_in, spoken_in, within, without
+from ragspan.runs.said_in import lines_of_models, memories_in, schemas_in, spoken_in, within, without
 from ragspan.runs.short_texts import Filled, long_enough
 from ragspan.runs.tree import ModelStep, RequestTree, SearchStep, ToolStep
 
@@ -19,6 +19,8 @@ _LONG_ARGUMENT = 5
 """Words of an argument that a result repeats wherever it has them."""
 _MIN_ECHO = 3
 _MIN_VALUE = 4
+_ENDS = " \t\n.,;!?"
+"""What a document before a piece may end with."""
 _MAX_LOOKED_AT = 200_000
 _MAX_TEXTS = 200
 _MAX_WANTED = 500_000
@@ -85,12 +87,14 @@ class Pieces:
         told = (
             [span for role, span in spoken if role == "tool"] if {role for role, _ in spoken} & {"ai", "human"} else []
         )
-        results = [span for tool in self._telling_tools() for span in _spans(text, str(tool.result))]
+        results = sorted(span for tool in self._telling_tools() for span in _spans(text, str(tool.result)))
         kept = without(free, [*(span for _, span in spoken), *lines_of_models(text, self._said)])
         kept = without(kept, [span for asked in self._asked for span in _spans(text, asked)])
         memories = list(memories_in(text))
-        rest = without(kept, [*results, *memories])
-        yield from self._pieces(text, [span for each in results for span in within(kept, each)], "tool")
+        rest = without(kept, [*results, *memories, *schemas_in(text)])
+        places = [match.span for match in self._behind.holding.get(number, ())]
+        for each in results:
+            yield from self._pieces(text, within(kept, each), "metadata" if within(places, each) else "tool")
         yield from self._pieces(
             text, [span for each in memories for span in within(without(kept, results), each)], "other"
         )
@@ -99,16 +103,15 @@ class Pieces:
             held = [match.text for match in self._behind.holding.get(number, ()) if match.text not in counted]
             yield from (Piece(text=each, kind="history") for each in held)
         elif text in self._filled:
-            yield from self._of_template(number, text, rest)
-        elif self._behind.holding.get(number):
+            yield from self._of_template(places, text, rest)
+        elif places:
             yield from self._pieces(text, rest, "other")
         elif not (message.role == "system" and self._seen.empty_search):
             yield from self._pieces(text, rest, None)
         yield from self._pieces(text, [span for each in told for span in within(free, each)], "history")
 
-    def _of_template(self, number: int, text: str, rest: Sequence[Span]) -> Iterator[Piece]:
-        """What a prompt template was filled with: around documents it is what a formatter wrote beside them."""
-        places = [match.span for match in self._behind.holding.get(number, ())]
+    def _of_template(self, places: Sequence[Span], text: str, rest: Sequence[Span]) -> Iterator[Piece]:
+        """What a prompt template was filled with: around documents, whose places are these, it is what a formatter wrote."""
         values = [span for value in long_enough(self._filled[text]) for span in _spans(text, value)[:1]]
         for value in values:
             has_documents = any(within(places, value))
@@ -194,7 +197,7 @@ class Pieces:
             spans = without(list(spans), [span for each in known for span in _spans(text, each)])
         is_data = text.lstrip()[:1] in {"{", "["}
         for start, end in sorted(spans):
-            piece = text[start:end].strip()
+            piece = text[start:end].lstrip(_ENDS).strip()
             yield Piece(text=unescaped(piece) if is_data else piece, kind=kind)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
@@ -18,6 +19,9 @@ _tagged = re.compile(
 )
 _memory = re.compile(r"<(memory|memories)>\s*(?P<kept>.*?)\s*</\1>", re.IGNORECASE | re.DOTALL)
 _tag = re.compile(r"^\s*</?\w{1,60}>\s*$", re.MULTILINE)
+_brace = re.compile("[{}]")
+_fields = re.compile(r"[\"']properties[\"']\s*:")
+_type = re.compile(r"[\"']type[\"']\s*:\s*[\"'](?:object|string|integer|number|boolean|array|null)[\"']")
 _next_section = re.compile(r"\n[ \t]*\n(?=[#<\[]|[A-Z][\w ]{0,40}:)")
 _MAX_LOOKED_AT = 200_000
 _MAX_COMPARED = 5_000_000
@@ -41,6 +45,20 @@ def memories_in(text: str) -> Iterator[Span]:
     for match in _memory.finditer(text[:_MAX_LOOKED_AT]):
         start, end = match.span("kept")
         yield from without([(start, end)], (tag.span() for tag in _tag.finditer(text, start, end)))
+
+
+def schemas_in(text: str) -> Iterator[Span]:
+    """Where a text has JSON schemas, which say what form an answer is to have; their braces may be doubled."""
+    text = text[:_MAX_LOOKED_AT]
+    fields, types = ([match.start() for match in sign.finditer(text)] for sign in (_fields, _type))
+    opened: list[int] = []
+    for match in _brace.finditer(text) if fields and types else ():
+        if match[0] == "{":
+            opened.append(match.start())
+        elif opened:
+            span = opened.pop(), match.end()
+            if all(bisect_left(places, span[0]) < bisect_left(places, span[1]) for places in (fields, types)):
+                yield span
 
 
 def lines_of_models(text: str, said: Iterable[str]) -> Iterator[Span]:

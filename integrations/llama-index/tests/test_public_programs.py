@@ -1,0 +1,25 @@
+"""The records of programs as the public shows them hold the words of their prompts."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+
+import li_public_indices  # noqa: F401  (these fill the table)
+import li_public_prompts  # noqa: F401
+import pytest
+from li_public import PROGRAMS
+
+
+@pytest.mark.filterwarnings("ignore:Call to deprecated class:DeprecationWarning")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_record_of_a_public_program(captured, model, name):
+    expected = PROGRAMS[name]
+    model.says(*expected.said)
+    asyncio.run(expected.run()) if inspect.iscoroutinefunction(expected.run) else expected.run()
+
+    record = captured.record()
+    found = None if record.contexts is None else [context.text for context in record.contexts]
+    assert (found, record.contexts_unknown) == (expected.contexts, expected.unknown)
+    assert [(each.kind, each.text) for each in record.background] == list(expected.background)
+    assert (record.question, record.response) == (expected.question, expected.response)
