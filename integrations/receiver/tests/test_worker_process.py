@@ -259,6 +259,18 @@ def test_it_stops_in_time_however_many_traces_are_open(backend, worker):
     assert ended == read + sum(map(int, re.findall(r"(\d+) traces not read in time", summary)))
 
 
+def test_it_says_how_many_spans_of_scores_a_backend_that_hangs_has_not_taken(backend, worker):
+    backend.hold_replies()
+    running = worker("--quiet", "0.3", RAGSPAN_EXIT_TIMEOUT="1")
+    for _ in range(3):
+        ask(OTLPSpanExporter(address_in(running.log)))
+    until(lambda: backend.offered, what="the export that nobody answers")
+
+    assert running.ends() == 0
+    backend.release()
+    assert re.search(r"3 traces, 3 answers in them, (.*dropped.*, )?\d+ spans of scores not sent", running.log)
+
+
 def refused(*arguments, **environment):
     nothing = {"OTEL_EXPORTER_OTLP_ENDPOINT": "", "OTEL_TRACES_EXPORTER": "console", "RAGSPAN_SINK": ""}
     done = CliRunner().invoke(app, ["worker", *arguments], env={**nothing, **environment})

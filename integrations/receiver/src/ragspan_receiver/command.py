@@ -30,6 +30,7 @@ from ragspan.telemetry.environment import (
     exporter_of,
     providers_from_environment,
 )
+from ragspan_receiver.exported import ExportedSpans
 from ragspan_receiver.grpc_server import GRPCServer
 from ragspan_receiver.intake import Intake
 from ragspan_receiver.receiver import Receiver
@@ -108,7 +109,9 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
     is_printed = settings.sink is None and settings.emitters == _CONSOLE
     if settings.sink is None and not (is_printed and settings.enabled):
         check_worker(settings)
-    providers = providers_from_environment()
+    exported = ExportedSpans()
+    providers = providers_from_environment(make=exported.make_exporter)
+    providers.tracer_provider.add_span_processor(exported)
     set_meter_provider(providers.meter_provider)  # where native writers count
     sink = engine_from(settings, providers) if settings.sink is None else cast("_Sink", sink_from(settings))
     receiver = Receiver(
@@ -138,19 +141,19 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
         await asyncio.to_thread(receiver.finish, settings.exit_timeout * _READING)
         await asyncio.to_thread(sink.shutdown, deadline.remaining)
     await _within(max(deadline.remaining, _LAST_WORDS), providers.shutdown)
-    typer.echo(f"ragspan worker: {_summary(receiver.figures())}", err=True)
+    typer.echo(f"ragspan worker: {_summary(receiver.figures(), exported.unsent())}", err=True)
 
 
-def _summary(figures: Mapping[str, Any]) -> str:
+def _summary(figures: Mapping[str, Any], unsent: int) -> str:
     """What became of all that was taken."""
     traces, answers = figures.get("traces.ended", 0), figures.get("answers", {})
     told = [f"{traces} traces, {figures.get('records', 0)} answers in them"]
     told += [f"{number} answers dropped ({reason})" for reason, number in answers.get("dropped", {}).items()]
     for name, words in (("traces.cut_off", "cut off"), ("traces.abandoned", "not read in time")):
         told += [f"{figures[name]} traces {words}"] if figures.get(name) else []
-    return ", ".join(
-        [*told, f"{figures['requests.refused']} requests refused"] if "requests.refused" in figures else told
-    )
+    told += [f"{unsent} spans of scores not sent"] if unsent else []
+    told += [f"{figures['requests.refused']} requests refused"] if "requests.refused" in figures else []
+    return ", ".join(told)
 
 
 async def _within(seconds: float, work: Callable[[], object]) -> None:
