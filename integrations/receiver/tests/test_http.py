@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import threading
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -21,6 +22,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
 from ragspan_receiver import intake, servers
+from ragspan_receiver.receiver import Receiver
 from ragspan_receiver.traces import BufferLimits
 
 TRACE = bytes(range(1, 17))
@@ -403,3 +405,19 @@ async def test_probes_and_people_can_ask_how_it_is(serving, answer, request_with
         "ready": False, "open_traces": 1, "bytes": 0, "bytes_of_requests": 0, "requests.accepted": 1, "spans.accepted": 1,
         "spans.own": 0, "spans.rejected": 0,
     }  # fmt: skip
+
+
+async def test_a_server_of_a_receiver_alone_takes_its_requests(answer, request_with):
+    receiver = Receiver(SimpleNamespace(submit=[].append), limits=SLOW)
+    server = servers.HTTPServer(receiver, "127.0.0.1:0")
+    await server.start()
+    try:
+        async with httpx.AsyncClient() as client:
+            body = request_with(answer(TRACE)).SerializeToString()
+            address = f"http://127.0.0.1:{server.port}/v1/traces"
+            reply = await client.post(address, content=body, headers=PROTOBUF)
+    finally:
+        await server.stop()
+
+    assert reply.status_code == 200
+    assert receiver.counts["spans.accepted"] == 1

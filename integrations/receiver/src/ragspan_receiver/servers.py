@@ -28,6 +28,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from ragspan.command_line import listener_at
 from ragspan_receiver.bodies import RefusedError
 from ragspan_receiver.intake import MAX_BODY, MAX_JSON, Held, Intake
+from ragspan_receiver.receiver import Receiver
 
 _DESCRIPTORS, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
 _MAX_CONNECTIONS = 800 if _DESCRIPTORS < 0 else max(8, min(800, _DESCRIPTORS * 6 // 10))
@@ -231,17 +232,17 @@ class HTTPServer(uvicorn.Server):
     """Serves a receiver by HTTP.
 
     Args:
-        intake: takes the bodies of requests; servers of one receiver share it.
+        served: the receiver, or the intake that several servers of one receiver share.
         address: `host:port`; port 0 takes a free one.
 
     Raises:
         ConfigurationError: the address is invalid or cannot be used.
     """
 
-    def __init__(self, intake: Intake, address: str) -> None:
+    def __init__(self, served: Receiver | Intake, address: str) -> None:
         super().__init__(
             uvicorn.Config(
-                OTLPApplication(intake),
+                OTLPApplication(Intake(served) if isinstance(served, Receiver) else served),
                 http=_Connection,
                 ws="none",
                 lifespan="off",
