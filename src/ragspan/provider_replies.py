@@ -68,21 +68,21 @@ def _noted(part: Any) -> Iterator[Mapping[str, Any]]:
 
 def _places(part: Any) -> Sequence[Mapping[str, Any]]:
     """The fields of the reply itself, of its usage, and of its first choice. No code of its classes runs."""
-    own = _fields(part)
+    own = fields_in(part)
     places = [own]
     if _WITH_PLACES.isdisjoint(own):
         return places
     for name in _USAGE:
         if name in own:
-            places.append(usage := _fields(own[name]))
-            places += [_fields(usage[details]) for details in _DETAILS if details in usage]
+            places.append(usage := fields_in(own[name]))
+            places += [fields_in(usage[details]) for details in _DETAILS if details in usage]
     for name in _CHOICES:
         if name in own and (items := items_of(own[name])):
-            places.append(_fields(items[0]))
+            places.append(fields_in(items[0]))
     return places
 
 
-def _fields(value: Any) -> Mapping[str, Any]:
+def fields_in(value: Any) -> Mapping[str, Any]:
     """The entries of a dictionary, or the attributes that an object keeps."""
     kind = type(value)
     if kind is dict or issubclass(kind, dict):

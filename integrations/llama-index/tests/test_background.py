@@ -1,10 +1,13 @@
 """What stands in LlamaIndex's prompts beside nodes, and what is known of the contexts where no node stands there."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from captures import Answered
 from li_agents import agent, ask, concludes, reasoning_agent, retriever_tool, thinks
 from li_chats import after, chat_engine
-from li_model import calls
+from li_model import ScriptedModel, calls
 from li_programs import (
     ANSWER,
     CELLO,
@@ -19,6 +22,8 @@ from li_programs import (
 )
 from li_workflows import one_step
 from llama_index.core import PromptTemplate, Settings
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse
+from llama_index.core.llms.callbacks import llm_chat_callback
 from llama_index.core.memory import ChatMemoryBuffer, Memory, StaticMemoryBlock
 from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.query_engine import CustomQueryEngine
@@ -171,3 +176,43 @@ def test_an_answer_that_no_model_gave(captured):
     Blocking().query(QUESTION)
 
     assert captured.record().from_model is False
+
+
+class Searching(ScriptedModel):
+    """Says with its reply what a provider tells of it."""
+
+    raw: Any = None
+    beside: dict[str, Any] = {}
+
+    @llm_chat_callback()
+    def chat(self, messages, **kwargs):
+        said = ChatMessage(ANSWER, role="assistant", additional_kwargs=self.beside)
+        return ChatResponse(message=said, raw=self.raw)
+
+
+PAGE = {"type": "url_citation", "url": "https://a.example", "title": "A page"}
+SEARCHED = {
+    "responses": {"beside": {"built_in_tool_calls": [{"type": "web_search_call", "id": "1"}]}},
+    "raw responses": {"raw": {"id": "1", "output": [{"type": "file_search_call", "id": "1"}, {"type": "message"}]}},
+    "completions": {"raw": SimpleNamespace(choices=[{"message": {"content": ANSWER, "annotations": [PAGE]}}])},
+    "messages": {"raw": {"content": [{"type": "server_tool_use", "name": "web_search"}, {"type": "text"}]}},
+    "grounding": {"raw": {"grounding_metadata": {"web_search_queries": ["cello"]}}},
+    "addresses": {"raw": {"citations": ["https://a.example"], "choices": []}},
+}
+QUOTED = {"raw": {"citations": [{"type": "char_location", "cited_text": "four strings", "document_index": 0}]}}
+
+
+@pytest.mark.parametrize("told", SEARCHED.values(), ids=SEARCHED)
+def test_the_providers_own_search_cannot_be_read(captured, told):
+    Settings.llm = Searching(**told)
+    engine("cello").query(QUESTION)
+
+    record = captured.record()
+    assert (record.contexts, record.contexts_unknown, record.prompts_seen) == (None, "provider_search", False)
+
+
+def test_a_provider_that_names_the_documents_of_the_prompt_has_not_searched(captured):
+    Settings.llm = Searching(**QUOTED)
+    engine("cello").query(QUESTION)
+
+    assert [context.text for context in captured.record().contexts] == [CELLO]

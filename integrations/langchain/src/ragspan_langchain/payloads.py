@@ -17,6 +17,7 @@ from ragspan.capturing.snapshots import Copying, Opaque, Snapshot, Snapshots
 from ragspan.kept_metadata import kept_entries, small_entries
 from ragspan.plain_data import fields_of, is_dict, items_of, text_keyed, text_of
 from ragspan.provider_replies import notes_of
+from ragspan.provider_search import tells_of_search
 from ragspan.runs.payloads import MEDIA, MESSAGE, ROLES, UNREAD, Call, Document, FilledPrompt, Message
 
 _END = 64
@@ -81,7 +82,13 @@ def take_reply(response: Any, log: RequestLog) -> tuple[Message, Sequence[Mappin
         return Message("ai", "" if text is None else log.count(text)), notes_of(told_about(result, own, {}))
     taken, fields = SNAPSHOTS.take(message, log), fields_of(message)
     if type(taken) is Message:
-        taken.searched = _searched(fields)
+        content = fields.get("content")
+        told = (
+            fields.get("additional_kwargs"),
+            fields.get("response_metadata"),
+            content if type(content) is list else None,
+        )
+        taken.searched = tells_of_search(told)
     return taken, notes_of(told_about(result, own, fields))
 
 
@@ -97,38 +104,6 @@ def end_of_stream(chunk: Any) -> tuple[bool, Sequence[Mapping[str, Any]]]:
     message = fields_of(own.get("message"))
     notes = notes_of((message.get("response_metadata"), own.get("generation_info")))
     return text_of(message.get("chunk_position")) == "last", notes
-
-
-_SEARCHING = frozenset(
-    {"web_search_call", "file_search_call", "mcp_call", "web_search_tool_result", "web_fetch_tool_result"}
-)
-_CITING = frozenset({"url_citation", "file_citation", "web_search_result_location", "search_result_location"})
-_TOLD = ("grounding_metadata", "citations", "search_results", "tool_outputs", "annotations", "executed_tools")
-
-
-def _searched(message: Mapping[str, Any]) -> bool:
-    """Whether the provider says with its reply, a message of these fields, that it searched by itself."""
-    for told in (message.get("additional_kwargs"), message.get("response_metadata")):
-        if type(told) is dict and told and any(map(_is_given, map(text_keyed(told).get, _TOLD))):
-            return True
-    content = message.get("content")
-    return type(content) is list and _shows_search([block for block in content if type(block) is dict])
-
-
-def _is_given(value: Any) -> bool:
-    return value is not None and (not any(type(value) is kind for kind in (bool, str, list, dict)) or bool(value))
-
-
-def _shows_search(blocks: Iterable[dict[Any, Any]]) -> bool:
-    for block in blocks:
-        kind, name = text_of(block.get("type")) or "", text_of(block.get("name")) or ""
-        is_search = "search" in name or "fetch" in name or "mcp" in kind
-        if kind in _SEARCHING or (is_search and kind.startswith(("server_tool", "mcp_"))):
-            return True
-        notes = items_of(block.get("annotations") or block.get("citations")) or ()
-        if any(type(note) is dict and (note.get("type") in _CITING or note.get("url")) for note in notes):
-            return True
-    return False
 
 
 def rewritten_documents(log: RequestLog) -> list[tuple[Document, str]]:

@@ -25,6 +25,7 @@ from ragspan.plain_data import (
 )
 from ragspan.plain_data import text_of as text_of_plain
 from ragspan.provider_replies import notes_of
+from ragspan.provider_search import tells_of_search
 from ragspan.runs.payloads import Call
 from ragspan.sizes import PART_BYTES
 from ragspan_llama_index.classes import Role, facts_about, has_base
@@ -61,10 +62,14 @@ def texts_given(arguments: _Arguments, log: RequestLog) -> Sequence[str]:
 def reply_in(response: Any, log: RequestLog, *, inside_synthesis: bool) -> dict[str, Any]:
     """What a model's provider told about its reply."""
     fields = fields_of(response)
-    payload: dict[str, Any] = {"reply": notes_of((fields.get("raw"), fields.get("additional_kwargs")))}
+    told = [fields.get("raw"), fields.get("additional_kwargs")]
+    payload: dict[str, Any] = {"reply": notes_of(told)}
     message = fields.get("message")
     if message is not None:
         _, payload["asked_for"] = _contents_of(message, log)
+        told.append(fields_of(message).get("additional_kwargs"))
+    if tells_of_search(told):
+        payload["searched"] = True
     if inside_synthesis:
         payload["said"] = _text_of(response, log)
     return payload

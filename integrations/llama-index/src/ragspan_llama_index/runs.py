@@ -198,7 +198,7 @@ class Runs:
             first_token_ns=stream.first_ns if stream is not None and stream.tokens else None,
             **about,
         )
-        return run, Message("ai", said or "", calls) if said or calls else None
+        return run, Message("ai", said or "", calls, searched=step.searched) if said or calls else None
 
     def _filled(self, step: Step) -> Sequence[str]:
         """The texts that the framework filled its prompt template with."""

@@ -73,6 +73,7 @@ class Step:
     tokens: Sequence[str | None] = ()  # these words, where the model tells of them
     model: str | None = None
     reply: Sequence[Any] = ()  # what a model's provider told about its reply, in whatever form
+    searched = False  # the model's provider searched by itself
     prompt: Sequence[Message] = ()  # what a model was given
     filled: Sequence[str] = ()  # of a method that asks a model: what its prompt template was filled with
     files: Sequence[File] = ()  # those that the user gave with the question
