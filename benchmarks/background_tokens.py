@@ -21,7 +21,7 @@ from judging.prompts_sent import Tokenizer, tokenizer
 from rich.console import Console
 from rich.table import Table
 
-from ragspan.judges.base import ChatMessage, Completion
+from ragspan.judges.judge_protocols import ChatMessage, Completion
 from ragspan.judges.llm import LLMJudge
 from ragspan.judges.session import JudgingSession, judging
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness

@@ -38,7 +38,7 @@ from rich.table import Table
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges import OverlapJudge
-from ragspan.judges.base import ClaimVerdict
+from ragspan.judges.judge_protocols import ClaimVerdict
 from ragspan.metrics import Faithfulness
 from ragspan.outcomes import Cause, Score
 from ragspan.records import RagRecord, Reranking, Retrieval, RetrievedContext, as_contexts

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from ragspan.engine._share import DoubtThreshold
+from ragspan.engine.asking import DoubtThreshold
 from ragspan.judge_share import JudgeShare
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import ContextAdherence, Faithfulness

@@ -13,7 +13,7 @@ from ragspan import ScoringEngine
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
 from ragspan.telemetry import OTelEmitter
-from ragspan.telemetry.base import EmitHandle
+from ragspan.telemetry.emitter_protocols import EmitHandle
 from ragspan.testing import RecordingEmitter
 from ragspan_langchain import RagspanCallbackHandler as LangChainHandler
 from ragspan_llama_index import RagspanCallbackHandler as LlamaIndexHandler

@@ -29,7 +29,7 @@ from langchain_core.runnables import Runnable, RunnablePassthrough
 
 from ragspan import Score, ScoredRecord, ScoringEngine
 from ragspan.config import Settings
-from ragspan.metrics.catalogue import metrics_from
+from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.testing import RecordingEmitter
 from ragspan_langchain import RagspanCallbackHandler
 

@@ -12,7 +12,7 @@ from ragspan import Budget, ConfigurationError, RagRecord, defaults, installed
 from ragspan.config import Settings
 from ragspan.defaults import budget_from
 from ragspan.judges import OpenAIJudge, OverlapJudge, Price
-from ragspan.metrics.catalogue import BUILT_IN, judge_from, metrics_from
+from ragspan.metrics.metric_catalogue import BUILT_IN, judge_from, metrics_from
 from ragspan.testing import RecordingSink
 
 pytestmark = pytest.mark.usefixtures("no_engine_yet")

@@ -10,7 +10,7 @@ import pytest
 
 import ragspan
 from ragspan import ConfigurationError, RagRecord
-from ragspan.judges.base import ClaimVerdict, Vote
+from ragspan.judges.judge_protocols import ClaimVerdict, Vote
 from ragspan.messages import ErrorReport, Message, ToolRequest
 from ragspan.metrics import JudgedContext
 from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score

@@ -8,9 +8,9 @@ from judging.job import KEY, MODEL, Answer, Endpoint
 from ragspan import RagRecord, ScoringEngine
 from ragspan.judges import OpenAIJudge
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
-from ragspan.metrics.base import Metric
+from ragspan.metrics.metric import Metric
 from ragspan.outcomes import Score, ScoredRecord
-from ragspan.telemetry.base import ScoreEmitter
+from ragspan.telemetry.emitter_protocols import ScoreEmitter
 
 _PATIENCE = 300.0
 

@@ -9,7 +9,7 @@ from peers.attachment import Attachment
 from ragspan import ScoringEngine
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
-from ragspan.metrics.base import Metric
+from ragspan.metrics.metric import Metric
 from ragspan.telemetry import OTelEmitter
 
 _PATIENCE = 60.0

@@ -113,7 +113,7 @@ def traced() -> TracerProvider:
 def engine_for(mode: str) -> ScoringEngine:
     from ragspan import ScoringEngine
     from ragspan.config import Settings
-    from ragspan.metrics.catalogue import metrics_from
+    from ragspan.metrics.metric_catalogue import metrics_from
     from ragspan.telemetry import OTelEmitter
 
     return ScoringEngine(metrics=metrics_from(Settings.from_environment()), emitters=[OTelEmitter()], **ENGINES[mode])

@@ -23,14 +23,14 @@ from ragspan.defaults import emitter_from, engine_from, needs_span, set_default_
 from ragspan.engine import ScoringEngine, ShutdownReport
 from ragspan.exceptions import ConfigurationError
 from ragspan.judge_share import JudgeShare
-from ragspan.judges.catalogue import JudgeChoice
+from ragspan.judges.judge_catalogue import JudgeChoice
 from ragspan.metrics import Metric
-from ragspan.metrics.catalogue import metrics_from
+from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.process import in_use
 from ragspan.records import RecordSink
 from ragspan.redaction import RedactOption
 from ragspan.telemetry import Emitter, OTelEmitter, environment
-from ragspan.telemetry.base import BackendEmitter, emitter_class
+from ragspan.telemetry.emitter_protocols import BackendEmitter, emitter_class
 from ragspan.throttled_log import ThrottledLog
 
 _INSTRUMENTORS = "opentelemetry_instrumentor"

@@ -10,11 +10,11 @@ from ragspan.engine import Budget, ScoringEngine
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
 from ragspan.metrics import Metric
-from ragspan.metrics.catalogue import hhem_from, metrics_from
+from ragspan.metrics.metric_catalogue import hhem_from, metrics_from
 from ragspan.process import in_use
 from ragspan.records import RecordSink
 from ragspan.telemetry import Emitter, OTelEmitter
-from ragspan.telemetry.base import installed_emitter
+from ragspan.telemetry.emitter_protocols import installed_emitter
 from ragspan.telemetry.environment import EnvironmentProviders, exporter_is_configured
 
 _SINK_RULE = has_methods("a ScoringEngine, another object with a method submit, or None", "submit")

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragspan.arguments import SHARE
 from ragspan.exceptions import TableError
-from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Verdict, Vote
-from ragspan.judges.catalogue import JudgeChoice
+from ragspan.judges.judge_catalogue import JudgeChoice
+from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, ContextVerdict, Rating, Verdict, Vote
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import Capture, RagRecord
-from ragspan.telemetry.base import ScoreEmitter
+from ragspan.telemetry.emitter_protocols import ScoreEmitter
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics import MeterProvider
@@ -210,7 +210,7 @@ def assert_scores(
     __tracebackhide__ = True  # pytest shows the line of the test, and not this one
     from ragspan.datasets.evaluation import evaluate
     from ragspan.datasets.gates import Gate, check_gates, lowest, require_metrics
-    from ragspan.metrics.catalogue import metric_names
+    from ragspan.metrics.metric_catalogue import metric_names
 
     gates = [Gate(metric=metric, kind="mean", minimum=least) for metric, least in minimums.items()]
     gates += [Gate(metric=metric, kind="passing", minimum=least) for metric, least in (passing or {}).items()]

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from ragspan.datasets import evaluate
-from ragspan.datasets.agreement import agreements
+from ragspan.datasets.label_agreement import agreements
 from ragspan.records import RagRecord
 
 CONTEXT = "The tower is 330 metres high. It was built in 1889."

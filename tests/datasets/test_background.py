@@ -6,8 +6,8 @@ import csv
 import json
 
 from ragspan.datasets import evaluate
-from ragspan.datasets.report.answers import mark_claims
-from ragspan.judges.base import ClaimVerdict
+from ragspan.datasets.report.answer_cards import mark_claims
+from ragspan.judges.judge_protocols import ClaimVerdict
 
 FEE = "The annual fee of the silver card is 49 euros."
 

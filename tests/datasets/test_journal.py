@@ -13,7 +13,7 @@ import pytest
 from ragspan.datasets.journal import Journal
 from ragspan.datasets.results import EvaluatedRow
 from ragspan.exceptions import TableError
-from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
+from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
 from ragspan.metrics import JudgedContext
 from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score
 from ragspan.records import RagRecord

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from ragspan.delivery import Delivered, DeliveryOptions, ScoreWriter
-from ragspan.delivery._retry_queue import RetryQueue
 from ragspan.delivery.http import Endpoint
+from ragspan.delivery.retry_queue import RetryQueue
 from ragspan.outcomes import Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
 

@@ -10,7 +10,7 @@ from opentelemetry.metrics import NoOpMeterProvider
 from ragspan import ConfigurationError, RagRecord
 from ragspan.delivery import DeliveryOptions, ScoreWriter
 from ragspan.delivery.http import Endpoint
-from ragspan.judges.base import ClaimVerdict
+from ragspan.judges.judge_protocols import ClaimVerdict
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import SpanAnchor
 from ragspan.telemetry.values import named

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragspan.delivery import BatchRejected, Delivered, DeliveryOptions, Failed, Rejected, SpanNotFound, Unavailable
-from ragspan.delivery._retry_queue import DeliveryStatus, RetryQueue
+from ragspan.delivery.retry_queue import DeliveryStatus, RetryQueue
 
 
 def texts(batch):

@@ -21,7 +21,7 @@ import pytest
 from ragspan.engine import EngineStats, ScoringEngine
 from ragspan.outcomes import NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
-from ragspan.telemetry.base import AnswerHandle, EmitHandle, ScoreEmitter
+from ragspan.telemetry.emitter_protocols import AnswerHandle, EmitHandle, ScoreEmitter
 
 PATIENCE = 20.0
 """Seconds after which a test gives up waiting for what should have come at once."""

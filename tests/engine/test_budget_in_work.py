@@ -11,7 +11,7 @@ import pytest
 
 from ragspan.engine import Budget
 from ragspan.judges import LLMJudge, OverlapJudge, Price
-from ragspan.judges.base import ClaimVerdict, Completion
+from ragspan.judges.judge_protocols import ClaimVerdict, Completion
 from ragspan.metrics import Completeness, ContextAdherence, Faithfulness
 from ragspan.outcomes import NotApplicable, Score
 from ragspan.records import RagRecord

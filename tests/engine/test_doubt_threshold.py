@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from ragspan.engine._share import DoubtThreshold
+from ragspan.engine.asking import DoubtThreshold
 from ragspan.judge_share import JudgeShare
 
 FIFTH = JudgeShare.of("0.2")

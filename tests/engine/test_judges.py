@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from ragspan.engine._judges import spenders_of, with_judge
+from ragspan.engine.metric_judges import spenders_of, with_judge
 from ragspan.judges import LLMJudge, OverlapJudge
 from ragspan.metrics import Completeness, ContextAdherence, FaithfulnessWithHHEM
 from ragspan.testing import FakeJudge

@@ -17,7 +17,7 @@ import asyncio, logging, os, sys, threading, time
 from ragspan.engine import ScoringEngine
 from ragspan.outcomes import Score
 from ragspan.records import RagRecord
-from ragspan.telemetry.base import ScoreEmitter
+from ragspan.telemetry.emitter_protocols import ScoreEmitter
 
 logging.getLogger("ragspan").addHandler(logging.NullHandler())  # what others log, or Python warns of, fails the test
 

@@ -140,7 +140,7 @@ def test_a_child_that_exits_in_good_order_says_nothing_of_what_it_inherited(run_
         warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*fork.*")
         from ragspan.engine import ScoringEngine
         from ragspan.records import RagRecord
-        from ragspan.telemetry.base import ScoreEmitter
+        from ragspan.telemetry.emitter_protocols import ScoreEmitter
 
         started = queue.SimpleQueue()
 

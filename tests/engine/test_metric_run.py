@@ -8,7 +8,7 @@ import time
 import pytest
 from opentelemetry import trace
 
-from ragspan.engine._metric_run import MetricTask
+from ragspan.engine.metric_run import MetricTask
 from ragspan.exceptions import JudgeError
 from ragspan.judges.llm.replies import PROSE
 from ragspan.judges.session import report_usage

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from ragspan import RagRecord, Score, ScoringEngine
 from ragspan.delivery.writer import ScoreWriter
 from ragspan.telemetry import OTelEmitter
-from ragspan.telemetry.base import ScoreEmitter
+from ragspan.telemetry.emitter_protocols import ScoreEmitter
 
 RECORD = RagRecord(question="q", contexts=["c"], response="r")
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from ragspan.engine._record_queue import Item, RecordQueue
-from ragspan.engine._threads import Deadline
 from ragspan.engine.budget import TokenBucket
+from ragspan.engine.record_queue import Item, RecordQueue
 from ragspan.engine.stats import Dropped
+from ragspan.engine.threads import Deadline
 
 
 @pytest.fixture

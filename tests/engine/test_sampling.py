@@ -7,7 +7,7 @@ import pytest
 from opentelemetry.sdk.trace.sampling import Decision, TraceIdRatioBased
 
 from ragspan.engine import ScoringEngine
-from ragspan.engine._options import Options
+from ragspan.engine.options import Options
 from ragspan.records import RagRecord, SpanAnchor
 
 

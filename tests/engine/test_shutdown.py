@@ -8,7 +8,7 @@ import time
 import pytest
 
 from ragspan.engine import ShutdownReport
-from ragspan.engine._record_queue import Item
+from ragspan.engine.record_queue import Item
 from ragspan.records import RagRecord
 
 

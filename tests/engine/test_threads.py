@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 from forked import in_child
 
-from ragspan.engine._threads import DaemonThreads, Deadline, ReentrantCriticalSection, run_in_loop, step
+from ragspan.engine.threads import DaemonThreads, Deadline, ReentrantCriticalSection, run_in_loop, step
 
 PATIENCE = 20.0
 

@@ -5,13 +5,14 @@ import threading
 
 import pytest
 
-from ragspan.engine import _record_queue, _worker
+from ragspan.engine import record_queue
+from ragspan.engine import worker as engine_worker
 
 
 @pytest.fixture
 def quick_restarts(monkeypatch):
-    monkeypatch.setattr(_worker, "_RESTART_PAUSE", 0.001)
-    monkeypatch.setattr(_record_queue, "LOOK_AGAIN", 0.002)
+    monkeypatch.setattr(engine_worker, "_RESTART_PAUSE", 0.001)
+    monkeypatch.setattr(record_queue, "LOOK_AGAIN", 0.002)
 
 
 def worker_of(name: str) -> threading.Thread:
@@ -105,7 +106,7 @@ class NoThread:
 def test_a_worker_that_cannot_be_started_costs_no_capture(fakes, make_engine, monkeypatch, quick_restarts, error):
     engine = make_engine(fakes.ConstantMetric())
     with monkeypatch.context() as patch:
-        patch.setattr(_worker.threading, "Thread", lambda **_: NoThread(error))
+        patch.setattr(engine_worker.threading, "Thread", lambda **_: NoThread(error))
         engine.submit(fakes.a_record())
         engine.submit(fakes.a_record())
     assert engine.stats().queued == 2
@@ -118,7 +119,7 @@ def test_starting_a_worker_is_not_tried_with_every_submit(fakes, make_engine, mo
     starts: list[str] = []
     engine = make_engine(fakes.ConstantMetric())
     with monkeypatch.context() as patch:
-        patch.setattr(_worker.threading, "Thread", lambda name, **_: starts.append(name) or NoThread())
+        patch.setattr(engine_worker.threading, "Thread", lambda name, **_: starts.append(name) or NoThread())
         for _ in range(100):
             engine.submit(fakes.a_record())
 

@@ -19,7 +19,7 @@ from ragspan import Budget, RagRecord, ScoringEngine
 from ragspan.delivery import Delivered, DeliveryOptions, Rejected, ScoreWriter, SpanNotFound
 from ragspan.delivery.http import Endpoint
 from ragspan.judges import LLMJudge, OpenAIJudge, OverlapJudge
-from ragspan.judges.base import Completion
+from ragspan.judges.judge_protocols import Completion
 from ragspan.judges.prices import Price
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
 from ragspan.outcomes import ScoredRecord

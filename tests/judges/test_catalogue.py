@@ -6,7 +6,7 @@ import pytest
 
 from ragspan import ConfigurationError
 from ragspan.judges import Jury, OpenAIJudge, OverlapJudge, Price, named_judge
-from ragspan.judges.catalogue import judge_of
+from ragspan.judges.judge_catalogue import judge_of
 from ragspan.testing import FakeJudge
 
 KEY = "sk-0123456789"

@@ -13,7 +13,7 @@ from ragspan.config import Settings
 from ragspan.exceptions import BudgetExhausted, JudgeError
 from ragspan.judges import Jury, OpenAIJudge, OverlapJudge, Price
 from ragspan.metrics import AnswerRelevance, Completeness, ContextAdherence, ContextUtilization, Faithfulness
-from ragspan.metrics.catalogue import metrics_from
+from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.testing import FakeJudge, RecordingEmitter
 
 RECORD = RagRecord(question="When?", contexts=["Beta settles at night."], response="It settles at night.")

@@ -12,7 +12,7 @@ import pytest
 from ragspan import RagRecord, ScoringEngine
 from ragspan.config import Settings
 from ragspan.doctor.examination import examine
-from ragspan.metrics.catalogue import metrics_from
+from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.telemetry import OTelEmitter
 from ragspan.testing import InMemoryTelemetry
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragspan.judges.base import ContextRating, ContextVerdict
+from ragspan.judges.judge_protocols import ContextRating, ContextVerdict
 from ragspan.metrics import ChunkAttribution, ChunkUtilization, ContextRelevance, ContextUtilization, JudgedContext
-from ragspan.metrics.contexts import average_precision, rank_order, used_share
+from ragspan.metrics.single_contexts import average_precision, rank_order, used_share
 from ragspan.outcomes import MetricFailure
 from ragspan.records import RetrievedContext
 

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.base import Rating, Vote
+from ragspan.judges.judge_protocols import Rating, Vote
 from ragspan.metrics import AnswerRelevance, Completeness, ContextAdherence
 from ragspan.outcomes import MetricFailure
 

@@ -17,7 +17,7 @@ from ragspan.metrics import (
     Faithfulness,
     FaithfulnessWithHHEM,
 )
-from ragspan.metrics.base import Screening
+from ragspan.metrics.metric import Screening
 from ragspan.outcomes import MetricFailure
 
 

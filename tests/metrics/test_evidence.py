@@ -163,7 +163,7 @@ async def test_if_the_record_was_cut_nobody_can_tell_what_is_unsupported(metric)
     ],
 )
 async def test_unsure_claims_count_for_neither_side_and_no_label_depends_on_them(fixed_judge, verdicts, value, label):
-    from ragspan.judges.base import ClaimVerdict
+    from ragspan.judges.judge_protocols import ClaimVerdict
 
     given = [ClaimVerdict(index=index, verdict=verdict) for index, verdict in enumerate(verdicts)]
     judge = fixed_judge(claims=[f"claim {index}" for index in range(len(verdicts))], supported=given)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.judges.base import ClaimVerdict
+from ragspan.judges.judge_protocols import ClaimVerdict
 from ragspan.metrics import Faithfulness, FaithfulnessWithHHEM
 from ragspan.outcomes import MetricFailure, NotApplicable
 

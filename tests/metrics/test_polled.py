@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragspan.judges.base import Rating, Vote
+from ragspan.judges.judge_protocols import Rating, Vote
 from ragspan.metrics import AnswerRelevance, Completeness, ContextAdherence
 from ragspan.metrics.polled import closest_to_mean, mean, spread
 from ragspan.outcomes import MetricFailure

@@ -10,7 +10,7 @@ from written_logs import ANSWER, FILTER, MOTOR, PUMP, QUESTION, WrittenLog, docu
 from ragspan.messages import ErrorReport
 from ragspan.records import RagRecord
 from ragspan.runs.payloads import Message
-from ragspan.runs.record import record_of
+from ragspan.runs.record_making import record_of
 from ragspan.runs.tree import ModelStep, RequestTree, RerankStep, SearchStep, SeenDocument, Step
 
 LEFT = ErrorReport(type="GeneratorExit", message="", stacktrace="")

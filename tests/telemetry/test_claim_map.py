@@ -8,7 +8,7 @@ import pytest
 
 from ragspan import Background, RagRecord, RetrievedContext, ScoringEngine
 from ragspan.judges import OverlapJudge
-from ragspan.judges.base import ClaimVerdict
+from ragspan.judges.judge_protocols import ClaimVerdict
 from ragspan.metrics import Faithfulness
 from ragspan.outcomes import Score
 from ragspan.records import Retrieval

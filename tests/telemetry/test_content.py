@@ -10,7 +10,7 @@ import pytest
 from ragspan import RagRecord, ScoringEngine
 from ragspan.config import Settings
 from ragspan.defaults import engine_from
-from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
+from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
 from ragspan.judges.overlap import OverlapJudge
 from ragspan.metrics import (
     ChunkAttribution,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.judges.base import ClaimVerdict
+from ragspan.judges.judge_protocols import ClaimVerdict
 from ragspan.outcomes import Cause, NotApplicable, Score, ScoredRecord, ScreenScore
 from ragspan.usage import Usage
 

@@ -8,7 +8,7 @@ from forked import in_child
 from opentelemetry import metrics
 
 from ragspan.engine import EngineStats
-from ragspan.engine._background import BackgroundProcessor, ProcessorOptions
+from ragspan.engine.processor import BackgroundProcessor, ProcessorOptions
 from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score
 from ragspan.telemetry.self_metrics import SelfMetrics
 from ragspan.usage import Usage

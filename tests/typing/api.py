@@ -48,7 +48,7 @@ from ragspan.metrics import (
 from ragspan.outcomes import Outcome
 from ragspan.records import SpanAnchor
 from ragspan.telemetry import Emitter, OTelEmitter
-from ragspan.telemetry.base import ScoreEmitter
+from ragspan.telemetry.emitter_protocols import ScoreEmitter
 from ragspan.testing import FakeJudge, RecordingEmitter
 from ragspan_langchain import LangChainChatClient
 from ragspan_llama_index import LlamaIndexChatClient

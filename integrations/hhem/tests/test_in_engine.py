@@ -10,7 +10,7 @@ from ragspan.defaults import budget_from
 from ragspan.exceptions import JudgeError
 from ragspan.judges import LLMJudge, OverlapJudge
 from ragspan.metrics import ContextAdherence, Faithfulness, FaithfulnessWithHHEM
-from ragspan.metrics.catalogue import metrics_from
+from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.outcomes import NotApplicable
 from ragspan.records import RagRecord
 from ragspan.testing import RecordingEmitter

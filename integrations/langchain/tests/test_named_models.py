@@ -11,7 +11,7 @@ import ragspan
 from ragspan import ConfigurationError, RagRecord
 from ragspan.config import Settings
 from ragspan.judges import LLMJudge, named_judge
-from ragspan.metrics.catalogue import metrics_from
+from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.testing import InMemoryTelemetry, RecordingEmitter
 from ragspan_langchain import RagspanLangChainInstrumentor
 

@@ -16,7 +16,7 @@ from ragspan.config import Settings
 from ragspan.defaults import emitter_from
 from ragspan.exceptions import ConfigurationError
 from ragspan.records import RagRecord
-from ragspan.telemetry.base import AnswerHandle, EmitHandle, Emitter
+from ragspan.telemetry.emitter_protocols import AnswerHandle, EmitHandle, Emitter
 from ragspan.telemetry.environment import (
     Signal,
     exporter_is_configured,

@@ -133,7 +133,7 @@ def evaluate(
     """
     options = Namespace(**locals())
     with _told_errors("evaluate"):
-        from ragspan.datasets.job import evaluate_table
+        from ragspan.datasets.evaluate_command import evaluate_table
 
         raise typer.Exit(evaluate_table(options))
 
@@ -163,7 +163,7 @@ def agree(
     """
     options = locals()
     with _told_errors("agree"):
-        from ragspan.datasets.job import agree_with_labels
+        from ragspan.datasets.evaluate_command import agree_with_labels
 
         raise typer.Exit(agree_with_labels(**options))
 

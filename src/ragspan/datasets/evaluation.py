@@ -19,10 +19,10 @@ from ragspan.datasets.progress import progress_on_stderr
 from ragspan.datasets.running import OnError, Plan, run
 from ragspan.defaults import budget_from
 from ragspan.engine import Budget
-from ragspan.judges.catalogue import JudgeChoice
-from ragspan.metrics.base import Metric
-from ragspan.metrics.catalogue import metrics_from
-from ragspan.telemetry.base import Emitter
+from ragspan.judges.judge_catalogue import JudgeChoice
+from ragspan.metrics.metric import Metric
+from ragspan.metrics.metric_catalogue import metrics_from
+from ragspan.telemetry.emitter_protocols import Emitter
 
 _P = ParamSpec("_P")
 

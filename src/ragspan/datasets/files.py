@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, Literal, TypeAlias, cast, get_args
 from ragspan.arguments import one_of, wrong
 from ragspan.datasets.cells import kind_of
 from ragspan.datasets.results import BadRow
-from ragspan.datasets.tables import MAX_CELL, Entry, Table, TableRow, checked_names, parquet_table, sampled
+from ragspan.datasets.table import MAX_CELL, Entry, Table, TableRow, checked_names, parquet_table, sampled
 from ragspan.exceptions import ConfigurationError, TableError
 
 FileFormat: TypeAlias = Literal["csv", "jsonl", "parquet"]

@@ -12,7 +12,7 @@ from typing import Any
 
 from ragspan.datasets.opening import table_of
 from ragspan.datasets.results import RESULT_COLUMNS, ResultRow, cells_of, column_types
-from ragspan.datasets.tables import TableRow
+from ragspan.datasets.table import TableRow
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from ragspan.arguments import SHARE, wrong
 from ragspan.datasets.evaluated import Evaluation
 from ragspan.datasets.summaries import MetricSummary
-from ragspan.metrics.catalogue import require_known
+from ragspan.metrics.metric_catalogue import require_known
 
 Kind: TypeAlias = Literal["mean", "passing", "none_below"]
 

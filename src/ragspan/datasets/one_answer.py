@@ -13,8 +13,8 @@ from ragspan.datasets.evaluation import metrics_of
 from ragspan.defaults import budget_from
 from ragspan.engine import ScoringEngine
 from ragspan.exceptions import ConfigurationError, RagspanError
-from ragspan.judges.catalogue import JudgeChoice
-from ragspan.metrics.base import Metric
+from ragspan.judges.judge_catalogue import JudgeChoice
+from ragspan.metrics.metric import Metric
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sized
 from typing import Any
 
 from ragspan.datasets.files import open_file
-from ragspan.datasets.tables import BATCH, Table, arrow_table, checked_names, entries_of, sampled
+from ragspan.datasets.table import BATCH, Table, arrow_table, checked_names, entries_of, sampled
 from ragspan.exceptions import TableError
 
 

@@ -14,8 +14,8 @@ from ragspan.datasets.evaluated import Evaluation, duration
 from ragspan.datasets.results import BAD_ROWS_KEPT, WORST_KEPT, BadRow, EvaluatedRow
 from ragspan.datasets.summaries import SKIPPED_REASONS, MetricSummary, MetricTally
 from ragspan.engine.patience import Away
-from ragspan.judges.base import CANNOT_TELL
-from ragspan.metrics.base import REFUSAL
+from ragspan.judges.judge_protocols import CANNOT_TELL
+from ragspan.metrics.metric import REFUSAL
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, is_passing
 from ragspan.telemetry.content import Dimensions
 from ragspan.telemetry.semconv import DIMENSION

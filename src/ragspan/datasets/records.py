@@ -23,7 +23,7 @@ from ragspan.datasets.columns import (
     word,
 )
 from ragspan.datasets.results import BadRow, EvaluatedRow
-from ragspan.datasets.tables import MAX_CELL, Table, TableRow
+from ragspan.datasets.table import MAX_CELL, Table, TableRow
 from ragspan.exceptions import RecordError
 from ragspan.records import Background, RagRecord, Retrieval, RetrievedContext, SpanAnchor
 from ragspan.redaction import RedactionError, redact_from, redacted

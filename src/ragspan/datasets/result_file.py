@@ -22,7 +22,7 @@ import msgspec
 
 from ragspan.datasets.files import FileFormat, open_file
 from ragspan.datasets.results import RESULT_COLUMNS, BadRow, ResultRow, cells_of, column_types
-from ragspan.datasets.tables import Entry, import_parquet
+from ragspan.datasets.table import Entry, import_parquet
 from ragspan.exceptions import ConfigurationError, TableError
 
 _FORMATS = get_args(FileFormat)

@@ -38,11 +38,11 @@ from ragspan.datasets.results import BadRow, EvaluatedRow, ResultRow
 from ragspan.engine import Budget, Dropped, ScoringEngine
 from ragspan.engine.patience import Patience
 from ragspan.exceptions import ConfigurationError, NothingToResume, TableError
-from ragspan.metrics.base import Metric
+from ragspan.metrics.metric import Metric
 from ragspan.outcomes import MetricFailure, is_passing
 from ragspan.redaction import RedactedRecord
-from ragspan.telemetry.base import Emitter
 from ragspan.telemetry.content import Dimensions
+from ragspan.telemetry.emitter_protocols import Emitter
 
 OnError: TypeAlias = Literal["skip", "stop"]
 _Row: TypeAlias = "EvaluatedRow | BadRow"

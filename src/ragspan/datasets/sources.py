@@ -113,7 +113,7 @@ def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any)
         TableError: it does not answer, or with a status that is not a success.
     """
     from ragspan.delivery.http import TOO_LARGE
-    from ragspan.delivery.results import Unavailable
+    from ragspan.delivery.write_results import Unavailable
 
     try:
         reply = client.call(method, path, **content)

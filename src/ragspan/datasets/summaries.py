@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ragspan.metrics.base import REFUSAL
+from ragspan.metrics.metric import REFUSAL
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome
 
 SKIPPED_REASONS = frozenset({"no_question", "no_response", "contexts_unknown", "budget_exhausted"})

@@ -6,9 +6,9 @@ written there.
 
 from __future__ import annotations
 
-from ragspan.delivery._retry_queue import DeliveryState, DeliveryStatus
 from ragspan.delivery.batch_sender import BatchSender
-from ragspan.delivery.results import (
+from ragspan.delivery.retry_queue import DeliveryState, DeliveryStatus
+from ragspan.delivery.write_results import (
     BatchRejected,
     Deliverable,
     Delivered,

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from opentelemetry import metrics
 
-from ragspan.delivery._retry_queue import DeliveryStatus, RetryQueue
-from ragspan.delivery.results import (
+from ragspan.delivery.retry_queue import DeliveryStatus, RetryQueue
+from ragspan.delivery.write_results import (
     BatchRejected,
     Deliverable,
     DeliveryOptions,

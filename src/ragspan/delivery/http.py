@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragspan.addresses import without_credentials
 from ragspan.arguments import SOME_SECONDS
-from ragspan.delivery.results import BatchRejected, Unavailable
+from ragspan.delivery.write_results import BatchRejected, Unavailable
 from ragspan.exceptions import ConfigurationError
 from ragspan.forks import keep_inherited, watch_forks
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from ragspan.delivery.batch_sender import BatchSender
-from ragspan.delivery.results import Delivered, DeliveryOptions, DeliveryStats, WriteResult
+from ragspan.delivery.write_results import Delivered, DeliveryOptions, DeliveryStats, WriteResult
 from ragspan.telemetry.environment import exporter_of
 from ragspan.telemetry.providers import flush_as_well
 

@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ragspan.arguments import FLAG
 from ragspan.config import variable
-from ragspan.delivery._retry_queue import DeliveryStatus
 from ragspan.delivery.batch_sender import BatchSender
 from ragspan.delivery.http import Endpoint, HttpClient
-from ragspan.delivery.results import DeliveryOptions, DeliveryStats, WriteResult
+from ragspan.delivery.retry_queue import DeliveryStatus
+from ragspan.delivery.write_results import DeliveryOptions, DeliveryStats, WriteResult
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import check_extra
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import SpanAnchor
 from ragspan.telemetry import semconv
-from ragspan.telemetry.base import ScoreEmitter
 from ragspan.telemetry.content import ContentOptions
+from ragspan.telemetry.emitter_protocols import ScoreEmitter
 from ragspan.telemetry.otel_context import is_valid
 from ragspan.telemetry.score_attributes import annotator_kind
 from ragspan.telemetry.values import error_type, named

@@ -31,7 +31,7 @@ from ragspan.doctor.watching import new_record, score_in_time, watch_record
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import requirements_of_extra
 from ragspan.judges.presets import PRESETS
-from ragspan.metrics.catalogue import judge_from
+from ragspan.metrics.metric_catalogue import judge_from
 from ragspan.outcomes import ScoredRecord
 from ragspan.telemetry.environment import exporter_is_configured
 

@@ -13,7 +13,7 @@ from ragspan.delivery.http import session_for
 from ragspan.delivery.spans import RetryingSpanExporter
 from ragspan.doctor import Finding, finding, misuse
 from ragspan.exceptions import ConfigurationError
-from ragspan.telemetry.base import emitter_class
+from ragspan.telemetry.emitter_protocols import emitter_class
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider

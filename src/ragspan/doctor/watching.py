@@ -21,14 +21,15 @@ from ragspan.config import Settings, process_environment, variable
 from ragspan.defaults import emitter_from, engine_from, with_spans
 from ragspan.delivery import ScoreWriter
 from ragspan.doctor import Finding, State, finding
-from ragspan.doctor.judge import judged, refused_by_judges
+from ragspan.doctor.judge_findings import judged, refused_by_judges
 from ragspan.doctor.logs import captured_logs
 from ragspan.doctor.tools import close, export_to_tools, written
 from ragspan.engine import Dropped, ScoringEngine
 from ragspan.exceptions import ConfigurationError
-from ragspan.metrics.catalogue import metrics_from
+from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.outcomes import NotApplicable, Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
+from ragspan.telemetry.answer_spans import answer_name
 from ragspan.telemetry.environment import (
     EnvironmentProviders,
     Signal,
@@ -37,7 +38,6 @@ from ragspan.telemetry.environment import (
     providers_from_environment,
     why_no_spans,
 )
-from ragspan.telemetry.spans import answer_name
 
 if TYPE_CHECKING:
     import requests

@@ -18,9 +18,9 @@ from functools import partial
 from typing import Literal, TypeAlias, get_args
 
 from ragspan.arguments import AMOUNT, WHOLE, Rule, has_methods
-from ragspan.engine._threads import ReentrantCriticalSection, step
+from ragspan.engine.threads import ReentrantCriticalSection, step
 from ragspan.exceptions import BudgetExhausted, ConfigurationError, JudgeError
-from ragspan.judges.base import Judge, Verifier
+from ragspan.judges.judge_protocols import Judge, Verifier
 from ragspan.judges.session import Settle
 from ragspan.usage import Usage
 

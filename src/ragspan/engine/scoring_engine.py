@@ -22,13 +22,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from ragspan.config import DropPolicy, ExportPlace, JudgingPlace, UnknownContextsRule, is_enabled
-from ragspan.engine._background import BackgroundProcessor
-from ragspan.engine._options import Options, with_named
-from ragspan.engine._record_queue import LOOK_AGAIN, Item
-from ragspan.engine._worker import Work
 from ragspan.engine.budget import Budget
+from ragspan.engine.options import Options, with_named
 from ragspan.engine.patience import Patience
+from ragspan.engine.processor import BackgroundProcessor
+from ragspan.engine.record_queue import LOOK_AGAIN, Item
 from ragspan.engine.stats import Dropped, EngineStats
+from ragspan.engine.worker import Work
 from ragspan.judge_share import JudgeShare
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import Capture
@@ -38,8 +38,8 @@ from ragspan.throttled_log import ThrottledLog
 if TYPE_CHECKING:  # what these load is needed where an engine is made, not where ragspan is imported
     from opentelemetry.metrics import MeterProvider
 
-    from ragspan.metrics.base import Metric
-    from ragspan.telemetry.base import Emitter
+    from ragspan.metrics.metric import Metric
+    from ragspan.telemetry.emitter_protocols import Emitter
 
 _NONE: Mapping[str, float] = MappingProxyType({})
 
@@ -195,8 +195,8 @@ class ScoringEngine(BackgroundProcessor):
         return self._queue.stats
 
     def _make_work(self, log: ThrottledLog) -> Work:
-        from ragspan.engine._forwarding import Forwarding
-        from ragspan.engine._scoring import RecordScorer
+        from ragspan.engine.forwarding import Forwarding
+        from ragspan.engine.record_scorer import RecordScorer
 
         options = self._options
         if options.export == "helper":

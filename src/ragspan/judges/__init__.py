@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.base import (
+from ragspan.judges.judge_protocols import (
     AnswerRelevanceJudge,
     ChatClient,
     ClaimSupport,
@@ -24,8 +24,8 @@ from ragspan.judges.base import (
 )
 
 if TYPE_CHECKING:
-    from ragspan.judges.catalogue import named_judge
     from ragspan.judges.detectors import Detector, GuardDetector, ReferencePair, SpanDetector
+    from ragspan.judges.judge_catalogue import named_judge
     from ragspan.judges.jury import Jury
     from ragspan.judges.llm import LLMJudge
     from ragspan.judges.openai import OpenAIJudge
@@ -70,7 +70,7 @@ _LOADED_AT_FIRST_USE = {
     "OpenAIJudge": "ragspan.judges.openai",
     "OverlapJudge": "ragspan.judges.overlap",
     "Price": "ragspan.judges.prices",
-    "named_judge": "ragspan.judges.catalogue",
+    "named_judge": "ragspan.judges.judge_catalogue",
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from ragspan.arguments import Rule, has_methods
 from ragspan.exceptions import BudgetExhausted, JudgeError
-from ragspan.judges.base import ClaimSupport, ClaimVerdict, ContextVerdict, Judge, Rating, SupportJudge, Vote
+from ragspan.judges.judge_protocols import ClaimSupport, ClaimVerdict, ContextVerdict, Judge, Rating, SupportJudge, Vote
 from ragspan.records import RagRecord
 
 _T = TypeVar("_T")

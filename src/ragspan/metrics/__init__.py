@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from ragspan.metrics.base import Metric, Screening
-from ragspan.metrics.contexts import (
+from ragspan.metrics.faithfulness import Faithfulness, FaithfulnessWithHHEM
+from ragspan.metrics.metric import Metric, Screening
+from ragspan.metrics.polled import AnswerRelevance, Completeness, ContextAdherence
+from ragspan.metrics.single_contexts import (
     ChunkAttribution,
     ChunkUtilization,
     ContextRelevance,
     ContextUtilization,
     JudgedContext,
 )
-from ragspan.metrics.faithfulness import Faithfulness, FaithfulnessWithHHEM
-from ragspan.metrics.polled import AnswerRelevance, Completeness, ContextAdherence
 
 __all__ = [
     "AnswerRelevance",

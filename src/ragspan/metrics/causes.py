@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.base import SupportJudge
+from ragspan.judges.judge_protocols import SupportJudge
 from ragspan.matching import PromptTexts
 from ragspan.outcomes import Cause, CauseKind, Score
 from ragspan.records import RagRecord, RetrievedContext

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ragspan.judges.base import NOT_APPLICABLE
+from ragspan.judges.judge_protocols import NOT_APPLICABLE
 from ragspan.metrics.faithfulness import Faithfulness
 from ragspan.metrics.polled import ContextAdherence
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score

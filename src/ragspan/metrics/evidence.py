@@ -9,8 +9,8 @@ With documents an answer is judged by these and the background together. Without
 
 from __future__ import annotations
 
-from ragspan.judges.base import CANNOT_TELL, Judge
-from ragspan.metrics.base import screen_claims, screen_contexts, screen_response, screen_status
+from ragspan.judges.judge_protocols import CANNOT_TELL, Judge
+from ragspan.metrics.metric import screen_claims, screen_contexts, screen_response, screen_status
 from ragspan.outcomes import NotApplicable
 from ragspan.records import RagRecord
 from ragspan.text.questions import restates

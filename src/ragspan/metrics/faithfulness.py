@@ -9,11 +9,11 @@ from dataclasses import KW_ONLY, InitVar, dataclass, replace
 
 from ragspan.arguments import FLAG
 from ragspan.exceptions import ConfigurationError
-from ragspan.judges.base import ClaimVerdict, Judge, Verifier
-from ragspan.judges.catalogue import judge_part
-from ragspan.metrics.base import JudgedMetric, one_each, require_judge, screen_contexts
+from ragspan.judges.judge_catalogue import judge_part
+from ragspan.judges.judge_protocols import ClaimVerdict, Judge, Verifier
 from ragspan.metrics.causes import seeker_of, with_causes
 from ragspan.metrics.evidence import EVIDENCE_SCREENS, cannot_tell, claims_of, is_judged_anyway
+from ragspan.metrics.metric import JudgedMetric, one_each, require_judge, screen_contexts
 from ragspan.outcomes import NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 

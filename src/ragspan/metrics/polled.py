@@ -10,10 +10,10 @@ from typing import ClassVar, Generic, TypeVar, cast
 
 from ragspan.arguments import FLAG, WHOLE
 from ragspan.exceptions import JudgeError
-from ragspan.judges.base import CANNOT_TELL, AnswerRelevanceJudge, Judge, Named, Rating, Vote
-from ragspan.metrics.base import JudgedMetric, screen_contexts, screen_question, screen_response, screen_status
+from ragspan.judges.judge_protocols import CANNOT_TELL, AnswerRelevanceJudge, Judge, Named, Rating, Vote
 from ragspan.metrics.causes import seeker_of, with_causes
 from ragspan.metrics.evidence import EVIDENCE_SCREENS, is_judged_anyway, screen_background
+from ragspan.metrics.metric import JudgedMetric, screen_contexts, screen_question, screen_response, screen_status
 from ragspan.outcomes import Label, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 

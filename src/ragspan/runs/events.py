@@ -12,7 +12,7 @@ from ragspan.capturing.log import Event, EventKind, RequestLog, RunKey, inner_lo
 from ragspan.capturing.snapshots import Snapshot
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.runs.payloads import Document
-from ragspan.runs.record import record_of
+from ragspan.runs.record_making import record_of
 from ragspan.runs.tool_documents import add_search
 from ragspan.runs.tree import ModelStep, RequestTree, SearchStep, Step, ToolStep
 

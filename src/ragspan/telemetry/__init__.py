@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragspan.telemetry.base import AnswerHandle, EmitHandle, Emitter, ScoreEmitter
+from ragspan.telemetry.emitter_protocols import AnswerHandle, EmitHandle, Emitter, ScoreEmitter
 from ragspan.telemetry.otel_context import is_suppressed, suppressed
 from ragspan.telemetry.otel_emitter import OTelEmitter
 

@@ -14,9 +14,9 @@ from rich.text import Text
 
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
-from ragspan.telemetry.base import ScoreEmitter
+from ragspan.telemetry.answer_spans import answer_name
 from ragspan.telemetry.content import ContentOptions
-from ragspan.telemetry.spans import answer_name
+from ragspan.telemetry.emitter_protocols import ScoreEmitter
 from ragspan.telemetry.values import bounded, legible
 
 _COLOURS = {"pass": "green", "fail": "red"}

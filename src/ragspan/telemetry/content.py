@@ -21,7 +21,7 @@ from ragspan.config import (
     SpanStyle,
     hidden_content,
 )
-from ragspan.judges.base import ClaimVerdict, ContextVerdict, Rating, Verdict, Vote
+from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict, Rating, Verdict, Vote
 from ragspan.outcomes import Score
 from ragspan.records import RagRecord
 from ragspan.telemetry import semconv

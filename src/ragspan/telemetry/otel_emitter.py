@@ -22,14 +22,7 @@ from ragspan.forks import watch_forks
 from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
 from ragspan.records import RagRecord, Retrieval, SpanAnchor
 from ragspan.telemetry import semconv
-from ragspan.telemetry.base import AnswerHandle
-from ragspan.telemetry.content import EmitterOptions
-from ragspan.telemetry.environment import why_no_spans
-from ragspan.telemetry.otel_context import anchor_of, context_with, is_valid
-from ragspan.telemetry.provider_end import Engine, end_of, exports_spans
-from ragspan.telemetry.providers import Providers
-from ragspan.telemetry.score_attributes import event_attributes, measured
-from ragspan.telemetry.spans import (
+from ragspan.telemetry.answer_spans import (
     AnswerSpans,
     add_evaluation,
     end_answer,
@@ -37,6 +30,13 @@ from ragspan.telemetry.spans import (
     start_answer,
     start_steps,
 )
+from ragspan.telemetry.content import EmitterOptions
+from ragspan.telemetry.emitter_protocols import AnswerHandle
+from ragspan.telemetry.environment import why_no_spans
+from ragspan.telemetry.otel_context import anchor_of, context_with, is_valid
+from ragspan.telemetry.provider_end import Engine, end_of, exports_spans
+from ragspan.telemetry.providers import Providers
+from ragspan.telemetry.score_attributes import event_attributes, measured
 from ragspan.telemetry.values import encodable
 from ragspan.throttled_log import ThrottledLog
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from ragspan.config import ContentPlace
 from ragspan.judges.background import shown_background
-from ragspan.judges.base import ClaimVerdict
 from ragspan.judges.claim_places import ClaimPlaces, ContextPlace, locate
+from ragspan.judges.judge_protocols import ClaimVerdict
 from ragspan.outcomes import Asked, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord, ScreenScore
 from ragspan.records import RagRecord
 from ragspan.telemetry import semconv

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from ragspan import MetricFailure, NotApplicable, RetrievedContext, Score
-from ragspan.datasets.report.answers import (
+from ragspan.datasets.report.answer_cards import (
     CONTEXTS_SHOWN,
     mark_claims,
     show_answers,
     show_contexts,
 )
-from ragspan.judges.base import ClaimVerdict, ContextVerdict
+from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict
 from ragspan.metrics import JudgedContext
 
 CLAIMS = (

@@ -19,7 +19,7 @@ from ragspan.datasets.gates import Gate, check_gates
 from ragspan.datasets.report import write_plots, write_report
 from ragspan.datasets.results import BadRow
 from ragspan.datasets.summaries import MetricSummary
-from ragspan.judges.base import ClaimVerdict, ContextVerdict
+from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict
 from ragspan.outcomes import Cause
 from ragspan.usage import Usage
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ragspan import MetricFailure, NotApplicable, Score
-from ragspan.datasets.report.signs import REASONS, distribution, signs_of
-from ragspan.metrics.catalogue import BUILT_IN, guide_of
+from ragspan.datasets.report.risk_signs import REASONS, distribution, signs_of
+from ragspan.metrics.metric_catalogue import BUILT_IN, guide_of
 
 ABSENT = NotApplicable(reason="no_contexts")
 OWN = NotApplicable(reason="too_short")

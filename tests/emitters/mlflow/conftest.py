@@ -13,7 +13,7 @@ from writer_fixtures import ANSWER, Backend, bare_environment, deliver, make_sco
 
 from ragspan import RagRecord, Score, ScoredRecord
 from ragspan.emitters.mlflow import MLflowEmitter
-from ragspan.emitters.mlflow.emitter import assessment_of
+from ragspan.emitters.mlflow.assessments import assessment_of
 from ragspan.records import SpanAnchor
 
 TRACES = "/api/3.0/mlflow/traces"

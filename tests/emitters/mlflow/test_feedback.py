@@ -1,7 +1,7 @@
 import pytest
 
 from ragspan import MetricFailure, Score
-from ragspan.emitters.mlflow.emitter import assessment_of
+from ragspan.emitters.mlflow.assessments import assessment_of
 from ragspan.usage import Usage
 
 

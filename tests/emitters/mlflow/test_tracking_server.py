@@ -4,7 +4,7 @@ import pytest
 
 from ragspan import ConfigurationError
 from ragspan.delivery.http import session_for
-from ragspan.emitters.mlflow.emitter import tracking_server
+from ragspan.emitters.mlflow.assessments import tracking_server
 
 
 def test_the_environment_names_the_server_and_who_we_are_and_arguments_go_before_it(monkeypatch):

@@ -10,7 +10,7 @@ from score_server import ScoreServer
 from writer_fixtures import ANSWER, Backend, bare_environment, deliver, make_writer, server  # noqa: F401 - fixtures
 
 from ragspan.emitters.phoenix import PhoenixEmitter
-from ragspan.judges.base import ContextVerdict
+from ragspan.judges.judge_protocols import ContextVerdict
 from ragspan.outcomes import Score, ScoredRecord
 from ragspan.records import RagRecord, Retrieval, RetrievedContext, SpanAnchor
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragspan.emitters.phoenix import PhoenixEmitter
-from ragspan.judges.base import ClaimVerdict, ContextRating, ContextVerdict
+from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, ContextVerdict
 from ragspan.metrics import JudgedContext
 from ragspan.outcomes import Score
 from ragspan.records import RagRecord, Retrieval, RetrievedContext, SpanAnchor

@@ -33,7 +33,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from ragspan.engine import ScoringEngine
 from ragspan.outcomes import Score
 from ragspan.records import RagRecord
-from ragspan.telemetry.base import ScoreEmitter
+from ragspan.telemetry.emitter_protocols import ScoreEmitter
 
 PATIENCE = 30.0
 ROOM = 6  # in the queue

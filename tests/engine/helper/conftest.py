@@ -21,7 +21,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in th
 sys.path.append({str(FOLDER)!r})
 from obedient import ObedientJudge, Obeying
 from ragspan import RagRecord, ScoringEngine
-from ragspan.telemetry.base import ScoreEmitter
+from ragspan.telemetry.emitter_protocols import ScoreEmitter
 
 class Printing(ScoreEmitter):
     score_wait = 20.0

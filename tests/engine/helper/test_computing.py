@@ -9,7 +9,8 @@ import time
 
 import pytest
 
-from ragspan.engine import Budget, _worker
+from ragspan.engine import Budget
+from ragspan.engine import worker as engine_worker
 from ragspan.engine.helper import client
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
@@ -280,7 +281,7 @@ def test_a_judge_in_the_helper_stops_when_nobody_waits_for_it_any_more(engine_of
 
 
 def test_a_worker_that_dies_has_a_successor_with_a_helper(fakes, make_engine, obedient, helper_of, monkeypatch):
-    monkeypatch.setattr(_worker, "_RESTART_PAUSE", 0.0)
+    monkeypatch.setattr(engine_worker, "_RESTART_PAUSE", 0.0)
 
     emitter = fakes.ListEmitter()
     breaking = fakes.CallingMetric(lambda record: fakes.break_the_loop() if record.question == "break" else None)

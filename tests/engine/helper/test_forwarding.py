@@ -17,8 +17,8 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from ragspan.engine import Budget
 from ragspan.engine import _forwarding as forwarding
-from ragspan.engine._threads import Deadline
 from ragspan.engine.helper import client
+from ragspan.engine.threads import Deadline
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges import OpenAIJudge
 from ragspan.metrics import ContextAdherence, Faithfulness

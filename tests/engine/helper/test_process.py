@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ragspan.engine.helper.process import HelperProcess
+from ragspan.engine.helper.helper_process import HelperProcess
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ragspan.judges.base import Completion
+from ragspan.judges.judge_protocols import Completion
 from ragspan.judges.llm import LLMJudge
 from ragspan.usage import Usage
 

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 import pytest
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.base import Completion
+from ragspan.judges.judge_protocols import Completion
 from ragspan.judges.llm.blocking import BlockingChatClient
 from ragspan.usage import Usage
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragspan.judges.llm.capabilities import EndpointCapabilities, EndpointHabits
-from ragspan.judges.llm.refusals import OPTIONAL, PARAMETERS, refusal_of
+from ragspan.judges.llm.refused_parameters import OPTIONAL, PARAMETERS, refusal_of
 
 ASKED = {"schema": {"type": "object"}, "n": 3, "temperature": 0.7}
 SENT = ["response_format", "n", "temperature", "max_tokens", "seed"]

@@ -7,7 +7,7 @@ import pytest
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges import LLMJudge
-from ragspan.judges.base import ClaimVerdict, ContextRating, Rating, Vote
+from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, Rating, Vote
 from ragspan.judges.llm.fencing import overhead
 from ragspan.judges.session import JudgingSession, judging, metered
 from ragspan.metrics import (

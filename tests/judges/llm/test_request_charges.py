@@ -9,7 +9,7 @@ import pytest
 
 from ragspan.exceptions import BudgetExhausted, ConfigurationError, JudgeError
 from ragspan.judges import LLMJudge, Price
-from ragspan.judges.base import Completion
+from ragspan.judges.judge_protocols import Completion
 from ragspan.judges.session import JudgingSession, judging, lift_limits, metered
 from ragspan.usage import Usage
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.judges.base import ClaimSupport
+from ragspan.judges.judge_protocols import ClaimSupport
 
 CLAIMS = ["The Bears won it.", "It rained.", "The stadium was full."]
 DOCUMENTS = ["The Bears won the final.", "It was sunny."]

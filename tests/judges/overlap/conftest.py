@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ragspan.judges.overlap import OverlapJudge
-from ragspan.judges.overlap.contexts import ContextReader
+from ragspan.judges.overlap.context_reader import ContextReader
 from ragspan.judges.overlap.grounding import grade_claims
 from ragspan.judges.overlap.shared_words import SharedWords
 from ragspan.records import RagRecord

@@ -12,7 +12,7 @@ import pytest
 from processor import seconds_of
 
 from ragspan.judges.overlap import OverlapJudge
-from ragspan.judges.overlap.contexts import MAX_CHARACTERS, MAX_CONTEXTS
+from ragspan.judges.overlap.context_reader import MAX_CHARACTERS, MAX_CONTEXTS
 from ragspan.metrics import (
     ChunkAttribution,
     ChunkUtilization,

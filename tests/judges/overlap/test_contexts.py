@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ragspan.judges.overlap.contexts import (
+from ragspan.judges.overlap.context_reader import (
     MAX_CHARACTERS,
     ContextReader,
     within_bounds,

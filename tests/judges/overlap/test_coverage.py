@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.judges.overlap.contexts import ContextReader
+from ragspan.judges.overlap.context_reader import ContextReader
 from ragspan.judges.overlap.coverage import are_useful, cover, main_words, shared_with_response
 from ragspan.judges.overlap.shared_words import SharedWords
 from ragspan.text.keys import key, keys

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ragspan.judges.overlap.contexts import ContextReader
+from ragspan.judges.overlap.context_reader import ContextReader
 from ragspan.judges.overlap.contradictions.flags import MAX_FLAGS, find_conflicts, read_topics
 
 BUSINESS = {

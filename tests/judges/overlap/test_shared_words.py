@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragspan.judges.overlap.contexts import Context, Place
+from ragspan.judges.overlap.context_reader import Context, Place
 from ragspan.judges.overlap.shared_words import SharedWords
 from ragspan.text.sentences import END, Sentence
 

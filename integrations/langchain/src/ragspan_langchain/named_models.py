@@ -8,7 +8,7 @@ from langchain_core.language_models import BaseChatModel
 from pydantic import ValidationError
 
 from ragspan.exceptions import ConfigurationError
-from ragspan.judges.llm.judge import LLMJudge
+from ragspan.judges.llm.llm_judge import LLMJudge
 from ragspan.judges.prices import Price
 from ragspan_langchain.chat_client import LangChainChatClient
 

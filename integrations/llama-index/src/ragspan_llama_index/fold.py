@@ -11,9 +11,9 @@ from ragspan.capturing.log import Event, EventKind, RequestLog, RunKey
 from ragspan.messages import ErrorReport, NotedError
 from ragspan.record_json import plain_entries
 from ragspan.records import AnswerStatus, RagRecord
-from ragspan.runs.answers import question_in
 from ragspan.runs.payloads import Document, Message
-from ragspan.runs.record import first_of
+from ragspan.runs.question_and_response import question_in
+from ragspan.runs.record_making import first_of
 from ragspan.runs.tool_documents import documents_of_result
 from ragspan.runs.tree import RequestTree
 from ragspan.runs.tree import Step as CommonStep

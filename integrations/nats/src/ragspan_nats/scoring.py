@@ -36,7 +36,7 @@ from ragspan.defaults import check_worker, emitters_from, engine_from
 from ragspan.delivery import BatchSender, Delivered, DeliveryOptions, DeliveryStatus, ScoreWriter, WriteResult
 from ragspan.delivery.spans import ExportError, RetryingSpanExporter
 from ragspan.engine import Dropped
-from ragspan.engine._threads import Deadline, call_guarded
+from ragspan.engine.threads import Deadline, call_guarded
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.redaction import RedactedRecord

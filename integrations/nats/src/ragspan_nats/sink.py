@@ -1,6 +1,6 @@
 """The sink: takes captures from the application and publishes them in a thread of its own.
 
-Guarantees, beyond those of `ragspan.engine._background`:
+Guarantees, beyond those of `ragspan.engine.processor`:
 - Each submitted capture ends in exactly one counted way: published, nothing to publish, or dropped with a reason. Published
   means that the stream has acknowledged it.
 - A broker that is away, slow or full costs records only after the retry timeout, or when the queue is full. While the broker is
@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING
 from ragspan.arguments import SECONDS, choice, instance
 from ragspan.backoff import Backoff
 from ragspan.config import DropPolicy, Settings, UnknownContextsRule, is_enabled
-from ragspan.engine._background import BackgroundProcessor, ProcessorOptions
-from ragspan.engine._record_queue import Item
-from ragspan.engine._redaction import Redaction
-from ragspan.engine._threads import Deadline, call_guarded
+from ragspan.engine.processor import BackgroundProcessor, ProcessorOptions
+from ragspan.engine.record_queue import Item
+from ragspan.engine.record_redaction import Redaction
 from ragspan.engine.stats import Dropped, DropReason, EngineStats
+from ragspan.engine.threads import Deadline, call_guarded
 from ragspan.exceptions import RecordError
 from ragspan.judges.prompt_evidence import with_prompt_evidence
 from ragspan.records import RagRecord

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from ragspan.engine._threads import Deadline
+from ragspan.engine.threads import Deadline
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.connection import BrokerConnection, words_of
 from ragspan_nats.consumer import LONGEST_REQUEST

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ragspan.datasets.evaluated import Evaluation, counted_rows
 from ragspan.datasets.gates import GateResult
-from ragspan.datasets.report.answers import show_answers
+from ragspan.datasets.report.answer_cards import show_answers
 from ragspan.datasets.report.comparison import Comparison, MetricComparison, Regression, compare
 from ragspan.datasets.report.head import counts, first_steps, trust
-from ragspan.datasets.report.signs import CAUSES, REASONS, Distribution, Sign, distribution, signs_of
+from ragspan.datasets.report.risk_signs import CAUSES, REASONS, Distribution, Sign, distribution, signs_of
 from ragspan.datasets.result_file import ResultFile, replacing
 from ragspan.datasets.summaries import MetricSummary
-from ragspan.metrics.catalogue import Guide, guide_of
+from ragspan.metrics.metric_catalogue import Guide, guide_of
 from ragspan.telemetry.values import legible
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ragspan.datasets.agreement import MetricAgreement, agreements
 from ragspan.datasets.evaluated import Evaluation
-from ragspan.datasets.report.signs import CAUSES
+from ragspan.datasets.label_agreement import MetricAgreement, agreements
+from ragspan.datasets.report.risk_signs import CAUSES
 from ragspan.datasets.summaries import MetricSummary
-from ragspan.metrics.catalogue import guide_of
+from ragspan.metrics.metric_catalogue import guide_of
 
 _SMALLEST_GROUP = 5
 """Scored answers of a group, below which its share says little."""

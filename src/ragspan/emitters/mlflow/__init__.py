@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ragspan.emitters.mlflow.emitter import MLflowEmitter
+from ragspan.emitters.mlflow.assessments import MLflowEmitter
 
 if TYPE_CHECKING:
     from ragspan.emitters.mlflow.exporting import MLflowSpanExporter

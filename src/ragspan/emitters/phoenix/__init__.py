@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ragspan.emitters.phoenix.emitter import PhoenixEmitter
+from ragspan.emitters.phoenix.annotations import PhoenixEmitter
 
 __all__ = ["PhoenixEmitter"]

@@ -26,9 +26,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ragspan.backoff import Backoff
-from ragspan.engine._threads import call_guarded
 from ragspan.engine.helper import serialization
 from ragspan.engine.helper.connection import Helper, HelperLost, HelperRefusal, Message
+from ragspan.engine.threads import call_guarded
 from ragspan.throttled_log import ThrottledLog
 
 _MAX_START = 30.0  # seconds until a new helper must be ready

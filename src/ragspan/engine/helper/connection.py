@@ -14,7 +14,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, TypeAlias, cast
 
-from ragspan.engine.helper.process import HelperProcess
+from ragspan.engine.helper.helper_process import HelperProcess
 
 Message: TypeAlias = tuple[Any, ...]
 """A kind, the number of a question or 0, and plain data."""

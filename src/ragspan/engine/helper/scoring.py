@@ -14,13 +14,13 @@ import itertools
 import pickle
 from typing import Any
 
-from ragspan.engine._judges import are_cpu_bound, spenders_of
 from ragspan.engine.helper import serialization
 from ragspan.engine.helper.client import HelperClient
 from ragspan.engine.helper.connection import HelperLost, HelperRefusal
+from ragspan.engine.metric_judges import are_cpu_bound, spenders_of
 from ragspan.exceptions import JudgeError
 from ragspan.judges.session import session_of
-from ragspan.metrics.base import Metric
+from ragspan.metrics.metric import Metric
 from ragspan.outcomes import Outcome
 from ragspan.records import RagRecord
 from ragspan.throttled_log import ThrottledLog

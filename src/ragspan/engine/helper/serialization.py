@@ -15,7 +15,7 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
-from ragspan.engine._threads import call_guarded
+from ragspan.engine.threads import call_guarded
 from ragspan.messages import ErrorReport, Message, ToolRequest
 from ragspan.outcomes import Cause, MetricFailure, NotApplicable, Score
 from ragspan.record_json import plain

@@ -24,11 +24,11 @@ import threading
 import traceback
 from typing import Any, NoReturn
 
-from ragspan.engine._threads import DaemonThreads, WorkerLoop, call_guarded
 from ragspan.engine.helper import serialization
 from ragspan.engine.helper.connection import FramedProtocol, Message
+from ragspan.engine.threads import DaemonThreads, WorkerLoop, call_guarded
 
-_SERVICES = "ragspan.engine._helper_services"
+_SERVICES = "ragspan.engine.helper_services"
 """Is imported with the first question, so that the application's log shows what goes wrong."""
 _PRIORITY = 5  # of 19: requests come first where processors are short
 _STDOUT, _STDERR = 1, 2

@@ -13,9 +13,9 @@ from typing import Any, Literal, TypeAlias, get_args
 import msgspec
 
 from ragspan.arguments import choice, wrong
-from ragspan.judges.base import ClaimVerdict, Verdict
-from ragspan.judges.detectors.base import ServedDetector
+from ragspan.judges.detectors.detector import ServedDetector
 from ragspan.judges.endpoint import post_what_it_takes
+from ragspan.judges.judge_protocols import ClaimVerdict, Verdict
 from ragspan.judges.llm.capabilities import EndpointHabits
 from ragspan.judges.llm.chat_protocol import read_completions
 from ragspan.judges.session import report_usage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragspan.judges.llm.judge import LLMJudge
+from ragspan.judges.llm.llm_judge import LLMJudge
 from ragspan.judges.llm.prompts import PROMPT_VERSION
 
 __all__ = ["PROMPT_VERSION", "LLMJudge"]

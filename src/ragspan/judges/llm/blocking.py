@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.base import ChatMessage, Completion
+from ragspan.judges.judge_protocols import ChatMessage, Completion
 from ragspan.judges.llm.capabilities import EndpointCapabilities, EndpointHabits
 from ragspan.judges.llm.chat_protocol import refused_or_thoughts, usage_of, whole_completion
 from ragspan.judges.llm.errors import is_outage, redacted_message, status_of

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ragspan.judges.llm.errors import status_of
-from ragspan.judges.llm.refusals import INSTEAD, OPTIONAL, refusal_of
+from ragspan.judges.llm.refused_parameters import INSTEAD, OPTIONAL, refusal_of
 from ragspan.throttled_log import ThrottledLog
 
 _MOST_ATTEMPTS = 12

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.base import ChatMessage, Completion
+from ragspan.judges.judge_protocols import ChatMessage, Completion
 from ragspan.judges.prices import Price
 from ragspan.judges.session import report_usage, reserve
 from ragspan.text.limits import SIZE_OF_TOKEN, size_of

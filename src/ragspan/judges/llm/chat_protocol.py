@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.base import Completion
+from ragspan.judges.judge_protocols import Completion
 from ragspan.judges.llm.replies import BROKEN_OFF, CUT_OFF, EMPTY, REFUSED, THOUGHTS_ONLY
 from ragspan.provider_replies import facts_of, total_tokens_of
 from ragspan.usage import Usage

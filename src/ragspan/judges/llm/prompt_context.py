@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from ragspan.judges.base import ChatMessage
+from ragspan.judges.judge_protocols import ChatMessage
 from ragspan.judges.llm.fencing import Fence, overhead
 from ragspan.judges.llm.prompts import RULES, introduction
 from ragspan.records import RagRecord

@@ -1,5 +1,5 @@
 """The embedded judge."""
 
-from ragspan.judges.overlap.judge import OverlapJudge
+from ragspan.judges.overlap.overlap_judge import OverlapJudge
 
 __all__ = ["OverlapJudge"]

@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Sequence
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.base import CANNOT_TELL, LANGUAGE, require_few_contexts
+from ragspan.judges.judge_protocols import CANNOT_TELL, LANGUAGE, require_few_contexts
 from ragspan.judges.overlap.abbreviations import as_in_contexts
-from ragspan.judges.overlap.contexts import (
+from ragspan.judges.overlap.context_reader import (
     MAX_CHARACTERS,
     MAX_CONTEXTS,
     Context,

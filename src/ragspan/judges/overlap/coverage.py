@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, compress
 
-from ragspan.judges.overlap.contexts import Context, numbers_of
+from ragspan.judges.overlap.context_reader import Context, numbers_of
 from ragspan.judges.overlap.shared_words import SharedWords
 from ragspan.text.keys import content_of, is_content
 

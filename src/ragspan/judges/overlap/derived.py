@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import combinations, islice, permutations
 
-from ragspan.judges.overlap.contexts import Context
+from ragspan.judges.overlap.context_reader import Context
 from ragspan.text.keys import is_number
 from ragspan.text.languages import Language
 from ragspan.text.sentences import Sentence

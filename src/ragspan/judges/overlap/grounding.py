@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, groupby, islice
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.base import LANGUAGE
-from ragspan.judges.overlap.contexts import Context
+from ragspan.judges.judge_protocols import LANGUAGE
+from ragspan.judges.overlap.context_reader import Context
 from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.contradictions.comparing import Comparison
 from ragspan.judges.overlap.contradictions.exact import other_identifiers
 from ragspan.judges.overlap.contradictions.flags import find_conflicts, read_topics
-from ragspan.judges.overlap.contradictions.rows import RowFinding, find_in_rows
+from ragspan.judges.overlap.contradictions.row_facts import RowFinding, find_in_rows
 from ragspan.judges.overlap.derived import DECLINES, DERIVED, SHORT, is_derived, is_exact, is_short_reply, is_unrelated
 from ragspan.judges.overlap.english import english
 from ragspan.judges.overlap.shared_words import SharedWords

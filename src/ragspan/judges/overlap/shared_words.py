@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import chain, pairwise
 
-from ragspan.judges.overlap.contexts import Context, Pair, Place, Run
+from ragspan.judges.overlap.context_reader import Context, Pair, Place, Run
 from ragspan.text.keys import content_of
 from ragspan.text.sentences import Sentence
 

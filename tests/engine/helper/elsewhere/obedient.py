@@ -16,7 +16,7 @@ from ragspan.exceptions import JudgeError
 from ragspan.judges.session import report_usage, reserve
 from ragspan.outcomes import Score
 from ragspan.records import RagRecord
-from ragspan.telemetry.base import ScoreEmitter
+from ragspan.telemetry.emitter_protocols import ScoreEmitter
 from ragspan.usage import Usage
 
 

@@ -13,7 +13,7 @@ from ragspan.matching import PromptTexts
 from ragspan.messages import MAX_MESSAGE, MAX_STACKTRACE, ErrorReport
 from ragspan.records import RagRecord, RetrievedContext, SpanAnchor
 from ragspan.runs.payloads import Document, Message
-from ragspan.runs.record import record_of
+from ragspan.runs.record_making import record_of
 from ragspan.runs.step_records import context_of
 from ragspan.runs.tree import INTERRUPT, ModelStep, RequestTree, RerankStep, SearchStep, SeenDocument, ToolStep
 from ragspan.runs.tree import Step as TreeStep

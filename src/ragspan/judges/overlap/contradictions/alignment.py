@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 
-from ragspan.judges.overlap.contexts import Context, numbers_of
+from ragspan.judges.overlap.context_reader import Context, numbers_of
 from ragspan.judges.overlap.contradictions.facts import SentenceFacts
 from ragspan.judges.overlap.english import english
 from ragspan.judges.overlap.shared_words import SharedWords

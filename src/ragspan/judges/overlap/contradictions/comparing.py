@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ragspan.judges.overlap.contexts import Context
+from ragspan.judges.overlap.context_reader import Context
 from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.contradictions.alignment import Aligner
 from ragspan.judges.overlap.contradictions.denials import find_opposition

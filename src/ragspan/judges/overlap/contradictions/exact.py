@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from ragspan.judges.overlap.contexts import Context, numbers_of
+from ragspan.judges.overlap.context_reader import Context, numbers_of
 from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.shared_words import SharedWords
 from ragspan.text.keys import is_content, is_number

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 
-from ragspan.judges.overlap.contexts import Context
+from ragspan.judges.overlap.context_reader import Context
 from ragspan.judges.overlap.structured import Flag
 from ragspan.text.keys import key, keys, tokens
 from ragspan.text.vocabulary import NEGATIONS

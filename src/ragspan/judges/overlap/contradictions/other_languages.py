@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ragspan.judges.overlap.contexts import Context
+from ragspan.judges.overlap.context_reader import Context
 from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.shared_words import SharedWords
 from ragspan.text.keys import is_content, is_negation, is_number

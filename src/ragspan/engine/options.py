@@ -21,11 +21,11 @@ from ragspan.arguments import (
     one_of,
 )
 from ragspan.config import ExportPlace, JudgingPlace, Settings, UnknownContextsRule
-from ragspan.engine._background import ProcessorOptions
-from ragspan.engine._judges import screens_of, spenders_of
 from ragspan.engine.budget import Budget
 from ragspan.engine.helper.serialization import reason_not_to_send
+from ragspan.engine.metric_judges import screens_of, spenders_of
 from ragspan.engine.patience import Patience
+from ragspan.engine.processor import ProcessorOptions
 from ragspan.exceptions import ConfigurationError
 from ragspan.judge_share import JudgeShare
 from ragspan.metrics.doubt import DOUBTED
@@ -33,8 +33,8 @@ from ragspan.records import RagRecord, SpanAnchor
 from ragspan.redaction import Redact, withhold
 
 if TYPE_CHECKING:
-    from ragspan.metrics.base import Metric
-    from ragspan.telemetry.base import Emitter
+    from ragspan.metrics.metric import Metric
+    from ragspan.telemetry.emitter_protocols import Emitter
 
 _PROTOCOL = 5  # of pickle
 _HASH_BYTES = 6  # a float holds them exactly, so the number stays below 1
@@ -149,7 +149,7 @@ def with_named(metrics: Sequence[str | Metric]) -> Sequence[Metric]:
     """
     if isinstance(metrics, str) or not any(isinstance(metric, str) for metric in metrics):
         return cast("Sequence[Metric]", metrics)  # what is not a list of metrics is refused with the other arguments
-    from ragspan.metrics.catalogue import metrics_from
+    from ragspan.metrics.metric_catalogue import metrics_from
 
     return metrics_from(Settings.from_environment(), metrics)
 

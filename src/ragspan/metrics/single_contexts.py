@@ -6,8 +6,15 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ragspan.judges.base import ContextRating, ContextRelevanceJudge, Judge, UtilizationJudge
-from ragspan.metrics.base import JudgedMetric, one_each, screen_contexts, screen_question, screen_refusal, screen_status
+from ragspan.judges.judge_protocols import ContextRating, ContextRelevanceJudge, Judge, UtilizationJudge
+from ragspan.metrics.metric import (
+    JudgedMetric,
+    one_each,
+    screen_contexts,
+    screen_question,
+    screen_refusal,
+    screen_status,
+)
 from ragspan.outcomes import Outcome
 from ragspan.records import RagRecord, RetrievedContext
 

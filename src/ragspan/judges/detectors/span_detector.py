@@ -10,9 +10,9 @@ import msgspec
 
 from ragspan.arguments import TEXT
 from ragspan.exceptions import JudgeError
-from ragspan.judges.base import ClaimVerdict
-from ragspan.judges.detectors.base import ServedDetector
+from ragspan.judges.detectors.detector import ServedDetector
 from ragspan.judges.endpoint import TIMEOUT
+from ragspan.judges.judge_protocols import ClaimVerdict
 from ragspan.records import RagRecord
 
 _PATH = "/v1/lettucedetect/spans"

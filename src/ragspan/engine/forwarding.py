@@ -19,14 +19,14 @@ import pickle
 from dataclasses import replace
 from typing import Any
 
-from ragspan.engine._options import Options
-from ragspan.engine._record_queue import Item
-from ragspan.engine._redaction import Redaction
-from ragspan.engine._threads import Deadline
 from ragspan.engine.helper import serialization
 from ragspan.engine.helper.client import HelperClient, HelperUnavailable
 from ragspan.engine.helper.connection import HelperLost, HelperRefusal
+from ragspan.engine.options import Options
+from ragspan.engine.record_queue import Item
+from ragspan.engine.record_redaction import Redaction
 from ragspan.engine.stats import Dropped
+from ragspan.engine.threads import Deadline
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.throttled_log import ThrottledLog

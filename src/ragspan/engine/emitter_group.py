@@ -14,9 +14,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from ragspan.engine._threads import DaemonThreads, Deadline, call_guarded
+from ragspan.engine.threads import DaemonThreads, Deadline, call_guarded
 from ragspan.records import RagRecord, SpanAnchor
-from ragspan.telemetry.base import AnswerHandle, Emitter
+from ragspan.telemetry.emitter_protocols import AnswerHandle, Emitter
 from ragspan.throttled_log import ThrottledLog
 
 _GRACE = 0.05  # seconds beyond the deadline, in which emitters that need no time answer

@@ -21,7 +21,7 @@ from itertools import takewhile
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from ragspan.backoff import backoff
-from ragspan.delivery.results import (
+from ragspan.delivery.write_results import (
     BatchRejected,
     Deliverable,
     Delivered,

@@ -14,9 +14,9 @@ import contextvars
 from collections.abc import Callable
 from typing import TypeVar
 
-from ragspan.engine._record_queue import Item
-from ragspan.engine._threads import DaemonThreads, call_guarded
+from ragspan.engine.record_queue import Item
 from ragspan.engine.stats import Dropped, DropReason
+from ragspan.engine.threads import DaemonThreads, call_guarded
 from ragspan.outcomes import Outcome
 from ragspan.records import RagRecord
 from ragspan.redaction import Redact, RedactedRecord, RedactionError, redacted, redacted_outcome, withhold

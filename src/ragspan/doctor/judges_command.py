@@ -14,13 +14,13 @@ from ragspan.addresses import shown_url
 from ragspan.config import settings_with
 from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.installed import part_sources
-from ragspan.judges.catalogue import EMBEDDED, JUDGES
+from ragspan.judges.judge_catalogue import EMBEDDED, JUDGES
 from ragspan.judges.presets import PRESETS, Preset
 from ragspan.records import RagRecord
 from ragspan.usage import Usage
 
 if TYPE_CHECKING:
-    from ragspan.judges.base import Judge
+    from ragspan.judges.judge_protocols import Judge
     from ragspan.judges.session import Settle
 
 judges = typer.Typer(help="Which judges there are; `check` asks one.", invoke_without_command=True)
@@ -60,7 +60,7 @@ def check(
     Exit codes: 0 it answered; 1 it did not, or found a good answer bad; 2 there is no such judge, or its key is missing.
     """
     from ragspan.judges.jury import Jury
-    from ragspan.metrics.catalogue import judge_from
+    from ragspan.metrics.metric_catalogue import judge_from
 
     try:
         judge = judge_from(settings_with(judge=name))

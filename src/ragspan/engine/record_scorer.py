@@ -10,17 +10,17 @@ import functools
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from ragspan.engine._emitter_group import EmitterGroup, GroupHandle
-from ragspan.engine._judges import make_fallback_judge, prepare_judges, screens_of
-from ragspan.engine._metric_run import MetricRunner, MetricTask, RunnerParts
-from ragspan.engine._options import Options, identity_of
-from ragspan.engine._record_queue import Item
-from ragspan.engine._redaction import Redaction
-from ragspan.engine._share import Asking, Decision
-from ragspan.engine._threads import DaemonThreads, Deadline, call_guarded
+from ragspan.engine.asking import Asking, Decision
 from ragspan.engine.budget import BudgetTracker
+from ragspan.engine.emitter_group import EmitterGroup, GroupHandle
 from ragspan.engine.helper.scoring import HelperScoring
+from ragspan.engine.metric_judges import make_fallback_judge, prepare_judges, screens_of
+from ragspan.engine.metric_run import MetricRunner, MetricTask, RunnerParts
+from ragspan.engine.options import Options, identity_of
+from ragspan.engine.record_queue import Item
+from ragspan.engine.record_redaction import Redaction
 from ragspan.engine.stats import Dropped
+from ragspan.engine.threads import DaemonThreads, Deadline, call_guarded
 from ragspan.judges.llm.replies import PROBLEMS
 from ragspan.judges.prompt_evidence import with_prompt_evidence
 from ragspan.judges.session import JudgingSession

@@ -17,15 +17,15 @@ from typing import Any, Final, NamedTuple, cast
 from ragspan.config import Settings
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
-from ragspan.judges.base import Judge, Verifier
-from ragspan.judges.catalogue import EMBEDDED, JudgeChoice, judge_of, judge_part
 from ragspan.judges.endpoint import TIMEOUT
+from ragspan.judges.judge_catalogue import EMBEDDED, JudgeChoice, judge_of, judge_part
+from ragspan.judges.judge_protocols import Judge, Verifier
 from ragspan.judges.jury import Jury
 from ragspan.judges.presets import PRESETS
-from ragspan.metrics.base import Metric
-from ragspan.metrics.contexts import ChunkAttribution, ChunkUtilization, ContextRelevance, ContextUtilization
 from ragspan.metrics.faithfulness import Faithfulness, FaithfulnessWithHHEM
+from ragspan.metrics.metric import Metric
 from ragspan.metrics.polled import AnswerRelevance, Completeness, ContextAdherence
+from ragspan.metrics.single_contexts import ChunkAttribution, ChunkUtilization, ContextRelevance, ContextUtilization
 
 METRICS: Final = "ragspan_metric"
 """The group of entry points."""

@@ -23,8 +23,8 @@ from typing import Final
 
 from opentelemetry.metrics import Meter
 
-from ragspan.engine._options import draw
 from ragspan.engine.budget import BudgetTracker
+from ragspan.engine.options import draw
 from ragspan.judge_share import JudgeShare
 from ragspan.metrics.doubt import DOUBTED, USUAL_DOUBTS, doubt_of
 from ragspan.metrics.rates import judged

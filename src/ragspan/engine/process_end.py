@@ -7,7 +7,7 @@ Guarantees:
   threads may serve, and submit, in between.
 - Children that end by `os._exit` finish their work as well where their library has a hook of its own: multiprocessing,
   Celery. Neither is imported for that. What is left when the time is up is counted and logged.
-- At SIGTERM, too: see `_sigterm`.
+- At SIGTERM, too: see `sigterm`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import threading
 import weakref
 from typing import Protocol
 
-from ragspan.engine._sigterm import SigtermWatch
-from ragspan.engine._threads import Deadline, call_guarded
+from ragspan.engine.sigterm import SigtermWatch
+from ragspan.engine.threads import Deadline, call_guarded
 from ragspan.forks import watch_forks
 from ragspan.throttled_log import ThrottledLog
 

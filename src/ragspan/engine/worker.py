@@ -18,9 +18,9 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
-from ragspan.engine._record_queue import Item, RecordQueue
-from ragspan.engine._threads import DaemonThreads, Deadline, WorkerLoop, call_guarded
+from ragspan.engine.record_queue import Item, RecordQueue
 from ragspan.engine.stats import Dropped
+from ragspan.engine.threads import DaemonThreads, Deadline, WorkerLoop, call_guarded
 from ragspan.outcomes import ScoredRecord
 from ragspan.throttled_log import ThrottledLog
 

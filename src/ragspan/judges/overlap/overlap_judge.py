@@ -8,9 +8,17 @@ from itertools import islice
 from typing import ClassVar
 
 from ragspan.judges.background import as_evidence, shown_background
-from ragspan.judges.base import ClaimSupport, ClaimVerdict, ContextRating, ContextVerdict, Rating, Verdict, Vote
+from ragspan.judges.judge_protocols import (
+    ClaimSupport,
+    ClaimVerdict,
+    ContextRating,
+    ContextVerdict,
+    Rating,
+    Verdict,
+    Vote,
+)
 from ragspan.judges.overlap.analysis import EVEN, Analysis, share_read
-from ragspan.judges.overlap.contexts import ContextReader
+from ragspan.judges.overlap.context_reader import ContextReader
 from ragspan.judges.overlap.coverage import Coverage, are_useful, completeness
 from ragspan.judges.overlap.grounding import Grade, probability
 from ragspan.judges.session import session_of

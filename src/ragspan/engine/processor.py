@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from ragspan.arguments import AMOUNT, SECONDS, TEXT, WHOLE, choice
 from ragspan.config import DropPolicy
-from ragspan.engine._lifecycle import watch_exit, watch_sigterm
-from ragspan.engine._record_queue import Item, RecordQueue
-from ragspan.engine._threads import Deadline, call_guarded, is_owned
-from ragspan.engine._worker import Work, Worker
 from ragspan.engine.budget import TokenBucket
+from ragspan.engine.process_end import watch_exit, watch_sigterm
+from ragspan.engine.record_queue import Item, RecordQueue
 from ragspan.engine.stats import ShutdownReport
+from ragspan.engine.threads import Deadline, call_guarded, is_owned
+from ragspan.engine.worker import Work, Worker
 from ragspan.forks import keep_inherited, watch_forks
 from ragspan.records import Capture
 from ragspan.throttled_log import ThrottledLog

@@ -10,9 +10,9 @@ from ragspan import field_names
 from ragspan.matching import PromptTexts
 from ragspan.record_json import plain_entries
 from ragspan.records import RagRecord
-from ragspan.runs.answers import question_in, status_and_response
 from ragspan.runs.documents import SeenDocuments
 from ragspan.runs.grounds import grounds_of
+from ragspan.runs.question_and_response import question_in, status_and_response
 from ragspan.runs.step_records import StepRecords, as_context
 from ragspan.runs.tree import ModelStep, RequestTree, RerankStep, SearchStep, ToolStep
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
-from ragspan.datasets.report.signs import REASONS
+from ragspan.datasets.report.risk_signs import REASONS
 from ragspan.datasets.results import EvaluatedRow
-from ragspan.judges.base import ClaimVerdict, ContextVerdict
 from ragspan.judges.claim_places import Place, locate
+from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict
 from ragspan.metrics import ChunkAttribution, ChunkUtilization, ContextRelevance, JudgedContext
 from ragspan.outcomes import NotApplicable, Outcome, Score
 from ragspan.records import RagRecord, RetrievedContext

@@ -8,7 +8,7 @@ from typing import ClassVar, Final, Generic, Protocol, TypeVar, runtime_checkabl
 
 from ragspan.arguments import SHARE, has_methods
 from ragspan.exceptions import JudgeError
-from ragspan.judges.base import NOT_APPLICABLE, ClaimVerdict, ContextRating, ContextVerdict, Judge, Named
+from ragspan.judges.judge_protocols import NOT_APPLICABLE, ClaimVerdict, ContextRating, ContextVerdict, Judge, Named
 from ragspan.judges.jury import Jury
 from ragspan.outcomes import Label, MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord

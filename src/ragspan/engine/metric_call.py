@@ -11,13 +11,13 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from ragspan.engine._judges import are_cpu_bound
-from ragspan.engine._threads import DaemonThreads, call_guarded, run_in_loop
 from ragspan.engine.helper.client import HelperUnavailable
 from ragspan.engine.helper.scoring import HelperScoring
+from ragspan.engine.metric_judges import are_cpu_bound
+from ragspan.engine.threads import DaemonThreads, call_guarded, run_in_loop
 from ragspan.exceptions import JudgeError
 from ragspan.judges.llm.errors import is_plain_outage, status_of
-from ragspan.metrics.base import Metric
+from ragspan.metrics.metric import Metric
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 

@@ -11,7 +11,7 @@ from typing import Any
 from ragspan.doctor import Finding, finding
 from ragspan.engine import Dropped
 from ragspan.judges.llm import LLMJudge
-from ragspan.metrics.base import Metric
+from ragspan.metrics.metric import Metric
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.usage import Usage
 

@@ -20,7 +20,7 @@ from ragspan.judges.presets import PRESETS
 from ragspan.judges.prices import Price
 
 if TYPE_CHECKING:
-    from ragspan.judges.base import Judge
+    from ragspan.judges.judge_protocols import Judge
 
 JUDGES: Final = "ragspan_judge"
 """The group of entry points."""

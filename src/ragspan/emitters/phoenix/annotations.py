@@ -19,7 +19,7 @@ from ragspan.delivery import Annotation, Delivered, Rejected, ScoreWriter, SpanN
 from ragspan.delivery.http import Endpoint, Reply, session_for
 from ragspan.delivery.spans import RetryingSpanExporter
 from ragspan.delivery.writer import present
-from ragspan.judges.base import ContextRating, ContextVerdict
+from ragspan.judges.judge_protocols import ContextRating, ContextVerdict
 from ragspan.metrics import JudgedContext
 from ragspan.outcomes import Score, ScoredRecord
 from ragspan.records import RagRecord, Retrieval, RetrievedContext, SpanAnchor

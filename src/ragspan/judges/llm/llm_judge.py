@@ -9,7 +9,7 @@ from typing import TypeAlias, TypeVar
 from ragspan.arguments import WHOLE, between, instance
 from ragspan.exceptions import JudgeError
 from ragspan.judges.background import MAX_SHOWN, shown_background
-from ragspan.judges.base import (
+from ragspan.judges.judge_protocols import (
     ChatClient,
     ClaimSupport,
     ClaimVerdict,

@@ -16,13 +16,13 @@ import msgspec
 
 from ragspan.arguments import SHARE
 from ragspan.config import job_summary_file
-from ragspan.datasets.agreement import MetricAgreement, agreement_tables, agreements, rate_in_words
 from ragspan.datasets.back_fill import BackFill
 from ragspan.datasets.ci import append_summary, write_junit
 from ragspan.datasets.evaluated import Evaluation, print_evaluation, rows_in_words
 from ragspan.datasets.evaluation import evaluate, plan_from
 from ragspan.datasets.gates import Gate, GateResult, Kind, check_gates, parse_gates, require_metrics
 from ragspan.datasets.journal import journal_of
+from ragspan.datasets.label_agreement import MetricAgreement, agreement_tables, agreements, rate_in_words
 from ragspan.datasets.progress import progress_on_stderr
 from ragspan.datasets.records import RecordReader
 from ragspan.datasets.result_file import ResultFile

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.background import as_evidence, shown_background
-from ragspan.judges.base import LANGUAGE, ClaimVerdict, Vote
 from ragspan.judges.endpoint import MAX_RETRIES, PATH, Endpoint
+from ragspan.judges.judge_protocols import LANGUAGE, ClaimVerdict, Vote
 from ragspan.records import RagRecord
 from ragspan.text.languages import languages_of
 

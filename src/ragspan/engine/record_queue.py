@@ -21,9 +21,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ragspan.config import DropPolicy
-from ragspan.engine._threads import Deadline, ReentrantCriticalSection, step
 from ragspan.engine.budget import TokenBucket
 from ragspan.engine.stats import Dropped, DropReason, EngineStats
+from ragspan.engine.threads import Deadline, ReentrantCriticalSection, step
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import Capture
 

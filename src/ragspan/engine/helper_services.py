@@ -13,17 +13,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ragspan.engine._metric_call import outcome_of
-from ragspan.engine._options import Options
-from ragspan.engine._record_queue import Item
-from ragspan.engine._scoring import RecordScorer, about_response
-from ragspan.engine._threads import Deadline, call_guarded
 from ragspan.engine.helper import serialization
 from ragspan.engine.helper.connection import FramedProtocol
 from ragspan.engine.helper.serving import Service
+from ragspan.engine.metric_call import outcome_of
+from ragspan.engine.options import Options
+from ragspan.engine.record_queue import Item
+from ragspan.engine.record_scorer import RecordScorer, about_response
 from ragspan.engine.stats import Dropped
+from ragspan.engine.threads import Deadline, call_guarded
 from ragspan.judges.session import JudgingSession, judging
-from ragspan.metrics.base import Metric
+from ragspan.metrics.metric import Metric
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.redaction import RedactedRecord

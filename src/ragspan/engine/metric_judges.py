@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeGuard, cast
 
-from ragspan.engine._threads import call_guarded
 from ragspan.engine.budget import Budget
-from ragspan.judges.base import ClaimVerdict, Judge, Verifier
-from ragspan.judges.catalogue import judge_part
+from ragspan.engine.threads import call_guarded
+from ragspan.judges.judge_catalogue import judge_part
+from ragspan.judges.judge_protocols import ClaimVerdict, Judge, Verifier
 from ragspan.judges.jury import Jury
 from ragspan.judges.overlap import OverlapJudge
 from ragspan.judges.session import Spender
-from ragspan.metrics.base import Metric
+from ragspan.metrics.metric import Metric
 from ragspan.records import RagRecord
 
 _JUDGE = "judge"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from ragspan.datasets.summaries import MetricSummary
-from ragspan.metrics.catalogue import guide_of
+from ragspan.metrics.metric_catalogue import guide_of
 
 Level: TypeAlias = Literal["high", "notice"]
 

@@ -25,17 +25,17 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from ragspan.engine._allowance import Allowance, Denial
-from ragspan.engine._judges import spenders_of, with_judge
-from ragspan.engine._metric_call import MAX_THREADS, MetricCall, outcome_of
-from ragspan.engine._redaction import Redaction
-from ragspan.engine._share import Decision
-from ragspan.engine._threads import DaemonThreads, call_guarded
+from ragspan.engine.allowance import Allowance, Denial
+from ragspan.engine.asking import Decision
 from ragspan.engine.budget import BudgetTracker
 from ragspan.engine.helper.scoring import HelperScoring
+from ragspan.engine.metric_call import MAX_THREADS, MetricCall, outcome_of
+from ragspan.engine.metric_judges import spenders_of, with_judge
 from ragspan.engine.patience import Patience, Tries
+from ragspan.engine.record_redaction import Redaction
+from ragspan.engine.threads import DaemonThreads, call_guarded
 from ragspan.judges.session import JudgingSession, UsageMeter, judging, lift_limits
-from ragspan.metrics.base import Metric, Screening
+from ragspan.metrics.metric import Metric, Screening
 from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, NotApplicable, Outcome, Score, ScreenScore
 from ragspan.records import RagRecord
 from ragspan.telemetry.otel_context import suppressed
