@@ -15,8 +15,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 
-from ragspan.engine import Budget
-from ragspan.engine import _forwarding as forwarding
+from ragspan.engine import Budget, forwarding
 from ragspan.engine.helper import client
 from ragspan.engine.threads import Deadline
 from ragspan.exceptions import ConfigurationError
