@@ -23,7 +23,8 @@ from ragspan_receiver.spans import TracedSpan
 
 WHOLE_TRACE = ""
 """In place of a span's id: an opinion on all of a trace."""
-_CONVENTIONS = ("gen_ai.", "llm.")
+_CONVENTIONS = ("gen_ai.", "llm.", "ai.", "langfuse.observation.", "langsmith.", "mlflow.span", "lmnr.span")
+"""With these begin the attributes of spans that are about models."""
 _log = ThrottledLog()
 
 
@@ -60,10 +61,11 @@ def _step(span: TracedSpan, payloads: Payloads) -> Step | None:
         return None
     try:
         if openinference.KIND in span.attributes:
-            return openinference.read(span, payloads)
-        if vercel.OPERATION in span.attributes:
-            return vercel.read(span, payloads)
-        step = genai.read(span, payloads) if genai.is_one(span) else None
+            step = openinference.read(span, payloads)
+        elif vercel.OPERATION in span.attributes:
+            step = vercel.read(span, payloads)
+        else:
+            step = genai.read(span, payloads) if genai.is_one(span) else None
     except Exception as problem:  # noqa: BLE001  others wrote the span
         _log.trouble("span", "a span could not be read (%s)", type(problem).__name__)
         return None
@@ -73,7 +75,8 @@ def _step(span: TracedSpan, payloads: Payloads) -> Step | None:
 
 def _tell_what_is_not_read(span: TracedSpan, step: Step | None) -> None:
     """Say which spans of which instrumentation are about models, and cannot be read."""
-    if step is None and (genai.knows(span) or not any(key.startswith(_CONVENTIONS) for key in span.attributes)):
+    is_read = openinference.KIND in span.attributes or vercel.OPERATION in span.attributes or genai.knows(span)
+    if step is None and (is_read or not any(key.startswith(_CONVENTIONS) for key in span.attributes)):
         return
     if step is None:
         operation = str(span.attributes.get("gen_ai.operation.name", "without gen_ai.operation.name"))
