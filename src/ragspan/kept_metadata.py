@@ -27,6 +27,8 @@ def small_entries(metadata: Any) -> dict[str, Any] | None:
     if type(metadata) is not dict or len(metadata) > MAX_ENTRIES:
         return None
     kept = metadata.copy()
+    if not kept:
+        return kept
     room = SMALL * len(kept)
     for name, value in kept.items():
         if type(name) is not str or len(name) > SHORT:

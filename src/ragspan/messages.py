@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from types import CodeType, TracebackType, WrapperDescriptorType
 from typing import Any, NamedTuple, cast
 
-from ragspan.plain_data import bases_of, class_name, own_of, scalar_reader, texts_among
+from ragspan.plain_data import bases_of, class_name, keep, own_of, scalar_reader, texts_among
 
 MAX_MESSAGE = 8192
 MAX_STACKTRACE = 8000
@@ -20,6 +20,7 @@ _MAX_FRAMES = 40
 _MAX_CAUSES = 10  # that an error names
 # Event loops have their own classes for cancellations, with a common name.
 _ABANDONMENTS = frozenset({"CancelledError", "GeneratorExit", "KeyboardInterrupt"})
+_abandoning: dict[int, tuple[bool, type]] = {}  # by the identities of errors' classes, which are kept
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,7 +101,11 @@ class NotedError(NamedTuple):
 
 def is_abandonment(error: BaseException) -> bool:
     """Whether this error means that the reader or a cancellation stopped the answer, not that it failed."""
-    return any(class_name(kind) in _ABANDONMENTS for kind in bases_of(type(error))) or _comes_from_closing(error)
+    kind = type(error)
+    known = _abandoning.get(id(kind)) or keep(
+        _abandoning, kind, (any(class_name(base) in _ABANDONMENTS for base in bases_of(kind)), kind)
+    )
+    return known[0] or _comes_from_closing(error)
 
 
 def _comes_from_closing(error: BaseException) -> bool:

@@ -26,7 +26,7 @@ def tells_of_search(told: Iterable[Any]) -> bool:
     Args:
         told: the raw reply or a message, what stands beside its text, or a list of blocks; plain data or a provider's objects.
     """
-    return any(_tells(part, 0) for part in told)
+    return any(part is not None and (type(part) is not dict or part) and _tells(part, 0) for part in told)
 
 
 def _tells(part: Any, depth: int) -> bool:

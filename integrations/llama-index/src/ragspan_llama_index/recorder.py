@@ -23,7 +23,7 @@ from ragspan.capturing.log import EventKind, RequestLog, TokenStream
 from ragspan.capturing.open_requests import OpenRequests
 from ragspan.kept_metadata import kept_entries
 from ragspan.messages import is_abandonment, note_error
-from ragspan.plain_data import class_name, fields_of, is_list, text_of
+from ragspan.plain_data import class_name, fields_of, is_list, keep, text_of
 from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
 from ragspan.telemetry.otel_context import current_anchor
 from ragspan_llama_index.classes import (
@@ -54,8 +54,11 @@ from ragspan_llama_index.streams import Place, Stream, pulled, reader_or_maker, 
 
 _MAX_INTERRUPTED = 128
 _OPENINFERENCE = "openinference.instrumentation.llama_index"  # its module; never imported here
-_TOKENS = frozenset({"LLMChatInProgressEvent", "LLMCompletionInProgressEvent"})
-_ENDS_OF_STREAMS = frozenset({"LLMChatEndEvent", "LLMCompletionEndEvent"})
+_EVENTS = {
+    **dict.fromkeys(("LLMChatInProgressEvent", "LLMCompletionInProgressEvent"), "token"),
+    **dict.fromkeys(("LLMChatEndEvent", "LLMCompletionEndEvent"), "end"),
+}
+_KINDS: dict[int, tuple[str | None, type]] = {}  # of events, by their class's identity; the class is kept
 _SYNTHESIS = frozenset({"synthesis", "chunks"})
 _ANSWERING = frozenset({"call", "synthesis", "chunks"})
 _NESTED = frozenset({"search", "tool"})  # whose methods call one another
@@ -168,18 +171,19 @@ class SpanRecorder:
     def event(self, event: Any, **_: Any) -> None:
         """A model's stream gave a token, or ended. Spans report all other events as well."""
         try:
-            kind = class_name(type(event))
-            if kind not in _TOKENS and kind not in _ENDS_OF_STREAMS:
+            kind = (_KINDS.get(id(type(event))) or _kind_of_event(type(event)))[0]
+            if kind is None:
                 return
             own = fields_of(event)
             place = self._live.get(own["span_id"])
             if place is None or place[2] != "model" or place[4] is None:  # only of a stream
                 return
-            if kind in _ENDS_OF_STREAMS:
+            if kind == "end":
                 log = place[0]
                 log.note(EventKind.READ, place[1], None, reply_in(own.get("response"), log, inside_synthesis=place[3]))
             elif not place[3]:
-                place[4].append(text_of(fields_of(own.get("response")).get("delta")))
+                delta = fields_of(own.get("response")).get("delta")
+                place[4].append(delta if type(delta) is str else text_of(delta))
         except Exception as problem:  # noqa: BLE001
             self._requests.report(problem)
 
@@ -340,6 +344,10 @@ class SpanRecorder:
             log.earlier = tuple(self._interrupted)
         if (log.abandoned or log.about.get("aborted")) and request_of(log).is_interrupted:
             self._interrupted.append(log)
+
+
+def _kind_of_event(kind: type) -> tuple[str | None, type]:
+    return keep(_KINDS, kind, (_EVENTS.get(class_name(kind)), kind))
 
 
 def _beside(role: Role, arguments: Mapping[str, Any]) -> list[Any] | None:
