@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+UV := $(BIN)/uv
 MEMBERS := -e '.[test]' -e integrations/langchain -e integrations/llama-index -e integrations/nats -e integrations/receiver -e 'integrations/receiver[grpc]'
 PROJECTS := pyproject.toml constraints.txt $(wildcard integrations/*/pyproject.toml)
 
@@ -45,8 +46,12 @@ E2E := .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX) .venv-mlflow/.in
 
 .PHONY: test-clients test-deploys docs docs-build e2e pictures phoenix chromium demo test test-all test-llama-index-releases test-hhem test-environments test-neighbours test-newest-neighbours peers check format install build constraints clean
 
-demo: install  ## answer eight questions, well and badly, and show each answer with its scores
-	@$(BIN)/ragspan demo
+# The demo runs where everything is installed already, else in a small environment of its own.
+DEMO := $(if $(wildcard $(VENV)/.installed),$(VENV),.venv-demo)
+DEMO_MEMBERS := -e . -e 'integrations/langchain[demo]' -e integrations/llama-index
+
+demo: $(DEMO)/.installed  ## answer eight questions, well and badly, and show each answer with its scores
+	@$(DEMO)/bin/ragspan demo
 
 # A file's tests run in one process, so that what they share is made once; tests wait for servers and processes, so half as many
 # again run as there are cores.
@@ -74,23 +79,37 @@ format: install
 
 install: $(VENV)/.installed  ## .venv with every workspace member and the test tools
 
+# $(call make_environment,ENVIRONMENT): an empty one, with uv if it can be had.
+define make_environment
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "ragspan needs Python 3.10 or later; name one: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -m venv $(1) || { echo "Python cannot make a virtual environment; on Debian and Ubuntu, as root: apt-get install python3-venv" >&2; exit 1; }
+	@$(1)/bin/python -m pip install --quiet --disable-pip-version-check uv 2>/dev/null || true
+endef
+
 # $(call install_into,ENVIRONMENT,CONSTRAINTS,WHAT). uv installs several times faster than pip; where it cannot be had, pip
 # does the same job. Files are copied: NLTK, which LlamaIndex uses, refuses to read data that are hard links into uv's cache.
 define install_into
 	@echo "Installing into $(1) ..."
-	@if $(BIN)/uv --version >/dev/null 2>&1; then \
-	  $(BIN)/uv pip install --quiet --link-mode=copy --python $(1)/bin/python -c $(2) $(3); \
+	@if $(UV) --version >/dev/null 2>&1; then \
+	  $(UV) pip install --quiet --link-mode=copy --python $(1)/bin/python -c $(2) $(3); \
 	else \
 	  $(1)/bin/python -m pip install --quiet --disable-pip-version-check -c $(2) $(3); \
 	fi
 endef
 
 $(VENV)/.installed: $(PROJECTS)
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "ragspan needs Python 3.10 or later; name one: make PYTHON=python3.12" >&2; exit 1; }
-	@$(PYTHON) -m venv $(VENV) || { echo "Python cannot make a virtual environment; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv 2>/dev/null || true
+	$(call make_environment,$(VENV))
 	$(call install_into,$(VENV),constraints.txt,$(MEMBERS))
 	$(call install_into,$(VENV),constraints.txt,--no-deps -e integrations/hhem)
+	@touch $@
+
+# What has installed the rest is a third of it, and is taken out again.
+.venv-demo/.installed: UV := .venv-demo/bin/uv
+.venv-demo/.installed: export PIP_NO_COMPILE := 1
+.venv-demo/.installed: $(PROJECTS)
+	$(call make_environment,.venv-demo)
+	$(call install_into,.venv-demo,constraints.txt,$(DEMO_MEMBERS))
+	@.venv-demo/bin/python -m pip uninstall --quiet --yes uv setuptools pip 2>/dev/null || true
 	@touch $@
 
 test-llama-index-releases: $(LLAMA_INDEX_RELEASES:%=.venv-llama-index-%/.installed)  ## the LlamaIndex tests on other releases of it
@@ -223,4 +242,4 @@ constraints: install  ## resolve the tested versions anew
 	mv constraints.tmp constraints.txt
 
 clean:
-	rm -rf $(VENV) .venv-llama-index-* .venv-hhem .venv-clients .venv-environments .venv-neighbours-* .venv-peers .venv-judging-peers .venv-e2e .venv-phoenix .venv-mlflow .venv-docs .phoenix dist site
+	rm -rf $(VENV) .venv-llama-index-* .venv-hhem .venv-clients .venv-environments .venv-neighbours-* .venv-peers .venv-judging-peers .venv-e2e .venv-phoenix .venv-mlflow .venv-docs .venv-demo .phoenix dist site

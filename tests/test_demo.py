@@ -106,9 +106,12 @@ def test_the_picture_shows_what_the_demo_prints_and_loads_nothing_from_anywhere(
         lines[height] = lines.get(height, "") + html.unescape(text).replace("\N{NO-BREAK SPACE}", " ")
     printed = without_times(shown)
 
-    drawn = [without_times(line.strip().rstrip("…")) for line in lines.values()]
-    assert len(drawn) > 30
+    drawn = [without_times(line.strip()) for line in lines.values()]
     assert [line for line in drawn if line != "ragspan demo" and line not in printed] == []
+    assert any("wrong number" in line for line in drawn)
+    assert without_times(part(shown, "a wrong number")).split() == [
+        word for line in drawn if line != "ragspan demo" for word in line.split()
+    ], "the whole of one answer, and nothing else"
     assert re.findall(r"https?://(?!www\.w3\.org|www\.textualize\.io|localhost)", picture) == []
 
 

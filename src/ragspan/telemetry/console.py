@@ -20,7 +20,8 @@ from ragspan.telemetry.emitter_protocols import ScoreEmitter
 from ragspan.telemetry.values import bounded, legible
 
 _COLOURS = {"pass": "green", "fail": "red"}
-_MAX_SHOWN = 110  # characters of a question, a response or an explanation
+_MAX_SHOWN = 110  # characters of a question or a response
+_MAX_REASON = 400  # characters of an explanation, which says why an answer failed: a terminal wraps it
 _HINT = "  Texts are left out here: RAGSPAN_CAPTURE_CONTENT=true shows questions, responses and full reasons."
 _PIPE_WIDTH = 160  # a pipe has no width, and lines that are cut at 80 are hard to search
 
@@ -86,7 +87,7 @@ def outcome_line(metric: str, outcome: Outcome, explanation: str | None) -> Text
         return line.append(f" -    {shortened(_reason(outcome))}", style=style)
     line.append(f" {outcome.value:.2f} ").append(outcome.label or "", style=_COLOURS.get(outcome.label or "", ""))
     if outcome.label == "fail" and explanation:
-        line.append(f"  {shortened(explanation)}", style="dim")
+        line.append(f"  {shortened(explanation, _MAX_REASON)}", style="dim")
     return line
 
 
@@ -94,9 +95,9 @@ def _reason(outcome: NotApplicable | MetricFailure) -> str:
     return outcome.error_type if isinstance(outcome, MetricFailure) else outcome.reason
 
 
-def shortened(text: str) -> str:
-    """A text on one line, cut if it is long."""
-    return legible(bounded(" ".join(text.split()), _MAX_SHOWN))
+def shortened(text: str, length: int = _MAX_SHOWN) -> str:
+    """A text on one line, cut if it is longer than so many characters."""
+    return legible(bounded(" ".join(text.split()), length))
 
 
 def _title(scored: ScoredRecord) -> Text:
