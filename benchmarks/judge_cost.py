@@ -13,6 +13,8 @@ characters. A prompt is tools or schema, then the messages. Of a prompt can be c
 on, with an earlier request about the same answer: "shared" tells that, and "cached by OpenAI" what is left of it by the
 rules there, from 1,024 tokens on and in steps of 128. Both take it that the earlier request has been read before the later
 one comes. "In common" is what all requests about an answer begin with, in every one of them.
+
+The last table is the price of 1,000 such answers with models of `ragspan.judges.prices`.
 """
 
 from __future__ import annotations
@@ -31,10 +33,16 @@ from rich.table import Table
 from serving.processes import HOST, running
 from throughput import PEERS_PYTHON, version_of
 
+from ragspan.judges.prices import PRICES, PRICES_AS_OF, Price
+from ragspan.outcomes import Usage
+
 ANSWERS, QUICK_ANSWERS = 5, 2
 REQUESTS_TARGET, COMMON_TARGET = 5, 0.8
 """For all four metrics: no more requests, and no smaller share of the prompt tokens in common."""
 
+
+PRICED = ("gpt-5-nano", "gpt-4o-mini", "gpt-5-mini", "gpt-4.1-mini", "gpt-5.4-mini", "gpt-4.1", "gpt-5.4")
+"""From the cheapest to the dearest."""
 
 FOUR = ("context_adherence", "completeness", "context_utilization", "faithfulness")
 LIBRARIES: dict[str, str | None] = {"ragspan": None, "ragas": "ragas"}
@@ -70,6 +78,16 @@ class Result:
 
     def share(self, tokens: float) -> float:
         return tokens / self.prompt_tokens
+
+    def dollars(self, price: Price, *, answers: int, cached: bool = True) -> float:
+        """What so many answers cost at this price."""
+        usage = Usage(
+            requests=round(self.requests * answers),
+            input_tokens=round(self.prompt_tokens * answers),
+            output_tokens=round(self.completion_tokens * answers),
+            cached_tokens=round(self.cached_tokens * answers) if cached else 0,
+        )
+        return price.of(usage)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,6 +150,22 @@ def show(results: Sequence[Result | Absent], tokens: Tokenizer, passages: int) -
     console.print(f"Targets for all four metrics: {REQUESTS_TARGET} requests, {COMMON_TARGET:.0%} in common.")
 
 
+def show_prices(results: Sequence[Result | Absent]) -> None:
+    """What 1,000 answers cost ragspan's metrics, by model, where nothing and where all that can be is read from the cache."""
+    measured = [one for one in results if isinstance(one, Result) and one.contender.startswith("ragspan")][:2]
+    table = Table(title=f"Dollars for 1,000 such answers, by the prices of {PRICES_AS_OF}")
+    table.add_column("model")
+    for one in measured:
+        table.add_column(f"{one.contender.partition(', ')[2]}, from a cache", justify="right")
+        table.add_column("without", justify="right")
+    for model in PRICED:
+        dollars = [
+            one.dollars(PRICES[model], answers=1_000, cached=cached) for one in measured for cached in (True, False)
+        ]
+        table.add_row(model, *(f"{amount:.2f}" for amount in dollars))
+    Console(width=None if sys.stdout.isatty() else 140).print(table)
+
+
 def cells(result: Result | Absent) -> list[str]:
     if isinstance(result, Absent):
         return [result.contender, result.reason]
@@ -157,6 +191,7 @@ def main() -> None:
     answers = QUICK_ANSWERS if arguments.quick else ANSWERS
     results = measured(answers, arguments.passages, tokens, peers_python=arguments.peers_python)
     show(results, tokens, arguments.passages)
+    show_prices(results)
     if arguments.json:
         report = {
             "tokens": tokens.name,

@@ -32,7 +32,7 @@ class Faithfulness(JudgedMetric[Judge]):
     out.
 
     The threshold is higher than that of other metrics because an answer that is half invented is not good: with the
-    default one claim in five may be unsupported, and none of up to four.
+    default of 0.8, a response of four claims or fewer must have all of them supported.
 
     Source: faithfulness in Ragas, which divides by the verdicts returned and has NaN where there is no claim.
     """

@@ -77,8 +77,8 @@ BUILT_IN: Final[Mapping[str, CatalogueEntry]] = MappingProxyType(
             Guide(
                 "Which of its claims do the contexts support?",
                 "the explanation lists what to look for: inventions, knowledge from the model's training, or facts from"
-                " documents that did not reach the prompt. By default one claim in five may be unsupported, and none of up"
-                " to four.",
+                " documents that did not reach the prompt. With the default threshold of 0.8, a response of four claims or"
+                " fewer must have all of them supported.",
             ),
         ),
         "faithfulness_hhem": CatalogueEntry(

@@ -193,8 +193,8 @@ class AnswerRelevance(PolledMetric[AnswerRelevanceJudge, Rating]):
     The explanation, `details` and early stop are those of `Completeness`. The embedded judge cannot answer this: a
     response can be relevant without one word of the question.
 
-    Source: answer relevance in TruLens' RAG triad, which has a language model rate it; as in Ragas, an answer that
-    commits to nothing has 0. Ragas compares embeddings of questions guessed from the answer, which needs a further model
+    Source: answer relevance in TruLens' RAG triad, which has a language model rate it; as in Ragas, a
+    non-committal answer scores 0. Ragas compares embeddings of questions guessed from the answer, which needs a further model
     and has no fixed end of its scale.
     """
 
