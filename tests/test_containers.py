@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 import os
 import re
 import shutil
@@ -50,7 +51,7 @@ WAYS = [started_by_compose, started_by_kubernetes]
 @pytest.mark.parametrize("way", WAYS)
 def test_a_container_gets_ten_seconds_more_than_its_end_may_take(way, kind):
     arguments, environment, grace = way(kind)
-    told = dict(zip(arguments, arguments[1:], strict=False))
+    told = dict(itertools.pairwise(arguments))
     needed = told["--drain-timeout"] if kind == "worker" else environment["RAGSPAN_EXIT_TIMEOUT"]
 
     assert grace == float(needed) + MORE_THAN_IT_NEEDS
