@@ -34,7 +34,7 @@ from serving.processes import HOST, running
 from throughput import PEERS_PYTHON, version_of
 
 from ragspan.judges.prices import PRICES, PRICES_AS_OF, Price
-from ragspan.outcomes import Usage
+from ragspan.usage import Usage
 
 ANSWERS, QUICK_ANSWERS = 5, 2
 REQUESTS_TARGET, COMMON_TARGET = 5, 0.8
