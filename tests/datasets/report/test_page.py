@@ -136,6 +136,12 @@ def test_the_head_says_what_fails_whether_the_gates_held_and_how_far_to_trust_th
     assert "Refusal 1 Unsure 1 Without contexts 1" in text
 
 
+def test_the_head_says_that_judging_without_a_language_model_cost_nothing(answered, evaluation_of, page_of):
+    text = page_of(evaluation_of([answered(1, {"a": 0.9})])).text
+
+    assert "Judging took no request to a language model, $0" in text
+
+
 def test_labels_say_how_far_the_judge_can_be_trusted(answered, evaluation_of, page_of):
     rows = [answered(row, {"faithfulness": 0.9 if row % 2 else 0.1}) for row in range(1, 21)]
     text = page_of(evaluation_of(rows, labels={row: row % 2 == 1 for row in range(1, 21)})).text
