@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import sys
 import uuid
 from typing import Any, Final
 
@@ -113,7 +114,7 @@ class _Keeping:
             if issubclass(kind, (list, tuple)):
                 return self._items(items_of(value) or [], depth + 1)
             if any(kind is one for one in _EXACT):
-                return value
+                return value if sys.getsizeof(value) <= SHORT else _ABSENT  # a decimal may have any number of digits
         if issubclass(kind, str):
             return self._text(str.__str__(value))
         if not issubclass(kind, (int, float)):

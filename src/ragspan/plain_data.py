@@ -28,7 +28,7 @@ _FLAGS: Final[Callable[[type], int]] = type.__dict__["__flags__"].__get__
 _NAME: Final[Callable[[type], str]] = type.__dict__["__name__"].__get__
 _MAX_CLASSES = 4096  # programs may make classes as they go
 _MADE_IN_PYTHON = 1 << 9  # the flag of such classes
-_MAX_BITS = 14_000  # of an integer: Python writes none of more than 4,300 digits
+_MAX_BITS = 1024  # of an integer: it is no larger than a float may be, and takes little memory
 _ABSENT: Final = object()
 _NO_FIELDS: Final[dict[str, Any]] = {}
 
@@ -275,10 +275,10 @@ def _read_datetime(value: Any) -> str:
         dt.timezone,
         vars(sys.modules["zoneinfo"]).get("ZoneInfo") if "zoneinfo" in sys.modules else None,
     )
-    if any(type(zone) is kind for kind in known):
-        return dt.datetime.isoformat(value)
-    parts = (*(dt.date.year, dt.date.month, dt.date.day), *_CLOCK)
-    return dt.datetime(*(part.__get__(value) for part in parts)).isoformat()  # noqa: DTZ001  a zone of the program's own
+    # Zones ask the value: that of a class of the program's own would answer by its own methods.
+    parts = [part.__get__(value) for part in (dt.date.year, dt.date.month, dt.date.day, *_CLOCK)]
+    kept = zone if any(type(zone) is kind for kind in known) else None
+    return dt.datetime(*parts, tzinfo=kept, fold=dt.datetime.fold.__get__(value)).isoformat()
 
 
 _CLOCK = (dt.datetime.hour, dt.datetime.minute, dt.datetime.second, dt.datetime.microsecond)
@@ -321,9 +321,10 @@ def _scalar_reader(kind: type) -> Callable[[Any], Any] | None:
             return read
     if kind is dt.time:
         return lambda value: value.isoformat() if value.tzinfo is None else None
-    generic = vars(sys.modules["numpy"]).get("generic") if "numpy" in sys.modules else None
-    if type(generic) is type and derives_from(kind, generic) and not _FLAGS(kind) & _MADE_IN_PYTHON:
-        return float
+    if "numpy" in sys.modules and not _FLAGS(kind) & _MADE_IN_PYTHON:
+        of_numpy = [vars(sys.modules["numpy"]).get(name) for name in ("integer", "floating", "bool_")]
+        if any(type(base) is type and derives_from(kind, base) for base in of_numpy):
+            return float
     return None
 
 

@@ -8,8 +8,10 @@ import decimal
 import enum
 import fractions
 import uuid
+import zoneinfo
 from collections import deque
 
+import numpy as np
 import pytest
 
 from ragspan.capturing.log import RequestLog
@@ -55,6 +57,9 @@ PLAIN = [
     (2.5, 2.5),
     (fractions.Fraction(1, 2), 0.5),
     (10**5000, CUT),
+    (10**400, CUT),
+    (np.float32(0.5), 0.5),
+    (np.int64(3), 3.0),
     (Colour.RED, "red"),
     (dt.date(2026, 1, 2), "2026-01-02"),
     (decimal.Decimal("1.50"), "1.50"),
@@ -183,6 +188,31 @@ def test_of_a_subclass_no_method_is_called_and_plain_data_are_kept(take, kind, s
 
     assert taken == [snapshot]
     assert type(taken[0]) is type(snapshot)
+
+
+@pytest.mark.parametrize("value", [np.complex128(1 + 2j), np.bytes_(b"12")])
+def test_what_numpy_has_that_is_no_number_is_not_made_one(take, value):
+    assert isinstance(take(value), Opaque)
+
+
+class Moment(dt.datetime):
+    """Of the program's own, as its libraries for dates have."""
+
+    hour = minute = second = microsecond = fold = property(refuse)
+    toordinal = utcoffset = isoformat = refuse
+
+
+@pytest.mark.parametrize(
+    ("zone", "text"),
+    [
+        (None, "2026-07-01T12:30:00"),
+        (dt.timezone.utc, "2026-07-01T12:30:00+00:00"),
+        (zoneinfo.ZoneInfo("Europe/Berlin"), "2026-07-01T12:30:00+02:00"),
+    ],
+    ids=["no zone", "UTC", "a zone with rules"],
+)
+def test_a_time_of_a_class_of_the_programs_own_is_not_asked(take, zone, text):
+    assert take(Moment(2026, 7, 1, 12, 30, tzinfo=zone)) == text
 
 
 def test_a_value_that_cannot_be_read_costs_the_rest_nothing(take):

@@ -110,6 +110,16 @@ def test_no_answer_is_written_where_a_link_leads(path, tmp_path, made):
     assert not elsewhere.exists()
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+@pytest.mark.parametrize("resume", [False, True])
+@pytest.mark.parametrize("make", [lambda path: os.mkfifo(path), lambda path: path.mkdir()], ids=["pipe", "folder"])
+def test_what_is_no_file_is_neither_waited_for_nor_written_to(path, make, resume):
+    make(path)
+
+    with pytest.raises(TableError, match="is no file"):
+        Journal(path, ABOUT, resume=resume)
+
+
 def test_only_the_user_may_read_a_journal(written):
     assert written.stat().st_mode & 0o077 == 0
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from opentelemetry.sdk._logs import LoggerProvider
+from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, SimpleLogRecordProcessor
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
@@ -14,6 +17,11 @@ from ragspan import RagRecord, Score, ScoringEngine
 from ragspan.delivery.writer import ScoreWriter
 from ragspan.telemetry import OTelEmitter
 from ragspan.telemetry.emitter_protocols import ScoreEmitter
+
+try:
+    from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter as LogsInMemory
+except ImportError:  # before 1.39
+    from opentelemetry.sdk._logs.export import InMemoryLogExporter as LogsInMemory
 
 RECORD = RagRecord(question="q", contexts=["c"], response="r")
 
@@ -55,7 +63,7 @@ def asked_by(emitters):
     metric = PaidMetric()
     with ScoringEngine(metrics=[metric], emitters=emitters, judging="thread") as engine:
         engine.submit(RECORD)
-        assert engine.flush(60)
+        engine.flush(60)  # False of a provider that was shut down
         assert engine.stats().scored == 1
     return metric.judge.asked
 
@@ -67,6 +75,22 @@ def exporting(processor=SimpleSpanProcessor):
     return provider, exporter
 
 
+def metered():
+    return MeterProvider([InMemoryMetricReader()], shutdown_on_exit=False)
+
+
+def with_logs(processor):
+    provider = LoggerProvider(shutdown_on_exit=False)
+    provider.add_log_record_processor(processor)
+    return provider
+
+
+def shut_down(provider):
+    provider.shutdown()
+    return provider
+
+
+@pytest.mark.filterwarnings("ignore:A shutdown `MeterProvider`")
 @pytest.mark.parametrize(
     "emitters",
     [
@@ -76,8 +100,14 @@ def exporting(processor=SimpleSpanProcessor):
         lambda: [OTelEmitter(meter_provider=MeterProvider(shutdown_on_exit=False))],
         lambda: [OTelEmitter(logger_provider=LoggerProvider(shutdown_on_exit=False))],
         lambda: [OTelEmitter(), Writer()],
+        lambda: [OTelEmitter(meter_provider=shut_down(metered()))],
+        lambda: [OTelEmitter(logger_provider=shut_down(with_logs(SimpleLogRecordProcessor(LogsInMemory()))))],
+        lambda: [OTelEmitter(logger_provider=shut_down(with_logs(BatchLogRecordProcessor(LogsInMemory()))))],
     ],
-    ids=["no emitter", "no provider", "no exporter", "no reader", "no processor of logs", "a writer without a span"],
+    ids=[
+        *("no emitter", "no provider", "no exporter", "no reader", "no processor of logs", "a writer without a span"),
+        *("metrics were shut down", "logs were shut down", "batches of logs were shut down"),
+    ],
 )
 def test_where_nothing_holds_the_score_nobody_is_asked(emitters):
     assert asked_by(emitters()) == 0
@@ -95,11 +125,13 @@ def test_with_the_sdk_switched_off_nobody_is_asked_and_that_is_said(monkeypatch,
     "emitters",
     [
         lambda: [OTelEmitter(tracer_provider=exporting()[0])],
-        lambda: [OTelEmitter(meter_provider=MeterProvider([InMemoryMetricReader()], shutdown_on_exit=False))],
+        lambda: [OTelEmitter(meter_provider=metered())],
+        lambda: [OTelEmitter(logger_provider=with_logs(SimpleLogRecordProcessor(LogsInMemory())))],
+        lambda: [OTelEmitter(logger_provider=with_logs(BatchLogRecordProcessor(LogsInMemory())))],
         lambda: [Kept()],
         lambda: [OTelEmitter(tracer_provider=exporting()[0]), Writer()],
     ],
-    ids=["spans", "metrics", "an emitter of one's own", "a writer with a span"],
+    ids=["spans", "metrics", "logs", "batches of logs", "an emitter of one's own", "a writer with a span"],
 )
 def test_where_one_of_the_emitters_holds_it_the_judge_is_asked(emitters):
     assert asked_by(emitters()) == 1
@@ -125,6 +157,27 @@ def test_an_application_that_shuts_its_provider_down_gets_its_spans_first():
         engine.submit(RECORD)
     assert engine.stats().scored == 2
     assert metric.judge.asked == 1
+
+
+def test_engines_share_the_time_that_the_end_of_their_provider_waits():
+    class Hanging:
+        exit_timeout = 0.05
+
+        def flush(self, timeout):
+            given.append(timeout)
+            return threading.Event().wait(timeout)
+
+    given = []
+    engines = [Hanging() for _ in range(3)]
+    provider, _ = exporting()
+    emitter = OTelEmitter(tracer_provider=provider)
+    for engine in engines:
+        emitter.is_used_by(engine)
+
+    provider.shutdown()
+
+    assert len(given) == 3
+    assert sum(given) < 2 * Hanging.exit_timeout
 
 
 def test_what_cannot_be_scored_before_the_provider_ends_is_said_once(caplog):

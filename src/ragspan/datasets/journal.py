@@ -56,7 +56,7 @@ class Journal:
 
     Raises:
         TableError: a journal exists and `resume` is False, its run had other settings, which the message names, or its place is
-            a link.
+            a link, or something else that is no file.
     """
 
     def __init__(self, path: Path | None, about: Mapping[str, Any], *, resume: bool = False) -> None:
@@ -71,6 +71,8 @@ class Journal:
             weakref.finalize(self, path.unlink)
         elif path.is_symlink():
             raise TableError(f"{path} is a link, and answers would be written where it leads: delete it")
+        elif path.exists() and not path.is_file():
+            raise TableError(f"{path} is no file, and rows that are done would be written there: delete it")
         elif path.exists() and not resume:
             if not _is_of_finished_run(path):
                 raise TableError(

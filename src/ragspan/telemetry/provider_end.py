@@ -4,8 +4,8 @@ Many programs end with `provider.shutdown()`. Answers may wait for their scores 
 spans that end after it.
 
 Guarantees:
-- Before a provider's own processors shut down, engines that write there get their `exit_timeout` to finish. What they cannot
-  finish is said in one line.
+- Before a provider's own processors shut down, engines that write there get their `exit_timeout` to finish, all at the same time.
+  What they cannot finish is said in one line.
 - From then on nothing is judged for this provider.
 - Spans of the application pass: nothing is done with them.
 """
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import time
 import weakref
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast
 
@@ -54,7 +55,8 @@ class ProviderEnd:
     def shutdown(self) -> None:
         if self.is_over:
             return
-        done = [engine.flush(engine.exit_timeout) for engine in list(self.engines)]
+        began = time.monotonic()
+        done = [engine.flush(max(0.0, engine.exit_timeout + began - time.monotonic())) for engine in list(self.engines)]
         self.is_over = True
         if not all(done):
             _logger.warning(
@@ -114,9 +116,14 @@ def exports_spans(provider: object) -> bool:
 
 
 def is_read(provider: object) -> bool:
-    """Whether this provider of metrics or of logs is an SDK's, is not switched off, and has somebody to send to."""
+    """Whether this provider of metrics or of logs is an SDK's, is not switched off or shut down, and has somebody to send to."""
     if not callable(getattr(provider, "force_flush", None)) or getattr(provider, "_disabled", False):
         return False
     processors = getattr(provider, "_multi_log_record_processor", None)
     readers = getattr(provider, "_metric_readers", getattr(processors, "_log_record_processors", None))
-    return readers is None or bool(readers)
+    return not _is_over(provider) and (readers is None or any(not _is_over(one) for one in readers))
+
+
+def _is_over(one: object) -> bool:
+    """Whether this part of the SDK was shut down, as far as one sees: a provider of logs itself does not know it."""
+    return any(getattr(part, "_shutdown", None) is True for part in (one, getattr(one, "_batch_processor", None)))
