@@ -278,7 +278,8 @@ def _read_datetime(value: Any) -> str:
     # Zones ask the value: that of a class of the program's own would answer by its own methods.
     parts = [part.__get__(value) for part in (dt.date.year, dt.date.month, dt.date.day, *_CLOCK)]
     kept = zone if any(type(zone) is kind for kind in known) else None
-    return dt.datetime(*parts, tzinfo=kept, fold=dt.datetime.fold.__get__(value)).isoformat()
+    plain = dt.datetime(*parts)  # noqa: DTZ001  the zone comes next
+    return plain.replace(tzinfo=kept, fold=dt.datetime.fold.__get__(value)).isoformat()
 
 
 _CLOCK = (dt.datetime.hour, dt.datetime.minute, dt.datetime.second, dt.datetime.microsecond)
