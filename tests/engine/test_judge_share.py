@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import random
-import re
 from collections import Counter
 
 import pytest
+from doubtful import an_answer, finds_what_is_nowhere, some_answers
 from measured import points_of
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -20,58 +19,10 @@ from ragspan.metrics import AnswerRelevance, Completeness, ContextAdherence, Con
 from ragspan.outcomes import NotApplicable, Score
 from ragspan.records import RagRecord, SpanAnchor
 
-FACTS = [
-    "Beta settles card payments after midnight.",
-    "Refunds leave the ledger within nine days.",
-    "The archive keeps invoices for seven years.",
-    "Couriers collect parcels from the yard each noon.",
-    "Night guards lock the northern gate at eleven.",
-]
-OTHERS = [
-    "Gamma ships telescopes by camel caravan.",
-    "Violinists rehearse inside the submarine hangar.",
-    "Penguins audit the cathedral choir yearly.",
-    "Lava cools slowly beneath the opera balcony.",
-    "Astronauts harvest saffron during monsoon season.",
-]
-
-
-def an_answer(wrong, number=0, **more):
-    """An answer of five sentences, of which so many are nowhere in the contexts."""
-    response = " ".join([*FACTS[: 5 - wrong], *OTHERS[:wrong]])
-    return RagRecord(question="What happens?", contexts=FACTS, response=response, record_id=f"{number}-{wrong}", **more)
-
-
-def some_answers(count, *, seed=1, chances=(60, 20, 10, 5, 3, 2)):
-    draw = random.Random(seed)
-    return [an_answer(wrong, number) for number, wrong in enumerate(draw.choices(range(6), chances, k=count))]
-
 
 @pytest.fixture
 def endpoint(fake_openai):
-    """Finds what is nowhere in the contexts, and is content with all else."""
-
-    def answer(request):
-        task = fake_openai.question(request)
-        whole = "\n".join(str(message["content"]) for message in request["messages"])
-        numbers = [int(one) for one in (re.findall(r"numbers?: ([\d, ]+)\.", whole) or ["1"])[-1].split(",")]
-        is_wrong = any(other in whole for other in OTHERS)
-        replies = {
-            "grounding": {"reasoning": "-", "verdict": "not_grounded" if is_wrong else "grounded"},
-            "completeness": {"reasoning": "-", "value": 0.9},
-            "answer_relevance": {"reasoning": "-", "value": 0.9},
-            "claims": ["Beta settles card payments after midnight."],
-            "claim_verdicts": [
-                {"number": one, "reasoning": "-", "verdict": "unsupported" if is_wrong else "supported"}
-                for one in numbers
-            ],
-            "context_verdicts": [{"number": one, "reasoning": "-", "verdict": "useful"} for one in range(1, 6)],
-        }
-        reply = fake_openai._text(task, replies[task])
-        usage = {"prompt_tokens": 900, "completion_tokens": 100, "total_tokens": 1000}
-        return fake_openai.says(*[reply] * request.get("n", 1), usage=usage)
-
-    fake_openai.answer = answer
+    fake_openai.answer = finds_what_is_nowhere(fake_openai)
     return fake_openai
 
 

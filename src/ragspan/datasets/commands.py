@@ -103,6 +103,13 @@ def evaluate(
     limit: Limit = None,
     concurrency: Concurrency = None,
     patience: Patience = None,
+    judge_share: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Ask the judge about this share of the rows, such as 0.2: the most doubtful ones, and some at random.",
+        ),
+    ] = None,
     on_error: Annotated[str, typer.Option(metavar="skip|stop", help="What a row that cannot be read does.")] = "skip",
     file_format: Annotated[
         str | None,

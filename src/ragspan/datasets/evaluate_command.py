@@ -19,7 +19,7 @@ from ragspan.config import job_summary_file
 from ragspan.datasets.back_fill import BackFill
 from ragspan.datasets.ci import append_summary, write_junit
 from ragspan.datasets.evaluated import Evaluation, print_evaluation, rows_in_words
-from ragspan.datasets.evaluation import evaluate, plan_from
+from ragspan.datasets.evaluation import DEFAULTS, plan_from
 from ragspan.datasets.gates import Gate, GateResult, Kind, check_gates, parse_gates, require_metrics
 from ragspan.datasets.journal import journal_of
 from ragspan.datasets.label_agreement import MetricAgreement, agreement_tables, agreements, rate_in_words
@@ -103,7 +103,9 @@ def agree_with_labels(data: str, label_column: str | None, json: Path | None, **
     """
     from rich.console import Console
 
-    evaluation = evaluate(data, progress=True, label_column=label_column or "label", **options)
+    options = {**DEFAULTS, **options, "data": data, "label_column": label_column or "label"}
+    with progress_on_stderr() as on_row:  # a judge that is compared with labels reads all rows
+        evaluation = run(plan_from(options, has_share=False, on_row=on_row))
     _tell(_skipped(evaluation))
     if not evaluation.labels:
         raise TableError(f"no row of {data} has a label that says good or bad")
@@ -229,6 +231,7 @@ def _told_delivery(back_fill: BackFill, reader: RecordReader) -> bool:
 def _summary_of(evaluation: Evaluation, gates: Sequence[GateResult], found: Sequence[MetricAgreement]) -> Any:
     names = (
         *("rows", "seconds", "by_dimension", "usage", "source", "columns", "skipped", "failing", "special"),
+        "judge_share",
         *("failures", "bad_row_count", "bad_rows"),
     )
     return {

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ragspan.datasets.results import WORST_KEPT, BadRow, EvaluatedRow, ResultRow, named_judge
-from ragspan.datasets.summaries import SUMMARY_HEADER, MetricSummary
+from ragspan.datasets.summaries import SUMMARY_HEADER, AskedFigures, MetricSummary
+from ragspan.judge_share import JudgeShare
+from ragspan.metrics.rates import LEAST_LABELS
 from ragspan.notebook import table
 from ragspan.outcomes import Score
 from ragspan.usage import Usage
@@ -73,6 +75,8 @@ class Evaluation:
     """Whether people say that a response is good, by its row; of the rows that have a label."""
     columns: str = ""
     """What was read as what, in a line."""
+    judge_share: JudgeShare | None = None
+    """The share of the rows that the judge was asked about; None if it was asked about all."""
     usage: Usage = field(default_factory=Usage)
     """Of all judging, also that of an earlier run that this one resumed."""
     seconds: float = 0.0
@@ -98,12 +102,15 @@ class Evaluation:
 
     @property
     def is_scored(self) -> bool:
-        """Whether any metric has a score, or finds a refusal right: then the judge works."""
-        return any(summary.scored + summary.refusals for summary in self.summary.values())
+        """Whether any metric has a score of the judge that was to give it, or finds a refusal right: then the judge works."""
+        return any(summary.settled and not summary.silence for summary in self.summary.values())
 
     @property
     def why_not_scored(self) -> str:
         """Why rows have no score, in words: what failures said, and the reasons that are none."""
+        silent = [summary.silence for summary in self.summary.values() if summary.silence]
+        if silent:
+            return silent[0]
         reasons: Counter[str] = Counter()
         for summary in self.summary.values():
             for reason, count in summary.not_scored.items():
@@ -145,7 +152,7 @@ class Evaluation:
         """The table as a pandas data frame, with columns of the scores beside its own.
 
         Each metric has three: `faithfulness`, `faithfulness_label` and `faithfulness_reason` (the judge's words, or why there
-        is not a score). What is missing is `NA`.
+        is not a score); and `faithfulness_judge` where a judge was asked about a share of the rows. What is missing is `NA`.
 
         Args:
             long: a line for each record and metric, as in a result file, in place of that.
@@ -169,13 +176,20 @@ class Evaluation:
         from ragspan.datasets.frames import Frames
 
         return Frames(
-            results=self.results, metrics=self.metrics, data=self.data, of_file=self.of_file, limit=self.limit
+            results=self.results,
+            metrics=self.metrics,
+            data=self.data,
+            of_file=self.of_file,
+            limit=self.limit,
+            has_share=self.judge_share is not None,
         )
 
 
 def print_evaluation(evaluation: Evaluation, console: Console) -> None:
     """Print the figures of each metric, the worst responses, and what was done."""
     console.print(summary_table(evaluation))
+    for line in share_lines(evaluation):
+        console.print(line, markup=False, soft_wrap=True)
     for text in _worst_answers(evaluation):
         console.print(text, soft_wrap=True)
     for line in [*_not_scored(evaluation), headline(evaluation)]:
@@ -189,7 +203,7 @@ def as_text(evaluation: Evaluation) -> str:
     written = io.StringIO()
     console = Console(file=written, highlight=False, width=_WIDTH)
     console.print(summary_table(evaluation))
-    for line in [*_not_scored(evaluation), headline(evaluation)]:
+    for line in [*share_lines(evaluation), *_not_scored(evaluation), headline(evaluation)]:
         console.print(line, markup=False, soft_wrap=True)
     return "\n".join(line.rstrip() for line in written.getvalue().strip("\n").splitlines())
 
@@ -200,6 +214,36 @@ def summary_table(evaluation: Evaluation) -> Any:
     for summary in evaluation.summary.values():
         table.add_row(*summary.cells())
     return table
+
+
+def share_lines(evaluation: Evaluation) -> list[str]:
+    """Whose the figures of the table are, and what the judge says that was asked about a share of the rows; else nothing."""
+    told = [(one.metric, one.asked) for one in evaluation.summary.values() if one.asked is not None]
+    if not told:
+        return []
+    names = dict.fromkeys(asked.judge for _, asked in told if asked.judge)
+    who = ", ".join(filter(None, names)) or "the judge"
+    lines = [
+        f"Above: the embedded judge's figures, over all rows. {who} was asked about a share of them ({evaluation.judge_share}):"
+    ]
+    return [*lines, *(f"{metric}: {asked_in_words(asked)}" for metric, asked in told), ""]
+
+
+def asked_in_words(asked: AskedFigures) -> str:
+    """What the judge says of the rows that it was asked about, and what follows for all."""
+    if asked.silence:
+        return asked.silence
+    rate = asked.failures
+    if rate is not None:
+        words = f"{rate.value:.1%} of all rows fail by {asked.judge}, estimated ({rate.lower:.1%} to {rate.upper:.1%})"
+        words += "" if asked.mean is None else f", mean {asked.mean:.3f}"
+    else:
+        words = (
+            f"no estimate for all rows: {asked.judge} scored {asked.random:,} at random, and {LEAST_LABELS} are needed"
+        )
+    words += f"; of {asked.doubtful:,} doubtful rows {asked.doubtful_failed:,} fail, of {asked.random:,} at random {asked.random_failed:,}"
+    fallbacks = ", ".join(f"{reason} {count:,}" for reason, count in asked.fallbacks.items())
+    return words + (f"; not scored by it: {fallbacks}" if fallbacks else "")
 
 
 def text_table(title: str, *headings: str) -> Any:

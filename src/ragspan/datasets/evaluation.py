@@ -19,6 +19,7 @@ from ragspan.datasets.progress import progress_on_stderr
 from ragspan.datasets.running import OnError, Plan, run
 from ragspan.defaults import budget_from
 from ragspan.engine import Budget
+from ragspan.judge_share import JudgeShare
 from ragspan.judges.judge_catalogue import JudgeChoice
 from ragspan.metrics.metric import Metric
 from ragspan.metrics.metric_catalogue import metrics_from
@@ -45,6 +46,7 @@ def evaluate(
     concurrency: int | None = None,
     budget: Budget | None = None,
     patience: float | None = None,
+    judge_share: float | str | JudgeShare | None = None,
     emitters: Sequence[Emitter] = (),
     progress: bool = False,
     file_format: str | None = None,
@@ -77,6 +79,10 @@ def evaluate(
             dollars end it: what is left becomes `budget_exhausted`.
         patience: seconds that a judge may be away, from its last answer on, before what it is asked fails. By default ten
             minutes, and a minute and a half before its first answer; 0 waits for nothing.
+        judge_share: the share of the rows that the judge is asked about, above 0, up to 1; by default `RAGSPAN_JUDGE_SHARE`,
+            else all. The embedded judge reads all rows; the judge is asked about the most doubtful ones, and a random part: a
+            quarter of the share, or what follows a colon, as in `"0.2:0.1"`. Figures are by judge, or estimated: see
+            `MetricSummary.asked`.
         emitters: where scores also go.
         progress: show on stderr how much is done.
         file_format: of a file, `csv`, `jsonl` or `parquet`; by default that of its ending.
@@ -116,6 +122,12 @@ def _as_coroutine(function: Callable[_P, Evaluation]) -> Callable[_P, Coroutine[
 
 
 aevaluate = _as_coroutine(evaluate)
+DEFAULTS: Mapping[str, Any] = {
+    name: parameter.default
+    for name, parameter in inspect.signature(evaluate).parameters.items()
+    if parameter.default is not inspect.Parameter.empty
+}
+"""Of the options of `evaluate`."""
 
 
 def plan_from(options: Mapping[str, Any], **more: Any) -> Plan:
@@ -125,7 +137,12 @@ def plan_from(options: Mapping[str, Any], **more: Any) -> Plan:
         ConfigurationError: one of them is wrong.
     """
     judge, output = options["judge"], options["output"]
-    settings = settings_with(judge=judge, concurrency=options["concurrency"])
+    share = options.get("judge_share")
+    settings = settings_with(
+        judge=judge,
+        concurrency=options["concurrency"],
+        judge_share=None if share is None else JudgeShare.of(share),
+    )
     return Plan(
         metrics=metrics_of(settings, options["metrics"], judge),
         settings=settings,

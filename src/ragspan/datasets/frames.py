@@ -28,6 +28,8 @@ class Frames:
     """How it is read, if it is a file."""
     limit: int | None
     """The rows that were to be evaluated; None is all."""
+    has_share: bool
+    """Whether a judge was asked about a share of the rows."""
 
     def long_pandas(self) -> Any:
         """A line for each record and metric, with pandas' nullable types."""
@@ -100,13 +102,18 @@ class Frames:
     def _columns(
         self, results: Mapping[int, Mapping[str, ResultRow]], rows: list[int], taken: set[str]
     ) -> Iterator[tuple[str, list[Any], bool]]:
-        """Three columns a metric, and whether each holds text: the score, its label, and why it is so or why there is none."""
+        """Three columns a metric, and whether each holds text: the score, its label, and why it is so or why there is none.
+
+        A fourth says who gave the score, where a judge was asked about a share of the rows.
+        """
         for metric in self.metrics:
             found = [results.get(row, {}).get(metric) for row in rows]
             name = metric if metric not in taken else f"ragspan_{metric}"
             yield name, [one and one.score for one in found], False
             yield f"{name}_label", [one and one.label for one in found], True
             yield f"{name}_reason", [one and _reason(one) for one in found], True
+            if self.has_share:
+                yield f"{name}_judge", [one and one.judge for one in found], True
 
 
 def _is_frame(data: object, module: str) -> bool:

@@ -43,11 +43,18 @@ class Gate:
         return f"{self.metric} should {_SHOULD[self.kind].format(minimum=self.minimum)}"
 
     def reached(self, summary: MetricSummary) -> float | None:
-        """What the scores reach; None if nothing was scored, or nothing can pass."""
-        if self.kind == "mean":
-            return summary.mean
+        """What the scores reach; None if nothing was scored, or nothing can pass.
+
+        Where a judge is asked about a share of the rows it is what that judge would say of all rows, as far as it can be estimated;
+        else what the embedded judge says of them.
+        """
+        asked = summary.asked
         if self.kind == "none_below":
-            return summary.minimum
+            return summary.minimum if asked is None else asked.lowest
+        if self.kind == "mean":
+            return summary.mean if asked is None or asked.mean is None else asked.mean
+        if asked is not None and asked.failures is not None:
+            return 1 - asked.failures.value
         return summary.passed / summary.scored if summary.scored and summary.threshold is not None else None
 
 
@@ -102,12 +109,14 @@ def check_gates(
 def _result(gate: Gate, evaluation: Evaluation, *, min_scored: float, allow_skipped: bool) -> GateResult:
     summary = evaluation.summary[gate.metric]
     rows = evaluation.rows + evaluation.bad_row_count
-    settled, skipped = summary.scored + summary.refusals, summary.skipped + evaluation.bad_row_count
+    settled, skipped = summary.settled, summary.skipped + evaluation.bad_row_count
     reached = gate.reached(summary)
     trouble = None
-    if not summary.scored:
+    if summary.settled == summary.refusals:
         why = summary.reasons or "there are no rows"
         trouble = None if settled and settled >= min_scored * rows else f"{gate}, but nothing was scored: {why}"
+    elif summary.silence is not None:
+        trouble = f"{gate}, but {summary.silence}"
     elif reached is None:
         trouble = f"{gate}, but the metric has no threshold from which on a score passes"
     elif reached < gate.minimum:
@@ -126,11 +135,21 @@ def _result(gate: Gate, evaluation: Evaluation, *, min_scored: float, allow_skip
 
 
 def _falls_short(gate: Gate, summary: MetricSummary, reached: float) -> str:
+    asked = summary.asked
+    if gate.kind == "none_below":
+        return f"the lowest is {reached:.4g}"
+    estimated = (
+        "" if asked is None else f"by {asked.judge}, estimated from {asked.scored:,} of {summary.settled:,} rows"
+    )
+    if gate.kind == "mean" and asked is not None and asked.mean is not None:
+        return f"has {reached:.4g} {estimated}"
+    if gate.kind == "passing" and asked is not None and asked.failures is not None:
+        low, high = 1 - asked.failures.upper, 1 - asked.failures.lower
+        return f"passes {reached:.1%} {estimated} (95 % interval {low:.1%} to {high:.1%})"
+    by = "" if asked is None else f" by the embedded judge: {asked.judge} scored too few rows at random for an estimate"
     if gate.kind == "mean":
-        return f"has {reached:.4g} over {summary.scored:,} scored rows"
-    if gate.kind == "passing":
-        return f"passes {summary.passed:,} of {summary.scored:,} ({reached:.1%})"
-    return f"the lowest is {reached:.4g}"
+        return f"has {reached:.4g} over {summary.scored:,} scored rows{by}"
+    return f"passes {summary.passed:,} of {summary.scored:,} ({reached:.1%}){by}"
 
 
 def lowest(evaluation: Evaluation, metric: str) -> Iterator[str]:

@@ -20,7 +20,7 @@ from hashlib import blake2b
 from io import BytesIO, FileIO
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -29,16 +29,27 @@ from ragspan.exceptions import TableError
 from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
 from ragspan.metrics import JudgedContext
 from ragspan.metrics.metric import Metric
-from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
+from ragspan.outcomes import Asked, MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 
-_FORMAT = 4
+_FORMAT = 5
 _ENDED = {"ended": True}
 """The last line where the run came to its end."""
 _ROW = re.compile(rb'\{"row": (\d+),')
 _APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _OUTCOMES: dict[str, type[Outcome]] = {kind.__name__: kind for kind in (Score, NotApplicable, MetricFailure)}
 _EVIDENCE = {kind.__name__: kind for kind in (Vote, Rating, ClaimVerdict, ContextVerdict, ContextRating, JudgedContext)}
+
+
+class _Done(NamedTuple):
+    """What a line says of a record."""
+
+    row: int
+    record_id: str
+    digest: str
+    outcomes: Mapping[str, Outcome]
+    asked: Asked | None
+    doubt: float | None
 
 
 def journal_of(output: Path) -> Path:
@@ -92,7 +103,8 @@ class Journal:
         """
         outcomes = {metric: _tagged(outcome) for metric, outcome in done.outcomes.items()}
         record_id, digest = done.record.record_id, digest_of(done.record)
-        line = _line({"row": done.row, "id": record_id, "digest": digest, "outcomes": outcomes})
+        of_share = {"asked": done.asked, "doubt": done.doubt}
+        line = _line({"row": done.row, "id": record_id, "digest": digest, **of_share, "outcomes": outcomes})
         try:
             if self._file is None:  # explanations in it quote answers and contexts
                 self._file = FileIO(os.open(self.path, _APPENDING, 0o600), "ab")
@@ -122,27 +134,30 @@ class Journal:
         Raises:
             TableError: they are not those that the journal is about, or the file was damaged.
         """
-        for number, record_id, digest, outcomes in self._done():
+        for done in self._done():
             for row in rows:
-                if row.row == number or isinstance(row, EvaluatedRow):
+                if row.row == done.row or isinstance(row, EvaluatedRow):
                     break
                 yield row
             else:
-                raise TableError(f"the table ends before row {number}, which {self.path} has: it is another one")
-            if isinstance(row, BadRow) or (row.row, digest_of(row.record)) != (number, digest):
+                raise TableError(f"the table ends before row {done.row}, which {self.path} has: it is another one")
+            if isinstance(row, BadRow) or (row.row, digest_of(row.record)) != (done.row, done.digest):
                 raise TableError(
                     f"row {row.row} is not what it was when {self.path} was written, so that run cannot be continued"
                 )
-            yield replace(row, record=replace(row.record, record_id=record_id), outcomes=outcomes)
+            record = replace(row.record, record_id=done.record_id)
+            yield replace(row, record=record, outcomes=done.outcomes, asked=done.asked, doubt=done.doubt)
 
     def results(self) -> Iterator[ResultRow]:
         """The lines of a result file: each record and metric."""
-        for row, record_id, _, outcomes in self._done():
-            for metric, outcome in outcomes.items():
-                yield ResultRow.from_outcome(outcome, row=row, record_id=record_id, metric=metric)
+        for done in self._done():
+            for metric, outcome in done.outcomes.items():
+                yield ResultRow.from_outcome(
+                    outcome, row=done.row, record_id=done.record_id, metric=metric, asked=done.asked
+                )
 
-    def _done(self) -> Iterator[tuple[int, str, str, Mapping[str, Outcome]]]:
-        """Of each record its row, its id, its digest and its outcomes, in the order of the table."""
+    def _done(self) -> Iterator[_Done]:
+        """Each record, in the order of the table."""
         try:
             # While a run is continued, rows that it judges again are added behind what is read here.
             size = self.path.stat().st_size if self.path.exists() else 0
@@ -157,7 +172,14 @@ class Journal:
                 last_row = plain["row"]
                 counting = json.loads(again[last_row]) if last_row in again else plain
                 outcomes = {metric: _outcome_of(*tagged) for metric, tagged in counting["outcomes"].items()}
-                yield counting["row"], counting["id"], counting["digest"], outcomes
+                yield _Done(
+                    counting["row"],
+                    counting["id"],
+                    counting["digest"],
+                    outcomes,
+                    counting["asked"],
+                    counting["doubt"],
+                )
         except (KeyError, TypeError, ValueError):
             raise _unreadable(self.path) from None
 

@@ -6,7 +6,7 @@ import contextlib
 import sys
 import time
 from bisect import insort
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO
 
@@ -14,6 +14,7 @@ from ragspan.datasets.evaluated import Evaluation, duration
 from ragspan.datasets.results import BAD_ROWS_KEPT, WORST_KEPT, BadRow, EvaluatedRow
 from ragspan.datasets.summaries import SKIPPED_REASONS, MetricSummary, MetricTally
 from ragspan.engine.patience import Away
+from ragspan.engine.table_share import TableShare
 from ragspan.judges.judge_protocols import CANNOT_TELL
 from ragspan.metrics.metric import REFUSAL
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, is_passing
@@ -35,6 +36,7 @@ class RunProgress:
         metrics: by name, in their order.
         share_done: of the table, from 0 to 1, for a number of rows; None where its size is not known.
         dimensions: of the records, by which scores are also counted.
+        share: of the rows, where a judge is asked about a share of them only.
     """
 
     def __init__(
@@ -42,7 +44,12 @@ class RunProgress:
         metrics: Sequence[str],
         share_done: Callable[[int], float | None] = lambda _: None,
         dimensions: Dimensions | None = None,
+        share: TableShare | None = None,
     ) -> None:
+        self.read = 0
+        """Rows that the embedded judge has read to tell which ones the judge is asked about."""
+        self.total: int | None = None
+        """Rows of the table, once all have been read."""
         self.rows = 0
         """Records that were evaluated, those of earlier runs included."""
         self.resumed = 0
@@ -55,7 +62,8 @@ class RunProgress:
         self.away: Away | None = None
         """The judge that is waited for."""
         self.usage = Usage()
-        self.tallies = {metric: MetricTally() for metric in metrics}
+        self._share = share
+        self.tallies = {metric: self._new_tally(metric) for metric in metrics}
         self._failures: dict[str, str] = {}
         """What they said, by type: the first of each."""
         self._labels: dict[int, bool] = {}
@@ -66,7 +74,7 @@ class RunProgress:
         self._share_done = share_done
         self._lowest: dict[str, list[tuple[float, int, EvaluatedRow]]] = {metric: [] for metric in metrics}
         self._dimensions = dimensions or Dimensions()
-        self._groups: defaultdict[tuple[str, str, str], MetricTally] = defaultdict(MetricTally)
+        self._groups: dict[tuple[str, str, str], MetricTally] = {}
         """By dimension, value and metric."""
 
     @property
@@ -76,7 +84,9 @@ class RunProgress:
 
     @property
     def share(self) -> float | None:
-        return self._share_done(self.done)
+        if self.total is not None:
+            return self.done / max(self.total, 1)
+        return self._share_done(self.done or self.read)
 
     def add(self, done: EvaluatedRow | BadRow) -> None:
         if isinstance(done, BadRow):
@@ -93,18 +103,27 @@ class RunProgress:
         self._skipped.update([reason for reason in map(_skipped, done.outcomes.values()) if reason][:1])
         groups = self._dimensions.bounded(done.record)
         for metric, outcome in done.outcomes.items():
-            self.tallies[metric].add(outcome)
-            self.passing += is_passing(outcome)
+            self.tallies[metric].add(outcome, done.asked)
+            self.passing += is_passing(outcome) or self._is_replaced(metric, done)
             if isinstance(outcome, MetricFailure) and len(self._failures) < _FAILURES_KEPT:
                 self._failures.setdefault(outcome.error_type, outcome.message)
             for name, value in groups.items():
-                self._groups[name.removeprefix(DIMENSION), value, metric].add(outcome)
+                key = (name.removeprefix(DIMENSION), value, metric)
+                if key not in self._groups:
+                    self._groups[key] = self._new_tally(metric)
+                self._groups[key].add(outcome, done.asked)
             if isinstance(outcome, Score):
                 lowest = self._lowest[metric]
                 insort(lowest, (outcome.value, done.row, done))
                 del lowest[WORST_KEPT:]
             if outcome.usage is not None:
                 self.usage += outcome.usage
+
+    def _new_tally(self, metric: str) -> MetricTally:
+        return MetricTally(has_share=self._share is not None and metric in self._share.metrics)
+
+    def _is_replaced(self, metric: str, done: EvaluatedRow) -> bool:
+        return self._share is not None and self._share.is_replaced(metric, done.outcomes[metric], done.asked)
 
     def evaluation(self, **more: Any) -> Evaluation:
         """The result so far, with the fields that are not counted here."""
@@ -129,6 +148,7 @@ class RunProgress:
             scores={metric: tally.scores for metric, tally in self.tallies.items()},
             by_dimension=by_dimension,
             labels=self._labels,
+            judge_share=None if self._share is None else self._share.share,
             **more,
         )
 
@@ -186,6 +206,8 @@ class ProgressDisplay:
     def _words(self, progress: RunProgress, seconds: float) -> str:
         share, done = progress.share, progress.done - self._done_before
         parts = [f"{progress.done:,} rows" + ("" if share is None else f" ({share:.0%})")]
+        if progress.total is None and progress.read:
+            return f"{progress.read:,} rows read by the embedded judge" + ("" if share is None else f" ({share:.0%})")
         if progress.away is not None:
             return f"{parts[0]} · {_waiting(progress.away)}"
         if done and seconds > 0:

@@ -9,7 +9,7 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
-from ragspan.outcomes import CauseKind, Label, MetricFailure, NotApplicable, Outcome, Score, html_of
+from ragspan.outcomes import Asked, CauseKind, Label, MetricFailure, NotApplicable, Outcome, Score, html_of
 from ragspan.records import RagRecord
 from ragspan.usage import Usage
 
@@ -32,6 +32,10 @@ class EvaluatedRow:
     """By metric, in the order of the metrics."""
     label: bool | None = None
     """Whether people say that the response is good; None where they do not say."""
+    asked: Asked | None = None
+    """Why the judge was asked, where it is asked about a share of the rows; None if it was not, or is asked about all."""
+    doubt: float | None = None
+    """How doubtful the row is by the embedded judge, from 0 to 1, where the judge is asked about a share of the rows."""
 
     @property
     def failing(self) -> dict[str, Score]:
@@ -110,9 +114,16 @@ class ResultRow:
     output_tokens: int | None = None
     usd: float | None = None
     """US dollars; None where nothing was paid, or the price is not known."""
+    asked: Asked | None = None
+    """Why the judge was asked about the row, where it is asked about a share of the rows."""
+    screen_score: float | None = None
+    """The embedded judge's, where `score` is that of a judge that was asked about a share of the rows."""
+    screen_label: Label | None = None
 
     @classmethod
-    def from_outcome(cls, outcome: Outcome, *, row: int, record_id: str, metric: str) -> ResultRow:
+    def from_outcome(
+        cls, outcome: Outcome, *, row: int, record_id: str, metric: str, asked: Asked | None = None
+    ) -> ResultRow:
         """The line of one outcome."""
         usage = outcome.usage or Usage()
         paid: dict[str, Any] = {
@@ -126,6 +137,7 @@ class ResultRow:
             record_id=record_id,
             metric=metric,
             usd=usage.usd,
+            asked=asked,
             **(paid if outcome.usage is not None else {}),
         )
         if isinstance(outcome, NotApplicable):
@@ -141,13 +153,15 @@ class ResultRow:
             detail=outcome.fallback,
             judge=outcome.judge,
             prompt_version=outcome.prompt_version,
+            screen_score=None if outcome.screen is None else float(outcome.screen.value),
+            screen_label=None if outcome.screen is None else outcome.screen.label,
         )
 
 
 RESULT_COLUMNS: tuple[str, ...] = tuple(item.name for item in fields(ResultRow))
 """The columns of a result file, in their order."""
 _INTEGERS = ("row", "requests", "input_tokens", "output_tokens")
-_FLOATS = ("score", "usd")
+_FLOATS = ("score", "usd", "screen_score")
 cells_of = attrgetter(*RESULT_COLUMNS)
 
 

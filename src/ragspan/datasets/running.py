@@ -3,9 +3,11 @@
 Guarantees:
 - Each row ends exactly once, in the order of the table: with an outcome for each metric, or as a bad row. At most
   `_ROWS_PER_PLACE` records for each that is judged are in work.
+- Where a judge is asked about a share of the rows, the embedded judge reads all of them first. Nothing is sent, noted or counted
+  before it is known which rows the judge is asked about.
 - Each row with a record is in the journal before it is counted. The result file is made from the journal and replaces an
   earlier one in one step, so the process may be killed at any moment.
-- Memory does not grow with the table, except for eight bytes a score.
+- Memory does not grow with the table, except for eight bytes a score, and with a share for some tens of bytes a row.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import functools
 import logging
 import os
 import threading
@@ -29,6 +32,7 @@ from ragspan.config import Settings, is_enabled
 from ragspan.datasets.columns import ColumnChoices
 from ragspan.datasets.evaluated import Evaluation
 from ragspan.datasets.files import STANDARD_INPUT
+from ragspan.datasets.first_reading import FirstReading
 from ragspan.datasets.journal import Journal, described, journal_of
 from ragspan.datasets.opening import table_of
 from ragspan.datasets.progress import RunProgress
@@ -37,7 +41,9 @@ from ragspan.datasets.result_file import ResultFile, format_of, replacing, write
 from ragspan.datasets.results import BadRow, EvaluatedRow, ResultRow
 from ragspan.engine import Budget, Dropped, ScoringEngine
 from ragspan.engine.patience import Patience
+from ragspan.engine.table_share import TableShare
 from ragspan.exceptions import ConfigurationError, NothingToResume, TableError
+from ragspan.metrics.doubt import doubt_of
 from ragspan.metrics.metric import Metric
 from ragspan.outcomes import MetricFailure, is_passing
 from ragspan.redaction import RedactedRecord
@@ -77,6 +83,8 @@ class Plan:
     limit: int | None = None
     patience: float | None = None
     """Seconds that a judge may be away; see `Patience`."""
+    has_share: bool = True
+    """Ask the judge about `settings.judge_share` of the rows; False asks it about all of them."""
     emitters: Sequence[Emitter] = ()
     """Where scores also go."""
     with_spans: bool = False
@@ -124,17 +132,20 @@ def run(plan: Plan) -> Evaluation:
 
 
 def _run(plan: Plan) -> Evaluation:
+    share = None
+    if plan.has_share and plan.settings.judge_share is not None:
+        share = TableShare(plan.settings.judge_share, plan.metrics)
     with contextlib.closing(table_of(plan.data, **plan.of_file)) as table:
         dimensions = Dimensions(plan.settings.dimensions)
         reader = RecordReader(plan.columns, table, with_spans=plan.with_spans, dimensions=dimensions.names)
         names = [metric.name for metric in plan.metrics]
-        progress = RunProgress(names, lambda done: table.share_done(done, plan.limit), dimensions)
-        journal = _open_journal(plan, reader)
+        progress = RunProgress(names, lambda done: table.share_done(done, plan.limit), dimensions, share)
+        journal = _open_journal(plan, reader, share)
         is_complete = False
         try:
             plan.on_begin(reader)
             rows = (row if isinstance(row, BadRow) else reader.read(row) for row in islice(table.entries, plan.limit))
-            is_complete = _run_in_loop(_evaluate(plan, rows, journal, progress), plan.stop)
+            is_complete = _run_in_loop(_evaluate(plan, rows, journal, progress, share), plan.stop)
         except KeyboardInterrupt:
             if not plan.ends_on_ctrl_c:
                 raise
@@ -182,16 +193,17 @@ def _run_in_loop(work: Coroutine[Any, Any, None], stop: threading.Event) -> bool
     return True
 
 
-async def _evaluate(plan: Plan, rows: Iterator[_Row], journal: Journal, progress: RunProgress) -> None:
+async def _evaluate(
+    plan: Plan, rows: Iterator[_Row], journal: Journal, progress: RunProgress, share: TableShare | None
+) -> None:
     """Evaluate the rows that are not done yet."""
     patience = Patience(plan.patience)
 
     def note(row: _Row, done: _Row) -> None:
-        is_old = done.row <= journal.last_row and not _to_judge(plan, row)
-        if isinstance(done, BadRow):
-            if plan.on_error == "stop" and not is_old:
-                raise TableError(f"stopped at a bad row, as --on-error stop asks: {done}")
-        elif not is_old:
+        is_old = done.row <= journal.last_row and not _to_judge(plan, row, share)
+        if not is_old:
+            _refuse_bad(plan, done)
+        if isinstance(done, EvaluatedRow) and not is_old:
             journal.add(done)
         progress.add(done)
         progress.resumed += is_old
@@ -204,39 +216,85 @@ async def _evaluate(plan: Plan, rows: Iterator[_Row], journal: Journal, progress
             if progress.away is not None:
                 plan.on_row(progress)
 
+    rows = chain(journal.resume(rows), rows)
     telling = asyncio.create_task(tell_of_waiting())
     try:
-        with _engine(plan, patience) as engine:
-            await _score(plan, engine, chain(journal.resume(rows), rows), note)
+        with contextlib.ExitStack() as stack:
+            if share is not None:
+                first = stack.enter_context(contextlib.closing(FirstReading(share)))
+                await _read_first(plan, rows, first, progress, journal.last_row)
+                progress.total, rows = first.rows, first.second()
+            engine = stack.enter_context(_engine(plan, patience))
+            await _in_order(plan, rows, functools.partial(_judged, plan, engine, share), note)
     finally:
         telling.cancel()
         await asyncio.gather(telling, return_exceptions=True)  # a task that has not ended would be logged as lost
 
 
-def _to_judge(plan: Plan, row: _Row) -> list[str]:
+async def _read_first(
+    plan: Plan, rows: Iterator[_Row], first: FirstReading, progress: RunProgress, last_row: int
+) -> None:
+    """Let the embedded judge say how doubtful each row is that an earlier run has not done."""
+
+    async def doubted(row: _Row) -> _Row:
+        if isinstance(row, BadRow) or row.outcomes:
+            return row
+        result = await engine.score(RedactedRecord(row.record))
+        return replace(row, doubt=None if isinstance(result, Dropped) else doubt_of(result.outcomes))
+
+    def note(_: _Row, done: _Row) -> None:
+        if done.row > last_row:
+            _refuse_bad(plan, done)
+        first.add(done)
+        progress.read = first.rows
+        plan.on_row(progress)
+
+    with _engine(plan, screens=first.share.screens) as engine:
+        await _in_order(plan, rows, doubted, note)
+
+
+def _refuse_bad(plan: Plan, row: _Row) -> None:
+    if plan.on_error == "stop" and isinstance(row, BadRow):
+        raise TableError(f"stopped at a bad row, as --on-error stop asks: {row}")
+
+
+def _to_judge(plan: Plan, row: _Row, share: TableShare | None) -> list[str]:
     """The metrics that have no outcome of the row, or one that another try may change."""
     if isinstance(row, BadRow):
         return []
     outcomes = ((metric.name, row.outcomes.get(metric.name)) for metric in plan.metrics)
-    return [name for name, outcome in outcomes if outcome is None or is_passing(outcome)]
+    return [
+        name
+        for name, outcome in outcomes
+        if outcome is None or is_passing(outcome) or (share is not None and share.is_replaced(name, outcome, row.asked))
+    ]
 
 
 # Scoring --------------------------------------------------------------------------------------------------------------
 
 
-async def _score(plan: Plan, engine: ScoringEngine, rows: Iterator[_Row], note: Callable[[_Row, _Row], None]) -> None:
-    """Score what is left of the rows, and note each one and its end in their order."""
+async def _judged(plan: Plan, engine: ScoringEngine, share: TableShare | None, row: _Row) -> _Row:
+    """The row with all its outcomes."""
+    left = _to_judge(plan, row, share)
+    if isinstance(row, BadRow) or not left:
+        return row
+    asked = row.asked
+    choose = None if share is None else lambda _: asked
+    result = await engine.score(RedactedRecord(row.record), only=left, choose=choose)  # the reader has redacted it
+    outcomes = {**row.outcomes, **dict.fromkeys(left, _LOST)}
+    outcomes |= {} if isinstance(result, Dropped) else result.outcomes
+    return replace(row, outcomes={metric.name: outcomes[metric.name] for metric in plan.metrics})
+
+
+async def _in_order(
+    plan: Plan,
+    rows: Iterator[_Row],
+    work: Callable[[_Row], Coroutine[Any, Any, _Row]],
+    note: Callable[[_Row, _Row], None],
+) -> None:
+    """Do some work on each row, on many at the same time, and note each one and what became of it in their order."""
     max_rows = max(_LEAST_ROWS, _ROWS_PER_PLACE * plan.settings.concurrency)
     waiting: deque[tuple[_Row, asyncio.Task[_Row]]] = deque()
-
-    async def scored(row: _Row) -> _Row:
-        left = _to_judge(plan, row)
-        if isinstance(row, BadRow) or not left:
-            return row
-        result = await engine.score(RedactedRecord(row.record), only=left)  # the reader has redacted it
-        outcomes = {**row.outcomes, **dict.fromkeys(left, _LOST)}
-        outcomes |= {} if isinstance(result, Dropped) else result.outcomes
-        return replace(row, outcomes={metric.name: outcomes[metric.name] for metric in plan.metrics})
 
     async def end_first() -> None:
         row, ended = waiting[0]
@@ -245,7 +303,7 @@ async def _score(plan: Plan, engine: ScoringEngine, rows: Iterator[_Row], note: 
 
     try:
         for row in rows:
-            waiting.append((row, asyncio.create_task(scored(row))))
+            waiting.append((row, asyncio.create_task(work(row))))
             await asyncio.sleep(0)  # which begins it, and lets `stop` be looked at
             while waiting and (len(waiting) >= max_rows or waiting[0][1].done()):
                 await end_first()
@@ -259,13 +317,19 @@ async def _score(plan: Plan, engine: ScoringEngine, rows: Iterator[_Row], note: 
 
 
 @contextlib.contextmanager
-def _engine(plan: Plan, patience: Patience) -> Iterator[ScoringEngine]:
+def _engine(
+    plan: Plan, patience: Patience | None = None, *, screens: Sequence[Metric] | None = None
+) -> Iterator[ScoringEngine]:
+    """An engine for the plan; with screens one that asks only these, and sends nothing."""
+    is_first = screens is not None
+    emitters = () if is_first else plan.emitters
     engine = ScoringEngine(
-        metrics=plan.metrics,
-        emitters=plan.emitters,
+        metrics=plan.metrics if screens is None else screens,
+        emitters=emitters,
         concurrency=plan.settings.concurrency,
         score_unsampled=True,
-        budget=plan.budget,
+        budget=None if is_first else plan.budget,
+        judge_share=plan.settings.judge_share if plan.has_share and not is_first else None,
         metric_timeout=plan.settings.metric_timeout,
         exit_timeout=0,
         judging=plan.settings.judging,
@@ -275,7 +339,7 @@ def _engine(plan: Plan, patience: Patience) -> Iterator[ScoringEngine]:
     try:
         yield engine
     finally:
-        for emitter in plan.emitters:
+        for emitter in emitters:
             emitter.flush(_FLUSH_TIMEOUT)
         log = logging.getLogger("ragspan")
         before, log.disabled = log.disabled, True  # who stops a run knows that records are abandoned
@@ -283,9 +347,14 @@ def _engine(plan: Plan, patience: Patience) -> Iterator[ScoringEngine]:
         log.disabled = before
 
 
-def _open_journal(plan: Plan, reader: RecordReader) -> Journal:
+def _open_journal(plan: Plan, reader: RecordReader, share: TableShare | None) -> Journal:
     metrics = [described(metric) for metric in plan.metrics]
-    about = {"metrics": metrics, "columns": reader.columns, "limit": plan.limit}
+    about = {
+        "metrics": metrics,
+        "columns": reader.columns,
+        "limit": plan.limit,
+        "judge_share": share and str(share.share),
+    }
     path = None if plan.output is None else journal_of(plan.output)
     if plan.resume and plan.output is not None and plan.output.exists() and path is not None and not path.exists():
         raise NothingToResume(

@@ -1,7 +1,8 @@
 """Which answers a judge is asked about, where it is asked about a share of them only.
 
 The embedded judge reads every answer. Of each it is decided once, for all metrics, whether the judge is asked: because the answer
-is among the most doubtful ones, or because it is drawn at random, by its trace id and before anything is known of it.
+is among the most doubtful ones, or because it is drawn at random, by its trace id and before anything is known of it. For a table,
+which is whole, `ragspan.engine.table_share` decides it.
 
 Guarantees:
 - However doubtful the answers get, and in whatever order they come, the number that the judge is asked about stays within
@@ -33,7 +34,8 @@ from ragspan.telemetry import semconv
 from ragspan.telemetry.values import encodable, named
 from ragspan.usage import Usage
 
-_DRAW: Final = b"ragspan.share"
+DRAW: Final = b"ragspan.share"
+"""What is drawn where the judge is asked about a random part."""
 _RECENT: Final = 500
 """Answers whose doubts say what is doubtful here."""
 _LEAST_SLACK, _MOST_SLACK, _ANSWERS_A_SLACK = 3.0, 15.0, 50
@@ -165,7 +167,7 @@ class Asking:
         def choose(doubt: float | None) -> Asked | None:
             if identity is None:
                 return "random"
-            is_drawn = draw(identity, _DRAW) < self._share.random
+            is_drawn = draw(identity, DRAW) < self._share.random
             if doubt is None:
                 return "random" if is_drawn else None
             room = 1.0

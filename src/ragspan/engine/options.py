@@ -101,7 +101,7 @@ class Options(ProcessorOptions):
         if self.budget is not None:
             _check_budget(self.budget, self.metrics)
         if self.judge_share is not None:
-            _check_share(self.metrics)
+            check_share(self.metrics)
         SOME_SECONDS.check_fields(self, "metric_timeout")
         choice("helper", "thread").check_fields(self, "judging")
         choice("skip", "prompt").check_fields(self, "unknown_contexts")
@@ -177,7 +177,8 @@ def _check_budget(budget: Budget, metrics: Iterable[object]) -> None:
             )
 
 
-def _check_share(metrics: Sequence[Metric]) -> None:
+def check_share(metrics: Sequence[Metric]) -> None:
+    """Raise a `ConfigurationError` unless a judge can be asked about a share of what these metrics score."""
     asking = screens_of(metrics)
     if not asking:
         raise ConfigurationError(

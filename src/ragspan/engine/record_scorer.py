@@ -127,7 +127,7 @@ class RecordScorer:
             self._self_metrics.ended(name, outcome)
             if BUDGET_EXHAUSTED in (getattr(outcome, "reason", None), getattr(outcome, "fallback", None)):
                 self._log.trouble("budget", "the budget is spent: metric %s is not scored by its own judge", name)
-        if self._asking is not None and work.item.sample:
+        if self._asking is not None and work.item.sample and work.item.choose is None:
             self._asking.count(scored, work.usages)
 
     def _run_ended(self, run: MetricTask, outcome: Outcome) -> None:
@@ -168,7 +168,8 @@ class RecordScorer:
         """Run the chosen metrics at the same time. Emit what has ended after the wait, and the rest when all have ended."""
         if self._asking is not None:
             identity = identity_of(work.record, work.handle.span)
-            work.decision = self._asking.decision(identity if work.item.sample else None)
+            own = self._asking.decision(identity if work.item.sample else None)
+            work.decision = own if work.item.choose is None else Decision(work.item.choose)
         is_for_nothing = work.item.on_end is None and not work.handle.holds_scores
         for runner in self._runners:
             if work.item.only is not None and runner.name not in work.item.only:

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ragspan.datasets.evaluated import Evaluation, counted_rows
+from ragspan.datasets.evaluated import Evaluation, counted_rows, share_lines
 from ragspan.datasets.gates import GateResult
 from ragspan.datasets.report.answer_cards import show_answers
 from ragspan.datasets.report.comparison import Comparison, MetricComparison, Regression, compare
@@ -146,6 +146,7 @@ def render(
         gates=gates,
         fail_counts=counts([metric.summary for metric in metrics]),
         trust=trust(evaluation),
+        shared=share_lines(evaluation),
         steps=first_steps(evaluation),
         counted_rows=counted_rows(evaluation),
         baseline=(baseline.path.name if isinstance(baseline, ResultFile) else baseline and baseline.source)

@@ -126,7 +126,10 @@ def _read(run: Evaluation | ResultFile) -> tuple[list[_Answer], Mapping[str, set
     judges: defaultdict[str, set[str]] = defaultdict(set)
     for result in run.results():
         answer = answers.setdefault(result.row, _Answer(result.row, result.record_id, {}))
-        if result.score is not None:
+        if result.screen_score is not None:  # the embedded judge has read all rows, and the other one the doubtful ones
+            answer.scores[result.metric] = (result.screen_score, result.screen_label)
+            continue
+        if result.score is not None and (result.asked is None or result.detail is not None or result.requests is None):
             answer.scores[result.metric] = (result.score, result.label)
         if (judge := named_judge(result)) is not None:
             judges[result.metric].add(judge)

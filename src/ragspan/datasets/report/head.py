@@ -66,7 +66,7 @@ def _worst_metric(evaluation: Evaluation) -> Iterator[Advice]:
         guide = guide_of(summary.metric)
         yield Advice(
             f"Begin with {summary.metric}",
-            f"{count:,} of {summary.scored:,} answers fail it ({count / summary.scored:.0%}); no metric fails more.",
+            f"{count:,} of {summary.scored:,} answers fail it{_by(summary)} ({count / summary.scored:.0%}); no metric fails more.",
             guide.when_low if guide else None,
         )
 
@@ -99,8 +99,13 @@ def _worst_group(evaluation: Evaluation) -> Iterator[Advice]:
     if share >= of_all + _CLEARLY_WORSE:
         yield Advice(
             f"The worst group: {name} {value}",
-            f"{one.scored - one.passed:,} of its {one.scored:,} answers fail {one.metric} ({share:.0%}), of all answers {of_all:.0%}.",
+            f"{one.scored - one.passed:,} of its {one.scored:,} answers fail {one.metric}{_by(one)} ({share:.0%}), of all answers {of_all:.0%}.",
         )
+
+
+def _by(summary: MetricSummary) -> str:
+    """Whose the figures are, where there are those of two judges."""
+    return "" if summary.asked is None else " by the embedded judge"
 
 
 def counts(metrics: Sequence[MetricSummary]) -> list[str]:
