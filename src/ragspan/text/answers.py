@@ -24,7 +24,7 @@ from ragspan.text.refusals import refuses
 from ragspan.text.sentences import pieces_of
 
 PartKind: TypeAlias = Literal[
-    "thought", "code_fence", "sources", "citation", "heading", "courtesy", "question", "framing"
+    "thought", "code_fence", "markup", "sources", "citation", "heading", "courtesy", "question", "framing"
 ]
 
 MAX_CHARACTERS = 30_000
@@ -55,7 +55,9 @@ def parts_of(answer: str, language: Language | None = None) -> tuple[Part, ...]:
 def _parts_of(answer: str, code: str | None) -> tuple[Part, ...]:
     text = readable(answer)
     found: list[Part] = []
-    for find in (_thoughts, _code_fences, _sources, partial(_citations, code=_code(text)), _headings):
+    in_code = _code(text)
+    cited, emphasised = partial(_citations, code=in_code), partial(_emphasis, code=in_code)
+    for find in (_thoughts, _code_fences, _quotes, _sources, cited, _headings, emphasised):
         found += (parts := list(find(text)))
         text = _blanked(text, parts)
     whole = list(_of_sentences(text, language_of(code) if code else guess(text, enough=1) or ENGLISH))
@@ -133,6 +135,12 @@ _INLINE_CODE = re.compile(r"`[^`\n]{1,300}`")
 _HEADING = re.compile(
     r"^[ \t]{0,3}(?:#{1,6}[ \t]+[^\n]{1,200}|\*\*[^*\n]{1,100}\*\*[ \t]*:?[ \t]*|[-=*_]{3,200})$", re.MULTILINE
 )
+_QUOTE = re.compile(r"^[ \t]{0,3}(?:>[ \t]?){1,5}(?=\D|\d{1,3}[.)]\s)", re.MULTILINE)
+_EMPHASIS = re.compile(
+    r"(\*\*\*|\*\*|__|~~|==)(?=\S)[^\n*]{1,300}?(?<=\S)\1"
+    r"|(?<![\w*])(\*)(?=\S)[^*\n]{1,300}?(?<=\S)\2(?![\w*])|(?<![\w/])(_)(?=\S)[^_\n]{1,300}?(?<=\S)\3(?!\w)"
+)
+_STYLE_TAG = re.compile(r"</?(?:b|i|u|em|strong|mark|small|span|p|br|div|blockquote|h[1-6])(?:\s[^<>\n]{0,100})?/?>", re.IGNORECASE)
 _TABLE_RULE = re.compile(r"^[ \t]{0,8}\|?[ \t]{0,8}:?-{2,80}:?[ \t]{0,8}\|[-:| \t]{0,400}$", re.MULTILINE)
 _LAST_LINE = re.compile(r"[^\n]{0,2000}\n\Z")
 
@@ -148,6 +156,25 @@ def _code_fences(text: str) -> Iterator[Part]:
     """The lines that open and close code; the code itself may state a fact."""
     for line in _FENCE.finditer(text):
         yield Part(kind="code_fence", start=line.start(), end=line.end())
+
+
+def _quotes(text: str) -> Iterator[Part]:
+    """The marks before the lines of a quotation; "> 30 days" says more than."""
+    for mark in _QUOTE.finditer(text):
+        yield Part(kind="markup", start=mark.start(), end=mark.end())
+
+
+def _emphasis(text: str, code: Sequence[tuple[int, int]]) -> Iterator[Part]:
+    """The marks around what is bold or slanted or struck out, in Markdown and HTML."""
+    taken = _marked(len(text), code)
+    for found in _EMPHASIS.finditer(text):
+        mark = len(next(filter(None, found.groups())))
+        if not any(taken[found.start() : found.end()]):
+            yield Part(kind="markup", start=found.start(), end=found.start() + mark)
+            yield Part(kind="markup", start=found.end() - mark, end=found.end())
+    for tag in _STYLE_TAG.finditer(text):
+        if not any(taken[tag.start() : tag.end()]):
+            yield Part(kind="markup", start=tag.start(), end=tag.end())
 
 
 def _headings(text: str) -> Iterator[Part]:
@@ -325,10 +352,13 @@ def _of_sentences(text: str, language: Language) -> Iterator[Part]:
         if not any(map(str.isalnum, sentence)):
             continue
         kind = "heading" if _announces(sentence, pieces[number + 1 : number + 3]) else kind_of(sentence, spoken)
+        if kind is None and refuses(sentence, language):
+            continue  # "Based on the context, it is not possible to say": of what it says that nothing is known belongs to it
+        framed = [] if kind else list(places(sentence, spoken))
+        if framed and framed[0][0] == 0:  # "Based on the article, here is a summary:"
+            kind = kind_of(sentence[framed[0][1] :], spoken)
         if kind is not None:
             yield Part(kind=kind, start=start, end=start + len(sentence))
             continue
-        if refuses(sentence, language):
-            continue  # "Based on the context, it is not possible to say": of what it says that nothing is known belongs to it
-        for begins, ends in places(sentence, spoken):
+        for begins, ends in framed:
             yield Part(kind="framing", start=start + begins, end=start + ends)

@@ -22,6 +22,7 @@ MAX_CLAIMS = 400
 MAX_REFUSAL = 4_000
 """Characters of a response that are searched for a refusal."""
 
+_GAP = re.compile(r"[^\S\n]+")
 _SPACE_BEFORE_STOP = re.compile(r" +([.,;:!?])(?=\s|$)")
 
 
@@ -37,8 +38,8 @@ def _read_parts(text: str, said: str, language: Language) -> Iterator[Iterator[S
     """The sentences between tables, of which only what states a fact is left, and the rows of the tables."""
     at = 0
     for before, block in without_tables(text, tables_in(text)):
-        lines = split_sentences(said[at : at + len(before)], language=language)
-        yield (read_sentence(_tidy(line), language) for line in lines)
+        lines = split_sentences(tidy(said[at : at + len(before)]), language=language)
+        yield (read_sentence(line.lstrip(",;: "), language) for line in lines)
         if block is not None:
             yield (_read_row(block.table, row, said, language) for row in range(len(block.table.rows)))
             at = block.end
@@ -55,9 +56,9 @@ def _read_row(table: Table, row: int, said: str, language: Language) -> Sentence
     )
 
 
-def _tidy(sentence: str) -> str:
-    """A sentence without the gaps that left-out parts leave."""
-    return _SPACE_BEFORE_STOP.sub(r"\1", " ".join(sentence.split())).lstrip(",;: ")
+def tidy(said: str) -> str:
+    """What an answer states without the gaps that left-out parts leave, which may hide where a sentence ends: "U.S [1]. and"."""
+    return _SPACE_BEFORE_STOP.sub(r"\1", _GAP.sub(" ", said))
 
 
 def is_refusal(response: str) -> bool:
@@ -82,5 +83,5 @@ def _counted(response: str) -> tuple[int, int]:
     text = readable(response)
     if language.code == "en" and not may_refuse(text):
         return 0, 1
-    sentences = list(split_sentences(stated(text, language), language=language))
+    sentences = list(split_sentences(tidy(stated(text, language)), language=language))
     return sum(refuses(line, language) for line in sentences), len(sentences)
