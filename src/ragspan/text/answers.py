@@ -11,34 +11,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import islice
-from typing import Literal, TypeAlias
 
-from ragspan.text.framing import frames, framings_of, kind_of, names_source, places, source_head
+from ragspan.text.citations import citations, sources
+from ragspan.text.framing import framings_of, kind_of, places
 from ragspan.text.keys import readable
 from ragspan.text.languages import ENGLISH, Language, guess
 from ragspan.text.languages import language as language_of
+from ragspan.text.parts import Part, marked
 from ragspan.text.refusals import refuses
 from ragspan.text.sentences import pieces_of
 
-PartKind: TypeAlias = Literal[
-    "thought", "code_fence", "markup", "sources", "citation", "heading", "courtesy", "question", "framing"
-]
-
 MAX_CHARACTERS = 30_000
 """Characters of an answer that are read; the rest is left as it is."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Part:
-    """A part of an answer that states no fact."""
-
-    kind: PartKind
-    start: int
-    """In characters of the answer."""
-    end: int
 
 
 def parts_of(answer: str, language: Language | None = None) -> tuple[Part, ...]:
@@ -56,12 +42,12 @@ def _parts_of(answer: str, code: str | None) -> tuple[Part, ...]:
     text = readable(answer)
     found: list[Part] = []
     in_code = _code(text)
-    cited, emphasised = partial(_citations, code=in_code), partial(_emphasis, code=in_code)
-    for find in (_thoughts, _code_fences, _quotes, _sources, cited, _headings, emphasised):
+    cited, emphasised = partial(citations, code=in_code), partial(_emphasis, code=in_code)
+    for find in (_thoughts, _code_fences, _quotes, sources, cited, _headings, emphasised):
         found += (parts := list(find(text)))
         text = _blanked(text, parts)
     whole = list(_of_sentences(text, language_of(code) if code else guess(text, enough=1) or ENGLISH))
-    taken = _marked(len(text), [(part.start, part.end) for part in whole])
+    taken = marked(len(text), [(part.start, part.end) for part in whole])
     found = [part for part in found if not any(taken[part.start : part.end])]
     return tuple(sorted(found + whole, key=lambda part: part.start))
 
@@ -140,7 +126,9 @@ _EMPHASIS = re.compile(
     r"(\*\*\*|\*\*|__|~~|==)(?=\S)[^\n*]{1,300}?(?<=\S)\1"
     r"|(?<![\w*])(\*)(?=\S)[^*\n]{1,300}?(?<=\S)\2(?![\w*])|(?<![\w/])(_)(?=\S)[^_\n]{1,300}?(?<=\S)\3(?!\w)"
 )
-_STYLE_TAG = re.compile(r"</?(?:b|i|u|em|strong|mark|small|span|p|br|div|blockquote|h[1-6])(?:\s[^<>\n]{0,100})?/?>", re.IGNORECASE)
+_STYLE_TAG = re.compile(
+    r"</?(?:b|i|u|em|strong|mark|small|span|p|br|div|blockquote|h[1-6])(?:\s[^<>\n]{0,100})?/?>", re.IGNORECASE
+)
 _TABLE_RULE = re.compile(r"^[ \t]{0,8}\|?[ \t]{0,8}:?-{2,80}:?[ \t]{0,8}\|[-:| \t]{0,400}$", re.MULTILINE)
 _LAST_LINE = re.compile(r"[^\n]{0,2000}\n\Z")
 
@@ -166,7 +154,7 @@ def _quotes(text: str) -> Iterator[Part]:
 
 def _emphasis(text: str, code: Sequence[tuple[int, int]]) -> Iterator[Part]:
     """The marks around what is bold or slanted or struck out, in Markdown and HTML."""
-    taken = _marked(len(text), code)
+    taken = marked(len(text), code)
     for found in _EMPHASIS.finditer(text):
         mark = len(next(filter(None, found.groups())))
         if not any(taken[found.start() : found.end()]):
@@ -185,140 +173,6 @@ def _headings(text: str) -> Iterator[Part]:
     for rule in _TABLE_RULE.finditer(text):
         names = _LAST_LINE.search(text, max(0, rule.start() - 2001), rule.start())
         yield Part(kind="heading", start=rule.start() if names is None else names.start(), end=rule.end())
-
-
-# Sources and citations
-
-_FILE = re.compile(
-    r"[\w)-]\.(?:pdf|docx?|html?|mdx?|txt|csv|xlsx?|pptx?|json|xml|ya?ml|rst|odt|rtf|epub)\b", re.IGNORECASE
-)
-_URL = re.compile(r"(?:https?://|www\.)[^\s<>\[\]()]{1,400}", re.IGNORECASE)
-_PAGE = re.compile(
-    r"(?:^|[\s,;(])(?:pp?\.|pages?|pg\.|s\.|seiten?|str\.|с\.|стр\.|pág\.|págs?\.|pag\.|sayfa|sec(?:tion)?s?\.?|§{1,2}|ch(?:apter)?\.?|"
-    r"clause|para(?:graph)?\.?|abschnitt|kapitel|artikel|art\.|lines?|ll?\.)\s?\d",
-    re.IGNORECASE,
-)
-_NUMBERED = (
-    r"(?:documents?|docs?|sources?|src|refs?|references?|contexts?|ctx|passages?|chunks?|notes?|fn|results?|citations?|cite|id|"
-    r"dokument|quelle|kontext|source|fuente|fonte|bron|źródło|документ|источник|kaynak|belge|文档|文檔|来源|來源|資料|文書|出典)"
-    r"[\s:#_-]{0,2}"
-)
-_NUMBERS = rf"(?:{_NUMBERED})?#?\d{{1,3}}(?:[:.]\d{{1,3}})?(?:\s?[,;、–-]\s?(?:{_NUMBERED})?\d{{1,3}}){{0,10}}"
-_BRACKETED = re.compile(
-    rf"\s{{0,2}}(?:\[\^?\s?(?:{_NUMBERS}|\^?\w{{1,20}}(?<=\d))\s?\]|\{{\{{?\s?{_NUMBERS}\s?\}}?\}}|\(\s?{_NUMBERED}{_NUMBERS}\s?\))(?!\(|:\s)",
-    re.IGNORECASE,
-)
-_NOTE = re.compile(r"\s{0,2}\[\^[^\]\n]{1,40}\](?!:)")
-_LENTICULAR = re.compile(r"\s{0,2}【[^】\n]{0,120}】")
-_SUPERSCRIPT = re.compile(
-    r"(?:(?<=[.,;:!?)\"'»”’])|(?<=\w{4}))[\u00b9\u00b2\u00b3\u2070-\u2079][\u00b9\u00b2\u00b3\u2070-\u2079,\u207b]{0,6}"
-)
-_ELEMENT = re.compile(r"\s{0,2}<(sup|cite|ref|a|citation)\b[^<>\n]{0,300}(?:/>|>([^<\n]{0,120})</\1>)", re.IGNORECASE)
-_LINK = re.compile(
-    r"(\s{0,2}\(?\s?)(!?)\[(\[?[^\[\]\n]{0,200}\]?)\]\(([^()\s]{1,500})(?:\s\"[^\"\n]{0,100}\")?\)(\s?\)?)"
-)
-_GROUP = re.compile(r"\s{0,2}(?:\(([^()\n]{1,160})\)|\[([^\[\]\n]{1,160})\](?!\())")
-_AFTER_DASH = re.compile(
-    r"[ \t]{1,2}[\u2014\u2013-]{1,2}[ \t]{0,2}([^\n;\u2014\u2013]{1,80}?)(?=\.?[ \t]*$)",
-    re.MULTILINE,
-)
-_YEAR_AT_END = re.compile(r",?\s(?:19|20)\d\d[a-z]?$")
-_LIST_LINE = re.compile(
-    r"\s{0,8}(?:[-*+•▪◦‣]|\(?\d{1,3}[.):\]]|\[\^?\w{1,20}\]:?|[\u00b9\u00b2\u00b3\u2070-\u2079]{1,3})\s{0,4}"
-)
-_DEFINITION = re.compile(r"\s{0,8}\[\^[^\]\n]{1,40}\]:")
-_MOST_WORDS, _MOST_WORDS_OF_SOURCE = 9, 14
-
-
-def _sources(text: str) -> Iterator[Part]:
-    """Lists of sources, single lines that name one, and the texts of footnotes."""
-    in_list, at = False, 0
-    for line in text.splitlines(keepends=True):
-        bare = line.strip()
-        names_source = False
-        if bare:
-            head = source_head().match(bare)
-            in_list = in_list and head is None and _is_listed_source(bare)
-            if head is not None:
-                rest = bare[head.end() :].strip(" *_:")
-                in_list = names_source = len(rest.split()) <= _MOST_WORDS_OF_SOURCE or _is_source(rest)
-            names_source = names_source or in_list or _DEFINITION.match(bare) is not None or _is_definition(bare)
-        if names_source:
-            yield Part(kind="sources", start=at, end=at + len(line.rstrip("\n")))
-        at += len(line)
-
-
-def _is_listed_source(line: str) -> bool:
-    """Whether a line below the head of a list of sources is one of them: an item, or a name and no sentence."""
-    return _LIST_LINE.match(line) is not None or _FILE.search(line) is not None or _URL.search(line) is not None
-
-
-def _is_definition(line: str) -> bool:
-    """Whether a line is the text of a numbered note: the mark, and then only where it leads."""
-    mark = _LIST_LINE.match(line)
-    return mark is not None and mark[0].strip()[:1] in "[¹²³" and _is_source(line[mark.end() :])
-
-
-def _is_source(text: str) -> bool:
-    """Whether a text that stands by itself names a source: a file, an address, a page, a word for one."""
-    text = text.strip(" \t.*_")
-    if not text or len(text.split()) > _MOST_WORDS_OF_SOURCE:
-        return False
-    if _FILE.search(text) or _URL.search(text) or source_head().match(text):
-        return True
-    if len(text.split()) > _MOST_WORDS:
-        return False
-    if _PAGE.search(text):
-        return True
-    named = _YEAR_AT_END.sub("", text)
-    return "et al" in named or names_source(named, dated=named != text)
-
-
-def _citations(text: str, code: Sequence[tuple[int, int]]) -> Iterator[Part]:
-    """Marks that lead to a source, wherever they stand but in code."""
-    taken = _marked(len(text), code)
-    for start, end in _citation_places(text):
-        if start < end and not any(taken[start:end]):
-            taken[start:end] = b"\1" * (end - start)
-            yield Part(kind="citation", start=start, end=end)
-
-
-def _marked(length: int, places: Iterable[tuple[int, int]]) -> bytearray:
-    """One for each character that lies in one of the places, else 0."""
-    marks = bytearray(length)
-    for start, end in places:
-        marks[start:end] = b"\1" * (min(end, length) - start)
-    return marks
-
-
-def _citation_places(text: str) -> Iterator[tuple[int, int]]:
-    for link in _LINK.finditer(text):
-        yield from _places_of_link(link)
-    for element in _ELEMENT.finditer(text):
-        content = (element[2] or "").strip()
-        if not content or content.strip("[]()").isdigit() or _is_source(content):
-            yield element.span()
-    for group in _GROUP.finditer(text):
-        inside = group[1] or group[2]
-        if _is_source(inside) or frames(inside):
-            yield group.span()
-    for tail in _AFTER_DASH.finditer(text):
-        if _is_source(tail[1]):
-            yield tail.span()
-    for mark in (_LENTICULAR, _NOTE, _BRACKETED, _SUPERSCRIPT, _URL):
-        yield from (match.span() for match in mark.finditer(text))
-
-
-def _places_of_link(link: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """All of a link that cites, or what is not the text of one that stands in a sentence."""
-    opening, picture, words, _, closing = link.groups()
-    bare = words.strip("[]^ ")
-    cites = bare.isdigit() or source_head().fullmatch(bare) or _FILE.search(bare) or _URL.match(bare)
-    if picture or cites or (opening.strip() and closing.strip()):
-        yield link.span() if opening.strip() and closing.strip() else (link.start(2), link.end(4) + 1)
-    else:
-        yield link.start(3) - 1, link.start(3)
-        yield link.end(3), link.end() - len(closing)
 
 
 # Sentences

@@ -44,6 +44,8 @@ _COURTESY = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _NAMED_BESIDE = word_set("and or of the a an to for in by & policy handbook guide manual report act code")
+_LEADING = word_set("from in via per see cf")
+_FEW_WORDS = 2
 _NOTHING = re.compile(r"(?!)")
 
 
@@ -115,7 +117,7 @@ def frames(text: str) -> bool:
     """Whether a text that stands by itself says where a fact comes from, as "according to the manual"."""
     bare = text.strip()
     found = (_framing(code).opening(bare, 0) for code in LANGUAGES)
-    return any(match is not None and not bare[match.end() :].strip() for match in found)
+    return any(match is not None and not bare[match.end() :].strip(" .#0123456789") for match in found)
 
 
 def names_source(text: str, *, dated: bool) -> bool:
@@ -124,7 +126,14 @@ def names_source(text: str, *, dated: bool) -> bool:
         return False
     words = text.split()
     named = [word for word in words if word[0].isupper() or word.lower() in _NAMED_BESIDE or word[0].isdigit()]
-    return dated or len(named) == len(words) or (len(words) <= 2 and _source_noun().fullmatch(words[0]) is not None)  # noqa: PLR2004
+    if dated or len(named) == len(words):
+        return True
+    nouns = [_source_noun().fullmatch(word.strip(",:")) is not None for word in words]
+    return (
+        (nouns[0] and len(words) <= _FEW_WORDS)
+        or (nouns[-1] and len(words) <= _FEW_WORDS)
+        or (words[0] in _LEADING and any(nouns))
+    )
 
 
 def _spaced(words: Mapping[str, Any]) -> Iterator[str]:
