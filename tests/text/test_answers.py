@@ -201,3 +201,38 @@ def test_parts_lie_in_the_answer_in_order_and_every_character_keeps_its_place(an
 )
 def test_a_hostile_answer_takes_no_longer_than_its_length(piece):
     assert seconds_of(*[partial(stated, piece * (30_000 // len(piece)))] * 3, enough=0.5) <= 0.5
+
+
+@pytest.mark.parametrize(
+    ("framed", "fact"),
+    [
+        ("Wie im Handbuch steht, gilt die Garantie 24 Monate.", "Gilt die Garantie 24 Monate."),
+        ("Il est indiqu\u00e9 dans le manuel que la garantie dure 24 mois.", "La garantie dure 24 mois."),
+        ("Tal y como dice el manual, la garant\u00eda dura 24 meses.", "La garant\u00eda dura 24 meses."),
+        ("Aqui est\u00e1 a resposta: a garantia dura 24 meses.", "A garantia dura 24 meses."),
+        ("Ecco cosa ho trovato: la garanzia dura 24 mesi.", "La garanzia dura 24 mesi."),
+        ("Kort gezegd: de garantie duurt 24 maanden.", "De garantie duurt 24 maanden."),
+        ("W instrukcji napisano, \u017ce gwarancja trwa 24 miesi\u0105ce.", "Gwarancja trwa 24 miesi\u0105ce."),
+        (
+            "\u0412 \u0434\u043e\u043a\u0443\u043c\u0435\u043d\u0442\u0435 \u0443\u043a\u0430\u0437\u0430\u043d\u043e, \u0447\u0442\u043e \u0441\u0440\u043e\u043a \u2014 24 \u043c\u0435\u0441\u044f\u0446\u0430.",
+            "\u0421\u0440\u043e\u043a \u2014 24 \u043c\u0435\u0441\u044f\u0446\u0430.",
+        ),
+        ("As a result, the warranty lasts 24 months.", "As a result, the warranty lasts 24 months."),
+        ("In terms of length, the warranty lasts 24 months.", "In terms of length, the warranty lasts 24 months."),
+    ],
+)
+def test_a_phrase_of_any_of_the_languages_that_names_the_source_states_nothing(framed, fact):
+    assert left_of(framed) == fact
+
+
+def test_marks_of_a_quotation_and_of_emphasis_state_nothing():
+    assert (
+        left_of("> - **Refunds** take *five* days.\n> - Returns are ~~not~~ free.")
+        == "- Refunds take five days. - Returns are not free."
+    )
+    assert left_of("Call `f(**options)` with 2 * 3 * 4.") == "Call `f(**options)` with 2 * 3 * 4."
+
+
+def test_a_sentence_that_tells_only_of_a_search_states_nothing_but_a_refusal_stays():
+    assert left_of("I have read your documents. The fee is 5 euros.") == "The fee is 5 euros."
+    assert left_of("I could not find the fee in the documents.") == "I could not find the fee in the documents."

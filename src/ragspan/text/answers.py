@@ -209,8 +209,9 @@ def _of_sentences(text: str, language: Language) -> Iterator[Part]:
         if kind is None and refuses(sentence, language):
             continue  # "Based on the context, it is not possible to say": of what it says that nothing is known belongs to it
         framed = [] if kind else list(places(sentence, spoken))
-        if framed and framed[0][0] == 0:  # "Based on the article, here is a summary:"
-            kind = kind_of(sentence[framed[0][1] :], spoken)
+        if kind is None:  # "Based on the article, here is a summary:"
+            rest = sentence[framed[-1][1] :] if framed and framed[0][0] == 0 else sentence
+            kind = kind_of(rest, spoken, after_framing=True)
         if kind is not None:
             yield Part(kind=kind, start=start, end=start + len(sentence))
             continue

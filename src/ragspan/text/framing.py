@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from typing import Any, Final, Literal
 
 from ragspan.text.languages.language import Language, language
@@ -17,15 +18,25 @@ from ragspan.text.vocabulary import word_set, words_of
 LANGUAGES: Final = tuple("de en es fr it ja nl pl pt ru tr zh".split())  # noqa: SIM905  shorter
 """Languages whose phrases are known; of others only questions are, and what is said in English."""
 
-_WORD = r"[^\s,.;:!?()\[\]\"]{1,40}"
+_WORD = r"(?:[^\s,.;:!?()\[\]]{1,40}(?:\.\d{1,3}){0,3})"
+_NO_SOURCE = r"(?!(?:a\s+result|terms\s+of|(?:the\s+)?case\s+of)\b)"
+_PARTICIPLES = r"(?:having\s+\w{3,15}ed\b|(?:after\s+)?\w{3,12}ing\b(?:\s+(?:at|on|to|through|over|from|up))?)"
 _EDGES = r"[\s>*_#\"'\u2022-]{0,8}"
 _WITHOUT_SPACES = frozenset({"ja", "zh"})
+_PHRASE_ENDS = (",", ":", "\uff0c", "\uff1a", "\u3001")
 _QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 _CLOSING_MARKS = ")*_ "
 _ITEM = re.compile(r"\s{0,8}(?:[-*+•]|\d{1,3}[.)])\s|\s{0,8}[\"'«]")
+_REPLY = re.compile(
+    r"\W{0,3}(?:yes|no|yeah|nope|ja|nein|oui|non|s\u00ed|sim|n\u00e3o|nee|tak|nie|\u0434\u0430|\u043d\u0435\u0442|evet|hay\u0131r)[,.!:]\s+",
+    re.IGNORECASE,
+)
 _MOST_FRAMES = 3
 _MOST_POLITE = 25
 """Words of a sentence that is only polite: a longer one says more."""
+_MOST_OF_ITSELF = 12
+_REACH = 160
+"""Characters among which a phrase names its source."""
 _SHORT = 300
 """Characters of an answer below which its language is no more than a guess: phrases of all languages count."""
 _COURTESY = re.compile(
@@ -33,11 +44,12 @@ _COURTESY = re.compile(
     \W{0,9}(?:(?:sure|certainly|of\ course|absolutely|hello|hi|hey|thanks|thank\ you|(?:great|good)\ question|
     you(?:'|\ a)re\ (?:very\ |most\ )?welcome|no\ problem)(?:\ (?:there|thing|for\ asking))?\b[\s,.!:-]{0,5}){0,3}
     (?: $
-      | (?:i(?:\ would|'d)\ be|i(?:\ a|')m)?\s?(?:happy|glad|here)\ to\ (?:help|assist)\b
+      | (?:i(?:\ would|'d)\ be|i(?:\ a|')m)?\s?(?:happy|glad|here)\ to\ \w+\b
       | (?:i\ )?hope\ (?:this|that|it)\ (?:help|answer|clarif)
       | (?:please\ )?(?:let\ me\ know|feel\ free|do\ not\ hesitate|don't\ hesitate)\b
       | (?:is\ there\ anything\ else|how\ (?:can|may)\ i\ (?:help|assist))\b
       | (?:for\ (?:more|further)\ (?:information|details),?|see\ [^\n]{1,80}\ for\ (?:more|further))\b
+      | dear\ [^.!?\n]{1,40}[,:]?$
       | here(?:'s|\ is|\ are)\b[^\n]*:\W{0,9}$
     )
     """,
@@ -58,22 +70,38 @@ class Framing:
             ("" if code in _WITHOUT_SPACES else r"(?<!\w)") + rf"(?:{_gapped(words.get('courtesies', ''))})"
         )
         self._is_english = code == "en"
-        patterns = [rf"(?:{_any(words['framing'])})\s*"] if words else []
         is_spaced = code not in _WITHOUT_SPACES
-        patterns += (_spaced if is_spaced else _unspaced)(words) if words else ()
+        patterns = list(_phrases(words, is_spaced=is_spaced)) if words else []
+        exclaimed = _any(words["interjections"]) if words else "(?!)"
+        self._exclamation = re.compile(
+            rf"\W{{0,9}}(?:{exclaimed})(?:\W{{1,5}}(?:{exclaimed})){{0,2}}\W{{0,9}}$", re.IGNORECASE
+        )
+        self._of_itself = (
+            re.compile(rf"\W{{0,9}}(?:{_any(words['self'])})\s", re.IGNORECASE) if words.get("self") else _NOTHING
+        )
+        named = list((_spaced if is_spaced else _unspaced)(words)) if words else []
+        self._source = re.compile(_nouns(words["sources"]) if words else "(?!)", re.IGNORECASE)
         self._opening = [re.compile(_EDGES + pattern, re.IGNORECASE) for pattern in patterns]
+        self._opening_with_source = [re.compile(_EDGES + pattern, re.IGNORECASE) for pattern in named]
         self._inside = re.compile(_inside(words), re.IGNORECASE) if is_spaced and words.get("per") else _NOTHING
 
     def is_courtesy(self, sentence: str) -> bool:
         """Whether a sentence is only polite; a long one, or one with a number, is not, unless it announces the answer."""
-        if self._is_english and _COURTESY.match(sentence):
+        if (self._is_english and _COURTESY.match(sentence)) or self._exclamation.match(sentence):
             return True
         tells = any(map(str.isdigit, sentence)) or len(sentence.split()) > _MOST_POLITE
         return not tells and self._courtesies.search(" ".join(sentence.lower().split())) is not None
 
+    def tells_of_search(self, sentence: str) -> bool:
+        """Whether a sentence only tells that the assistant looked somewhere: "I have read your documents."."""
+        if any(map(str.isdigit, sentence)) or len(sentence.split()) > _MOST_OF_ITSELF or self._denies(sentence):
+            return False
+        return self._of_itself.match(sentence) is not None and self._source.search(sentence) is not None
+
     def opening(self, sentence: str, at: int) -> re.Match[str] | None:
         """The phrase that names the source at a place of a sentence, unless it denies something."""
-        for pattern in self._opening:
+        has_source = self._source.search(sentence, at, at + _REACH) is not None
+        for pattern in chain(self._opening, self._opening_with_source if has_source else ()):
             match = pattern.match(sentence, at)
             if match is not None and match.end() > at and not self._denies(match[0]):
                 return match
@@ -88,17 +116,27 @@ class Framing:
         return any(word in self._negations or word.endswith("n't") for word in words)
 
 
-def kind_of(sentence: str, spoken: Sequence[Framing]) -> Literal["courtesy", "question"] | None:
-    """What a sentence is that states no fact; None for others."""
+def kind_of(
+    sentence: str, spoken: Sequence[Framing], *, after_framing: bool = False
+) -> Literal["courtesy", "question"] | None:
+    """What a sentence is that states no fact; None for others.
+
+    After framing, a sentence that is known to be no refusal may also tell of a search.
+    """
     asks = sentence.rstrip(_CLOSING_MARKS).endswith(_QUESTION_MARKS)
     if asks and not _ITEM.match(sentence) and not sentence.count('"') % 2 and "``" not in sentence:
         return "question"  # the assistant's own: not one that it lists or quotes
-    return "courtesy" if any(framing.is_courtesy(sentence) for framing in spoken) else None
+    if any(
+        framing.is_courtesy(sentence) or (after_framing and framing.tells_of_search(sentence)) for framing in spoken
+    ):
+        return "courtesy"
+    return None
 
 
 def places(sentence: str, spoken: Sequence[Framing]) -> Iterator[tuple[int, int]]:
     """Where a sentence names its source in place of a fact: at its beginning, and inside it."""
-    at = 0
+    reply = _REPLY.match(sentence)
+    at = reply.end() if reply else 0
     for _ in range(_MOST_FRAMES):
         found = (framing.opening(sentence, at) for framing in spoken)
         match = next((match for match in found if match is not None), None)
@@ -136,15 +174,49 @@ def names_source(text: str, *, dated: bool) -> bool:
     )
 
 
+def _phrases(words: Mapping[str, Any], *, is_spaced: bool) -> Iterator[str]:
+    """Whole phrases, after which a comma may be a colon, and words that only greet or agree before what follows."""
+    phrases = words["framing"].split("|")
+    ended = "|".join(phrase.rstrip(" ,:\uff0c\uff1a\u3001") for phrase in phrases if phrase[-1] in _PHRASE_ENDS)
+    yield rf"(?:{_any(ended)})\s*[,:\uff0c\uff1a\u3001]\s*"
+    yield (
+        rf"(?:{_any('|'.join(phrase for phrase in phrases if phrase[-1] not in _PHRASE_ENDS))})(?!\w)\s*"
+        if is_spaced
+        else "(?!)"
+    )
+    yield rf"(?:{_any(words['interjections'])})\s*[,!\uff01\uff0c\u3001]\s*"
+    if words.get("self") and words.get("that"):
+        told = rf"(?:{_any(words['that'])})(?:\s+|(?<='))"
+        yield rf"(?:{_any(words['self'])})\s+(?:{_WORD}\s+){{0,8}}?{told}"
+    between = rf"(?:\s+{_WORD}){{0,8}}\s*" if is_spaced else r"[^\u3002\uff0c\uff1a\n]{0,15}"
+    yield rf"(?:{_any(words['presenting'])}){between}[:\uff1a]\s*"
+
+
 def _spaced(words: Mapping[str, Any]) -> Iterator[str]:
-    source = rf"(?:{_WORD}\s+){{0,5}}?(?:\w')?(?:{_nouns(words['sources'])})\b"
+    source = rf"{_NO_SOURCE}(?:{_WORD}\s+){{0,5}}?(?:\w')?[\"']?(?:{_nouns(words['sources'])})\b(?:\.[a-z]{{2,5}}\b)?[\"']?(?:\s+\([^()\n]{{0,20}}\))?"
+    that = f"(?:{_any(words['that'])})" if words.get("that") else "(?!)"
+    told = (
+        rf"(?:(?:(?:{_any(words['impersonal'])})\s+(?:{_WORD}\s+){{0,3}})?{that}\s+)?"
+        if words.get("impersonal")
+        else ""
+    )
     if words.get("per"):
-        yield rf"(?:{_any(words['per'])})\s+{source}(?:(?:\s+{_WORD}){{0,3}}\s*[,:]|\s*[,:])?\s*"
+        yield rf"(?:{_any(words['per'])})\s+{source}(?:(?:\s+{_WORD}){{0,5}}\s*[,:]|\s*[,:])?\s*{told}"
+        yield rf"(?:{_any(words['per'])})\s*[,:]\s*"
     if words.get("within"):
-        yield rf"(?:{_any(words['within'])})\s+{source}(?:\s+{_WORD}){{0,3}}\s*[,:]\s*"
+        yield rf"(?:{_any(words['within'])})\s+{source}(?:\s+{_WORD}){{0,4}}\s*[,:]\s*{told}"
+        places = _any(words["within"], words.get("per", ""))
+        yield rf"(?:{places})\s+{source}(?:\s+{_WORD}){{1,4}}?,?\s+{that}\s+"
+        if words.get("impersonal"):
+            yield rf"(?:{_any(words['impersonal'])})\s+(?:{_WORD}\s+){{1,6}}?(?:{places})\s+{source}\s+{that}(?:\s+|(?<='))"
+    if words.get("as"):
+        yield rf"(?:{_any(words['as'])})\s+{source}(?:\s+{_WORD}){{0,2}}\s*,\s*"
+    if words.get("participle"):
+        yield rf"{_PARTICIPLES}\s+{source}(?:\s+{_WORD}){{0,3}}\s*,\s*"
     if words.get("after"):
-        yield rf"{source}\s+(?:{_any(words['after'])})\b\s*,?\s*"
-    yield rf"{source}\s+(?:{_WORD},?\s+){{1,4}}?(?:{_any(words['that'])})(?:\s+|(?<='))"
+        yield rf"{source}\s+(?:{_WORD}\s+)?(?:{_any(words['after'])})\b\s*,?\s*"
+        yield rf"{source}\s+(?:{_WORD}\s+){{1,3}}?{_WORD}:\s+"
+    yield rf"{source}\s+(?:{_WORD},?\s+){{1,4}}?{that}(?:\s+|(?<='))"
     yield rf"{source}\s+(?:{_WORD}\s+){{0,2}}{_WORD}:\s+"
 
 
@@ -174,11 +246,9 @@ def _nouns(*texts: str) -> str:
 
 
 def _gapped(phrases: str) -> str:
-    """An expression for any of some phrases, in which `…` means some words; matches nothing where there is none."""
-    return (
-        "|".join(r"[^.]{0,20}?".join(map(re.escape, phrase.split(" … "))) for phrase in phrases.split("|") if phrase)
-        or "(?!)"
-    )
+    """An expression for any of some phrases: `…` means some words, `^` the beginning; matches nothing where there is none."""
+    gapped = (r"[^.]{0,20}?".join(map(re.escape, phrase.split(" … "))) for phrase in phrases.split("|") if phrase)
+    return "|".join(phrase.replace(r"\^", r"^\W{0,9}", 1) for phrase in gapped) or "(?!)"
 
 
 def _any(*texts: str) -> str:
@@ -201,7 +271,9 @@ def _framing(code: str) -> Framing:
 def source_head() -> re.Pattern[str]:
     """Matches the beginning of a text that names a source: "Source: ", "see "."""
     heads = _any(*(words_of(code)["citing"] for code in LANGUAGES))
-    return re.compile(rf"{_EDGES}\W{{0,4}}(?:{heads})s?\b[*_]{{0,3}}(?:\s?[:：]|\.?\s(?=\S)|[*_\s]*$)", re.IGNORECASE)
+    labels = _any(*(words_of(code).get("citing_labels", "") for code in LANGUAGES))
+    headed = rf"(?:{heads})s?\b[*_]{{0,3}}(?:\s?[:：]|\.?\s(?=\S)|[*_\s]*$)|(?:{labels})s?[*_]{{0,3}}\s?[:：]"
+    return re.compile(rf"{_EDGES}\W{{0,4}}(?:{headed})", re.IGNORECASE)
 
 
 @cache

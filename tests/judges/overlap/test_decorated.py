@@ -34,6 +34,15 @@ MARKS = [
     "[^1]",
     " (Source: policy.pdf, p. 12)",
     " [[3]](https://example.com/w)",
+    " [Policy Handbook](https://example.com/h.pdf)",
+    " (Policy Handbook, section 3.2, p. 14)",
+    " (from Document 1)",
+    " [chunk_id: 12]",
+    " [web:1]",
+    " ^1^",
+    " (accessed 12 May 2024)",
+    " \\cite{smith2020}",
+    "\uff08\u51fa\u5178\uff1a\u624b\u518a\u3001\u7b2c3\u9801\uff09",
     "\u3010 1\u2020source\u3011",
 ]
 OPENINGS = [
@@ -43,6 +52,9 @@ OPENINGS = [
     "**Answer:** ",
     "## Answer\n\n",
     "Here is what I found:\n\n",
+    "Here's the answer: ",
+    "Okay, ",
+    "TL;DR: ",
     "<think>Let me look at 99 things.</think>\n",
 ]
 FRAMES = [
@@ -51,8 +63,14 @@ FRAMES = [
     "According to the documents, ",
     "The documentation states that ",
     "I found that ",
+    "As the handbook explains, ",
+    "Looking at the documents, ",
+    "It is clear from the context that ",
+    "According to section 3 of the handbook, ",
+    "I can tell you that ",
+    "**Based** on the documents, ",
 ]
-CLOSINGS = ["", "\n\nLet me know if you need anything else!", " I hope this helps!", "\n\nWould you like to know more?", "\n\nSources:\n[1] policy.pdf\n[2] faq.md"]  # fmt: skip
+CLOSINGS = ["", " For more information, see the handbook.", "\n\nKind regards", " Source: handbook.pdf, p. 3", "\n\n1: policy.pdf\n2: faq.md", "\n\nLet me know if you need anything else!", " I hope this helps!", "\n\nWould you like to know more?", "\n\nSources:\n[1] policy.pdf\n[2] faq.md"]  # fmt: skip
 
 METRICS = [metric(OverlapJudge(), causes=False) for metric in (ContextAdherence, Faithfulness)]
 
@@ -64,7 +82,7 @@ def labels_of(response):
 
 
 def decorated(answer, mark, opening, frame, closing):
-    marked = re.sub(r"\.(?= |$)", f"{mark}.", answer)
+    marked = re.sub(r"\.(?= |$)", lambda stop: mark + stop[0], answer)
     return opening + (frame + marked[:1].lower() + marked[1:] if frame else marked) + closing
 
 
