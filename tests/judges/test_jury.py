@@ -15,6 +15,7 @@ from ragspan.judges import Jury, OpenAIJudge, OverlapJudge, Price
 from ragspan.metrics import AnswerRelevance, Completeness, ContextAdherence, ContextUtilization, Faithfulness
 from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.testing import FakeJudge, RecordingEmitter
+from ragspan.usage import Usage
 
 RECORD = RagRecord(question="When?", contexts=["Beta settles at night."], response="It settles at night.")
 
@@ -80,6 +81,32 @@ def test_a_judge_that_fails_costs_no_score_while_more_than_half_of_the_votes_are
 
     assert (good.value, good.details["valid_votes"]) == (1.0, 2)
     assert bad == MetricFailure(error_type="APITimeoutError", message="a: no answer", outage=True)
+
+
+@pytest.mark.parametrize("error", [JudgeError("APITimeoutError", "of the texts"), ValueError("of the texts")])
+def test_the_log_names_the_judge_that_does_not_vote_once_a_minute(caplog, error):
+    jury = Jury([CountingJudge("a"), CountingJudge(f"b of {type(error).__name__}", error=error)])
+
+    assert [outcome_of(ContextAdherence(jury)).value for _ in range(3)] == [1.0] * 3
+
+    [line] = caplog.messages
+    kind = getattr(error, "error_type", "ValueError")
+    assert line == f"the jury votes without {jury.judges[1].name}, which failed with {kind}"
+
+
+def test_a_failure_keeps_what_says_whether_waiting_helps_and_what_it_took():
+    refused = JudgeError("AuthenticationError", "no such key", outage=True, status=401, usage=Usage(requests=1))
+    jury = Jury([CountingJudge("a", error=refused), CountingJudge("b")])
+
+    with pytest.raises(JudgeError, match="a: no such key") as raised:
+        asyncio.run(jury.vote_adherence(RECORD, 3))
+
+    assert (raised.value.outage, raised.value.status, raised.value.usage) == (True, 401, Usage(requests=1))
+
+
+async def test_an_error_of_a_users_own_judge_is_raised_as_it_is_where_the_others_do_not_suffice():
+    with pytest.raises(ValueError, match="own"):
+        await Jury([CountingJudge("a", error=ValueError("own")), CountingJudge("b")]).vote_adherence(RECORD, 3)
 
 
 async def test_a_budget_that_is_spent_stays_what_it_is():

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ragspan.arguments import Rule, has_methods
 from ragspan.exceptions import BudgetExhausted, JudgeError
 from ragspan.judges.judge_protocols import ClaimSupport, ClaimVerdict, ContextVerdict, Judge, Rating, SupportJudge, Vote
 from ragspan.records import RagRecord
+from ragspan.throttled_log import ThrottledLog
 
 _T = TypeVar("_T")
 
@@ -25,8 +26,9 @@ class Jury:
     """Several judges: context adherence and completeness spread their votes over them, other metrics ask the first.
 
     Models of different makers err in different places, so a mean of theirs errs less than one of the same number of votes
-    of one model. With three votes and two judges the first has two. Where a judge fails and the others' votes are no more
-    than half of what was asked for, there is no score: the failure is that judge's.
+    of one model. With three votes and two judges the first has two. Where a judge fails the others' votes count, and the log
+    says so once a minute; where they are no more than half of what was asked for, there is no score: the failure is that
+    judge's.
 
     The texts go to each judge's provider.
 
@@ -95,19 +97,31 @@ class Jury:
         share, rest = divmod(wanted, len(self.judges))
         counts = [share + (place < rest) for place in range(len(self.judges))]
         asked = [(judge, count) for judge, count in zip(self.judges, counts, strict=True) if count]
-        answers: list[Any] = await asyncio.gather(*(_or_error(judge, ask(judge, count)) for judge, count in asked))
-        found = [answer for each in answers if not isinstance(each, JudgeError) for answer in each]
-        errors = [each for each in answers if isinstance(each, JudgeError)]
-        if errors and 2 * len(found) <= wanted:
-            raise errors[0]
+        answers = await asyncio.gather(*(_or_error(ask(judge, count)) for judge, count in asked))
+        found = [answer for each in answers if not isinstance(each, Exception) for answer in each]
+        failed = [(judge, each) for (judge, _), each in zip(asked, answers, strict=True) if isinstance(each, Exception)]
+        if failed and 2 * len(found) <= wanted:
+            raise _of_judge(*failed[0])
+        for judge, error in failed:
+            kind = error.error_type if isinstance(error, JudgeError) else type(error).__name__
+            _log.trouble(judge.name, "the jury votes without %s, which failed with %.100s", judge.name, kind)
         return found
 
 
-async def _or_error(judge: Judge, asking: Awaitable[list[_T]]) -> list[_T] | JudgeError:
-    """The judge's answers, or why it has none, with its name."""
+async def _or_error(asking: Awaitable[list[_T]]) -> list[_T] | Exception:
+    """The judge's answers, or why it has none: a judge of the user's own may raise anything."""
     try:
         return await asking
-    except BudgetExhausted as error:
+    except Exception as error:  # noqa: BLE001
         return error
-    except JudgeError as error:
-        return JudgeError(error.error_type, f"{judge.name}: {error}", outage=error.outage)
+
+
+def _of_judge(judge: Judge, error: Exception) -> Exception:
+    """The error with the judge's name."""
+    if isinstance(error, JudgeError) and not isinstance(error, BudgetExhausted):
+        words = f"{judge.name}: {error}"
+        return JudgeError(error.error_type, words, outage=error.outage, status=error.status, usage=error.usage)
+    return error
+
+
+_log = ThrottledLog()
