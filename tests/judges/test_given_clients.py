@@ -96,10 +96,36 @@ def test_a_client_with_an_http_client_of_its_own_fails_in_a_second_loop_with_wor
     assert len(says_claims.requests) == 1
 
 
+def test_a_client_that_the_application_has_used_in_a_loop_of_its_own_fails_with_words(says_claims, super_bowl):
+    http_client = openai.DefaultAsyncHttpxClient()
+    client = openai.AsyncOpenAI(base_url=says_claims.base_url, api_key=KEY, http_client=http_client)
+
+    async def use_and_close():
+        await client.post("/chat/completions", body={"model": "m", "messages": []}, cast_to=object)
+        await client.close()
+
+    asyncio.run(use_and_close())
+    with pytest.raises(JudgeError, match=r"or it is closed \(.+\): make client and judge anew") as raised:
+        asyncio.run(OpenAIJudge("m", client=client).extract_claims(super_bowl))
+    assert raised.value.error_type == "ClientOfAnotherLoop"
+
+
+def test_a_client_of_azure_with_a_function_that_gives_tokens_has_no_key_and_works(says_claims, super_bowl):
+    async def token():
+        return "a-token"
+
+    client = openai.AsyncAzureOpenAI(
+        azure_endpoint=says_claims.base_url.removesuffix("/v1"), api_version="2024-10-21", azure_ad_token_provider=token
+    )
+
+    assert ask_in_new_loops(OpenAIJudge("d", client=client), super_bowl, 2) == [["One."]] * 2
+    assert {headers["authorization"] for headers in says_claims.headers} == {"Bearer a-token"}
+
+
 # Keys and proxies
 
 
-@pytest.mark.parametrize("key", ["sk-\u2026abc", "sk abc", "sk-\nabc", "sk-ключ"])
+@pytest.mark.parametrize("key", ["sk-\u2026abc", "sk-\u00a0abc", "sk-\nabc", "sk-ключ"])
 async def test_a_key_that_cannot_be_sent_is_called_so(says_claims, super_bowl, key):
     judge = OpenAIJudge("m", base_url=says_claims.base_url, api_key=key)
 

@@ -211,7 +211,8 @@ def _require_sendable(key: object, advice: str) -> None:
         raise JudgeError("AuthenticationError", f"{message}: copy it again, and {advice}", outage=True, status=_NO_KEY)
 
 
-_NOT_IN_HEADERS = re.compile(r"[^\x21-\x7e]")
+_NOT_IN_HEADERS = re.compile(r"[^\x20-\x7e]|\A | \Z")
+"""A client of Azure that has a token in place of a key keeps words with a blank for it."""
 
 
 def _clients_for(client: AsyncOpenAI | None, options: Mapping[str, Any]) -> ClientPool | GivenClient:

@@ -40,18 +40,21 @@ class GivenClient:
         """The client.
 
         Raises:
-            JudgeError: it belongs to another event loop.
+            JudgeError: it belongs to another event loop, or is closed.
         """
         loop = asyncio.get_running_loop()
         if self._loop is None:
             self._loop = weakref.ref(loop)
         elif self._loop() is not loop and _keeps_connections(self._client):
-            message = (
-                "client= has an http_client= whose connections belong to the event loop that used them first, and this is "
-                "another: make the judge anew for each run, or give a client without http_client=, which works in all of them"
-            )
-            raise JudgeError("ClientOfAnotherLoop", message)
-        yield self._client
+            raise JudgeError("ClientOfAnotherLoop", f"{_BOUND}, and this is another: {_DO}")
+        try:
+            yield self._client
+        except RuntimeError as error:  # the application has used it in a loop of its own, or closed it
+            raise JudgeError("ClientOfAnotherLoop", f"{_BOUND}, or it is closed ({error}): {_DO}") from None
+
+
+_BOUND = "client= has an http_client= whose connections belong to the event loop that used them first"
+_DO = "make client and judge anew for each run, or give a client without http_client=, which works in all of them"
 
 
 def _keeps_connections(client: AsyncOpenAI) -> bool:
