@@ -3,9 +3,10 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
+import openai
 import pytest
 
-from ragspan.exceptions import JudgeError
+from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.judges import LLMJudge
 from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, Rating, Vote
 from ragspan.judges.llm.fencing import overhead
@@ -235,7 +236,7 @@ async def test_only_the_part_of_a_context_that_is_shown_is_measured(scripted, re
 
 
 async def test_only_the_missing_claims_are_asked_about_again(scripted, claim_verdicts, super_bowl):
-    first = claim_verdicts((2, "supported"), (2, "unsupported"), (3, "perhaps"))
+    first = claim_verdicts((2, "supported"), (3, "perhaps"))
     judge, client = scripted([first], [claim_verdicts((1, "unsupported"), (3, "supported"))])
 
     verdicts = await judge.verify_claims(super_bowl, ["a", "b", "c"])
@@ -359,3 +360,11 @@ async def test_the_list_of_sentences_is_no_longer_than_the_limit(scripted, reply
     listed = client.tasks[0].partition("\nTask:")[0]
     assert "50.1 A b." in listed
     assert len(listed) < 60_000
+
+
+@pytest.mark.parametrize("client", [object(), openai.AsyncOpenAI(api_key="k"), FakeJudge()])
+def test_what_cannot_complete_a_chat_is_refused_at_once(client):
+    with pytest.raises(
+        ConfigurationError, match=r"client is .*, but should be a ChatClient, with a method complete\(\)"
+    ):
+        LLMJudge(client, name="j")

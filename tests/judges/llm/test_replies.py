@@ -171,6 +171,15 @@ def test_a_number_that_was_not_asked_for_spoils_the_reply_also_in_a_finding_that
     assert len(CLAIM_VERDICTS.read(text, numbers=[1, 2, number])) == 1
 
 
+@pytest.mark.parametrize("numbers", [(1, 1), (1, 2, 2), (2, 1, 2)])
+def test_several_verdicts_on_one_number_spoil_the_reply_for_nobody_knows_which_is_meant(numbers):
+    verdicts = [{"number": number, "reasoning": "r", "verdict": "supported"} for number in numbers]
+    text = json.dumps({"answer": {"claim_verdicts": verdicts}})
+
+    assert CLAIM_VERDICTS.read(text, numbers=[1, 2, 3]) == []
+    assert CLAIM_VERDICTS.problem_of(text, [1, 2, 3]) == replies.MISCOUNTED
+
+
 @pytest.mark.parametrize("form", FORMS)
 @given(text=st.text(st.characters()))
 def test_reading_never_raises(form, text):

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Sized
 from typing import TypeAlias, TypeVar
 
-from ragspan.arguments import WHOLE, between, instance
+from ragspan.arguments import WHOLE, between, has_methods, instance
 from ragspan.exceptions import JudgeError
 from ragspan.judges.background import MAX_SHOWN, shown_background
 from ragspan.judges.judge_protocols import (
@@ -91,6 +91,7 @@ class LLMJudge:
         max_response_chars: int = 20_000,
         price: Price | None = None,
     ) -> None:
+        _CLIENT.check("client", client)
         _TEMPERATURE.check("temperature", temperature)
         WHOLE.check("max_context_chars", max_context_chars)
         WHOLE.check("max_response_chars", max_response_chars)
@@ -350,6 +351,7 @@ def _require_any(found: Sized, problem: str | None) -> None:
         raise JudgeError("InvalidVerdict", problem or replies.OTHER_JSON)
 
 
+_CLIENT = has_methods("a ChatClient, with a method complete() (OpenAIJudge takes a client of openai)", "complete")
 _TEMPERATURE = between(0, 2)
 _CLAIMS_SOUGHT = 40
 """Claims whose support is looked for in further documents."""

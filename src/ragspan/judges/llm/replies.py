@@ -86,8 +86,8 @@ class Form(Generic[_T]):
         Args:
             text: the reply.
             remark: put after the reasoning of each answer.
-            numbers: those that were asked for. A reply with another one has no answer at all: its model counts in another way,
-                so the other verdicts may be about something else as well.
+            numbers: those that were asked for. A reply with another one, or with one of them more than once, has no answer at
+                all: its model counts in another way, so the other verdicts may be about something else as well.
         """
         raw = _raw_answer(text, self.key)
         if raw is None:
@@ -112,8 +112,8 @@ class _Numbered(msgspec.Struct, frozen=True):
 
 
 def _miscounts(items: Iterable[msgspec.Raw], numbers: Container[int]) -> bool:
-    found = (_decoded(item, _Numbered) for item in items)
-    return any(one is not None and one.number not in numbers for one in found)
+    found = [one.number for item in items if (one := _decoded(item, _Numbered)) is not None]
+    return len(set(found)) < len(found) or any(number not in numbers for number in found)
 
 
 GROUNDING = Form("grounding", Grounding)
@@ -147,7 +147,7 @@ THOUGHTS_ONLY = (
     "the judge's model replied with thoughts only (reasoning_content): give the server another parser of reasoning (vLLM and "
     "SGLang: --reasoning-parser), switch thinking off, or allow longer replies"
 )
-MISCOUNTED = f"the judge's model gave verdicts on numbers that it was not asked about: {_DO}"
+MISCOUNTED = f"the judge's model gave verdicts on numbers that it was not asked about, or several on one number: {_DO}"
 PROBLEMS = frozenset({PROSE, OTHER_JSON, EMPTY, CUT_OFF, REFUSED, BROKEN_OFF, THOUGHTS_ONLY, MISCOUNTED})
 """Why a reply has no answer. They quote nothing, so they may be logged."""
 
@@ -220,7 +220,7 @@ _END_OF_THOUGHTS = re.compile(
 )
 """Some servers leave the opening mark out, or print the marks of a model's template (gpt-oss: `<|channel|>final<|message|>`)."""
 _END_MARK = re.compile(r"(?:<\|[\w/ -]{1,40}\|>|</s>|<eos>|<end_of_turn>)\Z")
-_CODE_BLOCK = re.compile(r"```(?:json)?[ \t]*\r?\n(.*)```", re.IGNORECASE | re.DOTALL)
+_CODE_BLOCK = re.compile(r"```(?:json\b)?(.*)```", re.IGNORECASE | re.DOTALL)
 
 
 def _schema_of(kind: Any) -> dict[str, Any]:
