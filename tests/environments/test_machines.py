@@ -292,8 +292,7 @@ def test_a_program_with_an_event_loop_for_each_request(start, judge, scores):
             thread.start()
     """)
 
-    assert program.wait() == 0
-    assert program.output == []
+    assert (program.wait(), program.output) == (0, [])
     assert scores() == {f"answer {number}": 1.0 for number in range(200)}
 
 
