@@ -30,6 +30,16 @@ def test_members_have_the_version_of_the_core(member):
     assert project(member)["version"] == project(ROOT / "pyproject.toml")["version"]
 
 
+def test_distributions_need_each_other_in_the_same_version():
+    core = project(ROOT / "pyproject.toml")
+    needed = [line for extra in core["optional-dependencies"].values() for line in extra]
+    needed += [line for member in MEMBERS for line in project(member)["dependencies"]]
+    ours = [line for line in needed if re.match(r"ragspan\b", line)]
+
+    assert len(ours) == 2 * len(MEMBERS)
+    assert [line for line in ours if not line.endswith(f"=={core['version']}")] == []
+
+
 @pytest.mark.parametrize("member", MEMBERS, ids=lambda file: file.parent.name)
 def test_what_a_member_instruments_it_also_depends_on(member):
     about = project(member)

@@ -25,7 +25,7 @@ from typing import Final
 from opentelemetry.metrics import Meter
 
 from ragspan.engine.budget import BudgetTracker
-from ragspan.engine.options import draw
+from ragspan.engine.sampling import draw
 from ragspan.judge_share import JudgeShare
 from ragspan.metrics.doubt import DOUBTED, USUAL_DOUBTS, doubt_of
 from ragspan.metrics.rates import judged

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import pickle
 import re
@@ -26,6 +25,7 @@ from ragspan.engine.helper.serialization import reason_not_to_send
 from ragspan.engine.metric_judges import screens_of, spenders_of
 from ragspan.engine.patience import Patience
 from ragspan.engine.processor import ProcessorOptions
+from ragspan.engine.sampling import draw, identity_of
 from ragspan.exceptions import ConfigurationError
 from ragspan.judge_share import JudgeShare
 from ragspan.metrics.doubt import DOUBTED
@@ -37,29 +37,12 @@ if TYPE_CHECKING:
     from ragspan.telemetry.emitter_protocols import Emitter
 
 _PROTOCOL = 5  # of pickle
-_HASH_BYTES = 6  # a float holds them exactly, so the number stays below 1
 _LIST = Rule("a list", lambda value: isinstance(value, Sequence) and not isinstance(value, (str, bytes)))
 _NAME = Rule(
     "lower case letters, digits and underscores",
     lambda name: isinstance(name, str) and re.fullmatch(r"[a-z][a-z0-9_]*", name),
 )
 _EMITTER = has_methods("an object with the methods start, flush, shutdown", "start", "flush", "shutdown")
-
-
-def identity_of(record: RagRecord, span: SpanAnchor | None) -> str:
-    """What draws go by: the trace of an answer, else the record itself."""
-    trace = span or record.parent
-    return f"{trace.trace_id:032x}" if trace is not None else record.record_id
-
-
-def draw(identity: str, what: bytes = b"ragspan.sampling") -> float:
-    """A number from 0 to below 1, always the same for the same identity, and another one for another thing to draw.
-
-    A hash with a key of its own, not the bits of the trace id: samplers of traces compare those to their rate. Where
-    one of them keeps a tenth of the traces, a tenth taken by the same bits would be all that is left.
-    """
-    digest = hashlib.blake2b(identity.encode(errors="surrogatepass"), digest_size=_HASH_BYTES, key=what).digest()
-    return int.from_bytes(digest, "big") / (1 << 8 * _HASH_BYTES)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,9 +16,10 @@ from ragspan.engine.emitter_group import EmitterGroup, GroupHandle
 from ragspan.engine.helper.scoring import HelperScoring
 from ragspan.engine.metric_judges import make_fallback_judge, prepare_judges, screens_of
 from ragspan.engine.metric_run import MetricRunner, MetricTask, RunnerParts
-from ragspan.engine.options import Options, identity_of
+from ragspan.engine.options import Options
 from ragspan.engine.record_queue import Item
 from ragspan.engine.record_redaction import Redaction
+from ragspan.engine.sampling import identity_of
 from ragspan.engine.stats import Dropped
 from ragspan.engine.threads import DaemonThreads, Deadline, call_guarded
 from ragspan.judges.llm.replies import PROBLEMS

@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING
 from ragspan.arguments import SECONDS, choice, instance
 from ragspan.backoff import Backoff
 from ragspan.config import DropPolicy, Settings, UnknownContextsRule, is_enabled
+from ragspan.engine import Dropped, DropReason, EngineStats
 from ragspan.engine.processor import BackgroundProcessor, ProcessorOptions
 from ragspan.engine.record_queue import Item
 from ragspan.engine.record_redaction import Redaction
-from ragspan.engine.stats import Dropped, DropReason, EngineStats
 from ragspan.engine.threads import Deadline, call_guarded
 from ragspan.exceptions import RecordError
 from ragspan.judges.prompt_evidence import with_prompt_evidence
