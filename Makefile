@@ -65,13 +65,14 @@ test-all: test  ## every test: after those, the slow ones, and those alone that 
 	$(BIN)/python -m pytest $(PARALLEL) -m "slow and not alone"
 	$(BIN)/python -m pytest -m alone
 
-check: install  ## formatting, lint, types, layers
+check: install  ## formatting, lint, types, layers, wording
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/mypy tests/typing examples benchmarks
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
+	$(BIN)/python .ci/wording.py
 
 format: install
 	$(BIN)/ruff format .

@@ -80,7 +80,7 @@ def read_as(kind: type[_T], text: str | bytes, newer: Iterable[tuple[str, Any, s
         newer: fields whose words a newer release may have more of: name, `Literal`, and what a word that is not in it becomes.
 
     Raises:
-        RecordError: as `read_json`, or it is no such record. The message names the field, and contains nothing of its value.
+        RecordError: as `read_json`, or it is not such a record. The message names the field, and contains nothing of its value.
     """
     import msgspec
 

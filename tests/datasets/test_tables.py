@@ -136,7 +136,7 @@ def test_what_is_no_table_is_an_error(data, message):
             "t.csv",
             {},
             TableError,
-            "the byte 0xfc, about line 2, is no utf-8 text: try --encoding cp1252",
+            "the byte 0xfc, about line 2, is not utf-8 text: try --encoding cp1252",
         ),
         (b"a\r\n" * 30_001 + b"\xfc\n", "t.csv", {}, TableError, "about line 30002, is"),
         ("question".encode("utf-16"), "t.csv", {}, TableError, "try --encoding utf-16"),

@@ -158,7 +158,7 @@ class Copying:
             self.whole = whole
 
     def fields(self, value: dict[Any, Any], depth: int) -> Snapshot:
-        """A dictionary. Fields whose names are no texts are hidden in one without a name."""
+        """A dictionary. Fields whose names are not texts are hidden in one without a name."""
         items = list(dict.items(value))
         self._left -= len(items)
         self.parts += len(items)

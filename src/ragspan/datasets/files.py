@@ -132,7 +132,7 @@ def _text(stream: BinaryIO, encoding: str) -> io.TextIOWrapper:
 
 
 def _lines(text: io.TextIOWrapper, name: str) -> Lines:
-    """The lines, up to bytes that are no text in this encoding, damaged compression, or a line too long: a `TableError`."""
+    """The lines, up to bytes that are not text in this encoding, damaged compression, or a line too long: a `TableError`."""
     number = 0
     try:
         for number, line in enumerate(iter(partial(text.readline, _MAX_HELD), ""), start=1):
@@ -147,11 +147,11 @@ def _lines(text: io.TextIOWrapper, name: str) -> Lines:
         others = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
         guess = others.get(data[:2], "latin-1" if encoding.lower() in {"cp1252", "windows-1252"} else "cp1252")
         raise TableError(
-            f"{name}: the byte 0x{data[error.start]:02x}, about line {line_number}, is no {encoding} text: try"
+            f"{name}: the byte 0x{data[error.start]:02x}, about line {line_number}, is not {encoding} text: try"
             f" --encoding {guess}, or whatever it was written in"
         ) from None
     except UnicodeError:  # UTF-16 without a byte order mark, say
-        raise TableError(f"{name} is no {text.encoding} text: try another --encoding") from None
+        raise TableError(f"{name} is not {text.encoding} text: try another --encoding") from None
 
 
 # CSV ------------------------------------------------------------------------------------------------------------------

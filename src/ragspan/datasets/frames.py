@@ -38,7 +38,7 @@ class Frames:
         return frame.astype(column_types("Int64", "Float64", "string"))
 
     def long_polars(self) -> Any:
-        """As above, in polars."""
+        """A line for each record and metric, in polars."""
         polars = importlib.import_module("polars")
         schema = column_types(polars.Int64, polars.Float64, polars.String)
         return polars.DataFrame(list(map(cells_of, self.results())), schema=schema, orient="row")

@@ -228,7 +228,7 @@ def _has(sink: object, *methods: str) -> bool:
 
 # Secrets ---------------------------------------------------------------------------------------------------------------
 
-_SHORTEST_SECRET = 6  # shorter values (experiment numbers, tenants) are no secrets, and would be found in any word
+_SHORTEST_SECRET = 6  # shorter values (experiment numbers, tenants) are not secrets, and would be found in any word
 _LONGEST_TEXT = 600
 _OURS = re.compile(r"(OTEL|OPENAI|RAGSPAN|PHOENIX|MLFLOW|LANGFUSE|LANGSMITH|LANGCHAIN|DD)_.*|.*_proxy", re.IGNORECASE)
 _OF_PROVIDERS = frozenset(key for preset in PRESETS.values() for key in preset.keys)

@@ -54,7 +54,7 @@ class LangfuseEmitter(ScoreWriter):
     public_key: str | None = None
     """Of the project; None takes `LANGFUSE_PUBLIC_KEY`."""
     secret_key: str | None = None
-    """Likewise `LANGFUSE_SECRET_KEY`."""
+    """The secret key; by default that in `LANGFUSE_SECRET_KEY`."""
     level: Literal["observation", "trace"] = "observation"
     """Puts scores on the answer's observation, or on its whole trace."""
     environment: str | None = None

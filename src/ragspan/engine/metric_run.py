@@ -99,7 +99,7 @@ class MetricRunner:
         """Whether its judge spends money."""
         self._is_paid_for = parts.budget is not None and self.is_paid
         threads = parts.judge_threads
-        # Twice the concurrency: runs that need a moment to clean up after their cancellation are no sign of trouble.
+        # Twice the concurrency: runs that need a moment to clean up after their cancellation are not a sign of trouble.
         self._max_lost = 2 * max(concurrency, MAX_THREADS)
         if not inspect.iscoroutinefunction(metric.score):
             self._max_lost = min(concurrency, MAX_THREADS)  # with all threads lost, waiting for one is pointless

@@ -89,7 +89,7 @@ def _reach(words: Sequence[str], prompt: PromptWords, place: int, step: int) -> 
 
 
 def take_between(runs: Sequence[Run], prompt: PromptWords) -> None:
-    """Take the words between runs that stand for what is missing there: they are no other text's, and no background."""
+    """Take the words between runs that stand for what is missing there: they are not another text's, and not background."""
     for before, after in itertools.pairwise(runs):
         between = _between(before, after, after.start - before.start - before.length, prompt)
         if between is not None:

@@ -92,7 +92,7 @@ Substitution: TypeAlias = tuple[re.Pattern[str], Callable[[re.Match[str]], str]]
 
 
 def substitutions(text: str, *, bare: bool = False) -> Iterator[Substitution]:
-    """What takes the escapes of JSON, Python, XML and web pages off a text, step by step. Backslashes may stay: they are no words."""
+    """What takes the escapes of JSON, Python, XML and web pages off a text, step by step. Backslashes may stay: they are not words."""
     if "\\" in text:
         yield _white_space, lambda match: _WHITE_SPACE[match[0]]
         yield _coded, _decoded

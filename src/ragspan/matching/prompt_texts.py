@@ -277,7 +277,7 @@ class PromptTexts:
     # Excerpts
 
     def _find_excerpts(self, texts: Sequence[_Spelled]) -> None:
-        """Take the places of excerpts, that of which most is there first: what it takes is no other's any more."""
+        """Take the places of excerpts, that of which most is there first: what it takes is not another's any more."""
         recurring = self.words.recurring() if any(own.found for own in texts) else []
         waiting: list[_Waiting] = []
         for own in texts:

@@ -1,7 +1,7 @@
 """What an answer rests on: the documents in the prompts behind it, and the other evidence there, as far as both can be known.
 
 An answer rests on the words of these prompts, no more and no less. Instructions, what the user said and what a model said
-are no evidence.
+are not evidence.
 """
 
 from __future__ import annotations

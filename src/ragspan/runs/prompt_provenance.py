@@ -77,7 +77,7 @@ def prompts_behind(
         models: the calls that may stand behind the answer.
         answering: those whose words the caller got.
         queries: what was searched with.
-        question: the user's own words, which are no document even if they quote one.
+        question: the user's own words, which are not a document even if they quote one.
         filled: what prompt templates were filled with.
     """
     models = models[-MAX_MODELS:]

@@ -232,7 +232,7 @@ class _Answers:
         self._asked = question_in(tree.inputs)
 
     def response(self) -> str | None:
-        """What the caller got as the answer; an object as JSON. Fields that were only passed through are no answer."""
+        """What the caller got as the answer; an object as JSON. Fields that were only passed through are not an answer."""
         inputs, output = self._tree.inputs, self._tree.output
         if isinstance(output, ObjectFields) or _was_spoken(output, self._replies):
             return as_json(output)

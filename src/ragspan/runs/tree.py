@@ -168,7 +168,7 @@ class RequestTree:
     abandoned: bool = False
     """It never ended, or not for too long."""
     delivered: bool = False
-    """The caller gets a model's tokens, although the calls in between are no streams."""
+    """The caller gets a model's tokens, although the calls in between are not streams."""
     before: RequestTree | None = None
     """The interrupted request that this one continues."""
     retrieval_tools: Collection[str] = field(default_factory=retrieval_tools)

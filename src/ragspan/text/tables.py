@@ -180,7 +180,7 @@ def _values(line: str, separator: str) -> list[str]:
 
 
 def _names_columns(rows: Sequence[Sequence[str]], separator: str) -> bool:
-    """Whether the first of some lines names the columns of the others, and they are no prose with commas."""
+    """Whether the first of some lines names the columns of the others, and they are not prose with commas."""
     head = rows[0]
     if len(set(head)) < len(head) or not all(head) or any(len(name.split()) > 4 for name in head):  # noqa: PLR2004
         return False

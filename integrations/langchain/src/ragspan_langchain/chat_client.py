@@ -101,7 +101,7 @@ class _Reply(BaseCallbackHandler):
 def _kept_apart(model: BaseChatModel) -> dict[str, Any]:
     """What differs in the judge's copy of a model.
 
-    No callbacks, and no printing, of the application. No cache: votes that all are the first one are no votes. No streams:
+    No callbacks, and no printing, of the application. No cache: votes that all are the first one are not votes. No streams:
     some of them lack the usage.
     """
     apart = {"callbacks": None, "verbose": False, "cache": False, "disable_streaming": True}

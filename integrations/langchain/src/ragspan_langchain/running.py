@@ -47,7 +47,7 @@ def handlers_around() -> Sequence[Any]:
 
 
 def tokens_are_delivered() -> bool:
-    """Whether the caller gets a model's tokens although the calls in between are no streams.
+    """Whether the caller gets a model's tokens although the calls in between are not streams.
 
     That is so for a graph's stream of messages and for streams of events: LangChain and LangGraph put a handler of their
     own beside ours for those.

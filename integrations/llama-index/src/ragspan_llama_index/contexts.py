@@ -38,7 +38,7 @@ class Provenance:
     Args:
         root: the request's outermost step.
         models: the calls of models, by the identities of their steps.
-        question: the user's own words, which are no context even if they quote one.
+        question: the user's own words, which are not a context even if they quote one.
     """
 
     def __init__(self, root: Step, models: Mapping[int, ModelStep], question: str | None) -> None:

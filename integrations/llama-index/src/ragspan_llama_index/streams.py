@@ -33,7 +33,7 @@ from ragspan_llama_index.readers import Reader
 Place: TypeAlias = tuple[RequestLog, str, Role | None, bool, Any]
 """Where a span belongs: the log of its request, the step that it is or is a part of, that step's role, whether the step is
 inside a synthesis; and of a writer its stream, of a model's stream the tokens, of a synthesis the nodes that it has not
-written down, of a call the roles of the steps directly inside it that are no models."""
+written down, of a call the roles of the steps directly inside it that are not models."""
 
 OnEnd: TypeAlias = "Callable[[Stream], None]"
 

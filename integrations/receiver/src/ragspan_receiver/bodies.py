@@ -47,7 +47,7 @@ def values_within(received: int) -> int:
 
 
 def parts_within(received: int) -> int:
-    """Likewise how many spans, with what lies around them."""
+    """How many spans it may have, with what lies around them."""
     return min(_PARTS + received // _BYTES_A_PART, _MAX_PARTS)
 
 
@@ -158,7 +158,7 @@ def from_json(body: bytes | bytearray, *, received: int | None = None) -> bytes:
         received: how many bytes it had when it came, if it was packed.
 
     Raises:
-        RefusedError: the body is no such request, or has too many values.
+        RefusedError: the body is not such a request, or has too many values.
     """
     received = len(body) if received is None else received
     most = values_within(received)
@@ -186,7 +186,9 @@ def _marks(body: bytes | bytearray, most: int) -> int:
     if number <= most:
         return number
     plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
-    if plain.count(b'"') > 8 * most:  # texts without a comma between them are no JSON, or names: two texts for a mark
+    if (
+        plain.count(b'"') > 8 * most
+    ):  # texts without a comma between them are not JSON, or they are names: two texts for a mark
         return most + 1
     return _count(b"".join(plain.split(b'"')[::2]))
 

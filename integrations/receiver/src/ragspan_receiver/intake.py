@@ -27,7 +27,7 @@ from ragspan_receiver.spans import content_of
 MAX_BODY = 64 * 1024 * 1024
 """Bytes of a request's body, before and after it is unpacked."""
 MAX_JSON = 16 * 1024 * 1024
-"""Likewise in JSON."""
+"""Bytes of a body in JSON."""
 _MAX_HELD = 256 * 1024 * 1024  # bytes of all requests under way
 _AT_ONCE = 2  # bodies that are read; more would only take turns with the interpreter
 _TURN = 5.0  # seconds that a body waits for its turn

@@ -40,7 +40,7 @@ class BufferLimits:
     quiet: float = 2.0
     """Seconds without a new span after which a trace with a root has ended."""
     deadline: float = 30.0
-    """Likewise of a trace without one."""
+    """Seconds after which a trace without a root has ended."""
     max_bytes: int = 256 * 1024 * 1024
     """Of all traces, those that have ended and are not read yet included."""
     max_traces: int = 100_000

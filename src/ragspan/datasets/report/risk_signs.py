@@ -57,8 +57,8 @@ REASONS: Mapping[str, str] = {
     "contexts_unknown": "in a table, the cell is empty; in an application, no callback showed the documents that the model saw: use"
     " ragspan.record_contexts(docs)",
     "no_contexts": "nothing was retrieved, or nothing retrieved reached the prompt",
-    "not_exported": "a judge would be paid, and no emitter has anybody to send the score to: the SDK is switched off, there "
-    "is no exporter, or its provider was shut down",
+    "not_exported": "a judge would be paid, and no emitter has anybody to send the score to: the SDK is switched off, "
+    "there is no exporter, or its provider was shut down",
     "not_sampled": "the trace is not sampled, or the sample rate omitted the answer",
     "budget_exhausted": "the engine's budget is spent, and there is no fallback judge",
     "no_claims": "the response makes no claims (a greeting, thanks, a question back), or only restates the question",

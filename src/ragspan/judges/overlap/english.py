@@ -24,7 +24,7 @@ class EnglishWords:
         self.negations = keys("negations")
         """Words that turn the clause in which they stand."""
         self.denying = keys("denying") - {"not"}
-        """Words of denial, exception and duty, which are compared by what they do and are no content."""
+        """Words of denial, exception and duty, which are compared by what they do and are not content."""
         self.ending = keys("ending")
         """Verbs that turn a clause where the other side does without them: "support was dropped"."""
         self.exceptions = keys("exceptions")

@@ -95,7 +95,7 @@ class Rows:
 
     @Lazy
     def texts(self) -> dict[tuple[str, ...], set[int]]:
-        """Short values that are no numbers, with the columns that have them; none of a column with one such value."""
+        """Short values that are not numbers, with the columns that have them; none of a column with one such value."""
         found: defaultdict[tuple[str, ...], set[int]] = defaultdict(set)
         for column in range(len(self.columns)) if not self.is_record else ():
             texts = {row[column].keys for row in self.values if row[column].number is None}

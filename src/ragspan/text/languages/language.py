@@ -71,7 +71,7 @@ class Language:
         self.refusals: Final = _phrases(words.get("refusals", ""))
         """Phrases of refusals, in lower case; matches nothing where none is known."""
         self.capitalises_nouns: Final[bool] = words.get("capitalised_nouns", False)
-        """Then a capital is no sign of a name."""
+        """Then a capital is not a sign of a name."""
         self.middle: Final[float] = words.get("middle", _MIDDLE)
         """The score of a response that is as likely supported as not.
 

@@ -191,7 +191,7 @@ _NUMERALS = frozenset([*_HAN_DIGITS, *_HAN_TENS, *_HAN_MYRIADS])
 
 
 def han_number(word: str) -> str | None:
-    """A number in Chinese numerals in digits: "三十" → "30", "二〇二四" → "2024"; None for what is no number."""
+    """A number in Chinese numerals in digits: "三十" → "30", "二〇二四" → "2024"; None for what is not a number."""
     if not word or not _NUMERALS.issuperset(word):
         return None
     if all(sign in _HAN_DIGITS for sign in word):
@@ -217,7 +217,7 @@ def segments(run: str, whole: frozenset[str], kept: frozenset[str]) -> list[str]
     """A run of signs cut up: numbers and the words of `whole` as they are, all else in pairs of neighbouring signs.
 
     Of Han and kana each sign is a token as well: a pair says more, but a sign is found where a pair is not ("购买" and "买").
-    Words of `kept` hold one of `whole` and mean something else ("不同" is no denial).
+    Words of `kept` hold one of `whole` and mean something else ("不同" is not a denial).
     """
     found: list[str] = []
     for match in _pattern(whole, kept).finditer(run):

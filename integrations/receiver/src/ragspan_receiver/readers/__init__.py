@@ -56,7 +56,7 @@ def records_of(spans: Sequence[TracedSpan], *, retrieval_tools: Collection[str] 
 
 
 def _step(span: TracedSpan, payloads: Payloads) -> Step | None:
-    """The step that the reader of the span's convention makes; ragspan's own spans are no steps."""
+    """The step that the reader of the span's convention makes; ragspan's own spans are not steps."""
     if span.scope.startswith(semconv.SCOPE):
         return None
     try:

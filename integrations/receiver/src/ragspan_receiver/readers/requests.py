@@ -325,7 +325,7 @@ def _lines_of(document: Document) -> str:
 
 
 def _anchor_of(span: TracedSpan) -> SpanAnchor | None:
-    """The span's identity; None if its ids are no hexadecimal numbers."""
+    """The span's identity; None if its ids are not hexadecimal numbers."""
     try:
         trace_id, span_id = int(span.trace_id, 16), int(span.span_id, 16)
     except ValueError:

@@ -83,7 +83,7 @@ class Step:
 def requests_in(
     spans: Sequence[TracedSpan], steps: Mapping[str, Step]
 ) -> Iterator[tuple[Sequence[Step], TracedSpan | None]]:
-    """The steps of each request in a trace, each after the one around it; spans that are no steps do not count.
+    """The steps of each request in a trace, each after the one around it; spans that are not steps do not count.
 
     A root makes a request. The roots that answer nothing by themselves, such as the searches and calls of models that a
     program makes one by one, make one together; the outermost span around them comes with it. They make several if the spans

@@ -1,0 +1,58 @@
+"""Wording that `make check` refuses in code and pages of ragspan: "is no", first lines that lean on others, modules of one name."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted([*ROOT.glob("src/**/*.py"), *ROOT.glob("integrations/*/src/**/*.py")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("integrations/*/README.md")])
+IS_NO = re.compile(
+    r"\b(?:is|are|was|were) no\b(?! (?:longer|more|less|fewer|larger|smaller|later|earlier|sooner|use|better|worse)\b)",
+    re.IGNORECASE,
+)
+THERE = re.compile(r"\bthere (?:is|are|was|were) no\b", re.IGNORECASE)
+LEANING = re.compile(r"(?:Likewise|As above|As the next|And so on|Ditto)\b")
+QUOTED = {"guards.py"}  # the prompts of guard models are the words of their makers
+
+
+def wrong_words(file: Path) -> Iterator[str]:
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+        if file.name not in QUOTED and IS_NO.search(THERE.sub("", line)):
+            yield f"{file.relative_to(ROOT)}:{number}: 'is no' is 'is not a': {line.strip()}"
+
+
+def leaning_docstrings(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+            continue
+        text = node.value.value
+        if isinstance(text, str) and LEANING.match(text):
+            yield f"{file.relative_to(ROOT)}:{node.lineno}: it leans on the line above: {text.splitlines()[0]}"
+
+
+def modules_of_one_name() -> Iterator[str]:
+    named = defaultdict(list)
+    for file in SOURCES:
+        parts = file.relative_to(ROOT).parts
+        package = parts[parts.index("src") + 1]
+        if file.stem != "__init__":
+            named[package, file.stem.lstrip("_")].append(str(file.relative_to(ROOT)))
+    yield from (f"modules of one name: {', '.join(files)}" for files in named.values() if len(files) > 1)
+
+
+def main() -> None:
+    found = [each for file in [*SOURCES, *PAGES] for each in wrong_words(file)]
+    found += [each for file in SOURCES for each in leaning_docstrings(file)]
+    found += modules_of_one_name()
+    print("\n".join([*found, f"wording: {len(found)} to mend"]))
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()
