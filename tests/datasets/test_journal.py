@@ -116,7 +116,7 @@ def test_no_answer_is_written_where_a_link_leads(path, tmp_path, made):
 def test_what_is_no_file_is_neither_waited_for_nor_written_to(path, make, resume):
     make(path)
 
-    with pytest.raises(TableError, match="is no file"):
+    with pytest.raises(TableError, match="is not a file"):
         Journal(path, ABOUT, resume=resume)
 
 

@@ -67,7 +67,7 @@ class Journal:
 
     Raises:
         TableError: a journal exists and `resume` is False, its run had other settings, which the message names, or its place is
-            a link, or something else that is no file.
+            a link, or something else that is not a file.
     """
 
     def __init__(self, path: Path | None, about: Mapping[str, Any], *, resume: bool = False) -> None:
@@ -83,7 +83,7 @@ class Journal:
         elif path.is_symlink():
             raise TableError(f"{path} is a link, and answers would be written where it leads: delete it")
         elif path.exists() and not path.is_file():
-            raise TableError(f"{path} is no file, and rows that are done would be written there: delete it")
+            raise TableError(f"{path} is not a file, and rows that are done would be written there: delete it")
         elif path.exists() and not resume:
             if not _is_of_finished_run(path):
                 raise TableError(

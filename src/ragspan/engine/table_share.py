@@ -14,7 +14,8 @@ from typing import Final
 
 from ragspan.engine.asking import DRAW
 from ragspan.engine.metric_judges import screens_of
-from ragspan.engine.options import check_share, draw
+from ragspan.engine.options import check_share
+from ragspan.engine.sampling import draw
 from ragspan.judge_share import JudgeShare
 from ragspan.metrics.doubt import DOUBTED
 from ragspan.metrics.metric import Metric
