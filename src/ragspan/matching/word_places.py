@@ -28,7 +28,7 @@ from ragspan.matching.normalization import (
 Span: TypeAlias = tuple[int, int]
 """From a character to the one after the last."""
 
-_ascii_word = re.compile(r"[0-9A-Za-z]+")
+_ascii_word = re.compile(rf"[0-9A-Za-z]{{1,{MAX_WORD}}}")
 
 
 class WordPlaces:
@@ -92,7 +92,7 @@ class WordPlaces:
             self._long[number] = list(self._short_slices(number))
         shift, short, edits = self._long[number][place]
         count = (self._firsts[at + 1] if at + 1 < len(self._firsts) else self.count) - self._firsts[at]
-        spans = list(_spans_in(short))
+        spans = [match.span() for match in _ascii_word.finditer(short)] if short.isascii() else list(_spans_in(short))
         if len(spans) != count:
             spans = [(0, len(short))] * count
         begin, end = self._starts[number], self._starts[number + 1]
@@ -160,11 +160,6 @@ def _after(edits: list[_Edits], end: int) -> int:
 
 def _spans_in(text: str) -> Iterator[Span]:
     """The places of the words of a slice without escapes."""
-    if text.isascii():
-        for match in _ascii_word.finditer(text):
-            for start in range(match.start(), match.end(), MAX_WORD):
-                yield start, min(start + MAX_WORD, match.end())
-        return
     start = length = 0
     end = 0
     for first, last in _clusters(text):
