@@ -45,15 +45,12 @@ LENGTHS = 68 + 54 + 62  # of the contexts, which are a sentence each
         (ChunkAttribution, {}, {"context_verdicts": [numbered("not_useful", "not_useful", "useful")]}, 1 / 3, 1),
         (ContextRelevance, {}, {"context_relevance": [numbered("full", "none", "partial")]}, 0.5, 1),
         (ChunkUtilization, {}, {"used_sentences": [USED]}, 68 / LENGTHS, 1),
-        (  # the first of two verdicts counts, and a missing one is asked for once more
+        (  # a missing verdict is asked for once more
             Faithfulness,
             {},
             {
                 "claims": THREE,
-                "claim_verdicts": [
-                    [*numbered("supported", "unsupported"), *numbered("unsupported")],
-                    numbered("supported", first=3),
-                ],
+                "claim_verdicts": [numbered("supported", "unsupported"), numbered("supported", first=3)],
             },
             2 / 3,
             3,

@@ -11,6 +11,8 @@ from ragspan.text.responses import MAX_REFUSAL, is_refusal
         "I do not have specific information.",
         "I don’t have any information about that.",
         "I don't know.",
+        "I'm not sure.",
+        "I couldn't find anything about that.",
         "I'm sorry, but I cannot answer that.",
         "Unable to answer based on given passages.",
         "The passages do not say when it opened.",

@@ -41,6 +41,8 @@ _DOES_NOT_KNOW = re.compile(
     \b(?:I\ (?:cannot|can\ not|can't|could\ not|couldn't|am\ (?:unable|not\ able)\ to)\ (?:{_TELL}|help)
        | I'm\ (?:unable|not\ able)\ to\ (?:{_TELL}|help)
        | (?:I|[Ww]e)\ (?:do|did){_NOT}\ (?:know | (?:have|find){_KIND}\ (?:information|knowledge|details?|data|answer))
+       | I(?:'m|\ am)\ not\ (?:sure|certain)
+       | (?:I|[Ww]e)\ (?:could\ not|couldn't|did\ not|didn't|cannot|can\ not|can't)\ find\ (?:anything|any)
        | I\ have\ no{_KIND}\ (?:information|knowledge|details?|data|answer|idea)
        | [Tt]here\ (?:is|was|are|were)\ (?:no|not\ (?:any|enough)){_KIND}\ (?:information|mention|details)
        | (?:do|does|did){_NOT}\ (?:contain|provide|include|have|give){_KIND}\ information\ (?:about|on|regarding)

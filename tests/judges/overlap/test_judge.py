@@ -8,6 +8,7 @@ import pytest
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges import OverlapJudge
+from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
 from ragspan.records import RagRecord
 
 COPIED = "The Eiffel Tower opened in March 1889."
@@ -123,13 +124,30 @@ async def test_words_do_not_tell_whether_a_refusal_is_right(judge, record_of, de
     assert raised.value.error_type == "cannot_tell"
 
 
-async def test_a_refusal_is_right_where_the_contexts_are_about_something_else(judge, record_of):
-    declining = record_of("The passages do not mention it.", question="Which vaccine protects against measles?")
+@pytest.mark.parametrize(
+    "declining",
+    [
+        "The passages do not mention it.",
+        "I don't know.",
+        "Sorry, I couldn't find anything about that.",
+        "I'm not sure.",
+        "No information available.",
+        "Das wei\u00df ich nicht.",
+        "\u308f\u304b\u308a\u307e\u305b\u3093\u3002",
+    ],
+)
+async def test_a_refusal_has_no_score_of_any_metric_where_the_contexts_are_about_something_else(
+    judge, record_of, declining
+):
+    record = record_of(declining, question="Which vaccine protects against measles?")
+    metrics = [ContextAdherence(judge), Completeness(judge), ContextUtilization(judge), Faithfulness(judge)]
 
-    (vote,), (rating,) = await judge.vote_adherence(declining, 1), await judge.rate_completeness(declining, 1)
+    outcomes = [await metric.score(record) for metric in metrics]
 
+    assert [outcome.reason for outcome in outcomes] == ["refusal"] * 4
+    (vote,) = await judge.vote_adherence(record, 1)
     assert vote.grounded
-    assert rating.value == 1
+    assert "the contexts have hardly a word of the question" in vote.explanation
 
 
 async def test_a_claim_that_declines_beside_others_is_unsure(judge, record_of):

@@ -82,6 +82,8 @@ class Analysis:
         Raises:
             JudgeError: such a response has none (`language`), or one whose words are too general, as "Yes." (`cannot_tell`).
         """
+        if self.declines_rightly:
+            return read_claims(self.record.response or "", self.language)
         if not self._claims and not self.languages.are_comparable:
             raise JudgeError(LANGUAGE, f"{self.languages.apart}, and it has no numbers or names to compare")
         if not self._claims and any(map(str.isalnum, self._stated)):  # "Yes."
@@ -168,6 +170,8 @@ class Analysis:
         return as_in_contexts(claims, self._texts) if comparable else tuple(claims)
 
     def _graded(self, claims: Sequence[Sentence], shared: SharedWords) -> list[Grade]:
+        if self.declines_rightly:
+            return [Grade(sentence=claim.text, declines_rightly=True) for claim in claims]
         if not self.languages.are_comparable:
             grades = grade_across(claims, self.contexts, self.languages)
         else:

@@ -59,6 +59,8 @@ class Grade:
     """Structured values of which the sentence says the opposite."""
     refuses: bool = False
     """It says that the contexts do not hold the answer, and they hold little of the question."""
+    declines_rightly: bool = False
+    """It says that the contexts do not hold the answer, and they are about something else."""
     unsure: str | None = None
     """Why words do not show whether it is supported; None where they do."""
     contradictions: tuple[Contradiction, ...] = ()
@@ -75,6 +77,8 @@ class Grade:
         object.__setattr__(self, "score", self._score())
 
     def _score(self) -> float:
+        if self.declines_rightly:
+            return 1.0
         score = (
             0.07
             + 0.65 * self.window
@@ -205,6 +209,9 @@ class _Grader:
 
     def grade(self, claim: Sentence) -> Grade:
         words, sought = claim.words, claim.keys
+        declines = refuses(claim.text, self._language)
+        if declines and is_unrelated(self._asked, self._contexts):
+            return Grade(sentence=claim.text, declines_rightly=True)
         telling = self._language.content_of(sought)
         content = [at for at, word in enumerate(sought) if word in telling]
         if self._language.code == "en" and not english().units.keys().isdisjoint(telling):
@@ -220,7 +227,9 @@ class _Grader:
         absent = [at for at in missing if sought[at] in unheld]
         numbers = {at for at in absent if is_number(sought[at])}
         window = (held + sum([sought[at] in restated or self._credit(sought[at]) for at in missing])) / len(content)
-        unsure = self._unsure(claim, telling, frozenset([sought[at] for at in numbers]), window)
+        unsure = (
+            DECLINES if declines else self._unsure(claim, telling, frozenset([sought[at] for at in numbers]), window)
+        )
         self._said = sought
         named = () if self._language.capitalises_nouns else absent
         in_rows = self._in_rows(claim)
@@ -237,7 +246,7 @@ class _Grader:
             words=self._language.spelled([words[at] for at in absent if at not in numbers and at not in names]),
             longest_gap=_longest_run(content, frozenset(absent)) if absent else 0,
             conflicts=find_conflicts(claim.text, self._topics),
-            refuses=unsure == DECLINES and not self._is_answered(),
+            refuses=declines and not self._is_answered(),
             unsure=unsure,
             contradictions=(in_rows.contradiction,)
             if in_rows.contradiction is not None
@@ -276,8 +285,6 @@ class _Grader:
 
     def _unsure(self, claim: Sentence, telling: frozenset[str], absent: frozenset[str], window: float) -> str | None:
         """Why words do not show whether a claim is supported; None where they do."""
-        if refuses(claim.text, self._language):
-            return None if is_unrelated(self._asked, self._contexts) else DECLINES
         if absent:
             places = self._shared.closest(telling - absent, _SENTENCES_NEAR)
             near = chain.from_iterable(self._contexts[place.context].keys_of(place.sentence) for place in places)

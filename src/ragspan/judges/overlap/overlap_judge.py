@@ -75,7 +75,7 @@ class OverlapJudge:
         """
         analysis = self._analysis(record)
         if analysis.declines_rightly:
-            return [Rating(value=1.0, explanation="the contexts have hardly a word of the question")] * ratings
+            return [Rating(value=1.0, explanation=UNRELATED)] * ratings
         analysis.require_certain()
         coverage = analysis.coverage()
         value = completeness(coverage, analysis.grounding)
@@ -180,12 +180,13 @@ def _reason_of(grade: Grade, decided: Verdict) -> str:
 
 
 def _noted(explanation: str, analysis: Analysis, grades: Sequence[Grade]) -> str:
-    if analysis.note is None:
+    if analysis.note is None or analysis.declines_rightly:
         return explanation
     lacks_any = any(grade.numbers or grade.names for grade in grades)
     return f"{analysis.note}; {explanation if lacks_any else 'the contexts hold all of them'}"
 
 
+UNRELATED = "the contexts have hardly a word of the question"
 _MOST_WORDS = 8
 _LONGEST_QUOTE = 160
 
@@ -233,6 +234,8 @@ def _held(grade: Grade) -> str:
 
 
 def _closeness(grade: Grade) -> str:
+    if grade.declines_rightly:
+        return UNRELATED
     if grade.context is None:
         return "its words are too general to be looked for"
     return f"{grade.window:.0%} of its content words stand close together in a context"
