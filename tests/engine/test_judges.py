@@ -9,7 +9,15 @@ from ragspan.judges import LLMJudge, OverlapJudge
 from ragspan.metrics import Completeness, ContextAdherence, FaithfulnessWithHHEM
 from ragspan.testing import FakeJudge
 
-PAID = LLMJudge(object(), name="paid")  # type: ignore[arg-type]
+
+class SilentClient:
+    """Is never asked."""
+
+    async def complete(self, request):
+        raise AssertionError
+
+
+PAID = LLMJudge(SilentClient(), name="paid")
 
 
 class Verifying:

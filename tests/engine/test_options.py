@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import pytest
 
@@ -92,10 +91,17 @@ def test_a_wrong_part_is_refused_by_its_place(options: dict[str, object], messag
     assert str(refused.value) == message
 
 
+class SilentClient:
+    """Is never asked."""
+
+    async def complete(self, request):
+        raise AssertionError
+
+
 def test_a_budget_in_dollars_needs_the_price_of_every_judge():
     metrics = [
-        ContextAdherence(LLMJudge(SimpleNamespace(), name="known", price=Price(1, 2))),
-        Faithfulness(LLMJudge(SimpleNamespace(), name="unknown")),
+        ContextAdherence(LLMJudge(SilentClient(), name="known", price=Price(1, 2))),
+        Faithfulness(LLMJudge(SilentClient(), name="unknown")),
     ]
     with pytest.raises(ConfigurationError, match=r"what the judge 'unknown' costs is not known: give it price=Price"):
         ScoringEngine(metrics=metrics, budget=Budget(usd_per_day=5))
@@ -104,7 +110,7 @@ def test_a_budget_in_dollars_needs_the_price_of_every_judge():
 @pytest.mark.parametrize(
     ("judge", "budget"),
     [
-        (LLMJudge(SimpleNamespace(), name="unknown"), Budget(tokens_per_minute=1000)),
+        (LLMJudge(SilentClient(), name="unknown"), Budget(tokens_per_minute=1000)),
         (OverlapJudge(), Budget(usd_per_day=5)),
     ],
 )
