@@ -79,7 +79,7 @@ class Journal:
             descriptor, name = tempfile.mkstemp(prefix="ragspan-", suffix=".partial")
             os.close(descriptor)
             path = Path(name)
-            weakref.finalize(self, path.unlink)
+            weakref.finalize(self, path.unlink, missing_ok=True)
         elif path.is_symlink():
             raise TableError(f"{path} is a link, and answers would be written where it leads: delete it")
         elif path.exists() and not path.is_file():
