@@ -100,6 +100,8 @@ class Settings:
     """`RAGSPAN_HHEM_MODEL`: a folder with HHEM's files; else the published model, from the Hugging Face hub or its cache."""
     hhem_device: str = "cpu"
     """`RAGSPAN_HHEM_DEVICE`: torch's name of the device for HHEM: `cpu`, `cuda:0`."""
+    hhem_batch_size: Annotated[int | None, _read(WHOLE, int)] = None
+    """`RAGSPAN_HHEM_BATCH_SIZE`: the most claims that HHEM computes together, at least 1; else ten."""
     sample_rate: Annotated[float, _read(SHARE, float)] = 1.0
     """`RAGSPAN_SAMPLE_RATE`: the share of answers that are scored, 0..1, chosen by trace id."""
     judge_share: Annotated[JudgeShare | None, _judge_share] = None

@@ -252,4 +252,4 @@ def _made(entry: CatalogueEntry, arguments: Mapping[str, Any]) -> Metric:
 
 
 def _of_hhem(settings: Settings) -> dict[str, Any]:
-    return {"device": settings.hhem_device, "model": settings.hhem_model}
+    return {"device": settings.hhem_device, "batch_size": settings.hhem_batch_size, "model": settings.hhem_model}
