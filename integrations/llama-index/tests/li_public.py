@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from li_programs import ANSWER, QUESTION
 
 PROGRAMS: dict[str, PublicProgram] = {}
@@ -22,6 +23,7 @@ class PublicProgram:
     unknown: str | None
     question: str
     response: str
+    marks: Sequence[pytest.MarkDecorator]
 
 
 def program(
@@ -31,6 +33,7 @@ def program(
     unknown: str | None = None,
     question: str = QUESTION,
     response: str = ANSWER,
+    marks: Sequence[pytest.MarkDecorator] = (),
 ) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
     """Puts a function into the table, under its name in words; `said` are the model's lines."""
 
@@ -43,6 +46,7 @@ def program(
             unknown=unknown,
             question=question,
             response=response,
+            marks=marks,
         )
         return run
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
+import pytest
 from li_model import calls
 from li_programs import (
     ANSWER,
@@ -125,7 +128,10 @@ def a_search_for_what_the_draft_does_not_know():
     FLAREInstructQueryEngine(engine_over(retriever("cello")), max_iterations=2).query(QUESTION)
 
 
-@program([seen("cello").replace("book: instruments", "book: instruments\ndate: 2024-05-03")])
+@program(
+    [seen("cello").replace("book: instruments", "book: instruments\ndate: 2024-05-03")],
+    marks=[pytest.mark.skipif(find_spec("pandas") is None, reason="the postprocessor needs pandas")],
+)
 def the_most_recent_node():
     dated = [node(name) for name in ("harp", "cello")]
     for each, date in zip(dated, ("2019-01-01", "2024-05-03"), strict=True):

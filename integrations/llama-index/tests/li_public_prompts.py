@@ -19,6 +19,7 @@ from li_programs import (
     engine_over,
     engine_tool,
     retriever,
+    tools_know_their_run,
 )
 from li_public import program
 from li_workflows import one_step
@@ -170,7 +171,7 @@ async def a_tool_whose_answer_is_given_as_it_is():
     await ask(agent(tool), QUESTION)
 
 
-@program([BARE], calls("search", query="cello"), ANSWER)
+@program([BARE], calls("search", query="cello"), ANSWER, marks=[tools_know_their_run])
 async def a_function_that_searches_and_formats():
     def search(query: str) -> str:
         """Search."""
@@ -184,6 +185,7 @@ async def a_function_that_searches_and_formats():
     thinks("search", '{"query": "cello"}'),
     concludes(ANSWER),
     background=[("metadata", "Found one passage:"), ("other", "Observation:")],
+    marks=[tools_know_their_run],
 )
 async def a_reasoning_agent_with_a_function_that_searches():
     def search(query: str) -> str:

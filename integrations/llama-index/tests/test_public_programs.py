@@ -12,7 +12,7 @@ from li_public import PROGRAMS
 
 
 @pytest.mark.filterwarnings("ignore:Call to deprecated class:DeprecationWarning")
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=each.marks) for name, each in PROGRAMS.items()])
 def test_the_record_of_a_public_program(captured, model, name):
     expected = PROGRAMS[name]
     model.says(*expected.said)
