@@ -9,7 +9,7 @@ def test_one_line_a_minute_and_then_how_many_there_were(caplog, clock):
     log = ThrottledLog(clock=clock)
     for seconds in (0, 1, 58, 1, 1, 59):
         clock.advance(seconds)
-        log.trouble("emitter", "%s failed", "OTelEmitter")
+        log.report("emitter", "%s failed", "OTelEmitter")
 
     assert caplog.messages == [
         "OTelEmitter failed",
@@ -20,8 +20,8 @@ def test_one_line_a_minute_and_then_how_many_there_were(caplog, clock):
 
 def test_each_kind_has_its_own_minute(caplog, clock):
     log = ThrottledLog(clock=clock)
-    log.trouble("one", "first")
-    log.trouble("other", "second")
+    log.report("one", "first")
+    log.report("other", "second")
 
     assert [(record.name, record.levelname, record.message) for record in caplog.records] == [
         ("ragspan", "WARNING", "first"),
@@ -41,7 +41,7 @@ def test_a_handler_that_raises_stops_nobody(clock):
     logger = logging.getLogger("ragspan")
     logger.addHandler(handler)
     try:
-        ThrottledLog(clock=clock).trouble("kind", "line")
+        ThrottledLog(clock=clock).report("kind", "line")
     finally:
         logger.removeHandler(handler)
 

@@ -146,7 +146,7 @@ def configure(
             try:
                 in_use.only(_Providers).set_up(exporters)
             except RuntimeError as error:  # of Python, which the SDK asks for threads
-                ThrottledLog().trouble(
+                ThrottledLog().report(
                     "providers", "OpenTelemetry cannot be set up, so no span is exported: %s", str(error)
                 )
     return configured

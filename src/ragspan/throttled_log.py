@@ -40,9 +40,9 @@ class ThrottledLog:
     def failed(self, place: str, error: object, who: str | None = None) -> None:
         """Count an error by its place, and log its type and who it happened to, or the place."""
         self.count(place)
-        self.trouble(place, "%s failed with %s", who or place, type(error).__name__)
+        self.report(place, "%s failed with %s", who or place, type(error).__name__)
 
-    def trouble(self, kind: str, message: str, *args: object) -> None:
+    def report(self, kind: str, message: str, *args: object) -> None:
         """Log the line, or count it, and log the count with the next line of this kind."""
         now = self._clock()
         last = self._last.get(kind)

@@ -13,7 +13,7 @@ from ragspan.delivery.http import Endpoint
 from ragspan.judges.judge_protocols import ClaimVerdict
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import SpanAnchor
-from ragspan.telemetry.values import named
+from ragspan.telemetry.values import clean_name
 from ragspan.usage import Usage
 
 ANSWER = SpanAnchor(trace_id=0xA1, span_id=0xB2)
@@ -126,7 +126,7 @@ def test_ids_that_a_caller_made_up_are_bounded_and_well_formed(annotations, reco
     outcomes = {"m\0": Score(value=1.0), "own": MetricFailure(error_type="E", message="")}
 
     for one in annotations(outcomes, record_id=record_id, failures=True):
-        assert one.record_id == one.metadata["record_id"] == named(record_id)
+        assert one.record_id == one.metadata["record_id"] == clean_name(record_id)
         assert len(repr(one).encode()) < 1500
         assert "\0" not in one.name
 

@@ -293,7 +293,7 @@ def test_every_item_ends_exactly_once_whatever_happens(steps, queue_size, batch_
         elif isinstance(step, float):
             now[0] += step
         elif step == "hurry":
-            queue.hurry()
+            queue.make_all_due()
         elif pause(queue) == 0 and (batch := queue.take()):
             fits = isinstance(step, Exception) or len(step) == len(batch)
             queue.settle(batch, step if fits else ValueError())

@@ -103,7 +103,7 @@ def test_a_status_for_what_is_not_written_says_why_at_once(post_office, make_sco
 
 
 def test_how_patiently_it_delivers_can_be_changed_before_anything_is_emitted(post_office, make_scored):
-    post_office.deliver_with(replace(post_office.delivery, queue_size=2))
+    post_office.set_delivery_options(replace(post_office.delivery, queue_size=2))
 
     gate = held(post_office, make_scored(first=0.1))
     post_office.emit(make_scored(second=0.1, third=0.1))

@@ -239,5 +239,5 @@ def test_what_a_shutdown_has_dropped_is_not_emitted_though_its_metrics_end(fakes
     emitter = fakes.ListEmitter()
     engine = make_engine(fakes.CallingMetric(drop), emitters=[emitter])
 
-    assert asyncio.run(engine._work.score(item)) is None
+    assert asyncio.run(engine._work.process(item)) is None
     assert emitter.scored == []

@@ -126,7 +126,7 @@ def test_what_is_left_is_always_a_time_that_locks_can_wait(clock, timeout: float
 @pytest.mark.parametrize(("timeout", "reserve"), [(0.0, 0.0), (2.0, 0.2), (10.0, 1.0), (60.0, 1.0)])
 def test_the_reserve_is_a_tenth_and_a_second_at_most(clock, timeout: float, reserve: float):
     deadline = Deadline(timeout, clock=clock)
-    earlier = deadline.less_reserve()
+    earlier = deadline.minus_reserve()
 
     assert deadline.remaining - earlier.remaining == pytest.approx(reserve)
     clock.advance(timeout / 2)

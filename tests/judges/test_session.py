@@ -20,7 +20,7 @@ async def test_what_is_kept_for_a_record_is_made_once_for_all_of_its_metrics(rec
     made = []
 
     async def ask():
-        return session_of(record).keep("prompt", lambda: made.append(1) or object())
+        return session_of(record).get_or_make("prompt", lambda: made.append(1) or object())
 
     tasks = []
     for _ in range(3):
@@ -33,16 +33,16 @@ async def test_what_is_kept_for_a_record_is_made_once_for_all_of_its_metrics(rec
 
 def test_another_record_finds_nothing_of_the_first(record):
     with judging(JudgingSession(record=record)):
-        session_of(record).keep("prompt", lambda: "first")
+        session_of(record).get_or_make("prompt", lambda: "first")
         another = RagRecord(question="Why?", contexts=["Because."], response="Because.")
 
-        assert session_of(another).keep("prompt", lambda: "second") == "second"
+        assert session_of(another).get_or_make("prompt", lambda: "second") == "second"
 
 
 def test_a_program_without_an_engine_has_a_session_for_the_record_that_it_asks_about(record):
-    session_of(record).keep("prompt", lambda: "kept")
+    session_of(record).get_or_make("prompt", lambda: "kept")
 
-    assert session_of(record).keep("prompt", lambda: "made again") == "kept"
+    assert session_of(record).get_or_make("prompt", lambda: "made again") == "kept"
 
 
 def test_another_record_is_on_the_same_meter(record):

@@ -16,7 +16,7 @@ from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.connection import BrokerConnection
 from ragspan_nats.consumer import Consumer
 from ragspan_nats.delivery import Delivery
-from ragspan_nats.scoring import RecordIds
+from ragspan_nats.scoring import DeterministicSpanIds
 from ragspan_nats.settings import Stream, WorkerOptions
 
 PARENT = SpanAnchor(trace_id=0xA1, span_id=0xB2, is_remote=True)
@@ -75,7 +75,7 @@ class SpanMaker:
     """
 
     def __init__(self, *, sampler=None, **given):
-        self._ids = RecordIds()
+        self._ids = DeterministicSpanIds()
         provider = TracerProvider(sampler=sampler, id_generator=self._ids, shutdown_on_exit=False)
         self._ids.watch(provider)
         provider.add_span_processor(self._ids)

@@ -88,7 +88,7 @@ class Answer:
     def _close(self, record: RagRecord, noted: NotedError | None) -> _AnswerCapture:
         self.closed = True
         for name in vars(self).keys() - _PARTS:
-            _log.trouble(f"no {name}", "an answer has no %r: set its question, contexts and response", name)
+            _log.report(f"no {name}", "an answer has no %r: set its question, contexts and response", name)
         contexts = None if self.contexts is None else _readable(self.contexts)
         generations = _guarded(_prompted, self.prompt, record) or ()
         if self._recorded:
@@ -303,7 +303,7 @@ def _readable(given: Any) -> list[RetrievedContext] | None:
         _guarded(as_contexts, given)  # which says why
         return None
     if len(items) > MAX_CONTEXTS:
-        _log.trouble("contexts", "an answer has more than %d contexts: the others are left out", MAX_CONTEXTS)
+        _log.report("contexts", "an answer has more than %d contexts: the others are left out", MAX_CONTEXTS)
     found = [context for item in items[:MAX_CONTEXTS] for context in _guarded(as_contexts, [item]) or ()]
     return found if found or not items else None
 
@@ -323,7 +323,7 @@ def _guarded(call: Callable[..., _T], *args: Any) -> _T | None:
         return call(*args)
     except Exception as error:  # noqa: BLE001 - documents, sinks and settings are the user's
         what = str(error) if type(error) is ConfigurationError else class_name(type(error))
-        _log.trouble(what, "an answer or a part of it is not captured: %s", what)
+        _log.report(what, "an answer or a part of it is not captured: %s", what)
         return None
 
 

@@ -187,7 +187,7 @@ class OpenRequests(Generic[Place]):
     def report(self, error: BaseException) -> None:
         """Something went wrong in a callback: it is logged, by its type, and the sink counts it where it can."""
         kind = type(error).__name__
-        self._log.trouble(kind, "a callback of ragspan failed with %s", kind)
+        self._log.report(kind, "a callback of ragspan failed with %s", kind)
         count_error = getattr(self.sink, "count_error", None)
         if count_error is not None:
             count_error("callback")

@@ -34,7 +34,7 @@ from ragspan.forks import keep_inherited, watch_forks
 from ragspan.telemetry import semconv
 from ragspan.telemetry.otel_context import suppressed
 from ragspan.telemetry.providers import meter_of
-from ragspan.telemetry.values import encodable, named
+from ragspan.telemetry.values import clean_name, encodable
 from ragspan.throttled_log import ThrottledLog
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class BatchSender(Generic[_Item]):
         with self._changed:
             if is_past():
                 return True
-            self._queue.hurry()
+            self._queue.make_all_due()
             self._changed.notify_all()
             if self._start():
                 return self._changed.wait_for(is_past, _left(ends_at))
@@ -205,16 +205,20 @@ class BatchSender(Generic[_Item]):
             news = self._queue.news()
         name, items = self._name, self._items
         for (result, reason), number in news.items():
-            about = {semconv.DESTINATION: named(name), semconv.RESULT: result, semconv.REASON: reason and named(reason)}
+            about = {
+                semconv.DESTINATION: clean_name(name),
+                semconv.RESULT: result,
+                semconv.REASON: reason and clean_name(reason),
+            }
             with contextlib.suppress(Exception):  # of a meter provider that is not the SDK's
                 self._deliveries.add(number, encodable(about))
             if result != "delivered" and reason not in {"no_span", "replaced"}:
                 line = "%s: %d %s were %s: %s"
-                self._log.trouble(f"{result} {reason}", line, name, number, items, result, reason)
+                self._log.report(f"{result} {reason}", line, name, number, items, result, reason)
         if trouble is not None and not isinstance(trouble, BatchRejected):  # that shows in what was rejected
             kind = str(trouble) if isinstance(trouble, Unavailable) else type(trouble).__name__
             waiting = self.stats().waiting
-            self._log.trouble("trouble", "%s took no %s: %s; %d wait to be tried again", name, items, kind, waiting)
+            self._log.report("trouble", "%s took no %s: %s; %d wait to be tried again", name, items, kind, waiting)
 
 
 def _left(ends_at: float) -> float:

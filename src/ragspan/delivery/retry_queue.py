@@ -165,7 +165,7 @@ class RetryQueue(Generic[_Item]):
         """Count items that are not taken in."""
         self._totals += Counter({("dropped", reason): number})
 
-    def hurry(self) -> None:
+    def make_all_due(self) -> None:
         """Make everything due now, whatever it waits for."""
         self._paused_until = -math.inf
         now = self._clock()

@@ -32,7 +32,7 @@ from ragspan.telemetry.content import ContentOptions
 from ragspan.telemetry.emitter_protocols import ScoreEmitter
 from ragspan.telemetry.otel_context import is_valid
 from ragspan.telemetry.score_attributes import annotator_kind
-from ragspan.telemetry.values import error_type, named
+from ragspan.telemetry.values import clean_name, error_type
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -73,12 +73,12 @@ class Annotation:
     def of(cls, scored: ScoredRecord, span: SpanAnchor, metric: str, score: Score | None, **facts: Any) -> Annotation:
         """An annotation of this span. `facts` are the fields that neither record, span, metric nor score say."""
         if score is not None:
-            facts |= {"annotator": annotator_kind(score), "judge": score.judge and named(score.judge)}
+            facts |= {"annotator": annotator_kind(score), "judge": score.judge and clean_name(score.judge)}
         return cls(
             trace_id=f"{span.trace_id:032x}",
             span_id=f"{span.span_id:016x}",
-            name=named(metric),
-            record_id=named(scored.record.record_id),
+            name=clean_name(metric),
+            record_id=clean_name(scored.record.record_id),
             ended_ns=min(max(scored.record.ended_ns, 0), _LATEST_NS),
             **facts,
         )
@@ -128,7 +128,7 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
         self.client = HttpClient(self.server(), size=self.parallel)
         super().__post_init__()
         FLAG.check_fields(self, "failures")  # `"false"` is true to Python
-        self.deliver_with(self.delivery)
+        self.set_delivery_options(self.delivery)
 
     def setting(self, argument: str, *variables: str) -> str:
         """What the argument says, or else the first of these variables that is set.
@@ -185,11 +185,11 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
             elif isinstance(outcome, MetricFailure) and self.failures:
                 # Never the message: it may quote what a provider or a parser quoted of the user's text.
                 kind = error_type(outcome.error_type)
-                metadata = {"record_id": named(scored.record.record_id), "error_type": kind}
+                metadata = {"record_id": clean_name(scored.record.record_id), "error_type": kind}
                 items.append(Annotation.of(scored, span, metric, None, value=None, error_type=kind, metadata=metadata))
         return items
 
-    def deliver_with(self, delivery: DeliveryOptions) -> None:
+    def set_delivery_options(self, delivery: DeliveryOptions) -> None:
         """Change how long scores are retried, and how many may wait, before anything is emitted."""
         self.delivery = delivery
         self._sender: BatchSender[Annotation] = BatchSender(
@@ -236,16 +236,16 @@ def _metadata(scored: ScoredRecord, score: Score) -> dict[str, Any]:
     }
     return present(
         {
-            "record_id": named(scored.record.record_id),
-            "judge": score.judge and named(score.judge),
+            "record_id": clean_name(scored.record.record_id),
+            "judge": score.judge and clean_name(score.judge),
             "threshold": score.threshold,
-            "prompt_version": score.prompt_version and named(score.prompt_version),
-            "fallback": score.fallback and named(score.fallback),
+            "prompt_version": score.prompt_version and clean_name(score.prompt_version),
+            "fallback": score.fallback and clean_name(score.fallback),
             "asked": scored.asked,
             "screen": score.screen and float(score.screen.value),
             "late": scored.late or None,
             "refusal": scored.refusal or None,
-            "details": {named(name): float(figure) for name, figure in score.details.items()} or None,
+            "details": {clean_name(name): float(figure) for name, figure in score.details.items()} or None,
             "usage": present(used) if used and used["requests"] else None,
         }
     )

@@ -31,7 +31,7 @@ from ragspan.metrics.doubt import DOUBTED, USUAL_DOUBTS, doubt_of
 from ragspan.metrics.rates import judged
 from ragspan.outcomes import Asked, Outcome, ScoredRecord
 from ragspan.telemetry import semconv
-from ragspan.telemetry.values import encodable, named
+from ragspan.telemetry.values import clean_name, encodable
 from ragspan.usage import Usage
 
 DRAW: Final = b"ragspan.share"
@@ -188,7 +188,7 @@ class Asking:
             if found is not None:
                 part, label = found
                 labels = {semconv.PART: part, semconv.GEN_AI_EVALUATION_SCORE_LABEL: label or semconv.LABEL_UNKNOWN}
-                self._labels.add(1, encodable({semconv.GEN_AI_EVALUATION_NAME: named(name), **labels}))
+                self._labels.add(1, encodable({semconv.GEN_AI_EVALUATION_NAME: clean_name(name), **labels}))
 
 
 def _mixed(before: Usage, latest: Usage) -> Usage:

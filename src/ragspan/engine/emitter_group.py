@@ -67,7 +67,7 @@ class EmitterGroup:
     def _answer(self, emitter: Emitter, answer: Future[object]) -> object:
         if not answer.done():
             answer.cancel()
-            self._log.trouble("emitter_late", "%s did not answer in time", type(emitter).__name__)
+            self._log.report("emitter_late", "%s did not answer in time", type(emitter).__name__)
             return False
         error = answer.exception()
         if error is not None:

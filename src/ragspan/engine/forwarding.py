@@ -43,7 +43,7 @@ class Forwarding:
         self._redaction = Redaction(options.redact, timeout=options.metric_timeout, log=log)
         self._timeout = options.metric_timeout + _MARGIN
         self.client = HelperClient(
-            lambda: ("RecordService", options.to_travel(), _resource_attributes()),
+            lambda: ("RecordService", options.pickled_for_helper(), _resource_attributes()),
             max_questions=max(2, options.concurrency),
             log=log,
             on_error=log.count,
@@ -51,7 +51,7 @@ class Forwarding:
         )
         self._told_deaths = 0
 
-    async def score(self, item: Item) -> ScoredRecord | Dropped | None:
+    async def process(self, item: Item) -> ScoredRecord | Dropped | None:
         """What becomes of one item; a `ScoredRecord` only if it is awaited."""
         record = await self._redaction.record_of(item)
         if not isinstance(record, RagRecord):
@@ -87,7 +87,7 @@ class Forwarding:
         except (concurrent.futures.TimeoutError, concurrent.futures.CancelledError):
             answer.cancel()
         except (HelperLost, HelperUnavailable, HelperRefusal):
-            self._log.trouble("helper_flush", "the helper process could not export what it held")
+            self._log.report("helper_flush", "the helper process could not export what it held")
         return False
 
 

@@ -47,7 +47,7 @@ class MetricService(Service):
         loaded, session = _session_of(session_number, record)
         with suppressed(), judging(session):
             outcome = await outcome_of(self._metrics[number].score, loaded)
-        about = session.keep("about", lambda: call_guarded(about_response, loaded)[0])
+        about = session.get_or_make("about", lambda: call_guarded(about_response, loaded)[0])
         return pickle.dumps((about, outcome))
 
 
@@ -69,7 +69,7 @@ class RecordService(Service):
 
     async def score(self, record: bytes, sample: bool, is_awaited: bool) -> bytes | Dropped | None:  # noqa: FBT001 - from a message
         """Why the record was dropped, if it was. Else what somebody awaits: the pickled `ScoredRecord`, without its record."""
-        result = await self._scorer.score(Item(RedactedRecord(serialization.loads(record)), 0, sample=sample))
+        result = await self._scorer.process(Item(RedactedRecord(serialization.loads(record)), 0, sample=sample))
         if isinstance(result, ScoredRecord):
             return pickle.dumps(replace(result, record=_NO_RECORD)) if is_awaited else None
         return result

@@ -34,7 +34,7 @@ from ragspan.engine.metric_judges import spenders_of, with_judge
 from ragspan.engine.patience import Patience, Tries
 from ragspan.engine.record_redaction import Redaction
 from ragspan.engine.threads import DaemonThreads, call_guarded
-from ragspan.judges.session import JudgingSession, UsageMeter, judging, lift_limits
+from ragspan.judges.session import JudgingSession, UsageMeter, judging, without_budget
 from ragspan.metrics.metric import Metric, Screening
 from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, NotApplicable, Outcome, Score, ScreenScore
 from ragspan.records import RagRecord
@@ -206,7 +206,7 @@ class MetricRunner:
             return replace(run.screened, fallback=BUDGET_EXHAUSTED)
         if self._fallback is None:
             return self._unscored(record, BUDGET_EXHAUSTED, detail=limit)
-        lift_limits()  # the fallback's judge is the user's choice for when there is no budget
+        without_budget()  # the fallback's judge is the user's choice for when there is no budget
         outcome = await outcome_of(self._fallback, record, run.note_thread)
         return replace(outcome, fallback=BUDGET_EXHAUSTED) if isinstance(outcome, Score) else outcome
 

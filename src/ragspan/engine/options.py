@@ -109,7 +109,7 @@ class Options(ProcessorOptions):
         rate = self.metric_sample_rates.get(metric, self.sample_rate)
         return rate >= 1 or draw(identity_of(record, span)) < rate
 
-    def to_travel(self) -> bytes:
+    def pickled_for_helper(self) -> bytes:
         """What the helper process makes its engine from.
 
         Records are redacted before they go there. Explanations are made there, and left out if `redact` cannot be sent.

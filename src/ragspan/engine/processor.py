@@ -139,7 +139,7 @@ class BackgroundProcessor(ABC):
             return True
         if self._worker.is_current_thread:
             return False
-        all_out = self._queue.wait_until_out(deadline.less_reserve())
+        all_out = self._queue.wait_until_out(deadline.minus_reserve())
         return self._work.flush(deadline) and all_out
 
     def shutdown(self, timeout: float = 10.0) -> ShutdownReport:
@@ -213,14 +213,12 @@ class BackgroundProcessor(ABC):
         queue = self._queue
         finished_before = queue.stats.finished
         if not self._worker.is_current_thread:
-            queue.wait_until_out(deadline.less_reserve())
+            queue.wait_until_out(deadline.minus_reserve())
         abandoned = len(queue.abandon() or ())
         self._work.stop(deadline)
         self._worker.stop(Deadline(max(deadline.remaining, _GRACE)))
         if abandoned:
-            self._log.trouble(
-                "shutdown", "records dropped at shutdown, because the time for them was up: %d", abandoned
-            )
+            self._log.report("shutdown", "records dropped at shutdown, because the time for them was up: %d", abandoned)
         finished = queue.stats.finished - finished_before
         return ShutdownReport(finished=finished, abandoned=abandoned, seconds=deadline.elapsed)
 

@@ -77,5 +77,5 @@ class Redaction:
         return made, str(error) if isinstance(error, RedactionError) else type(error).__name__
 
     def _dropped(self, reason: DropReason, message: str, why: str) -> Dropped:
-        self._log.trouble(reason, message, why)
+        self._log.report(reason, message, why)
         return Dropped(reason=reason)

@@ -97,7 +97,7 @@ class RecordScorer:
         if options.judge_share is not None:
             self._asking = Asking(options.judge_share, screens, self._budget, self_metrics.meter)
 
-    async def score(self, item: Item) -> ScoredRecord | Dropped | None:
+    async def process(self, item: Item) -> ScoredRecord | Dropped | None:
         """What becomes of one item; None if it is out already."""
         record = await self._redaction.record_of(item)
         if not isinstance(record, RagRecord):
@@ -127,7 +127,7 @@ class RecordScorer:
         for name, outcome in scored.outcomes.items():
             self._self_metrics.ended(name, outcome)
             if BUDGET_EXHAUSTED in (getattr(outcome, "reason", None), getattr(outcome, "fallback", None)):
-                self._log.trouble("budget", "the budget is spent: metric %s is not scored by its own judge", name)
+                self._log.report("budget", "the budget is spent: metric %s is not scored by its own judge", name)
         if self._asking is not None and work.item.sample and work.item.choose is None:
             self._asking.count(scored, work.usages)
 
@@ -142,7 +142,7 @@ class RecordScorer:
             kind, advice = ("outage", "; ragspan doctor shows why") if outcome.outage else (f"metric {name}", "")
             if outcome.message in PROBLEMS:
                 kind, advice = outcome.message, f": {outcome.message}"
-            self._log.trouble(kind, "metric %s failed with %.100s%s", name, outcome.error_type, advice)
+            self._log.report(kind, "metric %s failed with %.100s%s", name, outcome.error_type, advice)
         if not isinstance(outcome, NotApplicable) or run.usage is not None:
             judge = outcome.judge if isinstance(outcome, Score) and not (outcome.fallback and run.usage) else None
             self._self_metrics.judged(name, judge, run.seconds, run.usage)
@@ -198,7 +198,7 @@ class RecordScorer:
 
     def _emit(self, work: _Work, outcomes: dict[str, Outcome], durations: dict[str, float]) -> None:
         before = work.result
-        refusal, language = work.session.keep("about", functools.partial(self._about, work.record))
+        refusal, language = work.session.get_or_make("about", functools.partial(self._about, work.record))
         scored = ScoredRecord(
             record=work.record,
             outcomes=outcomes,

@@ -56,7 +56,7 @@ class SigtermWatch:
             self._asked_at = time.monotonic()
             self._ask_main_thread()
         elif log is not None and time.monotonic() - self._asked_at > _PATIENCE:
-            log.trouble(
+            log.report(
                 "sigterm",
                 "SIGTERM will end this process without its last scores: the main thread waits in a call that runs no Python "
                 "code. Call ragspan.configure(), or make the engine, in the main thread before that",

@@ -60,7 +60,7 @@ class Deadline:
         self._began = clock()
         self._timeout = timeout
 
-    def less_reserve(self) -> Deadline:
+    def minus_reserve(self) -> Deadline:
         """An earlier end, which leaves a tenth of the time, and a second at most, for sending what is there."""
         left = self.remaining
         return Deadline(left - min(left * _RESERVE, _MAX_RESERVE), clock=self._clock)

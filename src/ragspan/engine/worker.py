@@ -33,7 +33,7 @@ _RESTART_PAUSE = 1.0  # seconds from one start to the next, of loops that break 
 class Work(Protocol):
     """What is done with each item: it is scored, or sent to where that is done."""
 
-    async def score(self, item: Item) -> ScoredRecord | Dropped | None:
+    async def process(self, item: Item) -> ScoredRecord | Dropped | None:
         """What becomes of the item; None if it was worked on and nobody asks for the result, or if it is out already."""
         ...
 
@@ -152,7 +152,7 @@ class Worker:
             message = (
                 "no thread can be started (%s), so nothing is scored: what is submitted waits, and is tried again; %s"
             )
-            self._log.trouble("no thread", message, str(error) or type(error).__name__, advice)
+            self._log.report("no thread", message, str(error) or type(error).__name__, advice)
 
     def _main(self, io_threads: DaemonThreads) -> None:
         while not self._stopping.is_set():
@@ -187,7 +187,7 @@ class Worker:
             self._tick(loop)
         try:
             while len(self._tasks) < self._concurrency and (item := self._queue.take()) is not None:
-                task = loop.create_task(self._work.score(item))
+                task = loop.create_task(self._work.process(item))
                 self._tasks[task] = item
                 task.add_done_callback(self._ended, context=self._context)
         except BaseException as error:  # noqa: BLE001 - out of memory, say
@@ -221,11 +221,11 @@ class Worker:
         self._told_drops = self._queue.stats.dropped
         counts = ", ".join(f"{reason} {number}" for reason, number in self._told_drops.items() if reason != "cancelled")
         if counts:
-            self._log.trouble("dropped", "captures dropped so far: %s", counts)
+            self._log.report("dropped", "captures dropped so far: %s", counts)
 
     def _note_error(self, error: BaseException) -> None:
         if isinstance(error, OSError) and error.errno in {errno.EMFILE, errno.ENFILE}:
             self._log.count("worker")
-            self._log.trouble("no descriptor", "nothing is scored: %s; see ulimit -n", error.strerror)
+            self._log.report("no descriptor", "nothing is scored: %s; see ulimit -n", error.strerror)
         else:
             self._log.failed("worker", error, "the worker")

@@ -104,7 +104,7 @@ class Jury:
             raise _of_judge(*failed[0])
         for judge, error in failed:
             kind = error.error_type if isinstance(error, JudgeError) else type(error).__name__
-            _log.trouble(judge.name, "the jury votes without %s, which failed with %.100s", judge.name, kind)
+            _log.report(judge.name, "the jury votes without %s, which failed with %.100s", judge.name, kind)
         return found
 
 

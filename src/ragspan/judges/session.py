@@ -73,7 +73,7 @@ class JudgingSession:
     _kept: dict[Hashable, Any] = field(default_factory=dict)
     """What is prepared for the record, for all of its metrics."""
 
-    def keep(self, key: Hashable, make: Callable[[], _T]) -> _T:
+    def get_or_make(self, key: Hashable, make: Callable[[], _T]) -> _T:
         """What is kept under this key for the record; made now if there is nothing."""
         kept: _T | None = self._kept.get(key)
         return self._kept.setdefault(key, make()) if kept is None else kept
@@ -109,7 +109,7 @@ def session_of(record: RagRecord) -> JudgingSession:
     return session
 
 
-def lift_limits() -> None:
+def without_budget() -> None:
     """Let judges spend without limit from here to the end of the running task."""
     _current.set(replace(_current.get(), allowance=None))
 

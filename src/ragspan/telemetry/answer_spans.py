@@ -28,7 +28,7 @@ from ragspan.telemetry.score_attributes import (
     response_id,
 )
 from ragspan.telemetry.step_attributes import essentials, step_groups
-from ragspan.telemetry.values import Attributes, encodable, error_type, named, set_within_limit
+from ragspan.telemetry.values import Attributes, clean_name, encodable, error_type, set_within_limit
 
 _ALL_TIME = (0, 2**63 - 1)
 
@@ -51,7 +51,7 @@ def interval(timed: RagRecord | Step, within: tuple[int, int] = _ALL_TIME) -> tu
 
 def answer_name(record: RagRecord) -> str:
     """The name of the answer's span."""
-    return named(f"{_answer_operation(record)} {record.name}")
+    return clean_name(f"{_answer_operation(record)} {record.name}")
 
 
 def _answer_operation(record: RagRecord) -> str:
@@ -68,7 +68,7 @@ def start_answer(tracer: Tracer, record: RagRecord, content: ContentPolicy) -> S
             {
                 semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_AGENT if record.is_agent else semconv.KIND_CHAIN,
                 semconv.GEN_AI_OPERATION_NAME: _answer_operation(record),
-                semconv.GEN_AI_AGENT_NAME if record.is_agent else semconv.GEN_AI_WORKFLOW_NAME: named(record.name),
+                semconv.GEN_AI_AGENT_NAME if record.is_agent else semconv.GEN_AI_WORKFLOW_NAME: clean_name(record.name),
                 semconv.RECORD_ID: record.record_id,
                 semconv.FRAMEWORK: record.framework,
                 semconv.ANSWER_STATUS: record.status,
@@ -142,7 +142,7 @@ def _add_exception(span: Span, error: ErrorReport | None, at_ns: int, content: C
     if error is None or not all(content.allows("spans", hidden_as=hidden) for hidden in ("inputs", "outputs")):
         return
     about = {
-        semconv.EXCEPTION_TYPE: named(error.type),
+        semconv.EXCEPTION_TYPE: clean_name(error.type),
         semconv.EXCEPTION_MESSAGE: error.message,
         semconv.EXCEPTION_STACKTRACE: error.stacktrace,
     }
@@ -158,7 +158,7 @@ def step_name(step: Step) -> str:
             name = step.model or ""
         case _:
             name = step.name
-    return named(f"{_KINDS[type(step)].operation} {name}".rstrip())
+    return clean_name(f"{_KINDS[type(step)].operation} {name}".rstrip())
 
 
 class _Kind(NamedTuple):
@@ -188,7 +188,7 @@ def add_evaluation(
     outcome = scored.outcomes[metric]
     _, ended_ns = interval(scored.record)
     span = tracer.start_span(
-        named(f"{semconv.OPERATION_EVALUATION} {metric}"),
+        clean_name(f"{semconv.OPERATION_EVALUATION} {metric}"),
         context=context_with(target),
         start_time=ended_ns,
         links=[Link(span_context_of(target))],
@@ -197,7 +197,7 @@ def add_evaluation(
                 semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_EVALUATOR,
                 semconv.GEN_AI_OPERATION_NAME: semconv.OPERATION_EVALUATION,
                 semconv.RECORD_ID: scored.record.record_id,
-                semconv.GEN_AI_EVALUATION_NAME: named(metric),
+                semconv.GEN_AI_EVALUATION_NAME: clean_name(metric),
                 semconv.GEN_AI_RESPONSE_ID: response_id(scored.record),
             }
         ),

@@ -25,7 +25,7 @@ from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict, Rating,
 from ragspan.outcomes import Score
 from ragspan.records import RagRecord
 from ragspan.telemetry import semconv
-from ragspan.telemetry.values import MAX_TEXT_CHARS, named
+from ragspan.telemetry.values import MAX_TEXT_CHARS, clean_name
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -77,12 +77,12 @@ class ContentPolicy:
         if self.explanations is False:
             return None
         text = score.explanation if self.explanations or self.allows(place) else without_quotes(score)
-        return named(text, self.max_explanation_chars) if text else None
+        return clean_name(text, self.max_explanation_chars) if text else None
 
     def explanation_of_verdict(self, text: str | None) -> str | None:
         """The explanation of a single verdict; None if it must not quote."""
         quotes = self.allows("spans") if self.explanations is None else self.explanations
-        return named(text, self.max_explanation_chars) if text and quotes else None
+        return clean_name(text, self.max_explanation_chars) if text and quotes else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Dimensions:
         """The attributes of spans and events: the record's values, as text."""
         values = ((name, record.metadata.get(name)) for name in self.names)
         found = ((name, value) for name, value in values if isinstance(value, (str, int, float)))
-        return {semconv.DIMENSION + name: named(str(value)) for name, value in found}
+        return {semconv.DIMENSION + name: clean_name(str(value)) for name, value in found}
 
     def bounded(self, record: RagRecord) -> Mapping[str, str]:
         """The attributes of metrics: the first values of each dimension, and `_OTHER` for all later ones."""

@@ -95,7 +95,7 @@ class OTelEmitter(EmitterOptions):
         if end is not None:
             end.engines.update(self._engines)
             if end.is_over:
-                self._log.trouble("provider_over", _PROVIDER_OVER)
+                self._log.report("provider_over", _PROVIDER_OVER)
         return exports_spans(provider)
 
     def start(self, record: RagRecord) -> AnswerHandle:
@@ -111,14 +111,14 @@ class OTelEmitter(EmitterOptions):
             return _Answer(self, record, record.parent, searches)
         if not self._has_warned and any(searches):
             self._has_warned = True
-            self._log.trouble("traced_twice", _TRACED_TWICE)
+            self._log.report("traced_twice", _TRACED_TWICE)
         span = start_answer(self.providers.tracer, record, self.content)
         span_context = span.get_span_context()
         # Without an SDK, and if it is switched off, the API returns the parent in place of a new span.
         if not span_context.is_valid or (record.parent is not None and span_context.span_id == record.parent.span_id):
             if not self.providers.has_metrics:
                 why = why_no_spans()
-                self._log.trouble(
+                self._log.report(
                     "no_tracer_provider", *([_NO_TRACER_PROVIDER] if why is None else [_SWITCHED_OFF, why])
                 )
             return _Answer(self, record, None, searches)
@@ -136,7 +136,7 @@ class OTelEmitter(EmitterOptions):
         try:
             return start_steps(self.providers.tracer, answer, record)
         except Exception as error:  # noqa: BLE001 - from the application's processors; the answer's span is still needed
-            self._log.trouble("steps", "the spans of an answer's steps could not be started: %s", type(error).__name__)
+            self._log.report("steps", "the spans of an answer's steps could not be started: %s", type(error).__name__)
             return ()
 
     def flush(self, timeout: float) -> bool:

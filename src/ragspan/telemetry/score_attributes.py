@@ -13,7 +13,7 @@ from ragspan.outcomes import Asked, MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 from ragspan.telemetry import semconv
 from ragspan.telemetry.content import ContentPolicy, EmitterOptions
-from ragspan.telemetry.values import Attributes, bounded, error_type, json_list, named
+from ragspan.telemetry.values import Attributes, bounded, clean_name, error_type, json_list
 
 _OWN_IDENTIFIER = "ragspan"
 _CODE_JUDGES = ("overlap", "hhem", "lettucedetect")
@@ -44,14 +44,16 @@ def answer_groups(scored: ScoredRecord, options: EmitterOptions) -> Iterator[Att
         semconv.ANSWER_SWALLOWED_ERRORS: record.swallowed_errors or None,
         semconv.TAG_TAGS: record.tags or None,
         **options.dimension_values.of(record),
-        semconv.AGENT_NAME: named(record.name) if record.is_agent and options.openinference else None,
+        semconv.AGENT_NAME: clean_name(record.name) if record.is_agent and options.openinference else None,
         semconv.ASKED: scored.asked,
         semconv.JUDGE: _joined(score.judge for score in scores.values()),
         semconv.PROMPT_VERSION: _joined(score.prompt_version for score in scores.values()),
         **{semconv.LABEL + metric: score.label for metric, score in scores.items()},
         **{semconv.SCREEN + metric: score.screen and float(score.screen.value) for metric, score in scores.items()},
         **{semconv.CAUSE + metric: score.cause for metric, score in scores.items()},
-        **{semconv.FALLBACK + metric: score.fallback and named(score.fallback) for metric, score in scores.items()},
+        **{
+            semconv.FALLBACK + metric: score.fallback and clean_name(score.fallback) for metric, score in scores.items()
+        },
     }
     yield from ({key: value} for key, value in singles.items())
     question = record.question if allows("spans", hidden_as="inputs") else None
@@ -68,7 +70,7 @@ def answer_groups(scored: ScoredRecord, options: EmitterOptions) -> Iterator[Att
         for metric, score in scores.items():
             yield {semconv.CLAIMS + metric: claim_map(record, score, options.content)}
     for metric, score in scores.items():
-        yield {semconv.JUDGE_OF + metric: score.judge and named(score.judge)}
+        yield {semconv.JUDGE_OF + metric: score.judge and clean_name(score.judge)}
         for name, figure in score.details.items():
             yield {f"{semconv.DETAIL}{metric}.{name}": figure}
     if options.openinference:
@@ -82,7 +84,7 @@ def flat_outcome(metric: str, outcome: Outcome) -> Attributes:
         case Score():
             return {semconv.SCORE + metric: float(outcome.value)}
         case NotApplicable():
-            return {semconv.NOT_APPLICABLE + metric: named(outcome.reason)}
+            return {semconv.NOT_APPLICABLE + metric: clean_name(outcome.reason)}
         case MetricFailure():
             # Never the message: a provider or a parser may have quoted the user's text in it.
             return {semconv.ERROR + metric: error_type(outcome.error_type)}
@@ -91,28 +93,28 @@ def flat_outcome(metric: str, outcome: Outcome) -> Attributes:
 def openinference_copy(index: int, metric: str, score: Score) -> Attributes:
     """The score as an OpenInference evaluation; no explanation, which would double the span's size."""
     return {
-        semconv.EVALUATION_NAME.format(index): named(metric),
+        semconv.EVALUATION_NAME.format(index): clean_name(metric),
         semconv.EVALUATION_SCORE.format(index): float(score.value),
         semconv.EVALUATION_LABEL.format(index): score.label,
         semconv.EVALUATION_ANNOTATOR_KIND.format(index): annotator_kind(score),
-        semconv.EVALUATION_IDENTIFIER.format(index): named(score.judge or _OWN_IDENTIFIER),
+        semconv.EVALUATION_IDENTIFIER.format(index): clean_name(score.judge or _OWN_IDENTIFIER),
     }
 
 
 def evaluation_result(metric: str, outcome: Outcome, options: EmitterOptions, place: ContentPlace) -> Attributes:
     """The outcome under the GenAI conventions' own names, for evaluation spans and events."""
-    name = {semconv.GEN_AI_EVALUATION_NAME: named(metric)}
+    name = {semconv.GEN_AI_EVALUATION_NAME: clean_name(metric)}
     match outcome:
         case Score():
             return name | {
                 semconv.GEN_AI_EVALUATION_SCORE_VALUE: float(outcome.value),
                 semconv.GEN_AI_EVALUATION_SCORE_LABEL: outcome.label,
                 semconv.GEN_AI_EVALUATION_EXPLANATION: options.content.explanation(outcome, place),
-                semconv.JUDGE: outcome.judge and named(outcome.judge),
-                semconv.PROMPT_VERSION: outcome.prompt_version and named(outcome.prompt_version),
+                semconv.JUDGE: outcome.judge and clean_name(outcome.judge),
+                semconv.PROMPT_VERSION: outcome.prompt_version and clean_name(outcome.prompt_version),
                 semconv.SCREEN + metric: outcome.screen and float(outcome.screen.value),
                 semconv.CAUSE + metric: outcome.cause,
-                semconv.FALLBACK + metric: outcome.fallback and named(outcome.fallback),
+                semconv.FALLBACK + metric: outcome.fallback and clean_name(outcome.fallback),
             }
         case MetricFailure():
             return name | {semconv.ERROR_TYPE: error_type(outcome.error_type)}
@@ -148,9 +150,9 @@ def measured(metric: str, score: Score, asked: Asked | None) -> Iterator[tuple[f
         yield (
             float(one.value),
             {
-                semconv.GEN_AI_EVALUATION_NAME: named(metric),
+                semconv.GEN_AI_EVALUATION_NAME: clean_name(metric),
                 semconv.GEN_AI_EVALUATION_SCORE_LABEL: one.label,
-                semconv.JUDGE: one.judge and named(one.judge),
+                semconv.JUDGE: one.judge and clean_name(one.judge),
                 semconv.ASKED: why,
             },
         )
@@ -159,13 +161,13 @@ def measured(metric: str, score: Score, asked: Asked | None) -> Iterator[tuple[f
 def response_id(record: RagRecord) -> str | None:
     """The provider's id of the judged reply, which is the last one of the answer's models."""
     last = max(record.generations, key=lambda one: one.ended_ns, default=None)
-    return last.response_id and named(last.response_id) if last is not None else None
+    return last.response_id and clean_name(last.response_id) if last is not None else None
 
 
 def _joined(names: Iterable[str | None]) -> str | None:
     """The distinct names, sorted, with commas between them."""
     distinct = {name for name in names if name is not None}
-    return named(",".join(sorted(distinct))) if distinct else None
+    return clean_name(",".join(sorted(distinct))) if distinct else None
 
 
 def claim_map(record: RagRecord, score: Score, content: ContentPolicy) -> str | None:
@@ -208,4 +210,4 @@ def _ground(place: ClaimPlaces, kinds: Sequence[str]) -> str | None:
 
 def _support(record: RagRecord, place: ContextPlace) -> dict[str, Any]:
     own_id = (record.contexts or ())[place.context].id
-    return {**place._asdict(), **({} if own_id is None else {"id": named(own_id)})}
+    return {**place._asdict(), **({} if own_id is None else {"id": clean_name(own_id)})}

@@ -19,7 +19,7 @@ from opentelemetry.metrics import CallbackOptions, Meter, MeterProvider, Observa
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
 from ragspan.telemetry import semconv
 from ragspan.telemetry.providers import meter_of
-from ragspan.telemetry.values import encodable, error_type, named
+from ragspan.telemetry.values import clean_name, encodable, error_type
 from ragspan.usage import Usage
 
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
@@ -77,7 +77,7 @@ class SelfMetrics:
         """
         reference = weakref.WeakMethod(figures, lambda _: _engines.pop(own_name, None))
         for number in count(1):
-            own_name = named(name) if number == 1 else f"{named(name)}-{number}"
+            own_name = clean_name(name) if number == 1 else f"{clean_name(name)}-{number}"
             if _engines.setdefault(own_name, (reference, self._provider))[0] is reference:
                 return
 
@@ -87,21 +87,23 @@ class SelfMetrics:
         reason: str | None
         match outcome:
             case NotApplicable():
-                result, reason = semconv.RESULT_NOT_APPLICABLE, named(outcome.reason)
+                result, reason = semconv.RESULT_NOT_APPLICABLE, clean_name(outcome.reason)
             case MetricFailure():
                 result, reason = semconv.RESULT_FAILED, error_type(outcome.error_type)
             case Score():  # the reason says why a fallback judge gave the score
-                result, reason = semconv.RESULT_SCORED, outcome.fallback and named(outcome.fallback)
-        about = {semconv.GEN_AI_EVALUATION_NAME: named(metric)}
+                result, reason = semconv.RESULT_SCORED, outcome.fallback and clean_name(outcome.fallback)
+        about = {semconv.GEN_AI_EVALUATION_NAME: clean_name(metric)}
         self._outcomes.add(1, encodable({**about, semconv.RESULT: result, semconv.REASON: reason}))
         if isinstance(outcome, Score) and outcome.cause is not None:
-            step = outcome.losing_step and named(outcome.losing_step)
-            judge = {semconv.JUDGE: outcome.judge and named(outcome.judge)}
+            step = outcome.losing_step and clean_name(outcome.losing_step)
+            judge = {semconv.JUDGE: outcome.judge and clean_name(outcome.judge)}
             self._causes.add(1, encodable({**about, **judge, semconv.CAUSE_KIND: outcome.cause, semconv.STEP: step}))
 
     def judged(self, metric: str, judge: str | None, seconds: float, usage: Usage | None) -> None:
         """Count the time, tokens and cost of one metric for one record."""
-        attributes = encodable({semconv.GEN_AI_EVALUATION_NAME: named(metric), semconv.JUDGE: judge and named(judge)})
+        attributes = encodable(
+            {semconv.GEN_AI_EVALUATION_NAME: clean_name(metric), semconv.JUDGE: judge and clean_name(judge)}
+        )
         self._duration.record(seconds, attributes)
         if usage is None:
             return

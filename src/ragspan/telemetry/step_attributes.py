@@ -15,7 +15,7 @@ from ragspan.messages import Message, ToolRequest
 from ragspan.records import Generation, Reranking, Retrieval, RetrievedContext, Step, ToolCall
 from ragspan.telemetry import semconv
 from ragspan.telemetry.content import EmitterOptions
-from ragspan.telemetry.values import MAX_TEXT_CHARS, Attributes, bounded, json_list, named
+from ragspan.telemetry.values import MAX_TEXT_CHARS, Attributes, bounded, clean_name, json_list
 
 MAX_DOCUMENTS = 50
 """With two OpenInference attributes each they stay below OpenTelemetry's default limit of 128."""
@@ -33,20 +33,20 @@ def essentials(step: Step) -> Attributes:
     match step:
         case ToolCall():
             return {
-                semconv.GEN_AI_TOOL_NAME: named(step.name),
-                semconv.GEN_AI_TOOL_CALL_ID: step.call_id and named(step.call_id),
+                semconv.GEN_AI_TOOL_NAME: clean_name(step.name),
+                semconv.GEN_AI_TOOL_CALL_ID: step.call_id and clean_name(step.call_id),
             }
         case Retrieval():
             return {
-                semconv.GEN_AI_DATA_SOURCE_ID: step.data_source_id and named(step.data_source_id),
+                semconv.GEN_AI_DATA_SOURCE_ID: step.data_source_id and clean_name(step.data_source_id),
                 semconv.GEN_AI_RETRIEVAL_TOP_K: step.top_k,
-                semconv.GEN_AI_TOOL_NAME: step.tool_name and named(step.tool_name),
-                semconv.GEN_AI_TOOL_CALL_ID: step.tool_call_id and named(step.tool_call_id),
+                semconv.GEN_AI_TOOL_NAME: step.tool_name and clean_name(step.tool_name),
+                semconv.GEN_AI_TOOL_CALL_ID: step.tool_call_id and clean_name(step.tool_call_id),
             }
         case Generation():
             return {
-                semconv.GEN_AI_PROVIDER_NAME: step.provider and named(step.provider),
-                semconv.GEN_AI_REQUEST_MODEL: step.model and named(step.model),
+                semconv.GEN_AI_PROVIDER_NAME: step.provider and clean_name(step.provider),
+                semconv.GEN_AI_REQUEST_MODEL: step.model and clean_name(step.model),
                 semconv.GEN_AI_REQUEST_STREAM: step.streamed or None,
             }
         case _:
@@ -68,7 +68,7 @@ def step_groups(step: Step, options: EmitterOptions) -> Iterator[Attributes]:
 
 def _tool_groups(call: ToolCall, options: EmitterOptions) -> Iterator[Attributes]:
     if options.openinference:
-        yield {semconv.TOOL_NAME: named(call.name)}
+        yield {semconv.TOOL_NAME: clean_name(call.name)}
     if call.arguments is not None and options.content.allows("spans", hidden_as="inputs"):
         yield {
             semconv.GEN_AI_TOOL_CALL_ARGUMENTS: call.arguments,
@@ -90,8 +90,8 @@ def _mime_type(text: str) -> str:
 def _generation_groups(generation: Generation, options: EmitterOptions) -> Iterator[Attributes]:
     first_ns = generation.first_token_ns
     yield {
-        semconv.GEN_AI_RESPONSE_ID: generation.response_id and named(generation.response_id),
-        semconv.GEN_AI_RESPONSE_MODEL: generation.response_model and named(generation.response_model),
+        semconv.GEN_AI_RESPONSE_ID: generation.response_id and clean_name(generation.response_id),
+        semconv.GEN_AI_RESPONSE_MODEL: generation.response_model and clean_name(generation.response_model),
         semconv.GEN_AI_USAGE_INPUT_TOKENS: generation.input_tokens,
         semconv.GEN_AI_USAGE_OUTPUT_TOKENS: generation.output_tokens,
         semconv.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS: generation.cached_tokens,
@@ -101,13 +101,13 @@ def _generation_groups(generation: Generation, options: EmitterOptions) -> Itera
         ),
     }
     yield {
-        semconv.LLM_MODEL_NAME: generation.model and named(generation.model),
-        semconv.LLM_PROVIDER: generation.provider and named(generation.provider),
+        semconv.LLM_MODEL_NAME: generation.model and clean_name(generation.model),
+        semconv.LLM_PROVIDER: generation.provider and clean_name(generation.provider),
         semconv.LLM_TOKEN_COUNT_PROMPT: generation.input_tokens,
         semconv.LLM_TOKEN_COUNT_COMPLETION: generation.output_tokens,
         semconv.LLM_TOKEN_COUNT_TOTAL: _total_tokens(generation),
         semconv.LLM_TOKEN_COUNT_PROMPT_DETAILS_CACHE_READ: generation.cached_tokens,
-        semconv.LLM_FINISH_REASON: generation.finish_reason and named(generation.finish_reason),
+        semconv.LLM_FINISH_REASON: generation.finish_reason and clean_name(generation.finish_reason),
     }
     yield from _message_groups(generation, options)
 
@@ -135,7 +135,7 @@ def _reranking_groups(reranking: Reranking, options: EmitterOptions) -> Iterator
     query = reranking.query if options.content.allows("spans", hidden_as="inputs") else None
     yield {
         semconv.RERANKER_TOP_K: reranking.top_k,
-        semconv.RERANKER_MODEL_NAME: reranking.model and named(reranking.model),
+        semconv.RERANKER_MODEL_NAME: reranking.model and clean_name(reranking.model),
         semconv.RERANKER_QUERY: query,
         semconv.INPUT_VALUE: query,
         semconv.INPUT_MIME_TYPE: None if query is None else semconv.MIME_TEXT,
@@ -151,7 +151,7 @@ def _documents(among: str, contexts: tuple[RetrievedContext, ...], options: Emit
         return
     for index, context in enumerate(contexts[: MAX_DOCUMENTS_WITH_CONTENT if content else MAX_DOCUMENTS]):
         document: dict[str, object] = {
-            semconv.DOCUMENT_ID.format(among, index): context.id and named(context.id),
+            semconv.DOCUMENT_ID.format(among, index): context.id and clean_name(context.id),
             semconv.DOCUMENT_SCORE.format(among, index): context.score,
         }
         if content:
@@ -168,7 +168,7 @@ def _ids_and_scores(contexts: tuple[RetrievedContext, ...]) -> str:
     """
     documents: list[dict[str, str | float]] = []
     for context in contexts[:MAX_DOCUMENTS]:
-        documents.append({} if context.id is None else {"id": named(context.id)})
+        documents.append({} if context.id is None else {"id": clean_name(context.id)})
         if context.score is not None and math.isfinite(context.score):
             documents[-1]["score"] = float(context.score)
     return json_list(documents)
@@ -214,13 +214,13 @@ def _cut(message: Message, limit: int) -> Message:
     requests = tuple(
         replace(
             one,
-            id=one.id and named(one.id),
-            name=named(one.name),
+            id=one.id and clean_name(one.id),
+            name=clean_name(one.name),
             arguments=one.arguments and bounded(one.arguments, limit),
         )
         for one in message.tool_requests[:_MAX_REQUESTS]
     )
-    answers = message.tool_call_id and named(message.tool_call_id)
+    answers = message.tool_call_id and clean_name(message.tool_call_id)
     return replace(message, text=bounded(message.text, limit), tool_requests=requests, tool_call_id=answers)
 
 
@@ -255,7 +255,8 @@ def _openinference(among: str, messages: Sequence[Message]) -> Iterator[Attribut
         attributes: dict[str, object] = {
             semconv.MESSAGE_ROLE.format(among, index): message.role,
             semconv.MESSAGE_CONTENT.format(among, index): message.text or None,
-            semconv.MESSAGE_TOOL_CALL_ID.format(among, index): message.tool_call_id and named(message.tool_call_id),
+            semconv.MESSAGE_TOOL_CALL_ID.format(among, index): message.tool_call_id
+            and clean_name(message.tool_call_id),
         }
         for place, request in enumerate(message.tool_requests):
             attributes |= {

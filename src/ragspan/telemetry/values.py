@@ -81,7 +81,7 @@ def _visible(match: re.Match[str]) -> str:
     return f"[U+{ord(character):04X}]" if _DIRECTION.match(character) else "\N{REPLACEMENT CHARACTER}"
 
 
-def named(text: str, limit: int = MAX_NAME_CHARS) -> str:
+def clean_name(text: str, limit: int = MAX_NAME_CHARS) -> str:
     """`text` in at most `limit` characters, well formed."""
     if len(text) > limit:
         text = bounded(text, limit)
@@ -90,7 +90,7 @@ def named(text: str, limit: int = MAX_NAME_CHARS) -> str:
 
 def error_type(kind: str | None) -> str:
     """The type of an error as a name; the conventions' `_OTHER` if it is not known."""
-    return named(kind) if kind else ERROR_TYPE_OTHER
+    return clean_name(kind) if kind else ERROR_TYPE_OTHER
 
 
 def encodable(attributes: Attributes) -> dict[str, AttributeValue]:
@@ -106,7 +106,7 @@ def _encodable_value(value: object) -> AttributeValue | None:
     if value is None:
         return None
     if isinstance(value, str):
-        return named(value, MAX_TEXT_CHARS)
+        return clean_name(value, MAX_TEXT_CHARS)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, bool):
@@ -114,7 +114,7 @@ def _encodable_value(value: object) -> AttributeValue | None:
     if isinstance(value, int):
         return value if -_INT64 <= value < _INT64 else None
     if isinstance(value, (list, tuple)):
-        return tuple(named(item) for item in value[:MAX_ITEMS] if isinstance(item, str))
+        return tuple(clean_name(item) for item in value[:MAX_ITEMS] if isinstance(item, str))
     if isinstance(value, numbers.Real):  # a retriever's scores may be NumPy's
         return number if math.isfinite(number := float(value)) else None
     return None

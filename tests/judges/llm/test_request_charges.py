@@ -10,7 +10,7 @@ import pytest
 from ragspan.exceptions import BudgetExhausted, ConfigurationError, JudgeError
 from ragspan.judges import LLMJudge, Price
 from ragspan.judges.judge_protocols import Completion
-from ragspan.judges.session import JudgingSession, judging, lift_limits, metered
+from ragspan.judges.session import JudgingSession, judging, metered, without_budget
 from ragspan.usage import Usage
 
 PRICE = Price(1.0, 10.0, cached_input=0.1)
@@ -138,7 +138,7 @@ async def test_where_limits_are_lifted_nothing_is_asked_for(no_claims, super_bow
     purse = Purse(requests=0)
 
     async def ask_freely():
-        lift_limits()
+        without_budget()
         return await LLMJudge(MeteredClient(Usage(requests=1), no_claims), name="j").extract_claims(super_bowl)
 
     with judging(JudgingSession(allowance=purse)):

@@ -75,7 +75,7 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         try:
             pickle.dumps(self._own_sink)
         except Exception:  # noqa: BLE001  whatever a program's own sink raises
-            _log.trouble("pickle", "the sink of a handler does not pickle: a copy in another process captures nothing")
+            _log.report("pickle", "the sink of a handler does not pickle: a copy in another process captures nothing")
             return cls, (_Nowhere(),)
         return cls, () if self._own_sink is None else (self._own_sink,)
 

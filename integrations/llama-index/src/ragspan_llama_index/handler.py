@@ -85,7 +85,7 @@ def _pickles(sink: RecordSink | None) -> bool:
     try:
         pickle.dumps(sink)
     except Exception:  # noqa: BLE001  whatever a program's own sink raises
-        _log.trouble("pickle", "the sink of a handler does not pickle: a copy in another process captures nothing")
+        _log.report("pickle", "the sink of a handler does not pickle: a copy in another process captures nothing")
         return False
     return True
 

@@ -141,7 +141,7 @@ class BrokerConnection:
         """Try it once; after a failure, wait for a moment."""
         options = self._access.options()
         if self._client is not None:
-            self._log.trouble("broker", "the connection to the broker at %s is lost", self._access.place)
+            self._log.report("broker", "the connection to the broker at %s is lost", self._access.place)
             # The other servers of the cluster, as the last one named them.
             options["servers"] += [server.geturl() for server in self._client.discovered_servers]
         self._is_prepared = False
@@ -180,7 +180,7 @@ class BrokerConnection:
         if (violation := _VIOLATION.search(str(error))) is not None:
             deed, subject = _DEEDS[violation[1].lower()], violation[2]
             # One must not hide another, so each kind of subject has a line of its own.
-            self._log.trouble(
+            self._log.report(
                 f"may not {deed} {subject.split('.')[:_NAMED]}",
                 "the broker at %s does not permit us to %s to %s; docs/fleet.md lists what each user needs",
                 self._access.place,
@@ -190,7 +190,7 @@ class BrokerConnection:
             return
         # Without our credentials: the client gets them apart from the addresses.
         kind = "broker" if isinstance(error, OSError) else type(error).__name__
-        self._log.trouble(kind, "the broker at %s cannot be used: %s", self._access.place, words_of(error))
+        self._log.report(kind, "the broker at %s cannot be used: %s", self._access.place, words_of(error))
 
 
 def words_of(error: BaseException) -> str:

@@ -89,7 +89,7 @@ class Consumer:
             await asyncio.wait_for(self._is_over.wait(), self._expiry + _MARGIN)
         except Exception as error:  # noqa: BLE001 - whatever the broker or the client says, it is asked again
             self._connection.prepare_again()
-            self.log.trouble("consumer", "records cannot be fetched: %s", words_of(error))
+            self.log.report("consumer", "records cannot be fetched: %s", words_of(error))
             await asyncio.sleep(_PAUSE)
 
     async def _hear(self, message: Msg) -> None:
@@ -102,7 +102,7 @@ class Consumer:
             status = (message.headers or {}).get("Status", "")
             if status not in _USUAL_STATUS:
                 self._connection.prepare_again()
-                self.log.trouble("consumer", "the broker ended a request for records with status %.20s", status)
+                self.log.report("consumer", "the broker ended a request for records with status %.20s", status)
                 await asyncio.sleep(_PAUSE)
         if self._left <= 0:
             self._is_over.set()
@@ -122,7 +122,7 @@ class Consumer:
     def _compare(self, others: str | None) -> None:
         """Say it if the worker that started last scores otherwise. The consumer's description tells what that does."""
         if self.scores and others and others != self.scores:
-            self.log.trouble(
+            self.log.report(
                 "metrics",
                 "workers of the stream %s score differently, so it is chance what a record gets: this one %s, another one %s",
                 self.stream.name,
@@ -156,7 +156,7 @@ class Consumer:
                 client = await self._connection.client()
                 await client.request(delivery.reply, said, timeout=_CONFIRMATION)
             except Exception as error:  # noqa: BLE001, PERF203 - it is sent again
-                self.log.trouble("end", "the end of a delivery could not be told: %s", words_of(error))
+                self.log.report("end", "the end of a delivery could not be told: %s", words_of(error))
                 await asyncio.sleep(_PAUSE)
             else:
                 return disposition
@@ -168,7 +168,7 @@ class Consumer:
             await ensure_streams(client.jetstream(), self.stream)  # somebody may have deleted it
             await publish_dead_letter(client, self.stream, delivery, disposition)
         except Exception as error:  # noqa: BLE001 - the message stays in the stream of records
-            self.log.trouble("dead_letters", "a record could not be put aside: %s", words_of(error))
+            self.log.report("dead_letters", "a record could not be put aside: %s", words_of(error))
             return False
         return True
 
@@ -196,5 +196,5 @@ class Consumer:
             jetstream, name, self.stream.records, first=info.state.first_seq, last=consumer.delivered.stream_seq
         )
         async for orphan in orphans:
-            self.log.trouble("orphans", "the broker had lost track of a record, which is delivered again")
+            self.log.report("orphans", "the broker had lost track of a record, which is delivered again")
             await deliver_again(client, orphan, self.stream.records)

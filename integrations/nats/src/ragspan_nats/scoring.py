@@ -105,7 +105,7 @@ class FleetScoring:
         self._options = options
         self._log = log
         self.exporting = Exporting()
-        self._ids = RecordIds()
+        self._ids = DeterministicSpanIds()
         exporters: list[SpanExporter] = []
 
         def collecting(made: Sequence[SpanExporter]) -> SpanProcessor:
@@ -119,7 +119,7 @@ class FleetScoring:
         (self._spans,) = (emitter for emitter in emitters if isinstance(emitter, OTelEmitter))
         self._writers = [emitter for emitter in emitters if isinstance(emitter, ScoreWriter)]
         for writer in self._writers:
-            writer.deliver_with(_for_what_is_in_flight(writer.delivery, options))
+            writer.set_delivery_options(_for_what_is_in_flight(writer.delivery, options))
         self._others = [one for one in emitters if not isinstance(one, (OTelEmitter, ScoreWriter))]
         self._span_writer = SpanWriter(
             exporters,
@@ -207,7 +207,7 @@ class FleetScoring:
 
     def _note(self, emitter: object, error: BaseException | None) -> None:
         if error is not None:
-            self._log.trouble("emitter", "%s failed with %s", type(emitter).__name__, type(error).__name__)
+            self._log.report("emitter", "%s failed with %s", type(emitter).__name__, type(error).__name__)
 
 
 def _for_what_is_in_flight(delivery: DeliveryOptions, options: WorkerOptions) -> DeliveryOptions:
@@ -221,7 +221,7 @@ def _for_what_is_in_flight(delivery: DeliveryOptions, options: WorkerOptions) ->
     )
 
 
-class RecordIds(IdGenerator, SpanProcessor, Sampler):
+class DeterministicSpanIds(IdGenerator, SpanProcessor, Sampler):
     """Gives the spans of the current delivery their ids, and collects those that end.
 
     It is a sampler only to know the names of spans, which the SDK does not tell to generators of ids. Another sampler decides.

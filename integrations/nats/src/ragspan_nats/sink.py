@@ -203,7 +203,7 @@ class Publishing:
         self._shows_texts = ContentPolicy().allows("spans")
         self._keeper: asyncio.Task[None] | None = None
 
-    async def score(self, item: Item) -> Dropped | None:
+    async def process(self, item: Item) -> Dropped | None:
         """Publish one item, as often as necessary; None if the stream has it."""
         limit = Deadline(self.retry_timeout)
         connection = self._connection = self._connection or self._new_connection()
@@ -217,7 +217,7 @@ class Publishing:
                 self._backoff.succeeded()
                 return None
             if refusal == "too_large":
-                self.log.trouble("too_large", "a record is larger than the broker takes: %d bytes", message.size)
+                self.log.report("too_large", "a record is larger than the broker takes: %d bytes", message.size)
                 return Dropped(reason="too_large")
             self._backoff.refused()
             self._last_refusal = refusal
@@ -254,7 +254,7 @@ class Publishing:
             return message
         if isinstance(error, RecordError):
             return Dropped(reason="too_large")
-        self.log.trouble("capture_error", "a record could not be written: %s", type(error).__name__)
+        self.log.report("capture_error", "a record could not be written: %s", type(error).__name__)
         return Dropped(reason="capture_error")
 
     async def _client(self, connection: BrokerConnection, limit: Deadline) -> Client | None:
@@ -286,12 +286,12 @@ class Publishing:
             if error.err_code in _TOO_LARGE:
                 return "too_large"
             # In the server's words: room may be short in the stream, the account, the store or the memory.
-            self.log.trouble("refusal", "the stream %s takes no record now: %s", self.stream.name, words_of(error))
+            self.log.report("refusal", "the stream %s takes no record now: %s", self.stream.name, words_of(error))
             if error.err_code in _NO_ROOM:
                 return "stream_full"
         except Exception as error:  # noqa: BLE001 - the connection is being lost, or the reply is invalid
             if connection.ready_client is client:  # a lost connection logs for itself
-                self.log.trouble("publish", "a record could not be published: %s", words_of(error))
+                self.log.report("publish", "a record could not be published: %s", words_of(error))
         else:
             return None
         return "broker_unavailable"
@@ -318,7 +318,7 @@ class Publishing:
             jetstream = client.jetstream(timeout=_PREPARE_TIMEOUT)
             await asyncio.wait_for(ensure_streams(jetstream, self.stream), _PREPARE_TIMEOUT)
         except Exception as error:  # noqa: BLE001 - publishing may work all the same
-            self.log.trouble(
+            self.log.report(
                 "streams",
                 "the stream %s could neither be found nor made: %s; records are published all the same",
                 self.stream.name,

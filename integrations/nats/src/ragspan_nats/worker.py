@@ -225,7 +225,7 @@ class Worker:
         except asyncio.CancelledError:
             disposition = STOPPED
         except Exception as error:  # noqa: BLE001 - a defect of ours at one record must not end the worker
-            self._log.trouble("worker", "a record could not be scored: %s", type(error).__name__)
+            self._log.report("worker", "a record could not be scored: %s", type(error).__name__)
             disposition = Disposition(ending="nacked", reason="lost")
         delivery.is_judging = False
         self._scoring.abandon(delivery)
@@ -279,7 +279,7 @@ class Worker:
     def _count(self, disposition: Disposition) -> None:
         reason = disposition.reason or ""
         if reason:
-            self._log.trouble(reason, "a record was %s: %s", disposition.ending, reason)
+            self._log.report(reason, "a record was %s: %s", disposition.ending, reason)
         self._ended[disposition.ending][reason] += 1
         attributes = {semconv.RESULT: disposition.ending, semconv.REASON: reason}
         self._counter.add(1, {name: value for name, value in attributes.items() if value})
@@ -292,7 +292,7 @@ class Worker:
                 if self._consumer.is_ready:
                     await asyncio.wait_for(do(), pause)
             except Exception as error:  # noqa: BLE001 - the connection is being lost, or the broker does not permit it
-                self._log.trouble(what, "the broker could not be asked (%s): %s", what, words_of(error))
+                self._log.report(what, "the broker could not be asked (%s): %s", what, words_of(error))
 
     async def _give_back(self) -> None:
         """Give back what has not ended."""

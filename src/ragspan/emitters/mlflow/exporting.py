@@ -92,7 +92,7 @@ class ExperimentExporter(SpanExporter):
                 )
             except (Unavailable, TimeoutError) as trouble:
                 reason = str(trouble) or "timeout"
-                self._log.trouble("experiment", "mlflow: the experiment of the spans was not found: %s", reason)
+                self._log.report("experiment", "mlflow: the experiment of the spans was not found: %s", reason)
                 return SpanExportResult.FAILURE
         return self._exporter.export(spans)
 

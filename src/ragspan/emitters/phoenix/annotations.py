@@ -23,7 +23,7 @@ from ragspan.judges.judge_protocols import ContextRating, ContextVerdict
 from ragspan.metrics import JudgedContext
 from ragspan.outcomes import Score, ScoredRecord
 from ragspan.records import RagRecord, Retrieval, RetrievedContext, SpanAnchor
-from ragspan.telemetry.values import named
+from ragspan.telemetry.values import clean_name
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
@@ -139,7 +139,7 @@ class PhoenixEmitter(ScoreWriter):
             "span_id": item.span_id,
             "name": item.name,
             "annotator_kind": item.annotator,
-            "identifier": named(f"{self.identifier}:{item.record_id}") if item.position is None else "",
+            "identifier": clean_name(f"{self.identifier}:{item.record_id}") if item.position is None else "",
             "result": {"label": "error"} if item.error_type is not None else present(result),
             "metadata": item.metadata,
         }
@@ -148,7 +148,9 @@ class PhoenixEmitter(ScoreWriter):
     def _of_documents(self, scored: ScoredRecord, metric: str, score: Score) -> Iterator[Annotation]:
         verdicts = [one for one in score.evidence if isinstance(one, ContextVerdict | ContextRating | JudgedContext)]
         places = places_of(scored.record) if verdicts else []
-        metadata = present({"record_id": named(scored.record.record_id), "judge": score.judge and named(score.judge)})
+        metadata = present(
+            {"record_id": clean_name(scored.record.record_id), "judge": score.judge and clean_name(score.judge)}
+        )
         for verdict in verdicts:
             if isinstance(verdict, ContextVerdict):
                 value, label = float(verdict.useful), "useful" if verdict.useful else "not useful"

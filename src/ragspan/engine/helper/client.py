@@ -211,7 +211,7 @@ class HelperClient:
             self._begin_pause(f"it died {self._deaths_in_a_row} times in a row")
         else:
             how = "hung" if helper.is_hung else "ended unexpectedly"
-            self._log.trouble("helper", "the helper process %s; another one takes its place", how)
+            self._log.report("helper", "the helper process %s; another one takes its place", how)
 
     def _noted(self, note: Message) -> None:
         """Counts the helper's errors, and puts its log records into the application's log."""
@@ -227,7 +227,7 @@ class HelperClient:
         self._pause.refused()
         consequence = "its work waits" if self._has_to_wait else "its work is done in the application"
         message = "there is no helper process, %s: %s; the next start is in %.0f s"
-        self._log.trouble("no helper", message, consequence, reason, self._pause.remaining)
+        self._log.report("no helper", message, consequence, reason, self._pause.remaining)
 
     def _end_if_idle(self, helper: Helper, asked: int) -> None:
         """End the helper if it got no question since the last look. The next question starts another one."""

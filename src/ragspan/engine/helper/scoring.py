@@ -46,7 +46,7 @@ class HelperScoring:
         if reason is not None:
             if any(said):
                 message = "metric %s is scored in a thread of the application, not in the helper: %s"
-                self._log.trouble(f"unfit {metric.name}", message, metric.name, reason)
+                self._log.report(f"unfit {metric.name}", message, metric.name, reason)
             return None
         self._metrics.append(metric)
         return len(self._metrics) - 1
@@ -59,14 +59,14 @@ class HelperScoring:
             JudgeError: helpers died over it, or the outcome does not pickle.
         """
         session = session_of(record)
-        question = session.keep(self, lambda: (next(self._sessions), serialization.dumps(record)))
+        question = session.get_or_make(self, lambda: (next(self._sessions), serialization.dumps(record)))
         try:
             about, outcome = pickle.loads(await self.client.ask("score", number, *question))  # noqa: S301 - our helper's
         except HelperRefusal as refusal:
             raise JudgeError("helper_refused", str(refusal)) from None
         except HelperLost:
             raise JudgeError("helper_died", "the helper process died while it scored this record") from None
-        session.keep("about", lambda: about)
+        session.get_or_make("about", lambda: about)
         return outcome  # type: ignore[no-any-return]
 
     def _service(self) -> tuple[Any, ...]:

@@ -130,7 +130,7 @@ class EndpointHabits:
         self.capabilities = self.capabilities.without(name)
         self.refused.setdefault(lesson.kind, lesson.words)
         if name not in (_FORMAT, *_FIRST_TO_GO):
-            _log.trouble(f"refused {name}", "the judge's endpoint refuses %s, which is left out from now on", name)
+            _log.report(f"refused {name}", "the judge's endpoint refuses %s, which is left out from now on", name)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -224,7 +224,7 @@ class LLMJudge:
     def _prompt(self, record: RagRecord) -> PromptContext:
         """What all prompts about the record begin with. Each event loop has its own."""
         key = (self, asyncio.get_running_loop())
-        return session_of(record).keep(key, lambda: lay_out(record, **self._limits))
+        return session_of(record).get_or_make(key, lambda: lay_out(record, **self._limits))
 
     def _with_background(self, record: RagRecord, task: str) -> str:
         """The task with the record's background before it, if it has any: the common beginning of all requests stays."""

@@ -146,11 +146,11 @@ class OverlapJudge:
 
     def _analysis(self, record: RagRecord) -> Analysis:
         """Of the contexts alone; the same for all metrics of a record."""
-        return session_of(record).keep(self, lambda: Analysis(record, self._reader))
+        return session_of(record).get_or_make(self, lambda: Analysis(record, self._reader))
 
     def _evidence(self, record: RagRecord) -> Analysis:
         """Of contexts and background."""
-        return session_of(record).keep((self, "evidence"), lambda: self._with_background(record))
+        return session_of(record).get_or_make((self, "evidence"), lambda: self._with_background(record))
 
     def _with_background(self, record: RagRecord) -> Analysis:
         shown = shown_background(record)

@@ -48,7 +48,7 @@ def records_of(spans: Sequence[TracedSpan], *, retrieval_tools: Collection[str] 
         try:
             record = Request(of_request, span).record()
         except Exception as problem:  # noqa: BLE001  others wrote the spans
-            _log.trouble("spans", "a trace's spans could not be read (%s)", type(problem).__name__)
+            _log.report("spans", "a trace's spans could not be read (%s)", type(problem).__name__)
             continue
         if record is not None:
             found.append(record)
@@ -67,7 +67,7 @@ def _step(span: TracedSpan, payloads: Payloads) -> Step | None:
         else:
             step = genai.read(span, payloads) if genai.is_one(span) else None
     except Exception as problem:  # noqa: BLE001  others wrote the span
-        _log.trouble("span", "a span could not be read (%s)", type(problem).__name__)
+        _log.report("span", "a span could not be read (%s)", type(problem).__name__)
         return None
     _tell_what_is_not_read(span, step)
     return step
@@ -85,7 +85,7 @@ def _tell_what_is_not_read(span: TracedSpan, step: Step | None) -> None:
         what = f"calls of models by {span.scope[:100]!r} have no texts: content is off, or in a form that is not read"
     else:
         return
-    _log.trouble(what, "%s", what)
+    _log.report(what, "%s", what)
 
 
 def _as_search(step: Step, payloads: Payloads) -> None:
