@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import time
 import tracemalloc
 
@@ -12,8 +13,8 @@ from local_http import LocalHttp
 from raw_http import RawServer, head
 
 from ragspan.delivery import Unavailable
-from ragspan.delivery.http import Endpoint, HttpClient, session_for
-from ragspan.delivery.sessions import MAX_REPLY, BoundedSession
+from ragspan.delivery.http import MAX_PAGE, MAX_REPLY, Endpoint, HttpClient, session_for
+from ragspan.delivery.sessions import BoundedSession
 
 PATIENCE = 20.0
 """Seconds in which a call has to be over that may take 0.3: a busy machine is slow, a dripping server goes on for ever."""
@@ -25,8 +26,8 @@ def _without_proxies(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
-def called(url, **given):
-    client = HttpClient(Endpoint(url=url, **given))
+def called(url, *, most=MAX_REPLY, **given):
+    client = HttpClient(Endpoint(url=url, **given), most=most)
     try:
         return client.call("POST", "/scores", json={"comment": "a user's words"})
     finally:
@@ -111,8 +112,60 @@ def test_of_a_failure_without_end_the_status_still_counts():
     assert (reply.status, len(reply.text)) == (422, MAX_REPLY)
 
 
+def objects(size, step):
+    return b'{"data":[' + b",".join(b'{"k%d":{"a":[0]}}' % number for number in range(size // step)) + b"]}"
+
+
+WIDE = {
+    "lists": lambda size: b"[" + b",".join([b"[]"] * (size // 3)) + b"]",
+    "objects": lambda size: objects(size, 20),
+    "names": lambda size: b"{" + b",".join(b'"%07d":1' % number for number in range(size // 12)) + b"}",
+    "names of nothing": lambda size: b"{" + b",".join([b'"":""'] * (size // 6)) + b"}",
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "most"), [*((kind, MAX_REPLY) for kind in WIDE), ("lists", MAX_PAGE), ("names", MAX_PAGE)]
+)
+def test_a_reply_of_very_many_values_takes_no_more_than_ten_times_its_bound(kind, most):
+    body = WIDE[kind](most - 1000)
+    unprocessable = head(len(body)).replace(b"200 OK", b"422 Unprocessable")
+    with RawServer(lambda: [head(len(body)), body]) as taken, RawServer(lambda: [unprocessable, body]) as refused:
+        tracemalloc.start()
+        try:
+            with pytest.raises(Unavailable, match="reply_too_large"):
+                called(taken.url, most=most)
+            assert called(refused.url, most=most).body == {}
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+
+    assert peak < 10 * most
+
+
+@pytest.mark.parametrize(("kind", "size"), [("lists", 48_000), ("objects", 160_000), ("names", 384_000)])
+def test_one_of_nearly_as_many_values_as_it_may_have_is_read_within_the_same_bound(kind, size):
+    body = WIDE[kind](size)
+    with RawServer(lambda: [head(len(body)), body]) as server:
+        tracemalloc.start()
+        try:
+            assert called(server.url).is_ok
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+
+    assert peak < 10 * MAX_REPLY
+
+
+def test_what_the_texts_of_a_reply_hold_is_no_value():
+    text = '[{"a": 1}, \\ ' * 20_000
+    with RawServer(lambda: [head(len(body)), body]) as server:
+        body = json.dumps({"comment": text}).encode()
+        assert called(server.url).body == {"comment": text}
+
+
 def test_json_that_nests_without_end_is_no_reply():
-    with RawServer(lambda: [head(2_000_000), b"[" * 2_000_000]) as server, pytest.raises(Unavailable, match="no_json"):
+    with RawServer(lambda: [head(30_000), b"[" * 30_000]) as server, pytest.raises(Unavailable, match="no_json"):
         called(server.url)
 
 
@@ -139,7 +192,7 @@ def test_packed_replies_are_read_and_keep_their_connection():
         client = HttpClient(Endpoint(url=server.url))
         bodies = [client.call("GET", "/").body for _ in range(3)]
         client.close()
-        with BoundedSession() as session:
+        with BoundedSession(most=MAX_REPLY) as session:
             streamed = session.get(server.url, stream=True)
             assert b"".join(streamed.iter_content(4)) == b'{"is": "there"}'
     finally:
@@ -151,7 +204,7 @@ def test_packed_replies_are_read_and_keep_their_connection():
 
 def test_a_connection_that_breaks_off_is_no_timeout():
     with RawServer(lambda: [head(100), b'{"is"']) as server:
-        with BoundedSession() as session, pytest.raises(requests.ConnectionError):
+        with BoundedSession(most=MAX_REPLY) as session, pytest.raises(requests.ConnectionError):
             session.get(server.url, timeout=5)
         with pytest.raises(Unavailable, match="ConnectionError"):
             called(server.url)

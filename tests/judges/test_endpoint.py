@@ -226,6 +226,21 @@ def test_a_body_that_nests_without_end_is_an_answer_that_cannot_be_read(endpoint
     assert failure.value.error_type == "InvalidResponse"
 
 
+@pytest.mark.parametrize("field", [b'{"choices":[', b'{"extra":['])
+@pytest.mark.parametrize("value", [b"[]", b'{"message":{}}', b'{"index":{"a":[0]}}'])
+def test_an_answer_of_very_many_values_takes_no_more_memory_than_the_bound(endpoint, field, value):
+    body = field + b",".join([value] * (4_000_000 // (len(value) + 1))) + b"]}"
+    endpoint.chunks = lambda: [body]
+
+    def fail():
+        with pytest.raises(JudgeError) as failure:
+            ask(endpoint)
+        assert failure.value.error_type == "InvalidResponse"
+
+    fail()  # what is imported and kept at the first time is not counted
+    assert peak_while(fail) < 10 * MAX_BODY
+
+
 @pytest.mark.parametrize("level", [logging.INFO, logging.DEBUG])
 def test_no_credentials_of_an_address_are_logged(endpoint, caplog, level):
     with caplog.at_level(level):

@@ -28,7 +28,7 @@ _MEANINGS = {
     "http_401": "it wants other credentials",
     "http_403": "it does not let us see that",
     "http_404": "it has no such project, or is too old to be asked",
-    "reply_too_large": "one of its traces is larger than 16 MiB",
+    "reply_too_large": "one of its traces is larger than 16 MiB, or has more than 500,000 values",
 }
 
 
@@ -109,7 +109,7 @@ def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any)
     """What a tool's server answers.
 
     Raises:
-        ReplyTooLarge: the answer is larger than 16 MiB.
+        ReplyTooLarge: the answer has more bytes or values than the client reads.
         TableError: it does not answer, or with a status that is not a success.
     """
     from ragspan.delivery.http import TOO_LARGE

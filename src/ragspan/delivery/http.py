@@ -6,7 +6,8 @@ and HTTPX, which some use, logs every request at level INFO, where Requests is s
 Guarantees:
 - A client may be used by several threads at the same time. The child of a fork has connections of its own.
 - Requests is imported with the first request, in the thread that makes it.
-- A reply has the bounds of `ragspan.delivery.sessions`: no more than 16 MiB, the time limit in all, and no redirect.
+- A reply has the bounds of `ragspan.delivery.sessions`: so many bytes, the time limit in all, and no redirect. Its values are
+  counted before it is read as JSON, so what a reply takes in memory stays within a small multiple of its bound.
 - No request is tried twice.
 - What the client raises names neither addresses nor credentials, and quotes nothing of a reply.
 """
@@ -28,12 +29,17 @@ from ragspan.arguments import SOME_SECONDS
 from ragspan.delivery.write_results import BatchRejected, Unavailable
 from ragspan.exceptions import ConfigurationError
 from ragspan.forks import keep_inherited, watch_forks
+from ragspan.json_values import count_values
 
 if TYPE_CHECKING:
     import requests
 
     from ragspan.delivery.sessions import BoundedSession
 
+MAX_REPLY = 1024 * 1024
+"""Bytes of a reply to what was written that are read, unpacked; usual ones have some hundreds."""
+MAX_PAGE = 16 * 1024 * 1024
+"""The same of a reply that is read for its content, such as a page of stored traces."""
 _CONNECT_TIMEOUT = 5.0  # seconds
 _NOT_NOW = frozenset({401, 407, 408, 425, 429, 502, 503, 504})
 """The server is busy, or away behind its proxy, or it wants other credentials, which may come by rotation."""
@@ -43,7 +49,9 @@ _BARE = frozenset({202, 204})
 """Successes that may come without a word: what was sent is accepted."""
 
 TOO_LARGE = "reply_too_large"
-"""Why a reply could not be read that is larger than 16 MiB."""
+"""Why a reply could not be read that has more bytes or values than its bound."""
+_BYTES_A_VALUE = 32
+"""A reply may have a value for each such part of its bound; usual ones have longer values."""
 
 _Job = TypeVar("_Job")
 _Result = TypeVar("_Result")
@@ -121,9 +129,18 @@ class Reply:
 
 
 class HttpClient:
-    def __init__(self, endpoint: Endpoint, *, size: int = 1) -> None:
+    """Makes requests to one server.
+
+    Args:
+        endpoint: the server.
+        size: how many connections stay open.
+        most: bytes of a reply that are read, unpacked.
+    """
+
+    def __init__(self, endpoint: Endpoint, *, size: int = 1, most: int = MAX_REPLY) -> None:
         self.endpoint = endpoint
         self._size = size
+        self._most = most
         self._session: BoundedSession | None = None
         watch_forks(self, HttpClient._leave_to_parent)
 
@@ -140,7 +157,7 @@ class HttpClient:
         import requests
 
         if self._session is None:  # two threads may both make one: the later one is kept
-            self._session = session_for(self.endpoint, size=self._size)
+            self._session = session_for(self.endpoint, size=self._size, most=self._most)
         timeout = self.endpoint.timeout
         try:
             response = self._session.request(
@@ -156,7 +173,7 @@ class HttpClient:
             raise BatchRejected("no_json") from None
         except requests.RequestException as error:
             raise Unavailable(type(error).__name__) from None
-        return _reply(response)
+        return _reply(response, self._most)
 
     def close(self) -> None:
         """Close the connections."""
@@ -169,11 +186,11 @@ class HttpClient:
         self._session = None
 
 
-def session_for(endpoint: Endpoint, *, size: int = 1) -> BoundedSession:
+def session_for(endpoint: Endpoint, *, size: int = 1, most: int = MAX_REPLY) -> BoundedSession:
     """A session with our credentials for this server."""
     from ragspan.delivery.sessions import BoundedSession
 
-    session = BoundedSession(size=size)
+    session = BoundedSession(size=size, most=most)
     session.headers.update(endpoint.headers)
     session.auth = lambda request: request  # without an authentication, Requests looks for one in a .netrc file
     session.verify = (endpoint.certificates or True) if endpoint.checks_certificate else False
@@ -181,24 +198,24 @@ def session_for(endpoint: Endpoint, *, size: int = 1) -> BoundedSession:
     return session
 
 
-def _reply(response: requests.Response) -> Reply:
-    from ragspan.delivery.sessions import is_cut
-
+def _reply(response: requests.Response, most: int) -> Reply:
     status, pause = response.status_code, _seconds(response.headers.get("Retry-After"))
     if status in _NOT_NOW or HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
         raise Unavailable(f"http_{status}", retry_after=pause)
-    if response.ok and is_cut(response):
+    content, values = response.content, most // _BYTES_A_VALUE
+    is_too_large = len(content) >= most or count_values(content, values) > values
+    if response.ok and is_too_large:
         raise Unavailable(TOO_LARGE)
     try:
-        body = loads(response.content)
+        body = None if is_too_large else loads(content)
     except (ValueError, RecursionError):
         body = None
     if isinstance(body, list):
         body = {"items": body}
-    is_bare = status in _BARE and not response.content
+    is_bare = status in _BARE and not content
     if response.ok and not isinstance(body, dict) and not is_bare:  # a proxy's page, a captive portal, another server
         raise Unavailable("no_json")
-    text = response.content.decode("utf-8", "replace")
+    text = content.decode("utf-8", "replace")
     return Reply(status=status, body=body if isinstance(body, dict) else {}, text=text, retry_after=pause)
 
 

@@ -1,7 +1,7 @@
 """Sessions of Requests whose replies have bounds, for whatever server is asked by HTTP.
 
 Guarantees:
-- A reply takes no more than `MAX_REPLY` bytes, packed and unpacked. What is beyond is not read: the reply is cut there.
+- A reply takes no more than the session's bound in bytes, packed and unpacked. What is beyond is not read: the reply is cut there.
 - A request and its whole reply take no longer than the time limit, however slowly the server sends: Requests alone limits the
   time for each piece. Connecting, and sending the request, take as long at most as Requests is told for connecting.
 - No redirect is followed, so what is sent reaches the server that was named, and no other.
@@ -25,8 +25,6 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 from urllib3.response import BaseHTTPResponse
 
-MAX_REPLY = 16 * 1024 * 1024
-"""Bytes of a reply that are read, unpacked."""
 _PIECE = 64 * 1024
 _GZIP = zlib.MAX_WBITS | 16
 _ends_at: ContextVar[float | None] = ContextVar("ragspan_reply_ends_at", default=None)
@@ -34,13 +32,18 @@ _ends_at: ContextVar[float | None] = ContextVar("ragspan_reply_ends_at", default
 
 
 class BoundedSession(requests.Session):
-    """A session as the module describes it; it checks certificates as `verify` says, whatever the environment says."""
+    """A session as the module describes it; it checks certificates as `verify` says, whatever the environment says.
 
-    def __init__(self, *, size: int = 1) -> None:
+    Args:
+        most: bytes of a reply that are read, unpacked.
+        size: how many connections stay open.
+    """
+
+    def __init__(self, *, most: int, size: int = 1) -> None:
         super().__init__()
         self.headers["Accept-Encoding"] = "gzip"
         for scheme in ("http://", "https://"):
-            self.mount(scheme, BoundedAdapter(size=size))
+            self.mount(scheme, BoundedAdapter(size=size, most=most))
 
     def merge_environment_settings(self, *arguments: Any, **named: Any) -> Any:
         settings = super().merge_environment_settings(*arguments, **named)
@@ -54,7 +57,8 @@ class BoundedSession(requests.Session):
 class BoundedAdapter(HTTPAdapter):
     """Hands out replies that have been read, within the bounds."""
 
-    def __init__(self, *, size: int = 1) -> None:
+    def __init__(self, *, size: int, most: int) -> None:
+        self._most = most
         super().__init__(pool_connections=1, pool_maxsize=size)
 
     def init_poolmanager(self, *arguments: Any, **named: Any) -> None:
@@ -80,7 +84,7 @@ class BoundedAdapter(HTTPAdapter):
         try:
             response = super().send(request, True, timeout, *arguments, **named)  # noqa: FBT003 - likewise
             packing = response.headers.pop("Content-Encoding", "")
-            body = _read(response.raw, unpack="gzip" in packing)
+            body = _read(response.raw, self._most, unpack="gzip" in packing)
         except ReadTimeoutError as error:
             raise requests.ReadTimeout(request=request) from error
         except HTTPError as error:
@@ -93,26 +97,22 @@ class BoundedAdapter(HTTPAdapter):
         return response
 
 
-def is_cut(response: requests.Response) -> bool:
-    """Whether the reply had more than was read."""
-    return len(response.content) >= MAX_REPLY
-
-
-def _read(raw: BaseHTTPResponse, *, unpack: bool) -> bytes:
+def _read(raw: BaseHTTPResponse, most: int, *, unpack: bool) -> bytes:
     """The body up to the bound; up to what cannot be unpacked."""
     unpacking = zlib.decompressobj(_GZIP) if unpack else None
     body = bytearray()
     received = 0
     with contextlib.suppress(zlib.error):
-        while max(received, len(body)) < MAX_REPLY:
+        while max(received, len(body)) < most:
             piece = raw.read(_PIECE, decode_content=False)
             if not piece:
                 raw.release_conn()
                 break
             received += len(piece)
-            body += piece if unpacking is None else unpacking.decompress(piece, MAX_REPLY - len(body))
+            body += piece if unpacking is None else unpacking.decompress(piece, most - len(body))
     raw.close()  # which leaves a connection alone that was released
-    return bytes(body[:MAX_REPLY])
+    del body[most:]
+    return bytes(body)
 
 
 class _InTime(io.RawIOBase):

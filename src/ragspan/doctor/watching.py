@@ -209,6 +209,7 @@ def _watched_exporter(signal: Signal, entry: EntryPoint, exchanges: list[Exchang
 def _watched_session(exchange: Exchange) -> requests.Session:
     from requests.utils import get_environ_proxies, select_proxy
 
+    from ragspan.delivery.http import MAX_REPLY
     from ragspan.delivery.sessions import BoundedSession
 
     class Session(BoundedSession):
@@ -222,7 +223,7 @@ def _watched_session(exchange: Exchange) -> requests.Session:
                 raise
             return exchange.reply
 
-    return Session()
+    return Session(most=MAX_REPLY)
 
 
 # The endpoint ----------------------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """The HTTP client for requests to judges, which the `openai` client uses.
 
 Guarantees:
-- An answer takes no more than `MAX_BODY` bytes, packed and unpacked. One that is longer, or packed in another way than asked
-  for, cannot be read.
+- An answer takes no more than `MAX_BODY` bytes, packed and unpacked, and no more values than are usual in so many. One that is
+  longer, or packed in another way than asked for, cannot be read.
 - A try takes no longer than its timeout in all, however slowly the endpoint sends: the library alone limits the time for each
   piece.
 - A redirect is followed within the origin that was named. Another origin is sent nothing: the texts of a request are users'.
@@ -22,9 +22,12 @@ from typing import Any
 
 from ragspan.addresses import shown_url
 from ragspan.exceptions import ConfigurationError
+from ragspan.json_values import count_values
 
 MAX_BODY = 4 * 1024 * 1024
 """Bytes of an answer that are read, unpacked; usual answers have some thousands."""
+_MAX_VALUES = MAX_BODY // 64
+"""Of an answer as JSON, each of which takes a hundred bytes and more once it is read."""
 _GZIP = zlib.MAX_WBITS | 16
 
 
@@ -98,7 +101,8 @@ async def _read_bounded(response: Any) -> None:
             if max(received, len(body)) >= MAX_BODY:
                 break
     await response.stream.aclose()
-    content = bytes(body[:MAX_BODY])
+    del body[MAX_BODY:]
+    content = bytes(body) if count_values(body, _MAX_VALUES) <= _MAX_VALUES else b""
     if response.has_redirect_location and (elsewhere := _other_origin(response)):
         del response.headers["Location"]
         response.headers["Content-Type"] = "application/json"

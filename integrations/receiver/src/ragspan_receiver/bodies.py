@@ -18,6 +18,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
+from ragspan.json_values import count_values
+
 _PARTS, _MAX_PARTS = 10_000, 50_000  # spans that any request may have, and the largest one, with what lies around them
 _BYTES_A_PART = 64  # received; each such part of a body may hold a span more
 _UNPACKED = 16 * 1024 * 1024  # bytes that any packed body may unpack to
@@ -162,7 +164,7 @@ def from_json(body: bytes | bytearray, *, received: int | None = None) -> bytes:
     """
     received = len(body) if received is None else received
     most = values_within(received)
-    if _marks(body, most) > most:
+    if count_values(body, most) > most:
         told = f"this request may have {most} values: brackets and commas outside of texts"
         raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, told)
     request = ExportTraceServiceRequest()
@@ -175,26 +177,6 @@ def from_json(body: bytes | bytearray, *, received: int | None = None) -> bytes:
         return bytes(request.SerializeToString())
     except (ValueError, TypeError, RecursionError, msgspec.DecodeError):
         raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is not an ExportTraceServiceRequest in JSON") from None
-
-
-def _marks(body: bytes | bytearray, most: int) -> int:
-    """How many values the JSON has, about, and at least: all but the first follow a bracket or a comma.
-
-    Those in texts are left out only if there would be more than `most` otherwise. A number beyond `most` need not be exact.
-    """
-    number = _count(body)
-    if number <= most:
-        return number
-    plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
-    if (
-        plain.count(b'"') > 8 * most
-    ):  # texts without a comma between them are not JSON, or they are names: two texts for a mark
-        return most + 1
-    return _count(b"".join(plain.split(b'"')[::2]))
-
-
-def _count(body: bytes | bytearray) -> int:
-    return sum(map(body.count, (b"{", b"[", b",")))
 
 
 def _spans_by_scope(body: bytes | bytearray, most: int) -> Iterator[tuple[str, list[msgspec.Raw]]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ragspan.datasets.cells import nanoseconds_of
 from ragspan.datasets.sources import Opinion, ReplyTooLarge, StoredAnswer, asked
-from ragspan.delivery.http import HttpClient
+from ragspan.delivery.http import MAX_PAGE, HttpClient
 from ragspan.emitters.mlflow.server import EXPERIMENTS, TRACES, tracking_server
 from ragspan_receiver.readers import WHOLE_TRACE, answers_in
 from ragspan_receiver.spans import SpanEvent, TracedSpan
@@ -26,7 +26,7 @@ _JSON = (dict, list)
 
 def stored(project: str, *, since_ns: int | None = None, annotation: str | None = None) -> Iterator[StoredAnswer]:
     """The answers in an experiment of MLflow; see `ragspan.datasets.sources.Source`."""
-    with contextlib.closing(HttpClient(tracking_server(timeout=_PATIENCE))) as client:
+    with contextlib.closing(HttpClient(tracking_server(timeout=_PATIENCE), most=MAX_PAGE)) as client:
         place = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": _experiment(client, project)}}
         search = {"locations": [place], "max_results": _AT_ONCE, "order_by": ["timestamp_ms ASC"]}
         if since_ns is not None:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from ragspan.datasets.cells import nanoseconds_of
 from ragspan.datasets.sources import Opinion, ReplyTooLarge, StoredAnswer, asked
-from ragspan.delivery.http import HttpClient
+from ragspan.delivery.http import MAX_PAGE, HttpClient
 from ragspan.emitters.phoenix.annotations import phoenix_server
 from ragspan_receiver.readers import answers_in
 from ragspan_receiver.spans import SpanEvent, TracedSpan
@@ -29,7 +29,7 @@ def stored(project: str, *, since_ns: int | None = None, annotation: str | None 
     query = {"sort": "start_time", "order": "asc", "limit": _TRACES}
     if since_ns is not None:
         query["start_time"] = datetime.fromtimestamp(since_ns / 1e9, timezone.utc).isoformat()
-    with contextlib.closing(HttpClient(phoenix_server(timeout=_PATIENCE))) as client:
+    with contextlib.closing(HttpClient(phoenix_server(timeout=_PATIENCE), most=MAX_PAGE)) as client:
         store = _Project(client, f"/v1/projects/{quote(project, safe='')}")
         for traces in store.pages("traces", query):
             ids = [trace["trace_id"] for trace in traces]
