@@ -9,6 +9,7 @@ import pytest
 from doubtful import an_answer, finds_what_is_nowhere, some_answers
 
 from ragspan.datasets import evaluate
+from ragspan.datasets.ci import summary_lines
 from ragspan.datasets.evaluation import DEFAULTS, plan_from
 from ragspan.datasets.gates import Gate, check_gates
 from ragspan.datasets.journal import journal_of
@@ -157,7 +158,36 @@ def test_gates_go_by_the_estimate(judge):
     assert passing.reached == 1 - asked.failures.value
     assert "95 % interval" in passing.trouble
     assert lowest.reached == 0.0
-    assert lowest.trouble.endswith("the lowest is 0")
+    assert lowest.trouble.endswith("the lowest is 0 by openai:m, which scored 120 of 600 rows")
+
+
+def test_the_lowest_score_of_a_gate_is_never_that_of_a_judge_who_was_not_to_give_it(judge, endpoint):
+    answers = some_answers(60)
+    content = json.dumps({"answer": {"grounding": {"reasoning": "-", "verdict": "grounded"}}})
+    endpoint.answer = lambda request: endpoint.says(*[content] * request["n"])
+    evaluation = evaluate(answers, [ContextAdherence(judge)], judge_share=0.2)
+    (result,) = check_gates(evaluation, [Gate(metric="context_adherence", kind="none_below", minimum=0.9)])
+
+    assert evaluation.summary["context_adherence"].minimum < 0.5, "by the embedded judge"
+    assert (result.reached, result.trouble) == (1.0, None)
+    assert str(result).endswith("no score below 0.9, by openai:m, which scored 12 of 60 rows")
+    assert f"- ✅ {result}" in "\n".join(summary_lines(evaluation, [result])).replace("&#58;", ":")
+
+
+def test_the_embedded_judge_reads_each_row_once(judge, monkeypatch):
+    read = Counter()
+    score = ContextAdherence.score
+
+    async def counted(metric, record):
+        read[metric.judge.name, record.record_id] += 1
+        return await score(metric, record)
+
+    monkeypatch.setattr(ContextAdherence, "score", counted)
+    answers = some_answers(40)
+    evaluate(answers, METRICS, judge=judge, judge_share=0.2)
+
+    assert {read["overlap", one.record_id] for one in answers} == {1}
+    assert sum(times for (name, _), times in read.items() if name == "openai:m") == 8
 
 
 def test_with_few_rows_at_random_a_gate_goes_by_the_embedded_judge_and_says_so(judge):

@@ -60,7 +60,7 @@ def summary_lines(evaluation: Evaluation, gates: Sequence[GateResult]) -> Iterat
     yield f"### {_cell(_name(evaluation))}"
     yield ""
     for result in gates:
-        yield f"- {'✅' if result.trouble is None else '❌'} {_cell(result.trouble or str(result.gate))}"
+        yield f"- {'✅' if result.trouble is None else '❌'} {_cell(result.trouble or str(result))}"
     if gates:
         yield ""
     yield f"| {' | '.join(SUMMARY_HEADER)} | not scored |"

@@ -1,8 +1,8 @@
 """What the first of two readings of a table leaves, where a judge is asked about a share of the rows.
 
-In the first reading the embedded judge says how doubtful each row is. When all rows have been read it is known which ones the
-judge is asked about, and the second reading scores them. Many tables can be read only once, so the rows wait in a temporary
-file, which has no name.
+In the first reading the embedded judge scores each row. When all rows have been read it is known which ones the judge is asked
+about, and the second reading has it score them. Many tables can be read only once, so the rows wait with the embedded judge's
+scores in a temporary file, which has no name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PROTOCOL = 5  # of pickle
 
 
 class FirstReading:
-    """Rows with their doubts, which are given out with why the judge is asked about each."""
+    """Rows that the embedded judge has scored, which are given out with why the judge is asked about each."""
 
     def __init__(self, share: TableShare) -> None:
         self.rows = 0
@@ -33,15 +33,14 @@ class FirstReading:
         self._file.close()
 
     def add(self, row: EvaluatedRow | BadRow) -> None:
-        """Add a row with its doubt.
+        """Add a row with its scores and its doubt.
 
         Raises:
             OSError: the file cannot be written.
         """
         pickled, _ = call_guarded(pickle.dumps, row, _PROTOCOL)
-        if pickled is None and isinstance(row, EvaluatedRow):  # metadata may hold anything
-            plain = replace(row, record=serialization.loads(serialization.dumps(row.record)))
-            pickled = pickle.dumps(plain, _PROTOCOL)
+        if pickled is None and isinstance(row, EvaluatedRow):
+            pickled = _plainly_pickled(row)
         self._file.write(pickled or b"")
         self.rows += 1
         if isinstance(row, EvaluatedRow):
@@ -57,3 +56,10 @@ class FirstReading:
                 reason = next(reasons)
                 row = row if row.outcomes else replace(row, asked=reason)
             yield row
+
+
+def _plainly_pickled(row: EvaluatedRow) -> bytes:
+    """For metadata that may hold anything. What a metric of the user's own says may, too: then the row is read again."""
+    plain = replace(row, record=serialization.loads(serialization.dumps(row.record)))
+    pickled, _ = call_guarded(pickle.dumps, plain, _PROTOCOL)
+    return pickled or pickle.dumps(replace(plain, screened={}), _PROTOCOL)

@@ -45,17 +45,30 @@ class Gate:
     def reached(self, summary: MetricSummary) -> float | None:
         """What the scores reach; None if nothing was scored, or nothing can pass.
 
-        Where a judge is asked about a share of the rows it is what that judge would say of all rows, as far as it can be estimated;
-        else what the embedded judge says of them.
+        Where a judge is asked about a share of the rows it is what that judge would say of all rows, as far as it can be estimated,
+        and the lowest of its own scores; where it has none, what the embedded judge says. It never mixes the two.
         """
         asked = summary.asked
         if self.kind == "none_below":
-            return summary.minimum if asked is None else asked.lowest
+            return summary.minimum if asked is None or asked.lowest is None else asked.lowest
         if self.kind == "mean":
             return summary.mean if asked is None or asked.mean is None else asked.mean
         if asked is not None and asked.failures is not None:
             return 1 - asked.failures.value
         return summary.passed / summary.scored if summary.scored and summary.threshold is not None else None
+
+    def judged_by(self, summary: MetricSummary) -> str | None:
+        """Whose scores `reached` goes by, where a judge is asked about a share of the rows; else None."""
+        asked = summary.asked
+        if asked is None:
+            return None
+        seen = f"{asked.scored:,} of {summary.settled:,} rows"
+        if self.kind == "none_below":
+            return "the embedded judge" if asked.lowest is None else f"{asked.judge}, which scored {seen}"
+        is_estimated = (asked.mean if self.kind == "mean" else asked.failures) is not None
+        if is_estimated:
+            return f"{asked.judge}, estimated from {seen}"
+        return f"the embedded judge: {asked.judge or 'the judge'} scored too few rows at random for an estimate"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,6 +79,11 @@ class GateResult:
     reached: float | None
     trouble: str | None
     """Why it did not hold, as a sentence; None where it held."""
+    judged_by: str | None = None
+    """Whose scores it goes by, where a judge is asked about a share of the rows."""
+
+    def __str__(self) -> str:
+        return f"{self.gate}, by {self.judged_by}" if self.judged_by else str(self.gate)
 
 
 def parse_gates(kind: Kind, texts: Iterable[str]) -> list[Gate]:
@@ -131,22 +149,19 @@ def _result(gate: Gate, evaluation: Evaluation, *, min_scored: float, allow_skip
             f"{gate}, and does over {summary.scored:,} scored rows, but {skipped:,} more had to be skipped:"
             " complete them, or accept this with --allow-skipped"
         )
-    return GateResult(gate=gate, reached=reached, trouble=trouble)
+    return GateResult(gate=gate, reached=reached, trouble=trouble, judged_by=gate.judged_by(summary))
 
 
 def _falls_short(gate: Gate, summary: MetricSummary, reached: float) -> str:
-    asked = summary.asked
+    asked, judged_by = summary.asked, gate.judged_by(summary)
+    by = f" by {judged_by}" if judged_by else ""
     if gate.kind == "none_below":
-        return f"the lowest is {reached:.4g}"
-    estimated = (
-        "" if asked is None else f"by {asked.judge}, estimated from {asked.scored:,} of {summary.settled:,} rows"
-    )
+        return f"the lowest is {reached:.4g}{by}"
     if gate.kind == "mean" and asked is not None and asked.mean is not None:
-        return f"has {reached:.4g} {estimated}"
+        return f"has {reached:.4g}{by}"
     if gate.kind == "passing" and asked is not None and asked.failures is not None:
         low, high = 1 - asked.failures.upper, 1 - asked.failures.lower
-        return f"passes {reached:.1%} {estimated} (95 % interval {low:.1%} to {high:.1%})"
-    by = "" if asked is None else f" by the embedded judge: {asked.judge} scored too few rows at random for an estimate"
+        return f"passes {reached:.1%}{by} (95 % interval {low:.1%} to {high:.1%})"
     if gate.kind == "mean":
         return f"has {reached:.4g} over {summary.scored:,} scored rows{by}"
     return f"passes {summary.passed:,} of {summary.scored:,} ({reached:.1%}){by}"

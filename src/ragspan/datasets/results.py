@@ -36,6 +36,8 @@ class EvaluatedRow:
     """Why the judge was asked, where it is asked about a share of the rows; None if it was not, or is asked about all."""
     doubt: float | None = None
     """How doubtful the row is by the embedded judge, from 0 to 1, where the judge is asked about a share of the rows."""
+    screened: Mapping[str, Outcome] = field(default_factory=dict)
+    """What the embedded judge has said of the row by metric, as long as it is not known whether the judge is asked."""
 
     @property
     def failing(self) -> dict[str, Score]:

@@ -3,8 +3,8 @@
 Guarantees:
 - Each row ends exactly once, in the order of the table: with an outcome for each metric, or as a bad row. At most
   `_ROWS_PER_PLACE` records for each that is judged are in work.
-- Where a judge is asked about a share of the rows, the embedded judge reads all of them first. Nothing is sent, noted or counted
-  before it is known which rows the judge is asked about.
+- Where a judge is asked about a share of the rows, the embedded judge reads all of them first, each once. Nothing is sent, noted
+  or counted before it is known which rows the judge is asked about.
 - Each row with a record is in the journal before it is counted. The result file is made from the journal and replaces an
   earlier one in one step, so the process may be killed at any moment.
 - Memory does not grow with the table, except for eight bytes a score, and with a share for some tens of bytes a row.
@@ -40,6 +40,7 @@ from ragspan.datasets.records import RecordReader
 from ragspan.datasets.result_file import ResultFile, format_of, replacing, write_results
 from ragspan.datasets.results import BadRow, EvaluatedRow, ResultRow
 from ragspan.engine import Budget, Dropped, ScoringEngine
+from ragspan.engine.asking import Reading
 from ragspan.engine.patience import Patience
 from ragspan.engine.table_share import TableShare
 from ragspan.exceptions import ConfigurationError, NothingToResume, TableError
@@ -234,13 +235,15 @@ async def _evaluate(
 async def _read_first(
     plan: Plan, rows: Iterator[_Row], first: FirstReading, progress: RunProgress, last_row: int
 ) -> None:
-    """Let the embedded judge say how doubtful each row is that an earlier run has not done."""
+    """Let the embedded judge score each row that an earlier run has not done."""
 
-    async def doubted(row: _Row) -> _Row:
+    async def read(row: _Row) -> _Row:
         if isinstance(row, BadRow) or row.outcomes:
             return row
         result = await engine.score(RedactedRecord(row.record))
-        return replace(row, doubt=None if isinstance(result, Dropped) else doubt_of(result.outcomes))
+        if isinstance(result, Dropped):
+            return row
+        return replace(row, screened=result.outcomes, doubt=doubt_of(result.outcomes))
 
     def note(_: _Row, done: _Row) -> None:
         if done.row > last_row:
@@ -250,7 +253,7 @@ async def _read_first(
         plan.on_row(progress)
 
     with _engine(plan, screens=first.share.screens) as engine:
-        await _in_order(plan, rows, doubted, note)
+        await _in_order(plan, rows, read, note)
 
 
 def _refuse_bad(plan: Plan, row: _Row) -> None:
@@ -278,12 +281,11 @@ async def _judged(plan: Plan, engine: ScoringEngine, share: TableShare | None, r
     left = _to_judge(plan, row, share)
     if isinstance(row, BadRow) or not left:
         return row
-    asked = row.asked
-    choose = None if share is None else lambda _: asked
-    result = await engine.score(RedactedRecord(row.record), only=left, choose=choose)  # the reader has redacted it
+    reading = None if share is None else Reading(outcomes=row.screened, asked=row.asked)
+    result = await engine.score(RedactedRecord(row.record), only=left, reading=reading)  # the reader has redacted it
     outcomes = {**row.outcomes, **dict.fromkeys(left, _LOST)}
     outcomes |= {} if isinstance(result, Dropped) else result.outcomes
-    return replace(row, outcomes={metric.name: outcomes[metric.name] for metric in plan.metrics})
+    return replace(row, outcomes={metric.name: outcomes[metric.name] for metric in plan.metrics}, screened={})
 
 
 async def _in_order(

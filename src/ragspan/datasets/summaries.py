@@ -41,7 +41,7 @@ class AskedFigures:
     mean: float | None
     """Its mean over all rows, estimated."""
     lowest: float | None
-    """The lowest score of all: this judge's where it was asked, else the embedded judge's."""
+    """Its lowest score; None if it scored nothing."""
     unscreened: int
     """Rows that it scored and the embedded judge did not."""
 
@@ -144,13 +144,13 @@ class _AskedTally:
         self._applies[part] += isinstance(outcome, Score) or found is not None
         if not isinstance(outcome, Score):
             return
-        self._lowest = outcome.value if self._lowest is None else min(self._lowest, outcome.value)
         if asked is None:
             return
         if outcome.fallback is not None:
             self._fallbacks[outcome.fallback] += 1
             return
         self._judge = self._judge or outcome.judge
+        self._lowest = outcome.value if self._lowest is None else min(self._lowest, outcome.value)
         self.unscreened += outcome.screen is None
         self._values[part][0] += outcome.value
         self._values[part][1] += 1

@@ -19,7 +19,8 @@ import asyncio
 import random
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from opentelemetry.metrics import Meter
@@ -88,6 +89,16 @@ class DoubtThreshold:
         if known >= max(len(USUAL_DOUBTS), min(self._answers, _RECENT)):
             del self._sorted[bisect_left(self._sorted, self._recent.popleft())]
         return (above + self._draw() * (equal + 1)) / (known + 1)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading:
+    """What is known of an answer that the embedded judge has read before, as of a table's rows."""
+
+    outcomes: Mapping[str, Outcome]
+    """By metric; those of further metrics it is asked for."""
+    asked: Asked | None
+    """Why the judge is asked about it, if it is."""
 
 
 class Decision:

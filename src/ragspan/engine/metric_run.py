@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from ragspan.engine.allowance import Allowance, Denial
-from ragspan.engine.asking import Decision
+from ragspan.engine.asking import Decision, Reading
 from ragspan.engine.budget import BudgetTracker
 from ragspan.engine.helper.scoring import HelperScoring
 from ragspan.engine.metric_call import MAX_THREADS, MetricCall, outcome_of
@@ -116,15 +116,24 @@ class MetricRunner:
         run.end(self._unscored(record, reason))
         return run
 
-    def start(self, record: RagRecord, session: JudgingSession, decision: Decision | None = None) -> MetricTask:
+    def start(
+        self,
+        record: RagRecord,
+        session: JudgingSession,
+        decision: Decision | None = None,
+        reading: Reading | None = None,
+    ) -> MetricTask:
         """Begin to score the record.
 
         Args:
             record: what is scored.
             session: of the record, which its metrics share.
             decision: whether the judge is asked about it; None asks it.
+            reading: what the embedded judge has said of it before.
         """
         run = MetricTask(runner=self, decision=decision if self.has_share else None)
+        if reading is not None and run.decision is not None:
+            run.screened = reading.outcomes.get(self.name)
         if self.parts.patience is not None:
             run.again = functools.partial(self._begin, run, record, session)
         if len(self.lost) >= self._max_lost:
@@ -133,7 +142,7 @@ class MetricRunner:
             )
             run.end(MetricFailure(error_type="stuck", message=message))
             return run
-        if run.decision is not None:
+        if run.decision is not None and run.screened is None:
             run.decision.expect(self.name)
         self._begin(run, record, session)
         return run
@@ -163,7 +172,7 @@ class MetricRunner:
 
     async def _work(self, run: MetricTask, record: RagRecord) -> None:
         if run.decision is not None:
-            if run.screened is None:  # in the first try
+            if run.screened is None:  # in the first try, and where it has not been read before
                 await self._ask_screen(run, run.decision, record)
             if run.screened is not None and run.decision.asked is None:
                 run.end(run.screened, is_last=True)

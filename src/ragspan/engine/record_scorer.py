@@ -128,7 +128,7 @@ class RecordScorer:
             self._self_metrics.ended(name, outcome)
             if BUDGET_EXHAUSTED in (getattr(outcome, "reason", None), getattr(outcome, "fallback", None)):
                 self._log.report("budget", "the budget is spent: metric %s is not scored by its own judge", name)
-        if self._asking is not None and work.item.sample and work.item.choose is None:
+        if self._asking is not None and work.item.sample and work.item.reading is None:
             self._asking.count(scored, work.usages)
 
     def _run_ended(self, run: MetricTask, outcome: Outcome) -> None:
@@ -170,7 +170,8 @@ class RecordScorer:
         if self._asking is not None:
             identity = identity_of(work.record, work.handle.span)
             own = self._asking.decision(identity if work.item.sample else None)
-            work.decision = own if work.item.choose is None else Decision(work.item.choose)
+            reading = work.item.reading
+            work.decision = own if reading is None else Decision(lambda _: reading.asked)
         is_for_nothing = work.item.on_end is None and not work.handle.holds_scores
         for runner in self._runners:
             if work.item.only is not None and runner.name not in work.item.only:
@@ -179,7 +180,7 @@ class RecordScorer:
             why_not = None if is_chosen else "not_sampled"
             if is_chosen and is_for_nothing and runner.is_paid:
                 why_not = "not_exported"
-            start = functools.partial(runner.start, work.record, work.session, work.decision)
+            start = functools.partial(runner.start, work.record, work.session, work.decision, work.item.reading)
             work.runs.append(start() if why_not is None else runner.skip(work.record, why_not))
         if work.decision is not None:
             work.decision.begin()

@@ -16,7 +16,7 @@ Until the first submit there is no thread. From then on the engine lives until `
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ from ragspan.engine.record_queue import LOOK_AGAIN, Item
 from ragspan.engine.stats import Dropped, EngineStats
 from ragspan.engine.worker import Work
 from ragspan.judge_share import JudgeShare
-from ragspan.outcomes import Asked, ScoredRecord
+from ragspan.outcomes import ScoredRecord
 from ragspan.records import Capture
 from ragspan.redaction import RedactOption, redact_from
 from ragspan.throttled_log import ThrottledLog
@@ -38,6 +38,7 @@ from ragspan.throttled_log import ThrottledLog
 if TYPE_CHECKING:  # what these load is needed where an engine is made, not where ragspan is imported
     from opentelemetry.metrics import MeterProvider
 
+    from ragspan.engine.asking import Reading
     from ragspan.metrics.metric import Metric
     from ragspan.telemetry.emitter_protocols import Emitter
 
@@ -160,7 +161,7 @@ class ScoringEngine(BackgroundProcessor):
         *,
         sample: bool = True,
         only: Collection[str] | None = None,
-        choose: Callable[[float | None], Asked | None] | None = None,
+        reading: Reading | None = None,
     ) -> ScoredRecord | Dropped:
         """Score one record, and return when the emitters have taken all of its outcomes.
 
@@ -173,14 +174,14 @@ class ScoringEngine(BackgroundProcessor):
             record: a record, or what becomes one.
             sample: False scores it whatever the sample rates and its trace say.
             only: the metrics, by name; None is all.
-            choose: decides by its doubt (0 to 1, or None) whether the judge is asked about it, where `judge_share` is set: in
+            reading: what the embedded judge has said of it before, where `judge_share` is set, and whether the judge is asked: in
                 place of the engine's threshold, and uncounted.
 
         Returns:
             The record with the outcomes of all metrics, those that came late included; or why it was dropped.
         """
         result: Future[ScoredRecord | Dropped] = Future()
-        item = Item(record, 0, sample=sample, only=only, choose=choose, on_end=result.set_result)
+        item = Item(record, 0, sample=sample, only=only, reading=reading, on_end=result.set_result)
         ended = asyncio.wrap_future(result)
         try:
             self._queue.submit(item)

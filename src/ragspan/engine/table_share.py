@@ -17,7 +17,6 @@ from ragspan.engine.metric_judges import screens_of
 from ragspan.engine.options import check_share
 from ragspan.engine.sampling import draw
 from ragspan.judge_share import JudgeShare
-from ragspan.metrics.doubt import DOUBTED
 from ragspan.metrics.metric import Metric
 from ragspan.outcomes import Asked, Outcome, Score
 
@@ -41,10 +40,8 @@ class TableShare:
         screens = screens_of(metrics)
         self.metrics = frozenset(screens)
         """Names of those whose judge is asked about a share."""
-        self.screens: Sequence[Metric] = [
-            screen for name, screen in screens.items() if name in DOUBTED and screen is not None
-        ]
-        """The metrics with the embedded judge that say how doubtful a row is."""
+        self.screens: Sequence[Metric] = list(filter(None, screens.values()))
+        """These metrics as the embedded judge scores them."""
         self._doubts = array("d")
         """Of the rows, in their order; NaN where none of `DOUBTED` applies."""
         self._draws = array("d")
