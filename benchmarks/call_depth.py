@@ -81,7 +81,7 @@ def rounds(number: int) -> list[frozenset[tuple[str, str]]]:
                 contexts=[f"River {place} is {place} km long.", "Bread is baked of flour."],
                 response=f"River {place} is {place} km long.",
             )
-            scored_before = engine.stats().scored
+            scored_before = engine.stats().finished
             calls.open()
             engine.submit(record)
             if not finished(engine, scored_before + 1):
@@ -97,7 +97,7 @@ def finished(engine: ScoringEngine, scored: int) -> bool:
     queue = engine._queue  # noqa: SLF001 - `stats` would be counted
     paused = threading.Event()
     for _ in range(int(TIMEOUT / 0.01)):
-        if queue.stats.scored >= scored:
+        if queue.stats.finished >= scored:
             paused.wait(0.01)  # the worker sets itself to rest
             return True
         paused.wait(0.01)

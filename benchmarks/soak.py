@@ -236,7 +236,7 @@ def verdict(result: Result, settings: Settings) -> dict[str, bool]:
         "the counts add up at every look": result.looks > 0 and not result.violations,
         "the counts add up at the end": is_conserved(stats) and stats.queued == stats.in_flight == 0,
         "every answer was submitted": stats.submitted == result.answers > 0,
-        "most answers were scored": stats.scored > sum(stats.dropped.values()),
+        "most answers were scored": stats.finished > sum(stats.dropped.values()),
         "the handlers follow nothing any more": result.open_runs == result.open_spans == 0,
         "no program met an error that is not its own": not result.troubles,
         "forks start afresh": result.forks.keys() <= GOOD_OUTCOMES,
@@ -249,7 +249,7 @@ def verdict(result: Result, settings: Settings) -> dict[str, bool]:
 def show(result: Result, checks: Mapping[str, bool]) -> None:
     stats = result.stats
     print(
-        f"\nanswers {result.answers}, submitted {stats.submitted}, scored {stats.scored}, spans {result.spans_received}"
+        f"\nanswers {result.answers}, submitted {stats.submitted}, scored {stats.finished}, spans {result.spans_received}"
     )
     for title, counts in (
         ("dropped", stats.dropped),

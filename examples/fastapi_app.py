@@ -62,7 +62,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     # The last answers get their scores before the process ends; both wait, so not in the event loop.
     report = await asyncio.to_thread(engine.shutdown, 10)
     await asyncio.to_thread(provider.shutdown)
-    print(f"scored {engine.stats().scored} answers, {report.abandoned} were left at the end", file=sys.stderr)
+    print(f"scored {engine.stats().finished} answers, {report.abandoned} were left at the end", file=sys.stderr)
 
 
 app = FastAPI(lifespan=lifespan)

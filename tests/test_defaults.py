@@ -24,7 +24,7 @@ def test_the_default_engine_is_made_once_and_scores_with_the_embedded_judge():
 
     assert engine.flush(timeout=10)
     assert ragspan.default_engine() is engine
-    assert engine.stats().scored == 1
+    assert engine.stats().finished == 1
 
 
 @pytest.mark.parametrize(

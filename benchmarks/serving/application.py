@@ -152,8 +152,8 @@ def application(sink: ScoringEngine | NatsSink | None, provider: TracerProvider)
         if sink is None:
             return JSONResponse({})
         stats: Any = sink.stats()
-        published = {"scored": 0, "published": stats.published} if hasattr(stats, "published") else {}
-        return JSONResponse(stats._asdict() | published)
+        published = getattr(stats, "published", 0)
+        return JSONResponse(stats._asdict() | {"scored": stats.finished - published, "published": published})
 
     return Starlette(routes=[Route("/answer", answer), Route("/report", report)])
 

@@ -51,7 +51,7 @@ class Sample:
             submitted=stats.submitted,
             queued=stats.queued,
             in_flight=stats.in_flight,
-            finished=stats.finished,
+            finished=stats.done,
             dropped=sum(stats.dropped.values()),
             rss_mib=resident_mib(os.getpid()),
             helper_rss_mib=sum(map(resident_mib, helper_pids())),
@@ -101,8 +101,8 @@ def _is_helper(pid: int) -> bool:
 
 def is_conserved(stats: EngineStats) -> bool:
     """Whether every submitted answer is somewhere."""
-    somewhere = stats.queued + stats.in_flight + stats.finished + sum(stats.dropped.values())
-    return stats.submitted == somewhere and stats.finished == stats.scored + stats.nothing_to_score
+    somewhere = stats.queued + stats.in_flight + stats.done + sum(stats.dropped.values())
+    return stats.submitted == somewhere and stats.done == stats.finished + stats.nothing_to_score
 
 
 class ConservationWatch:

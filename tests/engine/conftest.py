@@ -276,7 +276,7 @@ def assert_conserved() -> Callable[[ScoringEngine], EngineStats]:
 
     def check(engine: ScoringEngine) -> EngineStats:
         stats = engine.stats()
-        assert stats.submitted == stats.queued + stats.in_flight + stats.finished + sum(stats.dropped.values())
+        assert stats.submitted == stats.queued + stats.in_flight + stats.done + sum(stats.dropped.values())
         return stats
 
     return check
@@ -310,7 +310,7 @@ def score_one(make_engine) -> Callable[..., ScoredRecord]:
         emitter = emitter or ListEmitter()
         engine = make_engine(*metrics, emitters=[emitter], **options)
         score(engine, record or a_record())
-        assert engine.stats().scored == 1
+        assert engine.stats().finished == 1
         [scored] = emitter.scored
         return scored
 

@@ -21,7 +21,7 @@ def test_what_an_emitter_raises_is_counted_and_reaches_nobody(fakes, make_engine
     assert not engine.flush(fakes.PATIENCE)
     assert sorted(good.journal) == ["emit", "emit", "flush", "start", "start"]
     assert good.scored[0].span == SPAN
-    assert engine.stats().scored == 2
+    assert engine.stats().finished == 2
     assert engine.stats().errors == {"emitter_start": 1, "emitter": 2}
     assert f"RaisingEmitter failed with {type(error).__name__}" in caplog.messages
     assert "secret" not in caplog.text

@@ -32,7 +32,7 @@ def test_flush_waits_for_scores(busy, timeout: float):
 
     metric.release()
     assert engine.flush(timeout)
-    assert engine.stats().scored == 1
+    assert engine.stats().finished == 1
 
 
 @pytest.mark.parametrize("kind", ["HangingMetric", "StubbornMetric", "BlockingMetric", "BlockingTheLoop"])

@@ -32,7 +32,7 @@ def test_the_child_has_an_empty_engine_that_works_and_the_parent_does_its_own_wo
     assert in_child(use) == [0, 0, 0, True, ["child's"], 0]
     metric.release()
     assert engine.flush(fakes.PATIENCE)
-    assert engine.stats().scored == 3
+    assert engine.stats().finished == 3
 
 
 def test_the_parents_worker_still_hears_after_the_child_has_ended(fakes, make_engine, in_child):
@@ -46,7 +46,7 @@ def test_the_parents_worker_still_hears_after_the_child_has_ended(fakes, make_en
         engine.submit(fakes.a_record())
         engine.shutdown(fakes.PATIENCE)
         gc.collect()
-        return engine.stats().scored
+        return engine.stats().finished
 
     assert in_child(collect_everything) == 1
     fakes.score(engine)
@@ -113,7 +113,7 @@ def test_an_engine_that_cannot_start_afresh_keeps_no_other_from_it(fakes, make_e
     def use() -> object:
         for engine in (engines[0], engines[2]):
             engine.submit(fakes.a_record())
-        return [[engine.flush(fakes.PATIENCE), engine.stats().scored] for engine in (engines[0], engines[2])]
+        return [[engine.flush(fakes.PATIENCE), engine.stats().finished] for engine in (engines[0], engines[2])]
 
     assert in_child(use) == [[True, 1], [True, 1]]
 

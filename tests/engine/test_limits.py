@@ -64,7 +64,7 @@ def test_what_waits_is_scored_once_there_are_threads_again():
         ask()
         threading.stack_size(0)
         assert configured.flush(60)
-        print(configured.engine.stats().scored, file=sys.stderr)
+        print(configured.engine.stats().finished, file=sys.stderr)
     """)
 
     assert lines[-1] == "3"
@@ -80,7 +80,7 @@ def test_where_no_descriptor_is_left_there_is_a_line_and_no_traceback():
         assert not configured.flush(1.5)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         assert configured.flush(60)
-        print(configured.engine.stats().scored, file=sys.stderr)
+        print(configured.engine.stats().finished, file=sys.stderr)
     """)
 
     assert [line for line in lines if "nothing is scored" in line] == [

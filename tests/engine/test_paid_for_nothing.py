@@ -64,7 +64,7 @@ def asked_by(emitters):
     with ScoringEngine(metrics=[metric], emitters=emitters, judging="thread") as engine:
         engine.submit(RECORD)
         engine.flush(60)  # False of a provider that was shut down
-        assert engine.stats().scored == 1
+        assert engine.stats().finished == 1
     return metric.judge.asked
 
 
@@ -155,7 +155,7 @@ def test_an_application_that_shuts_its_provider_down_gets_its_spans_first():
         (span,) = exporter.get_finished_spans()
         assert span.attributes["ragspan.score.paid"] == 1.0
         engine.submit(RECORD)
-    assert engine.stats().scored == 2
+    assert engine.stats().finished == 2
     assert metric.judge.asked == 1
 
 

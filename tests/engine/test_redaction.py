@@ -153,7 +153,7 @@ def test_a_record_for_which_it_fails_is_dropped_counted_and_never_sent(
 
     assert engine.flush(fakes.PATIENCE)
     stats = engine.stats()
-    assert (stats.submitted, stats.scored, stats.dropped) == (3, 0, {"redaction_failed": 3})
+    assert (stats.submitted, stats.finished, stats.dropped) == (3, 0, {"redaction_failed": 3})
     assert emitter.journal == ["flush"]
     assert [line for line in caplog.messages if "redact failed" in line] == [
         f"a record is dropped, because redact failed: {why}",

@@ -24,7 +24,7 @@ def test_a_record_comes_back_with_its_outcomes_when_the_emitters_have_it(fakes, 
     assert scored.record is record
     assert scored.outcomes == {"constant": Score(value=0.5)}
     assert emitter.scored == [scored]
-    assert engine.stats().scored == engine.stats().submitted == 1
+    assert engine.stats().finished == engine.stats().submitted == 1
 
 
 def test_it_comes_back_with_the_outcomes_that_were_late_for_the_emitters(fakes, make_engine):
@@ -58,7 +58,7 @@ def test_any_number_of_loops_may_await_records_at_the_same_time(fakes, make_engi
         ids = list(pool.map(lambda loop: asyncio.run(score_many(loop)), range(4)))
 
     assert ids == [[f"{loop}-{number}" for number in range(50)] for loop in range(4)]
-    assert engine.stats().scored == 200
+    assert engine.stats().finished == 200
 
 
 @pytest.mark.parametrize("drop", ["oldest", "newest"])

@@ -112,7 +112,7 @@ def test_scores_that_come_after_the_wait_are_emitted_by_themselves(fakes, make_e
     assert (list(second.outcomes), list(second.durations), second.late) == (["hanging"], ["hanging"], True)
     assert engine.flush(fakes.PATIENCE)
     assert emitter.journal == ["start", "emit", "late", "flush"]
-    assert engine.stats().scored == 1
+    assert engine.stats().finished == 1
     counted = telemetry.measurements()["ragspan.outcomes"]
     assert sorted((told["gen_ai.evaluation.name"], number) for told, number in counted) == [
         ("constant", 1),

@@ -26,7 +26,7 @@ def test_shutdown_scores_what_is_left_and_then_tells_the_emitters(fakes, make_en
 
     assert emitter.journal == ["start", "emit"] * 3 + ["shutdown"]
     assert report.abandoned == 0
-    assert (engine.stats().scored, engine.stats().dropped) == (3, {"shutdown": 1})
+    assert (engine.stats().finished, engine.stats().dropped) == (3, {"shutdown": 1})
 
 
 def test_the_report_counts_only_what_happened_in_the_shutdown(fakes, make_engine):
@@ -44,7 +44,7 @@ def test_the_report_counts_only_what_happened_in_the_shutdown(fakes, make_engine
     shutting_down.join(fakes.PATIENCE)
 
     stats = engine.stats()
-    assert (reports[0].finished, reports[0].abandoned) == (stats.finished - 1, 0)
+    assert (reports[0].finished, reports[0].abandoned) == (stats.done - 1, 0)
 
 
 @pytest.mark.parametrize("kind", ["HangingMetric", "StubbornMetric", "BlockingMetric"])

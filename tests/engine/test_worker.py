@@ -35,7 +35,7 @@ def test_the_worker_survives_what_a_metric_does_to_its_loop(fakes, make_engine, 
     fakes.score(engine)
 
     assert worker_of("tough") is worker
-    assert engine.stats().scored == 2
+    assert engine.stats().finished == 2
 
 
 def test_errors_of_tasks_that_a_metric_leaves_behind_are_counted_and_not_quoted(fakes, make_engine, caplog):
@@ -64,7 +64,7 @@ def test_a_worker_whose_loop_breaks_counts_its_records_and_goes_on_with_another_
     fakes.score(engine)
 
     stats = engine.stats()
-    assert (stats.submitted, stats.scored, dict(stats.dropped)) == (4, 3, {"worker_error": 1})
+    assert (stats.submitted, stats.finished, dict(stats.dropped)) == (4, 3, {"worker_error": 1})
     assert worker_of("mortal") is worker
 
 
@@ -112,7 +112,7 @@ def test_a_worker_that_cannot_be_started_costs_no_capture(fakes, make_engine, mo
     assert engine.stats().queued == 2
 
     assert engine.flush(fakes.PATIENCE)
-    assert engine.stats().scored == 2
+    assert engine.stats().finished == 2
 
 
 def test_starting_a_worker_is_not_tried_with_every_submit(fakes, make_engine, monkeypatch):

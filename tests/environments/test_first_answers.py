@@ -53,7 +53,7 @@ import ragspan
 engine = ScoringEngine({options}, emitters=[OTelEmitter()])
 {WATCH}
 answer("answer")
-print(engine.flush(30), engine.stats().scored, engine.stats().errors, in_threads)
+print(engine.flush(30), engine.stats().finished, engine.stats().errors, in_threads)
 """,
         JUDGE=judge_name,
     )
@@ -121,7 +121,7 @@ def test_children_of_forks_at_any_moment_of_the_first_answer_score_their_own(sta
         reading, writing = os.pipe()
         answer("parent")
         children = []
-        while not engine.stats().finished and len(children) < 40:
+        while not engine.stats().done and len(children) < 40:
             child = os.fork()
             if not child:
                 os.close(writing)

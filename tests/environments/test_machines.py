@@ -189,7 +189,7 @@ def test_a_clock_that_goes_backwards_costs_no_scores_and_puts_no_end_before_a_st
                 captured.response = "Because."
         print(engine.flush(30))
         stats = engine.stats()
-        print(stats.submitted, stats.scored, dict(stats.dropped), dict(stats.errors))
+        print(stats.submitted, stats.finished, dict(stats.dropped), dict(stats.errors))
         print({span.end_time >= span.start_time > 0 for span in kept.get_finished_spans()})
         report = engine.shutdown(10)
         print(report.abandoned, 0 <= report.seconds < 10)
@@ -222,7 +222,7 @@ if __name__ == "__main__":
         sys.frozen = True
     engine = ragspan.default_engine()
     engine.submit(ragspan.RagRecord(question="Why?", contexts=["Because it rains."], response="Because it rains."))
-    print(engine.flush(60), engine.stats().scored)
+    print(engine.flush(60), engine.stats().finished)
 """
 
 

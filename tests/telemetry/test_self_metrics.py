@@ -88,7 +88,7 @@ def test_a_failing_score_is_told_by_the_cause_of_most_claims_and_the_step_that_l
 
 def test_records_are_told_by_result_and_reason(telemetry, name):
     engine = Engine(
-        telemetry.meter_provider, name=name, scored=5, nothing_to_score=2, dropped={"queue_full": 3, "shutdown": 1}
+        telemetry.meter_provider, name=name, finished=5, nothing_to_score=2, dropped={"queue_full": 3, "shutdown": 1}
     )
 
     assert telemetry.values("ragspan.records") == {
@@ -184,7 +184,7 @@ def test_a_child_process_tells_about_its_own_engines(telemetry):
 
 
 def test_what_is_done_with_a_record_has_the_name_that_its_sink_gives_it(telemetry, name):
-    engine = Engine(telemetry.meter_provider, name=name, finished_as="published", scored=3)
+    engine = Engine(telemetry.meter_provider, name=name, finished_as="published", finished=3)
 
     assert telemetry.values("ragspan.records")[attributes(engine=name, result="published")] == 3
     assert engine

@@ -136,7 +136,7 @@ def test_a_handler_without_a_sink_takes_the_default_engine():
     rag_chain().invoke(QUESTION, config={"callbacks": [RagspanCallbackHandler()]})
 
     assert ragspan.default_engine().flush(timeout=10)
-    assert ragspan.default_engine().stats().scored == 1
+    assert ragspan.default_engine().stats().finished == 1
 
 
 @pytest.mark.usefixtures("no_engine_yet")

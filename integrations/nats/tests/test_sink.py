@@ -28,7 +28,7 @@ def test_what_is_submitted_is_in_the_stream_as_a_worker_reads_it(broker, make_si
     (message,) = broker.messages("ragspan")
     assert message.subject == "ragspan.records"
     assert message.headers[MESSAGE_ID] == "r-1"
-    assert sink.stats() == SinkStats(submitted=1, scored=1)
+    assert sink.stats() == SinkStats(submitted=1, finished=1)
 
 
 @pytest.mark.parametrize("content", ["true", "false"])

@@ -215,7 +215,7 @@ class FleetSink(SmallSink):
 
     def stats(self):
         submitted = self.waiting + self.finished
-        return EngineStats(submitted=submitted, queued=self.waiting, scored=self.finished)
+        return EngineStats(submitted=submitted, queued=self.waiting, finished=self.finished)
 
 
 def test_what_a_fleets_sink_has_not_handed_on_counts_as_well(clock):

@@ -211,7 +211,7 @@ class BackgroundProcessor(ABC):
 
     def _end(self, deadline: Deadline) -> ShutdownReport:
         queue = self._queue
-        finished_before = queue.stats.finished
+        finished_before = queue.stats.done
         if not self._worker.is_current_thread:
             queue.wait_until_out(deadline.minus_reserve())
         abandoned = len(queue.abandon() or ())
@@ -219,7 +219,7 @@ class BackgroundProcessor(ABC):
         self._worker.stop(Deadline(max(deadline.remaining, _GRACE)))
         if abandoned:
             self._log.report("shutdown", "records dropped at shutdown, because the time for them was up: %d", abandoned)
-        finished = queue.stats.finished - finished_before
+        finished = queue.stats.done - finished_before
         return ShutdownReport(finished=finished, abandoned=abandoned, seconds=deadline.elapsed)
 
     def _figures(self) -> Iterator[Figure]:
@@ -231,7 +231,7 @@ class BackgroundProcessor(ABC):
         yield semconv.METRIC_QUEUE_BYTES, self._queue.bytes, {}
         yield semconv.METRIC_QUEUE_CAPACITY, options.queue_size, {}
         yield semconv.METRIC_QUEUE_CAPACITY_BYTES, options.queue_bytes, {}
-        yield semconv.METRIC_RECORDS, stats.scored, {semconv.RESULT: self._finished_as}
+        yield semconv.METRIC_RECORDS, stats.finished, {semconv.RESULT: self._finished_as}
         yield semconv.METRIC_RECORDS, stats.nothing_to_score, {semconv.RESULT: semconv.RESULT_NOTHING_TO_SCORE}
         for reason, number in stats.dropped.items():
             yield semconv.METRIC_RECORDS, number, {semconv.RESULT: semconv.RESULT_DROPPED, semconv.REASON: reason}

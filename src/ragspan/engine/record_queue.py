@@ -179,7 +179,7 @@ class RecordQueue(ReentrantCriticalSection):
         self.bytes -= item.size
         item.is_out = True
         if not isinstance(result, Dropped):
-            self._count(in_flight=-1, scored=1)
+            self._count(in_flight=-1, finished=1)
         elif result.reason == "nothing_to_score":
             self._count(in_flight=-1, nothing_to_score=1)
         else:
@@ -234,7 +234,7 @@ class RecordQueue(ReentrantCriticalSection):
         submitted: int = 0,
         queued: int = 0,
         in_flight: int = 0,
-        scored: int = 0,
+        finished: int = 0,
         nothing_to_score: int = 0,
         dropped: DropReason | None = None,
         error: str | None = None,
@@ -245,7 +245,7 @@ class RecordQueue(ReentrantCriticalSection):
             before.submitted + submitted,
             before.queued + queued,
             before.in_flight + in_flight,
-            before.scored + scored,
+            before.finished + finished,
             before.nothing_to_score + nothing_to_score,
             before.dropped if dropped is None else _one_more(before.dropped, dropped),
             before.errors if error is None else _one_more(before.errors, error),

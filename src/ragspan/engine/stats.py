@@ -42,7 +42,7 @@ class Dropped:
 class EngineStats(NamedTuple):
     """Where every submitted capture is, at one moment.
 
-    `submitted == queued + in_flight + finished + sum(dropped.values())` holds in each of them: an engine replaces this
+    `submitted == queued + in_flight + done + sum(dropped.values())` holds in each of them: an engine replaces this
     value as a whole and never changes it.
     """
 
@@ -50,8 +50,8 @@ class EngineStats(NamedTuple):
     queued: int = 0
     in_flight: int = 0
     """Taken up by the worker, and not all of its scores are out."""
-    scored: int = 0
-    """Records whose metrics have all ended, whatever their outcomes."""
+    finished: int = 0
+    """Records whose metrics have all ended, whatever their outcomes; of a sink, those that it published."""
     nothing_to_score: int = 0
     """Captures that turned out to be no answered request."""
     dropped: Mapping[str, int] = {}
@@ -63,9 +63,9 @@ class EngineStats(NamedTuple):
     others report to `count_error`, such as `callback`."""
 
     @property
-    def finished(self) -> int:
-        """`scored + nothing_to_score`."""
-        return self.scored + self.nothing_to_score
+    def done(self) -> int:
+        """`finished + nothing_to_score`."""
+        return self.finished + self.nothing_to_score
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,4 +9,4 @@ def after_block():
         answer.contexts = texts
         answer.response = texts[0]
     assert ragspan.default_engine().flush(timeout=30)
-    assert ragspan.default_engine().stats().finished >= 1
+    assert ragspan.default_engine().stats().done >= 1

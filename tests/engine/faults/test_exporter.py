@@ -71,7 +71,7 @@ def test_an_exporter_in_trouble_costs_neither_records_nor_time_of_the_applicatio
     assert elapsed < 0.5 + fakes.GRACE
     assert flushed is (request.node.callspec.params["in_trouble"] in GIVEN_UP_AT_ONCE)
     stats = assert_conserved(engine)
-    assert (stats.scored, stats.dropped) == (RECORDS, {})
+    assert (stats.finished, stats.dropped) == (RECORDS, {})
     lines = [entry.getMessage() for entry in caplog.records if entry.name.startswith("ragspan")]
     assert len(lines) <= 1
     assert "the question of a user" not in caplog.text

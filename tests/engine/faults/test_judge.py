@@ -136,7 +136,7 @@ def test_a_judge_in_trouble_costs_the_scores_of_that_answer_and_nothing_else(
     assert found(in_trouble, "error") == dict.fromkeys(METRICS, fault.error_type)
     assert found(in_trouble, "score") == {}
     stats = assert_conserved(engine)
-    assert (stats.scored, stats.errors, stats.dropped) == (1, {"metric": 4}, {})
+    assert (stats.finished, stats.errors, stats.dropped) == (1, {"metric": 4}, {})
 
     fake_openai.answer = functools.partial(gives_best_marks, fake_openai)
     fake_openai.cuts_replies = False

@@ -175,7 +175,7 @@ def test_a_helper_that_is_killed_in_mid_work_costs_no_score(fakes, engine_of, bl
 
     assert engine.flush(fakes.PATIENCE)
     stats = engine.stats()
-    assert (stats.submitted, stats.scored, stats.dropped, stats.errors) == (21, 21, {}, {})
+    assert (stats.submitted, stats.finished, stats.dropped, stats.errors) == (21, 21, {}, {})
     assert {scored.record.question for scored in emitter.scored} == set(questions)
     assert helper_of(engine) != killed
 

@@ -73,7 +73,7 @@ def test_the_helper_scores_and_exports(fakes, exporting, obedient, otlp_listener
     assert span.attributes["ragspan.explanation.at_once"] == str(helper_of(engine))
     assert (int(span.trace_id, 16), int(span.parent_id, 16), span.trace_state) == (0xA1, 0xB2, "vendor=value")
     assert span.resource["service.name"] == "shop"
-    assert engine.stats().scored == 1
+    assert engine.stats().finished == 1
 
 
 def test_who_awaits_a_record_gets_what_the_helper_made_of_it(fakes, exporting, obedient, otlp_listener, helper_of):
@@ -85,7 +85,7 @@ def test_who_awaits_a_record_gets_what_the_helper_made_of_it(fakes, exporting, o
     assert scored.record is record
     assert scored.outcomes["at_once"].explanation == str(helper_of(engine))
     assert scored.span.trace_id == PARENT.trace_id
-    assert engine.stats().scored == 1
+    assert engine.stats().finished == 1
 
 
 def test_the_spans_are_those_of_the_application(fakes, exporting, obedient, otlp_listener, monkeypatch):
@@ -159,7 +159,7 @@ def test_a_helper_that_is_killed_in_mid_work_loses_no_record(
     engine.flush(fakes.PATIENCE)
 
     stats = assert_conserved(engine)
-    assert (stats.scored, stats.dropped) == (21, {})
+    assert (stats.finished, stats.dropped) == (21, {})
     assert {span.name for span in otlp_listener.spans} == {f"invoke_workflow {number}" for number in range(21)}
 
 
@@ -176,7 +176,7 @@ def test_a_flush_does_not_hide_that_a_helper_died_which_may_have_held_spans(
     wait_until_out(engine)
 
     assert [engine.flush(fakes.PATIENCE) for _ in range(2)] == [False, True]
-    assert engine.stats().scored == 2
+    assert engine.stats().finished == 2
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def test_records_wait_for_a_helper(fakes, assert_conserved, exporting, obedient,
 
     no_interpreter.undo()
     assert engine.flush(fakes.PATIENCE)
-    assert len(otlp_listener.spans) == engine.stats().scored == 20
+    assert len(otlp_listener.spans) == engine.stats().finished == 20
 
 
 def test_records_that_wait_for_a_helper_in_vain_are_counted_as_dropped(
@@ -221,7 +221,7 @@ def test_a_record_that_kills_its_helper_is_dropped_and_those_around_it_are_score
     engine.flush(fakes.PATIENCE)
 
     stats = assert_conserved(engine)
-    assert (stats.scored, stats.dropped) == (12, {"worker_error": 1})
+    assert (stats.finished, stats.dropped) == (12, {"worker_error": 1})
 
 
 def test_a_shutdown_sends_what_is_left_and_ends_the_helper(fakes, exporting, obedient, otlp_listener, helper_of):
@@ -232,7 +232,7 @@ def test_a_shutdown_sends_what_is_left_and_ends_the_helper(fakes, exporting, obe
         engine.submit(fakes.a_record())
     report = engine.shutdown(fakes.PATIENCE)
 
-    assert (engine.stats().scored, report.abandoned) == (11, 0)
+    assert (engine.stats().finished, report.abandoned) == (11, 0)
     assert len(otlp_listener.spans) == 11
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)

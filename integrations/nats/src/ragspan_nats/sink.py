@@ -59,12 +59,12 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 10.0  # seconds
 
 
 class SinkStats(EngineStats):
-    """Where every submitted capture is, at one moment, as in `ragspan.engine.EngineStats`; `scored` counts what was published."""
+    """Where every submitted capture is, at one moment, as in `ragspan.engine.EngineStats`; `finished` counts what was published."""
 
     @property
     def published(self) -> int:
         """Records that the stream has, including those that it already had."""
-        return self.scored
+        return self.finished
 
 
 class NatsSink(BackgroundProcessor):

@@ -207,7 +207,7 @@ class Receiver:
         if self._waiting_sink is not None:
             stats = self._waiting_sink.stats()
             waiting = stats.queued + stats.in_flight
-            figures["answers"] = {"waiting": waiting, "finished": stats.finished, "dropped": dict(stats.dropped)}
+            figures["answers"] = {"waiting": waiting, "finished": stats.done, "dropped": dict(stats.dropped)}
         return figures
 
     def count_with(self, provider: MeterProvider) -> None:
@@ -276,10 +276,10 @@ class Receiver:
         if self._fleet is None:
             return
         stats, now = self._fleet.stats(), self._clock()
-        done, since = self._sinks_progress or (stats.finished, now)
-        if stats.finished - done >= _ANSWERS:
-            self._sinks_pace += ((now - since) / (stats.finished - done) - self._sinks_pace) * _NEWEST_OF_SINK
-            done, since = stats.finished, now
+        done, since = self._sinks_progress or (stats.done, now)
+        if stats.done - done >= _ANSWERS:
+            self._sinks_pace += ((now - since) / (stats.done - done) - self._sinks_pace) * _NEWEST_OF_SINK
+            done, since = stats.done, now
         self._sinks_progress = (done, since) if stats.queued + stats.in_flight else None
 
     def _waits_for_room(self, record: RagRecord, is_over: Callable[[], bool]) -> bool:
