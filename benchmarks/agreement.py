@@ -21,7 +21,7 @@ supported answers differ between sets; accuracy and F1 would tell more of the se
 
 The calibration plot shows for each tenth of the scale of the judge's main metric, which is adherence if it has that, how
 many of the answers people call supported. "Held out" is its balanced accuracy on the half of the sources that the overlap
-judge's calibration was not fitted on; for the overlap judge that fit follows.
+judge's calibration was not fitted on; for the embedded judge that fit follows.
 
 `--judge openai:MODEL` takes `OPENAI_API_KEY`, or `--base-url` of a compatible server. `--judge hhem` verifies the overlap
 judge's sentences. `--rows 100` takes about as many rows of each set, whole sources drawn with `--seed`; `--quick` is that

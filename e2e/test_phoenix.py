@@ -51,7 +51,7 @@ def span_id(one):
 def annotations_of(phoenix, scored):
     """By span and name: each annotation that ragspan wrote."""
     found = phoenix.annotations(PROJECT, map(span_id, scored))
-    assert {annotation["annotator_kind"] for annotation in found} == {"CODE"}  # the overlap judge is no model
+    assert {annotation["annotator_kind"] for annotation in found} == {"CODE"}  # the embedded judge is no model
     return Counter((one["span_id"], one["name"], one["result"]["score"], one["result"]["label"]) for one in found)
 
 

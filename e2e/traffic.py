@@ -27,7 +27,7 @@ class Asked:
     passages: tuple[str, ...]
     response: str
     is_good: bool
-    """Whether the passages support the response. The overlap judge has to see it the same way: a test checks that."""
+    """Whether the passages support the response. The embedded judge has to see it the same way: a test checks that."""
 
     @property
     def name(self) -> str:

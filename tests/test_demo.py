@@ -67,7 +67,7 @@ def test_every_answer_is_shown_with_its_question_its_response_and_its_scores(sho
 
 
 def test_a_legend_says_what_the_metrics_and_the_judge_are(shown):
-    legend = shown[shown.index("Scores by the overlap judge") :]
+    legend = shown[shown.index("Scores by the embedded judge") :]
 
     assert all(metric in legend for metric in METRICS)
     assert "OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 ragspan demo" in legend

@@ -1,4 +1,4 @@
-"""Whether a probability means what it says, and the two constants by which the overlap judge makes scores probabilities."""
+"""Whether a probability means what it says, and the two constants by which the embedded judge makes scores probabilities."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Bin:
 def bins_of(values: Sequence[float], labels: Sequence[bool]) -> list[Bin]:
     """Those of the ten bins that have answers in them.
 
-    Both labels weigh the same in all, as where the overlap judge's constants come from: a probability of one half then
+    Both labels weigh the same in all, as where the embedded judge's constants come from: a probability of one half then
     means as likely supported as not, whatever the share of supported answers in a set.
     """
     weights = {label: 1 / labels.count(label) for label in set(labels)}
@@ -79,7 +79,7 @@ def _bar(one: Bin) -> Text:
 
 
 def fitted(sets: Sequence[JudgementSet]) -> tuple[float, float] | None:
-    """Slope and middle of the overlap judge's map to probabilities, from the sources that are not held out.
+    """Slope and middle of the embedded judge's map to probabilities, from the sources that are not held out.
 
     These are what `ragspan.judges.overlap.grounding` rounds. Sets and labels weigh the same. None where no curve is the
     best: a label is missing, or a score between both tells them apart.

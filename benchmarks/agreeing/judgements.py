@@ -48,7 +48,7 @@ class Judgement:
 
     @property
     def held_out(self) -> bool:
-        """True for sources of the half that the overlap judge's calibration was not fitted on."""
+        """True for sources of the half that the embedded judge's calibration was not fitted on."""
         return bool(hashlib.sha256(self.source.encode()).digest()[-1] % 2)
 
     @property

@@ -40,7 +40,7 @@ def metrics_of(judge: str, *, base_url: str | None = None) -> list[Metric]:
     """The metrics that people judged too, as a judge scores them.
 
     Args:
-        judge: `overlap`, `openai:<model>`, or `hhem` and `hhem:<folder>`, which verifies the overlap judge's claims.
+        judge: `overlap`, `openai:<model>`, or `hhem` and `hhem:<folder>`, which verifies the embedded judge's claims.
         base_url: of an OpenAI-compatible endpoint.
 
     Raises:

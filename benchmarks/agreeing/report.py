@@ -26,7 +26,7 @@ TARGETS: dict[tuple[str, Label], float] = {
     ("ragtruth_data2txt", "supported"): 0.78,
     ("mtrag", "complete"): 0.75,
 }
-"""AUROC of the overlap judge's best metric."""
+"""AUROC of the embedded judge's best metric."""
 BALANCED_TARGET = 0.70
 """Of the mean over the sets."""
 

@@ -29,7 +29,7 @@ _LIKE_SETTINGS = (
 def default_engine() -> ScoringEngine:
     """The engine of this process. The first call makes it from the `RAGSPAN_*` variables.
 
-    By default it has the four default metrics, the embedded overlap judge and the global OpenTelemetry providers. A paid
+    By default it has the four default metrics, the embedded judge and the global OpenTelemetry providers. A paid
     judge is used only if `RAGSPAN_JUDGE` names it. Where `RAGSPAN_SINK` names a sink, handlers keep sending records there.
 
     Raises:

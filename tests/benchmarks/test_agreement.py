@@ -56,7 +56,7 @@ def judgements(judgements_of):
 
 @pytest.fixture(scope="module")
 def measured(judgements, figures_of):
-    """The figures of a quick run with the overlap judge."""
+    """The figures of a quick run with the embedded judge."""
     return figures_of("agreement.py", judgements)
 
 

@@ -16,7 +16,7 @@ from submitted import a_record, record_of
 from ragspan import RagRecord
 from ragspan.exceptions import RecordError
 from ragspan.record_json import MAX_JSON
-from ragspan_nats.message import ENCODING, MESSAGE_ID, Message, message_id_of, message_of
+from ragspan_nats.message import ENCODING, MESSAGE_ID, BrokerMessage, message_id_of, message_of
 
 ALWAYS, NEVER = 0, MAX_JSON
 
@@ -66,7 +66,7 @@ def test_an_id_that_cannot_be_a_header_becomes_a_digest(record_id):
 def test_garbage_is_refused(payload, encoding):
     headers = {} if encoding is None else {ENCODING: encoding}
     with pytest.raises(RecordError):
-        record_of(Message(payload=payload, headers=headers))
+        record_of(BrokerMessage(payload=payload, headers=headers))
 
 
 @given(position=st.integers(0, 10_000), byte=st.integers(0, 255), packs=st.booleans())
@@ -75,7 +75,7 @@ def test_a_damaged_message_is_refused_or_read_as_a_record(position, byte, packs)
     payload = bytearray(message.payload)
     payload[position % len(payload)] = byte
     try:
-        record = record_of(Message(payload=bytes(payload), headers=message.headers))
+        record = record_of(BrokerMessage(payload=bytes(payload), headers=message.headers))
     except RecordError:
         return
     assert isinstance(record, RagRecord)
@@ -85,7 +85,7 @@ def test_a_damaged_message_is_refused_or_read_as_a_record(position, byte, packs)
 def test_a_message_that_is_cut_off_is_refused(kept):
     message = message_of(a_record(response="x" * 500), compress_above=ALWAYS)
     with pytest.raises(RecordError, match="cut off"):
-        record_of(Message(payload=message.payload[:kept], headers=message.headers))
+        record_of(BrokerMessage(payload=message.payload[:kept], headers=message.headers))
 
 
 def test_a_bomb_is_refused_before_it_takes_the_memory():
@@ -95,7 +95,7 @@ def test_a_bomb_is_refused_before_it_takes_the_memory():
     tracemalloc.start()
     try:
         with pytest.raises(RecordError, match="unpacks to more than"):
-            record_of(Message(payload=bomb, headers={ENCODING: "gzip"}))
+            record_of(BrokerMessage(payload=bomb, headers={ENCODING: "gzip"}))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

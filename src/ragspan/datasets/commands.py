@@ -13,14 +13,14 @@ import typer
 from ragspan.command_line import Judge, Metrics
 from ragspan.exceptions import RagspanError
 
-Question: TypeAlias = Annotated[
+QuestionColumn: TypeAlias = Annotated[
     str | None,
     typer.Option(help="A column's name, or a path such as prediction.contexts; by default known names are recognised."),
 ]
-Contexts: TypeAlias = Annotated[
+ContextsColumn: TypeAlias = Annotated[
     str | None, typer.Option(help="As above; a cell is a list, the JSON text of one, or a text.")
 ]
-Answer: TypeAlias = Annotated[str | None, typer.Option(help="As above: the response that is scored.")]
+AnswerColumn: TypeAlias = Annotated[str | None, typer.Option(help="As above: the response that is scored.")]
 Limit: TypeAlias = Annotated[int | None, typer.Option(metavar="N", help="Only the first rows.", min=1)]
 Concurrency: TypeAlias = Annotated[
     int | None, typer.Option(metavar="N", help="Rows scored at the same time; else RAGSPAN_CONCURRENCY.", min=1)
@@ -57,9 +57,9 @@ def evaluate(
     ] = None,
     project: Project = None,
     since: Since = None,
-    question_column: Question = None,
-    contexts_column: Contexts = None,
-    answer_column: Answer = None,
+    question_column: QuestionColumn = None,
+    contexts_column: ContextsColumn = None,
+    answer_column: AnswerColumn = None,
     ground_truth_column: Annotated[str | None, typer.Option(help="Another name for --answer-column.")] = None,
     label_column: Annotated[
         str | None, typer.Option(help="What people say of some responses: see ragspan agree.")
@@ -151,9 +151,9 @@ def agree(
     label_column: Annotated[
         str | None, typer.Option(help="What people say: yes or no, pass or fail, 1 or 0; empty where nobody did.")
     ] = None,
-    question_column: Question = None,
-    contexts_column: Contexts = None,
-    answer_column: Answer = None,
+    question_column: QuestionColumn = None,
+    contexts_column: ContextsColumn = None,
+    answer_column: AnswerColumn = None,
     metrics: Metrics = None,
     judge: Judge = None,
     limit: Limit = None,

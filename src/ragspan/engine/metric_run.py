@@ -42,7 +42,7 @@ from ragspan.telemetry.otel_context import suppressed
 from ragspan.throttled_log import ThrottledLog
 from ragspan.usage import Usage
 
-_Work: TypeAlias = "asyncio.Task[None] | Future[Any]"
+_InWork: TypeAlias = "asyncio.Task[None] | Future[Any]"
 
 NOT_ASKED = "not_asked"
 _PACE = 1.0  # seconds between two looks at a budget, at least
@@ -90,7 +90,7 @@ class MetricRunner:
     ) -> None:
         self.name = metric.name
         self.parts = parts
-        self.lost: set[_Work] = set()
+        self.lost: set[_InWork] = set()
         """Runs from their timeout until they end."""
         self._metric = metric
         self._timeout = timeout
@@ -326,7 +326,7 @@ class MetricTask:
         elif not call.cancel():  # it has begun in its thread
             self._count_as_lost(call)
 
-    def _count_as_lost(self, work: _Work) -> None:
+    def _count_as_lost(self, work: _InWork) -> None:
         self.runner.lost.add(work)
         work.add_done_callback(self.runner.lost.discard)
 

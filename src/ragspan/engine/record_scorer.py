@@ -104,7 +104,7 @@ class RecordScorer:
             return record
         if self._options.unknown_contexts == "prompt":
             record = with_prompt_evidence(record)
-        work = _Work(
+        work = _RecordInWork(
             item=item, record=record, handle=self.emission.start(record), session=JudgingSession(record=record)
         )
         try:
@@ -122,7 +122,7 @@ class RecordScorer:
                 self._log.failed("self_metrics", error)
         return work.result
 
-    def _report(self, work: _Work, scored: ScoredRecord) -> None:
+    def _report(self, work: _RecordInWork, scored: ScoredRecord) -> None:
         """Count what came of a record, once that is all there is."""
         for name, outcome in scored.outcomes.items():
             self._self_metrics.ended(name, outcome)
@@ -165,7 +165,7 @@ class RecordScorer:
         if self.helper is not None:
             self.helper.client.close()
 
-    async def _judge(self, work: _Work) -> None:
+    async def _judge(self, work: _RecordInWork) -> None:
         """Run the chosen metrics at the same time. Emit what has ended after the wait, and the rest when all have ended."""
         if self._asking is not None:
             identity = identity_of(work.record, work.handle.span)
@@ -197,7 +197,7 @@ class RecordScorer:
             if not work.runs:
                 return
 
-    def _emit(self, work: _Work, outcomes: dict[str, Outcome], durations: dict[str, float]) -> None:
+    def _emit(self, work: _RecordInWork, outcomes: dict[str, Outcome], durations: dict[str, float]) -> None:
         before = work.result
         refusal, language = work.session.get_or_make("about", functools.partial(self._about, work.record))
         scored = ScoredRecord(
@@ -227,7 +227,7 @@ class RecordScorer:
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
-class _Work:
+class _RecordInWork:
     """A record that is being scored."""
 
     item: Item

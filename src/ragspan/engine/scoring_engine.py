@@ -71,7 +71,7 @@ class ScoringEngine(BackgroundProcessor):
         drain_on_sigterm: let SIGTERM wait, for `exit_timeout` at most, until finished answers are scored and exported. The
             application's and servers' own handlers stay, and decide; under uvicorn no lifespan is needed. What else is still
             running then is the application's to finish.
-        judging: where judges compute that need the processor rather than a network (the overlap judge, classifiers): in a
+        judging: where judges compute that need the processor rather than a network (the embedded judge, classifiers): in a
             `"helper"` process, so that requests do not wait for it, or in a `"thread"` of this one. The helper is started
             when it is first needed; where none can be, a thread does its work.
         export: with `"helper"` the helper process gets whole records, scores them, and builds and exports their spans, so

@@ -22,7 +22,7 @@ _PARTS = 2
 _Words: TypeAlias = frozenset[str]
 
 
-class Place(NamedTuple):
+class ResponsePlace(NamedTuple):
     """A sentence, in characters of its text."""
 
     start: int
@@ -41,7 +41,7 @@ class ContextPlace(NamedTuple):
 class ClaimPlaces(NamedTuple):
     """The places of one claim."""
 
-    response: Place | None
+    response: ResponsePlace | None
     """None where no sentence has half of its words."""
     contexts: tuple[ContextPlace, ...] = ()
     """The sentence with most of its words, and one with most of the others."""
@@ -49,7 +49,10 @@ class ClaimPlaces(NamedTuple):
 
 def locate(claims: Sequence[str], response: str, contexts: Sequence[str]) -> list[ClaimPlaces]:
     """The places of each claim; a claim goes to the sentence that has most of its words, if any has half of them."""
-    said = [(Place(start, end), _words(response[start:end])) for start, end in places_of(response[:_MOST_OF_RESPONSE])]
+    said = [
+        (ResponsePlace(start, end), _words(response[start:end]))
+        for start, end in places_of(response[:_MOST_OF_RESPONSE])
+    ]
     shown = list(_sentences(contexts))
     found = []
     for words in map(_words, claims):

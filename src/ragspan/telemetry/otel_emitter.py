@@ -80,7 +80,7 @@ class OTelEmitter(EmitterOptions):
         watch_forks(self, OTelEmitter._forget)
 
     def _forget(self) -> None:
-        self.unfinished: dict[_Answer, AnswerSpans] = {}
+        self.unfinished: dict[_AnswerSpan, AnswerSpans] = {}
         """The spans that have not ended. All uses are single operations of the dictionary, which need no lock."""
 
     def is_used_by(self, engine: Engine) -> None:
@@ -105,10 +105,10 @@ class OTelEmitter(EmitterOptions):
         """
         searches = tuple(retrieval.span for retrieval in record.retrievals)
         if self.is_closed:
-            return _Answer(self, record, None, ())
+            return _AnswerSpan(self, record, None, ())
         self.exports_spans = self._look_at_provider()
         if self.spans == "scores" and is_valid(record.parent):
-            return _Answer(self, record, record.parent, searches)
+            return _AnswerSpan(self, record, record.parent, searches)
         if not self._has_warned and any(searches):
             self._has_warned = True
             self._log.report("traced_twice", _TRACED_TWICE)
@@ -121,13 +121,13 @@ class OTelEmitter(EmitterOptions):
                 self._log.report(
                     "no_tracer_provider", *([_NO_TRACER_PROVIDER] if why is None else [_SWITCHED_OFF, why])
                 )
-            return _Answer(self, record, None, searches)
+            return _AnswerSpan(self, record, None, searches)
         if not span.is_recording():
-            return _Answer(self, record, anchor_of(span_context), searches)
+            return _AnswerSpan(self, record, anchor_of(span_context), searches)
         spans = AnswerSpans(span, self._start_steps(span, record) if record.steps else ())
         pairs = zip(spans.steps, record.steps, strict=False)
         found = tuple(anchor_of(one.get_span_context()) for one, step in pairs if isinstance(step, Retrieval))
-        answer = _Answer(self, record, anchor_of(span_context), found)
+        answer = _AnswerSpan(self, record, anchor_of(span_context), found)
         self.unfinished[answer] = spans
         return answer
 
@@ -155,7 +155,7 @@ class OTelEmitter(EmitterOptions):
 
 
 @dataclass(slots=True, eq=False)
-class _Answer:
+class _AnswerSpan:
     """An answer that is being scored."""
 
     emitter: OTelEmitter

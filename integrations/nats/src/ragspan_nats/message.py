@@ -52,7 +52,7 @@ _NO_ROOM = "(the message itself had no room)"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Message:
+class BrokerMessage:
     """What is published."""
 
     payload: bytes
@@ -65,7 +65,7 @@ class Message:
         return len(self.payload) + _FRAME + headers
 
 
-def message_of(record: RagRecord, *, compress_above: int = _COMPRESS_ABOVE) -> Message:
+def message_of(record: RagRecord, *, compress_above: int = _COMPRESS_ABOVE) -> BrokerMessage:
     """The record as a message, compressed if its JSON has more bytes than `compress_above`.
 
     Raises:
@@ -78,7 +78,7 @@ def message_of(record: RagRecord, *, compress_above: int = _COMPRESS_ABOVE) -> M
         packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _GZIP_FORMAT, _MEMORY)
         payload = packer.compress(payload) + packer.flush()
         headers[ENCODING] = _GZIP
-    return Message(payload=payload, headers=headers)
+    return BrokerMessage(payload=payload, headers=headers)
 
 
 def json_in(payload: bytes, headers: Mapping[str, str]) -> bytes:
@@ -193,9 +193,9 @@ async def publish_dead_letter(client: Client, stream: Stream, delivery: Delivery
         DELIVERIES: str(delivery.number),
         DEAD_LETTERED_AT: datetime.now(timezone.utc).isoformat(timespec="seconds"),
     }
-    letter = Message(payload=delivery.payload, headers=headers)
+    letter = BrokerMessage(payload=delivery.payload, headers=headers)
     if letter.size > client.max_payload:
-        letter = Message(payload=b"", headers={**headers, DETAIL: f"{headers[DETAIL]} {_NO_ROOM}".strip()})
+        letter = BrokerMessage(payload=b"", headers={**headers, DETAIL: f"{headers[DETAIL]} {_NO_ROOM}".strip()})
     await _publish(client, stream.dead_letters, letter)
 
 
@@ -212,7 +212,7 @@ async def deliver_again(client: Client, message: StoredMessage, subject: str) ->
         nats.errors.Error: the broker did not take it, and it stays where it is; or somebody else has just moved it.
     """
     headers = _headers_of_copy(message.payload, message.headers, place=f"{message.stream}-{message.sequence}")
-    copy = Message(payload=message.payload, headers=headers)
+    copy = BrokerMessage(payload=message.payload, headers=headers)
     # The client does not count headers. It would send a message that is too large, and the broker would close the connection.
     if not message.payload or copy.size > client.max_payload:
         return False
@@ -221,7 +221,7 @@ async def deliver_again(client: Client, message: StoredMessage, subject: str) ->
     return True
 
 
-async def _publish(client: Client, subject: str, message: Message) -> None:
+async def _publish(client: Client, subject: str, message: BrokerMessage) -> None:
     jetstream = client.jetstream(timeout=_TIMEOUT)
     await jetstream.publish(subject, message.payload, headers=dict(message.headers))
 

@@ -37,7 +37,7 @@ from ragspan.redaction import Redact, RedactOption, redact_from
 from ragspan.telemetry import semconv
 from ragspan.telemetry.content import ContentPolicy
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.message import Message, message_of
+from ragspan_nats.message import BrokerMessage, message_of
 from ragspan_nats.settings import BrokerAccess, Stream
 
 if TYPE_CHECKING:  # not loaded before they are needed
@@ -207,10 +207,10 @@ class Publishing:
         """Publish one item, as often as necessary; None if the stream has it."""
         limit = Deadline(self.retry_timeout)
         connection = self._connection = self._connection or self._new_connection()
-        message: Message | Dropped | None = None
+        message: BrokerMessage | Dropped | None = None
         while (client := await self._client(connection, limit)) is not None:
             message = message or await self._message_of(item)
-            if not isinstance(message, Message):
+            if not isinstance(message, BrokerMessage):
                 return message
             refusal = await self._publish(connection, client, message)
             if refusal is None:
@@ -235,7 +235,7 @@ class Publishing:
         """The keeper closes the connection when it is cancelled. The next worker makes its own."""
         self._connection = None
 
-    async def _message_of(self, item: Item) -> Message | Dropped | None:
+    async def _message_of(self, item: Item) -> BrokerMessage | Dropped | None:
         """The item's record as a message, or why there is none; None if the item is out already."""
         if time.monotonic() - self._worked_until < _CLOSE:
             time.sleep(_BREATH)  # noqa: ASYNC251 - frees the interpreter; this loop has nothing else to do
@@ -244,7 +244,7 @@ class Publishing:
         self._worked_until = time.monotonic()
         return message
 
-    def _written(self, record: RagRecord) -> Message | Dropped:
+    def _written(self, record: RagRecord) -> BrokerMessage | Dropped:
         # Prompts and other texts that only spans show are sent if the application's spans may hold them.
         if self.unknown_contexts == "prompt":  # here, where all prompts are
             record = with_prompt_evidence(record)
@@ -269,7 +269,7 @@ class Publishing:
                     await asyncio.wait_for(connection.client(), limit.remaining)
         return None
 
-    async def _publish(self, connection: BrokerConnection, client: Client, message: Message) -> DropReason | None:
+    async def _publish(self, connection: BrokerConnection, client: Client, message: BrokerMessage) -> DropReason | None:
         """Publish once: None if the stream has the message; `broker_unavailable` for all that may change by itself."""
         from nats.js.errors import APIError, NoStreamResponseError
 

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from ragspan.datasets.report.risk_signs import REASONS
 from ragspan.datasets.results import EvaluatedRow
-from ragspan.judges.claim_places import Place, locate
+from ragspan.judges.claim_places import ResponsePlace, locate
 from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict
 from ragspan.metrics import ChunkAttribution, ChunkUtilization, ContextRelevance, JudgedContext
 from ragspan.outcomes import NotApplicable, Outcome, Score
@@ -55,7 +55,7 @@ class ShownScore(NamedTuple):
         return self.score.value if self.score else None
 
 
-class Finding(NamedTuple):
+class ContextNote(NamedTuple):
     """What one metric says about one context."""
 
     words: str
@@ -85,7 +85,7 @@ class ShownContext(NamedTuple):
     """Its place in the prompt, from 1."""
     context: RetrievedContext
     excerpt: Excerpt
-    findings: Sequence[Finding]
+    findings: Sequence[ContextNote]
     pieces: Sequence[Piece] = ()
     """The excerpt, with what supports claims."""
 
@@ -196,15 +196,15 @@ def mark_claims(
 ) -> tuple[list[Piece], list[ShownContext]]:
     """The response in pieces, character by character, with the sentences that make claims, and the contexts with their support."""
     texts = [context.excerpt.text for context in contexts]
-    made: dict[Place, Piece] = {}
-    supports: list[dict[Place, Piece]] = [{} for _ in contexts]
+    made: dict[ResponsePlace, Piece] = {}
+    supports: list[dict[ResponsePlace, Piece]] = [{} for _ in contexts]
     places = locate([claim.claim or "" for _, claim in claims], response, texts)
     # A sentence leads to its first claim that is not supported, or else to the support of its first one.
     by_verdict = sorted(zip(claims, places, strict=True), key=lambda found: _ORDER.index(found[0][1].verdict))
     for (number, claim), place in by_verdict:
         support = place.contexts if claim.supported else ()
         for at in support:
-            _mark(supports[at.context], texts[at.context], Place(at.start, at.end), number)
+            _mark(supports[at.context], texts[at.context], ResponsePlace(at.start, at.end), number)
         link = f"{contexts[support[0].context].number}-{support[0].start}" if support else f"claim-{number}"
         if place.response is not None:
             is_supported = None if claim.verdict == "unsure" else claim.supported
@@ -214,9 +214,9 @@ def mark_claims(
 
 
 def _mark(
-    marks: dict[Place, Piece],
+    marks: dict[ResponsePlace, Piece],
     text: str,
-    place: Place,
+    place: ResponsePlace,
     number: int,
     is_supported: bool | None = None,  # noqa: FBT001 - as the field of a piece
     link: str | None = None,
@@ -225,7 +225,7 @@ def _mark(
     marks[place] = piece._replace(numbers=tuple(sorted((*piece.numbers, number))))
 
 
-def _pieces(text: str, marks: Mapping[Place, Piece]) -> list[Piece]:
+def _pieces(text: str, marks: Mapping[ResponsePlace, Piece]) -> list[Piece]:
     """The text, with marks that do not overlap."""
     pieces: list[Piece] = []
     position = 0
@@ -247,7 +247,7 @@ def show_contexts(
 
     Of more contexts those are left out that were not useful, the last ones first. Long texts share the room equally.
     """
-    findings: defaultdict[int, list[Finding]] = defaultdict(list)
+    findings: defaultdict[int, list[ContextNote]] = defaultdict(list)
     for metric, item in _evidence(outcomes):
         if isinstance(item, (ContextVerdict, JudgedContext)):
             finding = _finding(metric, item)
@@ -262,12 +262,12 @@ def show_contexts(
     ]
 
 
-def _finding(metric: str, item: ContextVerdict | JudgedContext) -> Finding:
+def _finding(metric: str, item: ContextVerdict | JudgedContext) -> ContextNote:
     if isinstance(item, ContextVerdict) or metric == ChunkAttribution.name:
         is_useful = item.useful if isinstance(item, ContextVerdict) else item.value > 0
-        return Finding("useful" if is_useful else "not used", item.explanation, is_useful)
+        return ContextNote("useful" if is_useful else "not used", item.explanation, is_useful)
     words = {
         ContextRelevance.name: f"relevance {item.value:.2f}",
         ChunkUtilization.name: f"{item.value:.0%} of its text used",
     }
-    return Finding(words.get(metric, f"{metric} {item.value:.2f}"), item.explanation)
+    return ContextNote(words.get(metric, f"{metric} {item.value:.2f}"), item.explanation)

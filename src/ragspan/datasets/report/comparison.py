@@ -89,7 +89,7 @@ class Comparison:
     """Reasons why scores may differ though no answer does."""
 
 
-class _Answer(NamedTuple):
+class _ComparedAnswer(NamedTuple):
     row: int
     record_id: str
     scores: dict[str, tuple[float, Label | None]]
@@ -120,12 +120,12 @@ def compare(run: Evaluation | ResultFile, baseline: Evaluation | ResultFile) -> 
     )
 
 
-def _read(run: Evaluation | ResultFile) -> tuple[list[_Answer], Mapping[str, set[str]]]:
+def _read(run: Evaluation | ResultFile) -> tuple[list[_ComparedAnswer], Mapping[str, set[str]]]:
     """The scores of each answer, and who judged each metric."""
-    answers: dict[int, _Answer] = {}
+    answers: dict[int, _ComparedAnswer] = {}
     judges: defaultdict[str, set[str]] = defaultdict(set)
     for result in run.results():
-        answer = answers.setdefault(result.row, _Answer(result.row, result.record_id, {}))
+        answer = answers.setdefault(result.row, _ComparedAnswer(result.row, result.record_id, {}))
         if result.screen_score is not None:  # the embedded judge has read all rows, and the other one the doubtful ones
             answer.scores[result.metric] = (result.screen_score, result.screen_label)
             continue
@@ -136,19 +136,19 @@ def _read(run: Evaluation | ResultFile) -> tuple[list[_Answer], Mapping[str, set
     return list(answers.values()), judges
 
 
-def _by_key(answers: Sequence[_Answer], *, by_id: bool) -> dict[tuple[str, int] | int, _Answer]:
+def _by_key(answers: Sequence[_ComparedAnswer], *, by_id: bool) -> dict[tuple[str, int] | int, _ComparedAnswer]:
     """By row number; or by record id, and how many answers with this id came before."""
     if not by_id:
         return {answer.row: answer for answer in answers}
     seen: Counter[str] = Counter()
-    keyed: dict[tuple[str, int] | int, _Answer] = {}
+    keyed: dict[tuple[str, int] | int, _ComparedAnswer] = {}
     for answer in answers:
         keyed[answer.record_id, seen[answer.record_id]] = answer
         seen[answer.record_id] += 1
     return keyed
 
 
-def _metric_comparison(metric: str, pairs: Sequence[tuple[_Answer, _Answer]]) -> MetricComparison:
+def _metric_comparison(metric: str, pairs: Sequence[tuple[_ComparedAnswer, _ComparedAnswer]]) -> MetricComparison:
     changes = [
         Regression(one.row, one.record_id, earlier, now, label_before, label)
         for one, other in pairs

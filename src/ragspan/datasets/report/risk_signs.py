@@ -66,8 +66,8 @@ REASONS: Mapping[str, str] = {
     "refusal": "the response declines as a whole, and the judge finds that right; context_utilization has this reason for every response that declines",
     "not_from_a_model": "a model answered, but the response is not its words: a block, a limit, a template",
     "too_many_contexts": "the metric asks about each context, and there are more than the judge can distinguish: 1,000 for the"
-    " overlap judge, for an LLM judge as many as fit its prompt",
-    "language": "the response is in another language than the contexts, and the overlap judge compares words",
+    " embedded judge, for an LLM judge as many as fit its prompt",
+    "language": "the response is in another language than the contexts, and the embedded judge compares words",
 }
 """Why a metric of ragspan's has no score; other reasons are those of other metrics, and kinds of failures."""
 

@@ -48,7 +48,7 @@ class PhoenixEmitter(ScoreWriter):
     `emitters=[OTelEmitter(), PhoenixEmitter()]`.
 
     An annotation has the metric's name, and its `identifier` names the record: to score a record again replaces what was
-    written. A metric that does not apply has no annotation. What the overlap judge and HHEM say is of kind `CODE`, what
+    written. A metric that does not apply has no annotation. What the embedded judge and HHEM say is of kind `CODE`, what
     a language model says is `LLM`. The metadata is `Annotation.metadata`.
 
     Raises:

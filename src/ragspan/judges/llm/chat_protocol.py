@@ -19,7 +19,7 @@ from ragspan.provider_replies import facts_of, total_tokens_of
 from ragspan.usage import Usage
 
 
-class _Message(msgspec.Struct):
+class _ReplyMessage(msgspec.Struct):
     content: str | list[dict[str, Any]] | None = None
     """Mistral's reasoning models answer in parts, of which those of the type `text` are the reply."""
     refusal: str | None = None
@@ -33,7 +33,7 @@ class _Message(msgspec.Struct):
 
 
 class _Choice(msgspec.Struct):
-    message: _Message
+    message: _ReplyMessage
     finish_reason: str | None = None
     error: Any = None
     """Gateways have one for each choice."""

@@ -42,7 +42,7 @@ from ragspan.text.sentences import places_of
 _T = TypeVar("_T")
 _Read: TypeAlias = "tuple[list[_T], str | None]"
 """The valid answers in the replies to a request, and why a reply has no text."""
-_Finding = TypeVar("_Finding", bound=replies.Finding)
+_Finding = TypeVar("_Finding", bound=replies.NumberedFinding)
 
 
 class LLMJudge:

@@ -24,7 +24,7 @@ class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A part of a reply. Models write the fields in this order, so the reasoning comes before the verdict."""
 
 
-class Finding(Reply, frozen=True):
+class NumberedFinding(Reply, frozen=True):
     """What a reply says about one of several numbered claims, statements or contexts."""
 
     number: int
@@ -48,24 +48,24 @@ class Coverage(Reply, frozen=True):
     value: Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
-class ClaimFinding(Finding, frozen=True):
+class ClaimFinding(NumberedFinding, frozen=True):
     verdict: Literal["supported", "unsupported", "unsure"]
 
 
-class SourceFinding(Finding, frozen=True):
+class SourceFinding(NumberedFinding, frozen=True):
     verdict: Literal["contexts", "document", "nothing"]
     document: int
 
 
-class UsefulnessFinding(Finding, frozen=True):
+class UsefulnessFinding(NumberedFinding, frozen=True):
     verdict: Literal["useful", "not_useful"]
 
 
-class RelevanceFinding(Finding, frozen=True):
+class RelevanceFinding(NumberedFinding, frozen=True):
     verdict: Literal["full", "partial", "none"]
 
 
-class SentencesFinding(Finding, frozen=True):
+class SentencesFinding(NumberedFinding, frozen=True):
     sentences: list[int]
 
 
@@ -153,7 +153,7 @@ PROBLEMS = frozenset({PROSE, OTHER_JSON, EMPTY, CUT_OFF, REFUSED, BROKEN_OFF, TH
 
 
 def _remarked(answer: _T, remark: str | None) -> _T:
-    if remark is None or not isinstance(answer, (Grounding, Coverage, Finding)):
+    if remark is None or not isinstance(answer, (Grounding, Coverage, NumberedFinding)):
         return answer
     return msgspec.structs.replace(answer, reasoning=f"{answer.reasoning} [{remark}]")
 

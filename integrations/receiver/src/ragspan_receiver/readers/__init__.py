@@ -18,7 +18,7 @@ from ragspan.throttled_log import ThrottledLog
 from ragspan_receiver.readers import genai, openinference, vercel
 from ragspan_receiver.readers.payloads import Payloads
 from ragspan_receiver.readers.requests import Request
-from ragspan_receiver.readers.steps import Step, requests_in
+from ragspan_receiver.readers.steps import SpanStep, requests_in
 from ragspan_receiver.spans import TracedSpan
 
 WHOLE_TRACE = ""
@@ -55,7 +55,7 @@ def records_of(spans: Sequence[TracedSpan], *, retrieval_tools: Collection[str] 
     return sorted(found, key=lambda record: record.started_ns)
 
 
-def _step(span: TracedSpan, payloads: Payloads) -> Step | None:
+def _step(span: TracedSpan, payloads: Payloads) -> SpanStep | None:
     """The step that the reader of the span's convention makes; ragspan's own spans are not steps."""
     if span.scope.startswith(semconv.SCOPE):
         return None
@@ -73,7 +73,7 @@ def _step(span: TracedSpan, payloads: Payloads) -> Step | None:
     return step
 
 
-def _tell_what_is_not_read(span: TracedSpan, step: Step | None) -> None:
+def _tell_what_is_not_read(span: TracedSpan, step: SpanStep | None) -> None:
     """Say which spans of which instrumentation are about models, and cannot be read."""
     is_read = openinference.KIND in span.attributes or vercel.OPERATION in span.attributes or genai.knows(span)
     if step is None and (is_read or not any(key.startswith(_CONVENTIONS) for key in span.attributes)):
@@ -88,7 +88,7 @@ def _tell_what_is_not_read(span: TracedSpan, step: Step | None) -> None:
     _log.report(what, "%s", what)
 
 
-def _as_search(step: Step, payloads: Payloads) -> None:
+def _as_search(step: SpanStep, payloads: Payloads) -> None:
     """A tool whose results are documents is a search."""
     asked = step.inputs.values() if isinstance(step.inputs, dict) else [step.inputs]
     step.query = next((text for text in asked if isinstance(text, str)), None)

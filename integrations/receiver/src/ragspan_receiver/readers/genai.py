@@ -24,7 +24,7 @@ from ragspan_receiver.readers.payloads import (
     text,
     whole,
 )
-from ragspan_receiver.readers.steps import Kind, Step
+from ragspan_receiver.readers.steps import Kind, SpanStep
 from ragspan_receiver.spans import TracedSpan
 
 _OPERATIONS: dict[str, Kind | None] = {
@@ -63,7 +63,7 @@ def is_one(span: TracedSpan) -> bool:
     return any(name in span.attributes for name in ("gen_ai.operation.name", "traceloop.span.kind", "llm.request.type"))
 
 
-def read(span: TracedSpan, payloads: Payloads) -> Step | None:
+def read(span: TracedSpan, payloads: Payloads) -> SpanStep | None:
     """The step of a span; None for embeddings, and for an agent that is only created."""
     attributes = span.attributes
     kind = _kind_of(span)
@@ -72,7 +72,7 @@ def read(span: TracedSpan, payloads: Payloads) -> Step | None:
     framework = span.scope.rpartition(".")[2]
     given, output = json_of(attributes.get("traceloop.entity.input")), attributes.get("traceloop.entity.output")
     gave = output if json_of(output) is None else json_of(output)
-    step = Step(
+    step = SpanStep(
         span=span,
         kind=kind,
         name=_name_of(attributes) or span.name,
@@ -135,7 +135,7 @@ def _gave(data: Any) -> Any:
 # The kinds
 
 
-def _read_chain(step: Step, payloads: Payloads, gave: Any) -> None:
+def _read_chain(step: SpanStep, payloads: Payloads, gave: Any) -> None:
     """A chain, a workflow or an agent, with messages by the conventions; or a task of LlamaIndex, whose payloads show its kind."""
     query, found = query_in(step.inputs), payloads.documents_in(gave) if isinstance(gave, list) else []
     if query and found:
@@ -157,7 +157,7 @@ def _read_chain(step: Step, payloads: Payloads, gave: Any) -> None:
     step.written = chunks_in(step.inputs)
 
 
-def _read_model(step: Step, payloads: Payloads, _: Any) -> None:
+def _read_model(step: SpanStep, payloads: Payloads, _: Any) -> None:
     attributes = step.span.attributes
     step.prompt, replies = _prompt(step.span, payloads), _replies(step.span, payloads)
     step.reply = replies[0] if replies else None
@@ -166,7 +166,7 @@ def _read_model(step: Step, payloads: Payloads, _: Any) -> None:
     step.provider = text(attributes, "gen_ai.provider.name", "gen_ai.system")
     reasons = attributes.get("gen_ai.response.finish_reasons")
     usage = {name: whole(attributes, f"gen_ai.usage.{name}") for name in ("input_tokens", "output_tokens")}
-    step.told = usage | {
+    step.provider_metadata = usage | {
         "model": answered,
         "id": text(attributes, "gen_ai.response.id"),
         "cached_tokens": whole(attributes, "gen_ai.usage.cache_read.input_tokens"),
@@ -174,7 +174,7 @@ def _read_model(step: Step, payloads: Payloads, _: Any) -> None:
     }
 
 
-def _read_search(step: Step, payloads: Payloads, gave: Any) -> None:
+def _read_search(step: SpanStep, payloads: Payloads, gave: Any) -> None:
     attributes = step.span.attributes
     step.query = text(attributes, "gen_ai.retrieval.query.text") or query_in(step.inputs)
     step.top_k = whole(attributes, "gen_ai.retrieval.top_k") or whole(attributes, "gen_ai.request.top_k")
@@ -186,7 +186,7 @@ def _read_search(step: Step, payloads: Payloads, gave: Any) -> None:
         step.found = payloads.documents_in(found, loosely=True) or ([] if not found else None)
 
 
-def _read_tool(step: Step, payloads: Payloads, _: Any) -> None:
+def _read_tool(step: SpanStep, payloads: Payloads, _: Any) -> None:
     attributes = step.span.attributes
     step.call_id = text(attributes, "gen_ai.tool.call.id")
     if step.inputs is OPAQUE:
@@ -263,7 +263,7 @@ def _numbered(fields: Mapping[str, Any], payloads: Payloads, role: str = "user")
     return payloads.message(about, str(fields.get("role") or role))
 
 
-_DETAILS: Mapping[Kind, Callable[[Step, Payloads, Any], None]] = {
+_DETAILS: Mapping[Kind, Callable[[SpanStep, Payloads, Any], None]] = {
     "model": _read_model,
     "retriever": _read_search,
     "reranker": _read_search,

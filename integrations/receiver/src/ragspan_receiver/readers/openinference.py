@@ -25,7 +25,7 @@ from ragspan_receiver.readers.payloads import (
     text,
     whole,
 )
-from ragspan_receiver.readers.steps import Kind, Scored, Step
+from ragspan_receiver.readers.steps import Kind, Scored, SpanStep
 from ragspan_receiver.spans import TracedSpan
 
 KIND = "openinference.span.kind"
@@ -49,7 +49,7 @@ _STREAMS = (("response_txt", "source_nodes"), ("response", "achat_stream"))
 _EVALUATOR = ("Evaluator.evaluate", "Evaluator.aevaluate")
 
 
-def read(span: TracedSpan, payloads: Payloads) -> Step | None:
+def read(span: TracedSpan, payloads: Payloads) -> SpanStep | None:
     """The step of a span; None for embeddings."""
     attributes = span.attributes
     kind = _kind_of(span)
@@ -57,7 +57,7 @@ def read(span: TracedSpan, payloads: Payloads) -> Step | None:
         return None
     framework = span.scope.rpartition(".")[2]
     name = span.name.partition(".")[0] if framework in _METHODS else span.name
-    step = Step(
+    step = SpanStep(
         span=span,
         kind=kind,
         name=text(attributes, "tool.name", "agent.name") or name,
@@ -84,7 +84,7 @@ def _kind_of(span: TracedSpan) -> Kind | None:
     return "ignored" if kind and span.name.endswith(_EVALUATOR) else kind
 
 
-def _read_chain(step: Step, payloads: Payloads) -> None:
+def _read_chain(step: SpanStep, payloads: Payloads) -> None:
     if step.span.name.endswith(_POSTPROCESSING):
         _read_postprocessing(step, payloads)
     elif isinstance(step.inputs, dict):
@@ -98,7 +98,7 @@ def _read_chain(step: Step, payloads: Payloads) -> None:
         step.output = said or OPAQUE
 
 
-def _read_postprocessing(step: Step, payloads: Payloads) -> None:
+def _read_postprocessing(step: SpanStep, payloads: Payloads) -> None:
     """LlamaIndex's postprocessors show the ids of the nodes that they return."""
     left = step.span.attributes.get("output.value")
     if isinstance(left, str) and left.startswith("["):
@@ -116,7 +116,7 @@ def _messages_of(payload: Snapshot) -> list[Message]:
     return asked if isinstance(asked, list) and all(isinstance(one, Message) for one in asked) else []
 
 
-def _read_model(step: Step, payloads: Payloads) -> None:
+def _read_model(step: SpanStep, payloads: Payloads) -> None:
     attributes = step.span.attributes
     parameters = as_fields(attributes.get("llm.invocation_parameters"))
     beside = parameters.get("documents") or parameters.get("source_documents")
@@ -130,7 +130,7 @@ def _read_model(step: Step, payloads: Payloads) -> None:
     step.reply = _message(replies[0], payloads) if replies else _plain_reply(attributes.get("output.value"))
     step.model = text(attributes, "llm.model_name") or text(step.metadata, "ls_model_name")
     step.provider = text(attributes, "llm.provider", "llm.system")
-    step.told = {
+    step.provider_metadata = {
         "prompt_tokens": whole(attributes, "llm.token_count.prompt"),
         "completion_tokens": whole(attributes, "llm.token_count.completion"),
         "cached_tokens": whole(attributes, "llm.token_count.prompt_details.cache_read"),
@@ -165,12 +165,12 @@ def _message(fields: Mapping[str, Any], payloads: Payloads) -> Message:
     return payloads.message(about, str(fields.get("message.role")))
 
 
-def _read_search(step: Step, payloads: Payloads) -> None:
+def _read_search(step: SpanStep, payloads: Payloads) -> None:
     step.query = query_in(step.inputs) or as_text(step.span.attributes.get("input.value"))
     step.found = _found(step.span.attributes, payloads, loosely=step.framework == "langchain")
 
 
-def _read_reranker(step: Step, payloads: Payloads) -> None:
+def _read_reranker(step: SpanStep, payloads: Payloads) -> None:
     attributes = step.span.attributes
     step.query, step.model = text(attributes, "reranker.query"), text(attributes, "reranker.model_name")
     step.top_k = whole(attributes, "reranker.top_k")
@@ -178,7 +178,7 @@ def _read_reranker(step: Step, payloads: Payloads) -> None:
     step.found = _documents(attributes, "reranker.output_documents", payloads)
 
 
-def _read_tool(step: Step, _: Payloads) -> None:
+def _read_tool(step: SpanStep, _: Payloads) -> None:
     """Some tools are called with `args` and `kwargs`; LlamaIndex's give an object with blocks of text."""
     output = step.output
     if isinstance(step.inputs, dict):
@@ -217,7 +217,7 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else []
 
 
-_DETAILS: Mapping[Kind, Callable[[Step, Payloads], None]] = {
+_DETAILS: Mapping[Kind, Callable[[SpanStep, Payloads], None]] = {
     "model": _read_model,
     "retriever": _read_search,
     "reranker": _read_reranker,

@@ -15,10 +15,9 @@ from ragspan.records import RagRecord, RetrievedContext, SpanAnchor
 from ragspan.runs.payloads import Document, Message
 from ragspan.runs.record_making import record_of
 from ragspan.runs.step_records import context_of
-from ragspan.runs.tree import INTERRUPT, ModelStep, RequestTree, RerankStep, SearchStep, SeenDocument, ToolStep
-from ragspan.runs.tree import Step as TreeStep
+from ragspan.runs.tree import INTERRUPT, ModelStep, RequestTree, RerankStep, SearchStep, SeenDocument, Step, ToolStep
 from ragspan_receiver.readers.payloads import text
-from ragspan_receiver.readers.steps import BARE, Scored, Step
+from ragspan_receiver.readers.steps import BARE, Scored, SpanStep
 from ragspan_receiver.spans import TracedSpan
 
 _MAX_OF_A_KIND = 100
@@ -38,7 +37,7 @@ class Request:
         span: the span around a group.
     """
 
-    def __init__(self, steps: Sequence[Step], span: TracedSpan | None = None) -> None:
+    def __init__(self, steps: Sequence[SpanStep], span: TracedSpan | None = None) -> None:
         self._grouped = span is not None
         self._span = span or steps[0].span
         _count_once(steps)
@@ -87,7 +86,7 @@ class Request:
             anchor=_anchor_of(self._span),
             grouped=self._grouped,
         )
-        made: dict[Step | None, TreeStep | None] = {None: None}
+        made: dict[SpanStep | None, Step | None] = {None: None}
         for time_ns, step, is_over in self._moments():
             own = made.get(step)
             if own is not None and is_over:
@@ -96,19 +95,19 @@ class Request:
             made[step] = tree.begin(self._made(step, made[step.outer], time_ns))
             if len(made) == 2:  # noqa: PLR2004  the first one
                 written = [Document(each, None, {}) for each in self._written()]
-                shown = TreeStep(name="", parent=made[step], started_ns=time_ns, inputs={"documents": written})
+                shown = Step(name="", parent=made[step], started_ns=time_ns, inputs={"documents": written})
                 if written:
                     tree.end(tree.begin(shown), time_ns)
         return tree
 
-    def _moments(self) -> list[tuple[int, Step, bool]]:
+    def _moments(self) -> list[tuple[int, SpanStep, bool]]:
         """The starts and ends of the steps in order of time; those of one time in the order of the spans."""
-        inside: dict[Step | None, list[Step]] = defaultdict(list)
-        starts: dict[Step | None, int] = {None: 0}
+        inside: dict[SpanStep | None, list[SpanStep]] = defaultdict(list)
+        starts: dict[SpanStep | None, int] = {None: 0}
         for step in self._steps:
             starts[step] = max(step.span.start_ns, starts[step.outer])
             inside[step.outer].append(step)
-        moments: list[tuple[int, Step, bool]] = []
+        moments: list[tuple[int, SpanStep, bool]] = []
         waiting = [(step, False) for step in sorted(inside[None], key=lambda step: -step.span.start_ns)]
         while waiting:
             step, is_over = waiting.pop()
@@ -120,13 +119,13 @@ class Request:
                 moments.append((max(starts[step], step.span.end_ns), step, True))
         return sorted(moments, key=lambda moment: moment[0])
 
-    def _made(self, step: Step, parent: TreeStep | None, time_ns: int) -> TreeStep:
+    def _made(self, step: SpanStep, parent: Step | None, time_ns: int) -> Step:
         around: dict[str, Any] = {"name": step.name, "parent": parent, "started_ns": time_ns}
         if step.kind == "model":
             made = ModelStep(
                 model=step.model, provider=step.provider, inputs=list(step.prompt), beside=step.beside, **around
             )
-            made.told = [step.told]
+            made.told = [step.provider_metadata]
             return made
         if step.kind == "retriever":
             known = {"top_k": step.top_k, "data_source_id": step.source}
@@ -141,9 +140,9 @@ class Request:
         inputs = step.inputs
         if step.outer is None and isinstance(inputs, Opaque) and self._framework != "langchain":
             inputs = self._asked()
-        return TreeStep(inputs=inputs, **around)
+        return Step(inputs=inputs, **around)
 
-    def _end(self, tree: RequestTree, step: Step, own: TreeStep, time_ns: int) -> None:
+    def _end(self, tree: RequestTree, step: SpanStep, own: Step, time_ns: int) -> None:
         payload = step.output
         last = self._last_model() if step.outer is None and _says_nothing(payload) else None
         late = step.inputs if self._was_left and step.outer is None else None  # as of a stream
@@ -168,7 +167,7 @@ class Request:
             return OPAQUE if first is None or first.query is None else first.query
         return next((part.text for part in reversed(first.prompt) if part.role == "human"), OPAQUE)
 
-    def _last_model(self) -> Step | None:
+    def _last_model(self) -> SpanStep | None:
         """The model whose words the caller got, if the request's span does not say."""
         models = [step for step in self._models if not step.is_in("retriever")]
         return max(models, key=lambda step: step.span.end_ns, default=None)
@@ -219,7 +218,7 @@ class Request:
         return tuple(dict.fromkeys(error.name for error in errors if error is not None))
 
 
-def _count_once(steps: Sequence[Step]) -> None:
+def _count_once(steps: Sequence[SpanStep]) -> None:
     """Make chains of steps that several spans show: a model's call around the client's, a search around its own inner part.
 
     Of a model's spans the outermost that has the prompt counts.
@@ -239,7 +238,7 @@ def _count_once(steps: Sequence[Step]) -> None:
                     step.reply = Message("ai", each.reply.text, step.reply.calls if step.reply else None)
 
 
-def _take_payloads_of_only_chain(steps: Sequence[Step]) -> None:
+def _take_payloads_of_only_chain(steps: Sequence[SpanStep]) -> None:
     """Some instrumentations put a span without payloads around that of the chain."""
     root, inside = steps[0], [step for step in steps if step.outer is steps[0]]
     if len(inside) == 1 and inside[0].kind == "chain" and root.kind in {"chain", "agent"}:
@@ -247,7 +246,7 @@ def _take_payloads_of_only_chain(steps: Sequence[Step]) -> None:
         root.output = inside[0].output if isinstance(root.output, Opaque) else root.output
 
 
-def _leave_streams_open(steps: Sequence[Step]) -> bool:
+def _leave_streams_open(steps: Sequence[SpanStep]) -> bool:
     """Mark the models that LangChain's request did not wait for: a reader closed their stream, and their spans end later."""
     root = steps[0]
     if root.framework != "langchain" or root.kind in BARE:
@@ -259,7 +258,7 @@ def _leave_streams_open(steps: Sequence[Step]) -> bool:
     return bool(left)
 
 
-def _model_without_span(steps: Sequence[Step]) -> list[Step]:
+def _model_without_span(steps: Sequence[SpanStep]) -> list[SpanStep]:
     """The model behind a prompt that was filled in, if no span of a model follows: its stream was closed early."""
     made = max((step for step in steps if step.made_prompt), key=_start_of, default=None)
     if made is None or made.outer is None:
@@ -267,11 +266,11 @@ def _model_without_span(steps: Sequence[Step]) -> list[Step]:
     if any(step.kind == "model" and _start_of(step) >= _start_of(made) for step in steps):
         return []
     return [
-        Step(span=made.span, kind="model", name="model", outer=made.outer, prompt=made.made_prompt, has_ended=False)
+        SpanStep(span=made.span, kind="model", name="model", outer=made.outer, prompt=made.made_prompt, has_ended=False)
     ]
 
 
-def _start_of(step: Step) -> int:
+def _start_of(step: SpanStep) -> int:
     return step.span.start_ns
 
 
@@ -286,7 +285,7 @@ def _says_nothing(payload: Snapshot) -> bool:
 class _Origins:
     """Finds the document behind a context, which a program may have rewritten for the model."""
 
-    def __init__(self, steps: Iterable[Step]) -> None:
+    def __init__(self, steps: Iterable[SpanStep]) -> None:
         self._found: dict[str, RetrievedContext] = {}
         for step in steps:
             for context in _ordered(step.found or ()) if len(self._found) < _MAX_ORIGINS else ():

@@ -23,14 +23,14 @@ _MAX_AROUND = 1000  # spans that are looked through for the step around one
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
-class Step:
+class SpanStep:
     """One span, as one thing that was done for an answer. A convention's reader fills in what it knows."""
 
     span: TracedSpan
     kind: Kind
     """`ignored` is what serves no answer, with all inside it: an evaluation."""
     name: str
-    outer: Step | None = None
+    outer: SpanStep | None = None
     """The step around it; known once its request is."""
     framework: str = ""
     shows_models: bool = False
@@ -51,7 +51,7 @@ class Step:
     beside: Snapshot = None
     """Documents that a model was given beside its prompt."""
     reply: Message | None = None
-    told: Mapping[str, Any] = field(default_factory=dict)
+    provider_metadata: Mapping[str, Any] = field(default_factory=dict)
     """What the span says about a model's reply, as `ragspan.provider_replies` reads it."""
     made_prompt: Sequence[Message] = ()
     """Of a chain: the prompt that it filled in for the next model."""
@@ -69,7 +69,7 @@ class Step:
     tags: Sequence[str] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
-    def around(self) -> Iterator[Step]:
+    def around(self) -> Iterator[SpanStep]:
         """The steps around it, the innermost first."""
         step = self.outer
         while step is not None:
@@ -81,8 +81,8 @@ class Step:
 
 
 def requests_in(
-    spans: Sequence[TracedSpan], steps: Mapping[str, Step]
-) -> Iterator[tuple[Sequence[Step], TracedSpan | None]]:
+    spans: Sequence[TracedSpan], steps: Mapping[str, SpanStep]
+) -> Iterator[tuple[Sequence[SpanStep], TracedSpan | None]]:
     """The steps of each request in a trace, each after the one around it; spans that are not steps do not count.
 
     A root makes a request. The roots that answer nothing by themselves, such as the searches and calls of models that a
@@ -94,8 +94,8 @@ def requests_in(
         steps: those that some convention's reader knows, by span id.
     """
     by_id = {span.span_id: span for span in spans}
-    inside: dict[str, list[Step]] = defaultdict(list)
-    bare: dict[str, list[Step]] = defaultdict(list)
+    inside: dict[str, list[SpanStep]] = defaultdict(list)
+    bare: dict[str, list[SpanStep]] = defaultdict(list)
     for step in sorted(steps.values(), key=lambda step: step.span.start_ns):
         around, top = _around(step.span, by_id, steps)
         if around is not None:
@@ -112,11 +112,11 @@ def requests_in(
 
 
 def _apart(
-    top: str, roots: Sequence[Step], spans: Mapping[str, TracedSpan], inside: Mapping[str, Sequence[Step]]
-) -> list[tuple[str, Sequence[Step]]]:
+    top: str, roots: Sequence[SpanStep], spans: Mapping[str, TracedSpan], inside: Mapping[str, Sequence[SpanStep]]
+) -> list[tuple[str, Sequence[SpanStep]]]:
     """The requests below a span, each with the span around it: one, or those below its inner spans."""
     for _ in range(_MAX_DEPTH):
-        groups: dict[str, list[Step]] = defaultdict(list)
+        groups: dict[str, list[SpanStep]] = defaultdict(list)
         for root in roots:
             groups[_child_of(top, root.span, spans)].append(root)
         if len(groups) != 1 or top in groups:
@@ -141,7 +141,7 @@ def _child_of(top: str, span: TracedSpan, spans: Mapping[str, TracedSpan]) -> st
 class _Told:
     """What the models of some steps were told, and what stands in these steps that others may have been told."""
 
-    def __init__(self, steps: Sequence[Step]) -> None:
+    def __init__(self, steps: Sequence[SpanStep]) -> None:
         models = [step for step in steps if step.kind == "model" and step.prompt]
         self.prompts = "\n".join(part.prompt_text for step in models for part in step.prompt)
         self.asked = next((part.text for step in models[-1:] for part in step.prompt[::-1] if part.role == "human"), "")
@@ -166,7 +166,7 @@ def _are_strangers(groups: Sequence[_Told]) -> bool:
     )
 
 
-def _around(span: TracedSpan, spans: Mapping[str, TracedSpan], steps: Mapping[str, Step]) -> tuple[str | None, str]:
+def _around(span: TracedSpan, spans: Mapping[str, TracedSpan], steps: Mapping[str, SpanStep]) -> tuple[str | None, str]:
     """The id of the step around a span, if any, and that of the outermost span around it, which may be missing."""
     top, parent = span.span_id, span.parent_id
     for _ in range(_MAX_AROUND):  # parents may form a circle
@@ -181,9 +181,9 @@ def _around(span: TracedSpan, spans: Mapping[str, TracedSpan], steps: Mapping[st
     return None, top
 
 
-def _below(roots: Sequence[Step], inside: Mapping[str, Sequence[Step]]) -> Sequence[Step]:
+def _below(roots: Sequence[SpanStep], inside: Mapping[str, Sequence[SpanStep]]) -> Sequence[SpanStep]:
     """The roots and the steps below them; of very many the last, which made the answer."""
-    found: list[Step] = []
+    found: list[SpanStep] = []
     waiting = [(root, 0) for root in reversed(roots)]
     while waiting:
         step, depth = waiting.pop()

@@ -9,7 +9,7 @@ from ragspan import field_names
 from ragspan.capturing.snapshots import OPAQUE, Snapshot
 from ragspan.runs.payloads import Message
 from ragspan_receiver.readers.payloads import Payloads, as_text, json_of, text, whole
-from ragspan_receiver.readers.steps import Kind, Step
+from ragspan_receiver.readers.steps import Kind, SpanStep
 from ragspan_receiver.spans import TracedSpan
 
 OPERATION = "ai.operationId"
@@ -20,14 +20,14 @@ _SESSION = (*field_names.SESSION, "sessionId", "threadId", "conversationId")
 _USER = (*field_names.USER, "userId")
 
 
-def read(span: TracedSpan, payloads: Payloads) -> Step | None:
+def read(span: TracedSpan, payloads: Payloads) -> SpanStep | None:
     """The step of a span; None for embeddings."""
     attributes = span.attributes
     kind = _kind_of(str(attributes.get(OPERATION)).split(" ")[0])
     if kind is None:
         return None
     about = {key.removeprefix(_ABOUT): value for key, value in attributes.items() if key.startswith(_ABOUT)}
-    step = Step(
+    step = SpanStep(
         span=span,
         kind=kind,
         name=text(attributes, "ai.toolCall.name", "ai.telemetry.functionId") or span.name,
@@ -70,7 +70,7 @@ def _asked(given: Any, payloads: Payloads) -> Snapshot:
     return {"messages": messages} if messages else asked if isinstance(asked, str) else OPAQUE
 
 
-def _read_model(step: Step, payloads: Payloads) -> None:
+def _read_model(step: SpanStep, payloads: Payloads) -> None:
     attributes = step.span.attributes
     given = _listed(json_of(attributes.get("ai.prompt.messages")))
     step.prompt = [message for one in given for message in _messages(one, payloads)]
@@ -83,7 +83,7 @@ def _read_model(step: Step, payloads: Payloads) -> None:
             "output_tokens": ("outputTokens", "completionTokens"),
         }.items()
     }
-    step.told = usage | {"finish_reason": text(attributes, "ai.response.finishReason")}
+    step.provider_metadata = usage | {"finish_reason": text(attributes, "ai.response.finishReason")}
 
 
 def _said(attributes: Mapping[str, Any], payloads: Payloads) -> Message | None:
