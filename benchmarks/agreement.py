@@ -20,10 +20,10 @@ In brackets are 95 % intervals from a bootstrap over sources, since answers to o
 supported answers differ between sets; accuracy and F1 would tell more of the sets than of the judge.
 
 The calibration plot shows for each tenth of the scale of the judge's main metric, which is adherence if it has that, how
-many of the answers people call supported. "Held out" is its balanced accuracy on the half of the sources that the overlap
+many of the answers people call supported. "Held out" is its balanced accuracy on the half of the sources that the embedded
 judge's calibration was not fitted on; for the embedded judge that fit follows.
 
-`--judge openai:MODEL` takes `OPENAI_API_KEY`, or `--base-url` of a compatible server. `--judge hhem` verifies the overlap
+`--judge openai:MODEL` takes `OPENAI_API_KEY`, or `--base-url` of a compatible server. `--judge hhem` verifies the embedded
 judge's sentences. `--rows 100` takes about as many rows of each set, whole sources drawn with `--seed`; `--quick` is that
 with fewer resamples.
 """
