@@ -87,6 +87,9 @@ def test_every_variable_is_read():
         ("RAGSPAN_DIMENSIONS", "a,b,c,d,e,f", "at most five names"),
         ("RAGSPAN_DIMENSIONS", "prompt version", "at most five names"),
         ("RAGSPAN_CAUSES", "some", "true, false or llm"),
+        ("RAGSPAN_CAUSES", "lmm", "did you mean 'llm'?"),
+        ("RAGSPAN_UNKNOWN_CONTEXTS", "promt", "'skip' or 'prompt'; did you mean 'prompt'?"),
+        ("RAGSPAN_ENABLED", "flase", "did you mean 'false'?"),
         ("RAGSPAN_SPANS", "all", "'answer' or 'scores'"),
         ("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "some", "SPAN_ONLY"),
     ],
@@ -116,7 +119,7 @@ def test_a_misspelt_variable_is_pointed_out_once(caplog, monkeypatch):
         for _ in range(2):
             Settings.from_environment({"RAGSPAN_JUGDE": "overlap"})
 
-    assert caplog.text.count("did you mean RAGSPAN_JUDGE?") == 1
+    assert caplog.text.count("did you mean 'RAGSPAN_JUDGE'?") == 1
 
 
 def test_keys_and_options_are_not_shown():

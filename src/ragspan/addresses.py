@@ -90,5 +90,9 @@ def cause_of(error: BaseException) -> str | None:
     while link is not None and link not in chain:
         chain.append(link)
         link = link.__cause__ or link.__context__
-    wrapped = " ".join(map(repr, chain))
-    return next((words for pattern, words in _CAUSES.items() if re.search(pattern, wrapped)), None)
+    return cause_in(" ".join(map(repr, chain)))
+
+
+def cause_in(said: str) -> str | None:
+    """Why a connection failed, by what a library says of it; None if that is about something else."""
+    return next((words for pattern, words in _CAUSES.items() if re.search(pattern, said)), None)

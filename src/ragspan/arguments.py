@@ -6,8 +6,9 @@ SECONDS.check_fields(options, "linger", "score_wait")
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,22 +21,25 @@ class Rule:
 
     allowed: str
     fits: Callable[[Any], object]
+    values: Sequence[str] = ()
+    """All that fit, where these are words."""
 
     def check(self, name: str, value: object) -> None:
         """Unless the value fits, raise a `ConfigurationError` with the argument, its value and what is allowed."""
         if not self.fits(value):
-            raise wrong(name, value, self.allowed)
+            raise wrong(name, value, self.allowed, self.values)
 
     def check_fields(self, owner: object, *names: str) -> None:
         for name in names:
             self.check(name, getattr(owner, name))
 
     def or_none(self) -> Rule:
-        return Rule(self.allowed, lambda value: value is None or self.fits(value))
+        return Rule(self.allowed, lambda value: value is None or self.fits(value), self.values)
 
 
-def wrong(name: str, value: object, allowed: str) -> ConfigurationError:
-    return ConfigurationError(f"{name} is {shown(value)}, but should be {allowed}")
+def wrong(name: str, value: object, allowed: str, known: Sequence[str] = ()) -> ConfigurationError:
+    guess = meant(value, known) if isinstance(value, str) else ""
+    return ConfigurationError(f"{name} is {shown(value)}, but should be {allowed}{guess}")
 
 
 def shown(value: object) -> str:
@@ -77,12 +81,24 @@ def _is(kind: type | tuple[type, ...], value: object) -> bool:
 
 
 def choice(*values: str) -> Rule:
-    return Rule(" or ".join(map(repr, values)), lambda value: value in values)
+    return Rule(" or ".join(map(repr, values)), lambda value: value in values, values)
 
 
 def one_of(*values: str) -> Rule:
     """One of many values, for a message with a list."""
-    return Rule(f"one of {', '.join(values)}", lambda value: value in values)
+    return Rule(f"one of {', '.join(values)}", lambda value: value in values, values)
+
+
+def meant(word: str, known: Iterable[str], *, prefix: str = "") -> str:
+    """What the word may be a misspelling of, for the end of a message; an empty text where nothing is like it.
+
+    A prefix that all known words have in common is not compared, because with it all would be similar.
+    """
+    by_lower_case = {each.removeprefix(prefix).lower(): each for each in known}
+    word = word.removeprefix(prefix).lower()
+    close = difflib.get_close_matches(word, by_lower_case, n=1)
+    is_unclear = sum(each.startswith(word) for each in by_lower_case) > 1  # the beginning of several
+    return f"; did you mean {by_lower_case[close[0]]!r}?" if close and not is_unclear else ""
 
 
 def instance(kind: type, allowed: str) -> Rule:

@@ -5,7 +5,6 @@ A wrong value is an error at start that names the variable, the value and what i
 
 from __future__ import annotations
 
-import difflib
 import json
 import logging
 import math
@@ -15,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
 
-from ragspan.arguments import AMOUNT, SECONDS, SHARE, SOME_SECONDS, WHOLE, Rule, choice, wrong
+from ragspan.arguments import AMOUNT, SECONDS, SHARE, SOME_SECONDS, WHOLE, Rule, choice, meant, wrong
 from ragspan.exceptions import ConfigurationError
 from ragspan.judge_share import JudgeShare
 
@@ -248,17 +247,18 @@ def _boolean(name: str, value: str) -> bool:
         return True
     if value.lower() in _NO:
         return False
-    raise wrong(name, value, "true or false")
+    raise wrong(name, value, "true or false", ("true", "false"))
 
 
 def _genai_content(name: str, value: str) -> CaptureContent:
     """OpenTelemetry's own switch: a boolean in early versions, a place in later ones."""
+    places = list(_GENAI_PLACES)
     if value.upper() in _GENAI_PLACES:
         return _GENAI_PLACES[value.upper()]
     try:
         return _boolean(name, value)
     except ConfigurationError:
-        raise wrong(name, value, "true, false, NO_CONTENT, SPAN_ONLY, EVENT_ONLY or SPAN_AND_EVENT") from None
+        raise wrong(name, value, f"true, false, {', '.join(places[:-1])} or {places[-1]}", places) from None
 
 
 def _listed(value: str) -> tuple[str, ...]:
@@ -281,7 +281,7 @@ def _read(rule: Rule, kind: Callable[[str], Any] = str.lower) -> Callable[[str, 
         except ValueError:
             raise wrong(name, value, rule.allowed) from None
         if not rule.fits(found):
-            raise wrong(name, value, rule.allowed)
+            raise wrong(name, value, rule.allowed, rule.values)
         return found
 
     return read
@@ -313,7 +313,7 @@ def _causes(name: str, value: str) -> bool | Literal["llm"]:
     try:
         return "llm" if value.lower() == "llm" else _boolean(name, value)
     except ConfigurationError:
-        raise wrong(name, value, "true, false or llm") from None
+        raise wrong(name, value, "true, false or llm", ("true", "false", "llm")) from None
 
 
 def _judge_share(name: str, value: str) -> JudgeShare:
@@ -359,16 +359,14 @@ _VARIABLES = {
 def unknown_names(environment: Mapping[str, str] | None = None) -> list[str]:
     """A warning for each unknown `RAGSPAN_` variable that is set, with the known one that it resembles."""
     environment = os.environ if environment is None else environment
-    known = {name.removeprefix(_PREFIX): name for name in _VARIABLES}  # with the prefix all would be similar
     unknown = sorted(name for name in environment if name.startswith(_PREFIX) and name not in _VARIABLES)
     if not unknown:
         return []
     from ragspan.installed import part_names  # it is slow, because it reads the installed packages
 
     of_sinks = tuple(f"{_PREFIX}{name.upper()}_" for name in part_names("ragspan_sink"))  # such as RAGSPAN_NATS_
-    words = []
-    for name in (name for name in unknown if not name.startswith(of_sinks)):
-        close = difflib.get_close_matches(name.removeprefix(_PREFIX), known, n=1)
-        hint = f"; did you mean {known[close[0]]}?" if close else ""
-        words.append(f"{name} is set, but ragspan knows no such variable{hint}")
-    return words
+    return [
+        f"{name} is set, but ragspan knows no such variable{meant(name, _VARIABLES, prefix=_PREFIX)}"
+        for name in unknown
+        if not name.startswith(of_sinks)
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ragspan.arguments import has_methods
+from ragspan.arguments import has_methods, meant
 from ragspan.config import Settings
 from ragspan.engine import Budget, ScoringEngine
 from ragspan.exceptions import ConfigurationError
@@ -212,9 +212,10 @@ def sink_from(settings: Settings) -> RecordSink:
         ConfigurationError: no package registers one, or it cannot be made; the message never contains the password.
     """
     scheme = (settings.sink or "").partition("://")[0].lower()
+    known = part_names(_SINKS)
     missing = (
-        f"RAGSPAN_SINK has an address of the kind {scheme!r}, but no installed package takes records there "
-        f"(there are: {', '.join(part_names(_SINKS)) or 'none'}); ragspan's own: pip install 'ragspan[nats]'"
+        f"RAGSPAN_SINK has an address of the kind {scheme!r}, but no installed package takes records there"
+        f"{meant(scheme, known)}; there are: {', '.join(known) or 'none'}; ragspan's own: pip install 'ragspan[nats]'"
     )
     sink: RecordSink = load_part(_SINKS, scheme, missing)(settings)
     return sink

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from ragspan.arguments import meant
 from ragspan.datasets.cells import CellError, nanoseconds_of
 from ragspan.datasets.result_file import replacing
 from ragspan.exceptions import ConfigurationError, RagspanError, TableError
@@ -83,7 +84,7 @@ def stored_answers(
         ConfigurationError: no project is named, the time is none, or the tool's package is not installed.
     """
     known = sorted({"mlflow", "phoenix", *part_names(_SOURCES)})
-    missing = f"nothing reads {tool!r}: traces can be read from {' and '.join(known)}"
+    missing = f"nothing reads {tool!r}: traces can be read from {' and '.join(known)}{meant(tool, known)}"
     if tool in known:
         missing = f"nothing reads {tool} here: pip install 'ragspan[receiver]'"
     source: Source = load_part(_SOURCES, tool, missing)

@@ -27,6 +27,7 @@ from ragspan.delivery.write_results import (
     DeliveryOptions,
     DeliveryStats,
     DropReason,
+    ExportError,
     Unavailable,
     WriteResult,
 )
@@ -199,7 +200,7 @@ class BatchSender(Generic[_Item]):
     def _report(self, trouble: BaseException | None = None) -> None:
         """Count what ended; log what was lost and what went wrong, a line a minute at most for each kind.
 
-        Of an exception only the type is logged, and the text only of `Unavailable`, which is a reason.
+        Of an exception only the type is logged, and the text only of `Unavailable` and `ExportError`, which is a reason.
         """
         with self._changed:
             news = self._queue.news()
@@ -216,7 +217,7 @@ class BatchSender(Generic[_Item]):
                 line = "%s: %d %s were %s: %s"
                 self._log.report(f"{result} {reason}", line, name, number, items, result, reason)
         if trouble is not None and not isinstance(trouble, BatchRejected):  # that shows in what was rejected
-            kind = str(trouble) if isinstance(trouble, Unavailable) else type(trouble).__name__
+            kind = str(trouble) if isinstance(trouble, (Unavailable, ExportError)) else type(trouble).__name__
             waiting = self.stats().waiting
             self._log.report("trouble", "%s took no %s: %s; %d wait to be tried again", name, items, kind, waiting)
 

@@ -24,7 +24,7 @@ from http import HTTPStatus
 from json import loads
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ragspan.addresses import without_credentials
+from ragspan.addresses import cause_of, without_credentials
 from ragspan.arguments import SOME_SECONDS
 from ragspan.delivery.write_results import BatchRejected, Unavailable
 from ragspan.exceptions import ConfigurationError
@@ -172,7 +172,7 @@ class HttpClient:
         except requests.exceptions.InvalidJSONError:
             raise BatchRejected("no_json") from None
         except requests.RequestException as error:
-            raise Unavailable(type(error).__name__) from None
+            raise Unavailable(cause_of(error) or type(error).__name__) from None
         return _reply(response, self._most)
 
     def close(self) -> None:

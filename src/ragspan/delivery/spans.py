@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from ragspan.delivery.batch_sender import BatchSender
-from ragspan.delivery.write_results import Delivered, DeliveryOptions, DeliveryStats, WriteResult
+from ragspan.delivery.write_results import Delivered, DeliveryOptions, DeliveryStats, ExportError, WriteResult
 from ragspan.telemetry.environment import exporter_of
+from ragspan.telemetry.export_log import hearing
 from ragspan.telemetry.providers import flush_as_well
 
 if TYPE_CHECKING:
@@ -86,8 +87,11 @@ class RetryingSpanExporter(SpanExporter):
         return self._sender.stats()
 
     def _write(self, batch: Sequence[_Item]) -> Sequence[WriteResult]:
-        if self.inner.export([item.span for item in batch]) is not SpanExportResult.SUCCESS:
-            raise ExportError
+        causes: list[str] = []
+        with hearing(causes.append):
+            result = self.inner.export([item.span for item in batch])
+        if result is not SpanExportResult.SUCCESS:
+            raise ExportError(causes[0] if causes else "its exporter failed")
         return [Delivered()] * len(batch)
 
 
@@ -100,10 +104,6 @@ class RetryingOTLPSpanExporter(RetryingSpanExporter):
 
     def __init__(self) -> None:
         super().__init__(exporter_of("traces", "otlp").load()())
-
-
-class ExportError(Exception):
-    """The inner exporter could not send a batch; its own log says why."""
 
 
 class _Item:

@@ -72,6 +72,10 @@ class Unavailable(Exception):  # noqa: N818 - likewise
         self.retry_after = retry_after
 
 
+class ExportError(Exception):
+    """An exporter could not send a batch, perhaps because of one item. Its text is the reason, one of few kinds, for the log."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeliveryOptions:
     """How long items are retried, and how many may wait.

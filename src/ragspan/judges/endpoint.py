@@ -271,7 +271,7 @@ _NO_KEY, _NOT_FOUND, _UNREACHABLE = 401, 404, "APIConnectionError"
 _ADVICE: Mapping[object, str] = {
     _NO_KEY: "check the key: api_key=, ",
     403: "the key may not use this model, or not from here",
-    _NOT_FOUND: "check the model's name, and base_url",
+    _NOT_FOUND: "check the model's name, which the provider's own list has, and base_url: `ragspan judges` shows the address",
     **dict.fromkeys((301, 302, 303, 307, 308), "give base_url= or RAGSPAN_JUDGE_BASE_URL the address that is meant"),
     429: "the account has reached its rate limit or its credit; Budget(requests_per_minute=) keeps below a limit",
     _UNREACHABLE: "check base_url, the network, and that the server runs",

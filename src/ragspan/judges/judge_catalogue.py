@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from ragspan.arguments import texts_in
+from ragspan.arguments import meant, texts_in
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
 from ragspan.judges.jury import Jury
@@ -111,7 +111,9 @@ def _maker(name: str, kind: str, rest: str | None) -> tuple[Callable[..., Any], 
     if kind in PRESETS:
         if not rest:
             example = f"{kind}:{PRESETS[kind].example}"
-            raise ConfigurationError(f"{name!r} names no model: the judge should be like {example!r}")
+            raise ConfigurationError(
+                f"{name!r} names no model: the judge should be like {example!r}; `ragspan judges` lists the providers"
+            )
         from ragspan.judges.openai import OpenAIJudge
 
         return _of_provider(OpenAIJudge, kind), (rest,)
@@ -144,7 +146,7 @@ def _require_known(name: str, make: Callable[..., Any], count: int, options: Ite
     for option in options:
         if option not in known:
             has = f"it has: {', '.join(known)}" if known else "it has none"
-            raise ConfigurationError(f"the judge {name!r} has no option {option!r}; {has}{_meant(option, known)}")
+            raise ConfigurationError(f"the judge {name!r} has no option {option!r}; {has}{meant(option, known)}")
 
 
 def _price(given: object) -> object:
@@ -187,11 +189,6 @@ def _guess(name: str) -> str:
     if meant in PRESETS or model:
         meant = f"{meant}:{model or PRESETS[meant].example}"
     return f"; did you mean {meant!r}?"
-
-
-def _meant(word: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(word, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 _IN_EXTRAS = ("hhem", "langchain")

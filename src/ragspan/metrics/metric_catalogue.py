@@ -7,13 +7,13 @@ a class or a function. It is called with those of these arguments, by name, that
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, cast
 
+from ragspan.arguments import meant
 from ragspan.config import Settings
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
@@ -240,9 +240,7 @@ def require_known(name: str, names: Sequence[str], *, of: str = "") -> None:
     """Raise a `ConfigurationError` that lists the names unless one of them is this one; `of` says where the name is from."""
     if name in names:
         return
-    close = difflib.get_close_matches(name, names, n=1)
-    guess = f"; did you mean {close[0]!r}?" if close else ""
-    raise ConfigurationError(f"{of}there is no metric {name!r} here; there are: {', '.join(names)}{guess}")
+    raise ConfigurationError(f"{of}there is no metric {name!r} here{meant(name, names)}; there are: {', '.join(names)}")
 
 
 def _made(entry: CatalogueEntry, arguments: Mapping[str, Any]) -> Metric:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ragspan.arguments import meant
 from ragspan.installed import load_part, part_names
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
@@ -143,6 +143,6 @@ def emitter_class(name: str) -> Any:
         ConfigurationError: no package registers one, or it cannot be imported.
     """
     known = sorted({"otel", "console", *part_names(_EMITTERS)})
-    close = difflib.get_close_matches(name, known, n=1)
-    guess = f"; did you mean {close[0]!r}?" if close else ""
-    return load_part(_EMITTERS, name, f"there is no emitter {name!r} here (there are: {', '.join(known)}){guess}")
+    return load_part(
+        _EMITTERS, name, f"there is no emitter {name!r} here{meant(name, known)}; there are: {', '.join(known)}"
+    )

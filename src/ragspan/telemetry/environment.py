@@ -13,9 +13,11 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
-from ragspan.arguments import one_of
+from ragspan.addresses import shown_url
+from ragspan.arguments import meant, one_of
 from ragspan.config import variable
 from ragspan.exceptions import ConfigurationError
+from ragspan.telemetry.export_log import with_short_log
 
 if TYPE_CHECKING:
     from opentelemetry.sdk._logs import LoggerProvider
@@ -37,7 +39,8 @@ _REMEDIES = {
     "otlp_proto_http": ("OTLP over HTTP", "pip install 'ragspan[otlp]'"),
     "otlp_json_http": ("OTLP as JSON", "set it to http/protobuf"),
 }
-_GRPC_PORT = 4317
+_GRPC_PORT, _HTTP_PORT = 4317, 4318
+_ITEMS: Mapping[Signal, str] = {"traces": "spans", "metrics": "metrics", "logs": "logs"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,9 +59,13 @@ class EnvironmentProviders:
                 provider.shutdown()
 
 
-def make_exporter(_signal: Signal, entry: EntryPoint) -> Any:
+def make_exporter(signal: Signal, entry: EntryPoint) -> Any:
     """The exporter, which configures itself from the environment."""
-    return entry.load()()
+    made = entry.load()()
+    if entry.name not in _BY_PROTOCOL.values():
+        return made
+    usual = f"http://localhost:{_GRPC_PORT if entry.name == _BY_PROTOCOL['grpc'] else _HTTP_PORT}"
+    return with_short_log(made, _ITEMS[signal], shown_url(endpoint(signal) or usual))
 
 
 def providers_from_environment(
@@ -142,7 +149,8 @@ def exporter_of(signal: Signal, name: str) -> EntryPoint:
     if name != "otlp":
         known = ", ".join(sorted(installed)) or "none"
         raise ConfigurationError(
-            f"{by_name} asks for {name!r}, but no such exporter is installed (there are: {known}); for OTLP over HTTP: otlp"
+            f"{by_name} asks for {name!r}, but no such exporter is installed{meant(name, ['otlp', *installed])}; there are: {known}; "
+            "for OTLP over HTTP: otlp"
         )
     asking = asking or (by_name if variable(by_name) else "OTEL_EXPORTER_OTLP_ENDPOINT")
     way, remedy = _REMEDIES.get(candidates[0] if len(candidates) == 1 else "", _REMEDIES["otlp_proto_http"])

@@ -33,8 +33,16 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler, SamplingResult
 from ragspan.backoff import Backoff
 from ragspan.config import Settings
 from ragspan.defaults import check_worker, emitters_from, engine_from
-from ragspan.delivery import BatchSender, Delivered, DeliveryOptions, DeliveryStatus, ScoreWriter, WriteResult
-from ragspan.delivery.spans import ExportError, RetryingSpanExporter
+from ragspan.delivery import (
+    BatchSender,
+    Delivered,
+    DeliveryOptions,
+    DeliveryStatus,
+    ExportError,
+    ScoreWriter,
+    WriteResult,
+)
+from ragspan.delivery.spans import RetryingSpanExporter
 from ragspan.engine import Dropped
 from ragspan.engine.threads import Deadline, call_guarded
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
@@ -370,7 +378,7 @@ class SpanWriter:
         have_taken = [_export(exporter, spans) for exporter in self._exporters]  # all of them get the spans
         self._exporting.end(has_taken=all(have_taken))
         if not all(have_taken):
-            raise ExportError
+            raise ExportError("an exporter could not send them")
         return [Delivered()] * len(batch)
 
 

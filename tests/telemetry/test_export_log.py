@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import logging
+
+import pytest
+from local_http import LocalHttp
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+
+from ragspan.delivery import DeliveryOptions
+from ragspan.delivery.spans import RetryingSpanExporter
+from ragspan.telemetry import export_log
+from ragspan.telemetry.environment import exporters
+from ragspan.throttled_log import ThrottledLog
+
+
+@pytest.fixture(autouse=True)
+def fresh_log(monkeypatch):
+    monkeypatch.setattr(export_log, "_log", ThrottledLog())
+
+
+@pytest.fixture
+def nobody(monkeypatch):
+    """An address that nobody listens at, for exporters that try twice."""
+    silent = LocalHttp(lambda _: (200, {}, b""), listening=False)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", silent.url)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "3")
+    yield silent.url
+    silent.stop()
+
+
+def export_spans(exporter, number=1):
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    for _ in range(number):
+        provider.get_tracer("test").start_span("answer").end()
+    provider.shutdown()
+
+
+@pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
+def test_an_endpoint_that_cannot_be_reached_is_one_line_however_often_it_is_tried(
+    nobody, protocol, monkeypatch, caplog
+):
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_PROTOCOL", protocol)
+
+    export_spans(*exporters("traces"), number=2)
+
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith(f"spans cannot be sent to {nobody}: nobody listens there: connection refused; ")
+
+
+def test_an_exporter_of_the_applications_own_logs_as_ever(nobody, caplog):
+    export_spans(*exporters("traces"))
+    caplog.clear()
+
+    export_spans(OTLPSpanExporter(endpoint=f"{nobody}/v1/traces", timeout=3))
+
+    assert {record.name.partition(".")[0] for record in caplog.records} == {"opentelemetry"}
+
+
+def test_a_refusal_of_a_server_that_answers_is_logged_in_its_words(monkeypatch, caplog):
+    server = LocalHttp(lambda _: (413, {}, b""))
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.url)
+
+    export_spans(*exporters("traces"))
+
+    server.close()
+    assert "413" in caplog.text
+
+
+def test_spans_that_are_kept_through_an_outage_say_why_they_wait(nobody, caplog):
+    caplog.set_level(logging.WARNING)
+    inner = OTLPSpanExporter(endpoint=f"{nobody}/v1/traces", timeout=3)
+    exporter = RetryingSpanExporter(inner, delivery=DeliveryOptions(), exit_timeout=0.0)
+
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    provider.get_tracer("test").start_span("answer").end()
+    exporter.force_flush(10_000)
+    provider.shutdown()
+
+    assert "exporter took no spans: nobody listens there: connection refused; 1 wait" in caplog.text
+    assert "Max retries exceeded" not in caplog.text
