@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Literal, TypeAlias
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
 _PLAIN = re.compile(r"v\d{1,2}(?:alpha|beta)?\d?|[a-z]{1,14}(?:[._-][a-z]{1,14}){0,3}")
@@ -68,19 +69,34 @@ def without_credentials(url: str) -> tuple[SplitResult, str | None]:
     return bare, basic(unquote(parts.username or ""), unquote(parts.password or ""))
 
 
-_CAUSES = {
-    "SOCKS support|SOCKS proxy": "the environment names a SOCKS proxy, which needs a package: pip install pysocks",
-    "CERTIFICATE_VERIFY_FAILED": "its certificate is not trusted",
-    r"SSLError|\[SSL|SSL_ERROR": "no TLS connection can be made",
-    "getaddrinfo|Name or service|nodename|name resolution|NameResolution": "the host name cannot be resolved",
-    "[Rr]efused": "nobody listens there: connection refused",
-    "timed out|[Tt]imeout": "it does not answer in time",
-    "BadStatusLine|HTTPException|LineTooLong": "what answers does not speak HTTP",
-    "Connection(Reset|Aborted)|RemoteDisconnected|EOFError|[Dd]isconnected": "it closes the connection without an answer",
-    "Invalid(Schema|URL)|MissingSchema|could not be cast": "it is not an address that begins with http:// or https://",
-    "OSError|ConnectionError|ConnectError": "the connection fails",
+Cause: TypeAlias = Literal[
+    "socks", "untrusted", "no_tls", "unresolved", "refused", "silent", "no_http", "closed", "no_address", "failed"
+]
+_CAUSES: Mapping[Cause, tuple[str, str]] = {
+    "socks": (
+        "SOCKS support|SOCKS proxy",
+        "the environment names a SOCKS proxy, which needs a package: pip install pysocks",
+    ),
+    "untrusted": ("CERTIFICATE_VERIFY_FAILED", "its certificate is not trusted"),
+    "no_tls": (r"SSLError|\[SSL|SSL_ERROR", "no TLS connection can be made"),
+    "unresolved": (
+        "getaddrinfo|Name or service|nodename|name resolution|NameResolution",
+        "the host name cannot be resolved",
+    ),
+    "refused": ("[Rr]efused", "nobody listens there: connection refused"),
+    "silent": ("timed out|[Tt]imeout", "it does not answer in time"),
+    "no_http": ("BadStatusLine|HTTPException|LineTooLong", "what answers does not speak HTTP"),
+    "closed": (
+        "Connection(Reset|Aborted)|RemoteDisconnected|EOFError|[Dd]isconnected",
+        "it closes the connection without an answer",
+    ),
+    "no_address": (
+        "Invalid(Schema|URL)|MissingSchema|could not be cast",
+        "it is not an address that begins with http:// or https://",
+    ),
+    "failed": ("OSError|ConnectionError|ConnectError", "the connection fails"),
 }
-"""By a pattern for what libraries say. The first one counts."""
+"""A pattern for what libraries say, and our words. The first one counts."""
 
 
 def cause_of(error: BaseException) -> str | None:
@@ -95,4 +111,9 @@ def cause_of(error: BaseException) -> str | None:
 
 def cause_in(said: str) -> str | None:
     """Why a connection failed, by what a library says of it; None if that is about something else."""
-    return next((words for pattern, words in _CAUSES.items() if re.search(pattern, said)), None)
+    return next((words for pattern, words in _CAUSES.values() if re.search(pattern, said)), None)
+
+
+def named_cause(words: str) -> Cause | None:
+    """The cause whose words, as the others here give them, are among these."""
+    return next((cause for cause, (_, ours) in _CAUSES.items() if ours in words), None)

@@ -17,10 +17,9 @@ class Findings(list):
     def states(self):
         return [finding.state for finding in self]
 
-    def text(self, state=None):
-        """All words of the findings in this state, advice included."""
-        chosen = [finding for finding in self if state in {None, finding.state}]
-        return "\n".join(f"{finding.found} → {finding.advice}" for finding in chosen)
+    def codes(self, state=None):
+        """The codes of the findings in this state, or of all."""
+        return [finding.code for finding in self if state in {None, finding.state}]
 
 
 @pytest.fixture(autouse=True)

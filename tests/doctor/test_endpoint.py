@@ -6,7 +6,7 @@ import pytest
 import trustme
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from ragspan.doctor.advice import advice_on
+from ragspan.doctor.endpoint_findings import code_of_grpc, code_of_silence
 from ragspan.doctor.watching import NAME
 
 PROTOBUF = "application/x-protobuf"
@@ -38,28 +38,27 @@ def test_without_an_otlp_exporter_there_is_nothing_to_reach(asked):
 
 
 @pytest.mark.parametrize(
-    ("status", "advice"),
+    ("status", "code"),
     [
-        (400, "the receiver cannot read the request"),
-        (401, "OTEL_EXPORTER_OTLP_HEADERS (OTEL_EXPORTER_OTLP_TRACES_HEADERS replaces it) has to contain the key"),
-        (404, "/v1/traces is appended to OTEL_EXPORTER_OTLP_ENDPOINT"),
-        (405, "must not contain that path itself"),
-        (413, "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=64"),
-        (415, "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf"),
-        (418, "see the receiver's log"),
-        (422, "x-mlflow-experiment-id"),
-        (500, "the receiver, or a proxy in front of it, has failed"),
-        (501, "--backend-store-uri"),
+        (400, "endpoint_cannot_read"),
+        (401, "endpoint_wants_key"),
+        (404, "endpoint_wrong"),
+        (405, "endpoint_wrong"),
+        (413, "endpoint_too_large"),
+        (415, "endpoint_cannot_read"),
+        (418, "endpoint_rejects"),
+        (422, "endpoint_wants_header"),
+        (500, "endpoint_failed"),
+        (501, "endpoint_takes_no_spans"),
     ],
 )
-def test_each_status_is_told_with_what_it_means(asked, otlp_listener, status, advice):
+def test_each_status_is_told_with_what_it_means(asked, otlp_listener, status, code):
     otlp_listener.answers(status, b"not like this", Content_Type="text/plain")
 
     [finding] = asked(otlp_listener.url)
 
-    assert finding.state == "failed"
+    assert (finding.state, finding.code, finding.facts["status"]) == ("failed", code, status)
     assert f"HTTP {status}: not like this" in finding.found
-    assert advice in finding.advice
 
 
 def test_a_signals_own_endpoint_is_used_unchanged(asked, otlp_listener):
@@ -67,24 +66,32 @@ def test_a_signals_own_endpoint_is_used_unchanged(asked, otlp_listener):
 
     [finding] = asked(OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=otlp_listener.url)
 
-    assert "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is used unchanged" in finding.advice
+    assert finding.code == "traces_endpoint_wrong"
     assert set(otlp_listener.requests) == {"/"}
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "headers", "words"),
+    ("status", "body", "headers", "code", "words"),
     [
-        (302, b"", {"Location": "https://login.example/?next=secret"}, "a redirect to https://login.example/"),
-        (200, b"<html></html>", {"Content_Type": "text/html; charset=utf-8"}, "this is not an OTLP receiver"),
-        (200, REJECTED.SerializeToString(), {"Content_Type": PROTOBUF}, "rejected the data: quota exceeded"),
+        (
+            302,
+            b"",
+            {"Location": "https://login.example/?next=secret"},
+            "endpoint_redirects",
+            "https://login.example/",
+        ),
+        (200, b"<html></html>", {"Content_Type": "text/html; charset=utf-8"}, "endpoint_wrong", "web page"),
+        (200, REJECTED.SerializeToString(), {"Content_Type": PROTOBUF}, "endpoint_rejects", "quota exceeded"),
     ],
 )
-def test_what_the_exporter_takes_for_success_and_is_none_fails(asked, otlp_listener, status, body, headers, words):
+def test_what_the_exporter_takes_for_success_and_is_none_fails(
+    asked, otlp_listener, status, body, headers, code, words
+):
     otlp_listener.answers(status, body, **headers)
 
     [finding] = asked(otlp_listener.url)
 
-    assert finding.state == "failed"
+    assert (finding.state, finding.code) == ("failed", code)
     assert words in finding.found
     assert "secret" not in finding.found
 
@@ -99,9 +106,8 @@ def test_whatever_else_a_receiver_says_with_200_is_success(asked, otlp_listener,
 def test_an_endpoint_that_refuses_is_told_with_what_may_be_wrong(asked, refused_port):
     [finding] = asked(f"http://127.0.0.1:{refused_port}")
 
-    assert finding.state == "failed"
-    assert f"127.0.0.1:{refused_port}/v1/traces cannot be reached: nobody listens there" in finding.found
-    assert "in a container, localhost is the container itself" in finding.advice
+    assert (finding.state, finding.code) == ("failed", "endpoint_refused")
+    assert f"127.0.0.1:{refused_port}/v1/traces" in finding.found
 
 
 def hang_up(_path):
@@ -109,27 +115,20 @@ def hang_up(_path):
 
 
 @pytest.mark.parametrize(
-    ("url", "words", "advice"),
+    ("url", "code"),
     [
-        ("http://127.0.0.1:{silent}", "it does not answer in time", "firewalls in between"),
-        ("http://127.0.0.1:{port}", "it closes the connection", "the receiver's log"),
-        ("https://127.0.0.1:{port}", "no TLS connection can be made", "http:// in place of https://"),
-        *[
-            (url, "it is not an address", "http://localhost:4318")
-            for url in ("localhost:4318", "tcp://localhost:4318", "http://localhost:port")
-        ],
+        ("http://127.0.0.1:{silent}", "endpoint_unreachable"),
+        ("http://127.0.0.1:{port}", "endpoint_unreachable"),
+        ("https://127.0.0.1:{port}", "endpoint_no_tls"),
+        *[(url, "endpoint_no_address") for url in ("localhost:4318", "tcp://localhost:4318", "http://localhost:port")],
     ],
 )
-def test_an_endpoint_that_cannot_be_reached_is_reported_with_its_cause(
-    asked, otlp_listener, silent_port, url, words, advice
-):
+def test_an_endpoint_that_cannot_be_reached_is_reported_with_its_cause(asked, otlp_listener, silent_port, url, code):
     otlp_listener.answer = hang_up
     [finding] = asked(url.format(silent=silent_port, port=otlp_listener.port), timeout=5.0)
 
-    assert finding.state == "failed"
-    assert f"cannot be reached: {words}" in finding.found
-    assert advice in finding.advice
-    assert finding.is_misuse == ("not an address" in words)
+    assert (finding.state, finding.code) == ("failed", code)
+    assert finding.is_misuse == (code == "endpoint_no_address")
 
 
 def test_a_certificate_is_trusted_only_where_its_authority_is_named(asked, make_otlp_listener, tmp_path):
@@ -141,31 +140,39 @@ def test_a_certificate_is_trusted_only_where_its_authority_is_named(asked, make_
 
     [untrusted] = asked(url, timeout=10.0)
 
-    assert "its certificate is not trusted" in untrusted.found
-    assert "OTEL_EXPORTER_OTLP_CERTIFICATE" in untrusted.advice
+    assert untrusted.code == "endpoint_untrusted"
     assert asked(url, OTEL_EXPORTER_OTLP_CERTIFICATE=str(tmp_path / "ca.pem")).states() == ["ok"]
 
 
 @pytest.mark.parametrize(
-    ("symptom", "advised"),
+    ("url", "cause", "code"),
     [
-        (
-            "http://localhost:4317/v1/traces cannot be reached: nobody listens",
-            "4317 is the usual port of OTLP over gRPC",
-        ),
-        ("localhost:4318 (gRPC) does not accept them: error", "4318 is the usual port of OTLP over HTTP"),
-        ("http://localhost:4318/v1/traces cannot be reached: nobody listens there", "start the receiver"),
-        ("http://localhost:1 cannot be reached: what answers does not speak HTTP", "is it a receiver for gRPC?"),
-        ("localhost:1 (gRPC) does not accept them: StatusCode.UNAUTHENTICATED", "has to contain the key"),
-        ("localhost:1 (gRPC) does not accept them: SSL_ERROR_SSL", "begin the address with http://"),
+        ("http://localhost:4317/v1/traces", "refused", "endpoint_is_for_grpc"),
+        ("http://localhost:4317/v1/traces", "no_http", "endpoint_is_for_grpc"),
+        ("https://localhost:4317/v1/traces", "untrusted", "endpoint_untrusted"),
+        ("http://localhost:4318/v1/traces", "refused", "endpoint_refused"),
+        ("http://localhost:1", "no_http", "endpoint_no_http"),
+        ("http://no.such.host/v1/traces", "unresolved", "endpoint_unresolved"),
+        ("http://localhost:port", None, "endpoint_unreachable"),
     ],
 )
-def test_the_other_protocol_and_the_words_of_grpc_are_understood(symptom, advised):
-    assert advised in advice_on(f"endpoint failed: {symptom}", {})
+def test_a_silent_endpoint_is_told_by_its_cause_and_its_port(url, cause, code):
+    assert code_of_silence(url, cause) == code
 
 
-def test_a_judges_certificate_has_a_variable_of_its_own():
-    assert "SSL_CERT_FILE" in advice_on("judge failed: gpt gave no answer: its certificate is not trusted", {})
+@pytest.mark.parametrize(
+    ("url", "said", "code"),
+    [
+        ("localhost:4318", "StatusCode.UNAVAILABLE", "endpoint_is_for_http"),
+        ("localhost:1", "StatusCode.UNAUTHENTICATED", "endpoint_wants_key"),
+        ("http://localhost:4318", "StatusCode.PERMISSION_DENIED", "endpoint_wants_key"),
+        ("localhost:1", "StatusCode.UNAVAILABLE, details: SSL_ERROR_SSL", "grpc_no_tls"),
+        ("localhost:1", "StatusCode.UNAVAILABLE, details: Connection refused", "endpoint_refused"),
+        ("localhost:1", "StatusCode.INTERNAL", "endpoint_unreachable"),
+    ],
+)
+def test_a_grpc_endpoint_is_told_by_its_status(url, said, code):
+    assert code_of_grpc(url, said) == code
 
 
 def test_a_proxy_is_named_without_its_password_and_asked(asked, otlp_listener, monkeypatch):

@@ -29,7 +29,7 @@ def test_a_check_that_hangs_is_left_behind():
 
     released.set()
     assert found.is_hanging
-    assert found.found == "the check did not end within 0.05 s"
+    assert (found.code, found.found) == ("did_not_end", "the check did not end within 0.05 s")
 
 
 def test_a_check_that_raises_is_a_finding():
@@ -38,7 +38,7 @@ def test_a_check_that_raises_is_a_finding():
 
     [found] = within(30.0, "judge", raising)
 
-    assert (found.state, found.found) == ("failed", "the check itself failed: SystemExit: oh")
+    assert (found.code, found.found) == ("check_failed", "the check itself failed: SystemExit: oh")
 
 
 def printed(renderable, width=80):
@@ -48,7 +48,7 @@ def printed(renderable, width=80):
 
 
 def a_finding(**changes):
-    return Finding(**({"check": "judge", "state": "ok", "found": "all is well"} | changes))
+    return Finding(**({"check": "judge", "code": "judge_answered", "state": "ok", "found": "all is well"} | changes))
 
 
 def test_a_line_has_the_state_what_was_found_and_what_to_do():
@@ -74,6 +74,7 @@ def test_the_json_holds_everything():
     assert document["ragspan"]
     assert document["findings"][0] == {
         "check": "judge",
+        "code": "judge_answered",
         "state": "ok",
         "found": "all is well",
         "advice": "mend it",

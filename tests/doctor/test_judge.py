@@ -68,8 +68,7 @@ def test_a_judge_that_denies_what_is_plain_is_a_warning(asked, fake_openai):
 
     finding = asked(fake_openai.base_url)
 
-    assert finding.state == "warning"
-    assert "use a more capable model" in finding.advice
+    assert (finding.state, finding.code) == ("warning", "judge_fails_good_answer")
 
 
 def test_a_missing_key_is_a_misuse(examined):
@@ -80,15 +79,15 @@ def test_a_missing_key_is_a_misuse(examined):
 
 
 @pytest.mark.parametrize(
-    ("reply", "error_type", "found", "advice"),
+    ("reply", "error_type", "found", "code"),
     [
-        (401, "AuthenticationError", "check the key", "correct RAGSPAN_JUDGE_API_KEY"),
-        (500, "InternalServerError", "HTTP 500", "see the endpoint's log"),
-        ("Certainly!", "InvalidVerdict", "take a larger model", "how replies are read"),
-        ("hangs", "timeout", "no outcome within 1.6", "larger --timeout"),
+        (401, "AuthenticationError", "check the key", "judge_wrong_key"),
+        (500, "InternalServerError", "HTTP 500", "judge_failed"),
+        ("Certainly!", "InvalidVerdict", "take a larger model", "judge_unreadable"),
+        ("hangs", "timeout", "no outcome within 1.6", "judge_timeout"),
     ],
 )
-def test_each_failure_is_reported_with_what_to_do(asked, fake_openai, reply, error_type, found, advice):
+def test_each_failure_is_reported_with_what_to_do(asked, fake_openai, reply, error_type, found, code):
     def answer(request):
         if reply == "hangs":
             return fake_openai.hangs()
@@ -100,5 +99,5 @@ def test_each_failure_is_reported_with_what_to_do(asked, fake_openai, reply, err
 
     assert (finding.state, finding.facts["error_type"]) == ("failed", error_type)
     assert found in finding.found
-    assert advice in finding.advice
+    assert finding.code == code
     assert KEY not in finding.found

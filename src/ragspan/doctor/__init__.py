@@ -1,7 +1,7 @@
 """`ragspan doctor`: for somebody who sees no scores and has five minutes.
 
 `examination` reads the settings and sends one real record through everything that the application would use. What that
-shows are findings; `advice` has the table of what to do about them.
+shows are findings, each with a code; `advice` has the table of what to do about them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 from rich.table import Table
 from rich.text import Text
 
-from ragspan.doctor.advice import advice_on
+from ragspan.doctor.advice import Code, advice_on
 from ragspan.telemetry.providers import own_version
 
 Check: TypeAlias = Literal["settings", "sink", "judge", "endpoint", "record", "helper"]
@@ -26,6 +26,7 @@ class Finding:
     """One thing that a check found out."""
 
     check: Check
+    code: Code
     state: State
     """`warning` may keep some scores from being seen, `failed` does; `skipped` could not be looked at."""
     found: str
@@ -39,14 +40,21 @@ class Finding:
     """The figures and names in `found` by themselves, as JSON knows them."""
 
 
-def finding(check: Check, state: State, found: str, *, is_misuse: bool = False, **facts: Any) -> Finding:
-    """A finding with the advice that the table has on it."""
-    advice = advice_on(f"{check} {state}: {found}", facts)
-    return Finding(check=check, state=state, found=found, advice=advice, is_misuse=is_misuse, facts=facts)
+def finding(check: Check, code: Code, state: State, found: str, *, is_misuse: bool = False, **facts: Any) -> Finding:
+    """A finding with the advice that the table has on its code."""
+    return Finding(
+        check=check,
+        code=code,
+        state=state,
+        found=found,
+        advice=advice_on(code, facts),
+        is_misuse=is_misuse,
+        facts=facts,
+    )
 
 
 def misuse(check: Check, error: Exception) -> Finding:
-    return finding(check, "failed", str(error), is_misuse=True)
+    return finding(check, "wrong_setting", "failed", str(error), is_misuse=True)
 
 
 def exit_code(findings: Iterable[Finding]) -> int:
@@ -97,7 +105,7 @@ def verdict(findings: Sequence[Finding]) -> Text:
 
 def as_json(findings: Sequence[Finding]) -> str:
     """All findings as JSON text, for a program or a bug report."""
-    names = ("check", "state", "found", "advice", "facts")
+    names = ("check", "code", "state", "found", "advice", "facts")
     plain = {
         "ragspan": own_version(),
         "exit_code": exit_code(findings),

@@ -16,7 +16,7 @@ import platform
 import queue
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -25,6 +25,7 @@ from ragspan.arguments import texts_in
 from ragspan.config import Settings, process_environment, unknown_names, variable
 from ragspan.defaults import engine_from, sink_from
 from ragspan.doctor import Check, Finding, State, finding, misuse
+from ragspan.doctor.advice import Code
 from ragspan.doctor.logs import captured_logs
 from ragspan.doctor.tools import writes_to_spans
 from ragspan.doctor.watching import new_record, score_in_time, watch_record
@@ -38,12 +39,12 @@ from ragspan.telemetry.environment import exporter_is_configured
 _INNER = 0.8  # share of a check's time after which it ends by itself, with more to say
 _FLUSHING, _SHUTTING_DOWN = 0.7, 0.2  # shares of the time
 _PUBLISHING, _LOOKING = 0.35, 0.45  # likewise, with a sink
-_LIMITS = (
+_LIMITS: Sequence[tuple[str, Code, int, str]] = (
     # Four metrics with explanations and OpenInference names, and some for content.
-    ("COUNT", 64, "ragspan leaves out those of an answer that do not fit"),
-    ("VALUE_LENGTH", 32, "record ids and explanations are cut"),
+    ("COUNT", "few_attributes", 64, "ragspan leaves out those of an answer that do not fit"),
+    ("VALUE_LENGTH", "short_attributes", 32, "record ids and explanations are cut"),
 )
-"""Of OpenTelemetry's SDK: the kind, the least that scores need, and what happens with less."""
+"""Of OpenTelemetry's SDK: the kind, the code of a finding, the least that scores need, and what happens with less."""
 _WATCHED: Sequence[Check] = ("judge", "endpoint", "record")
 _SCORED_ELSEWHERE = (
     "RAGSPAN_SINK sends records to workers, which score and export them: run `ragspan doctor` with a worker's "
@@ -77,7 +78,7 @@ def _findings(timeout: float) -> Iterator[Finding]:
         yield from _skipped(_WATCHED, "RAGSPAN_ENABLED turns ragspan off")
     elif settings.sink is not None:
         yield from within(timeout, "sink", lambda: _publish(settings, timeout * _INNER))
-        yield from _skipped(_WATCHED, _SCORED_ELSEWHERE)
+        yield from _skipped(_WATCHED, _SCORED_ELSEWHERE, "scored_elsewhere")
     elif _sdk_is_disabled():
         yield from _skipped(_WATCHED, "OTEL_SDK_DISABLED is true: there are no spans for scores")
     else:
@@ -109,18 +110,20 @@ def within(timeout: float, check: Check, make: Callable[[], Iterable[Finding]]) 
         except ConfigurationError as error:
             results.put([misuse(check, error)])
         except BaseException as error:  # noqa: BLE001 - whatever it is, somebody looks for help and gets no traceback
-            results.put([finding(check, "failed", f"the check itself failed: {type(error).__name__}: {error}")])
+            results.put(
+                [finding(check, "check_failed", "failed", f"the check itself failed: {type(error).__name__}: {error}")]
+            )
 
     threading.Thread(target=run, name=f"ragspan-{check}", daemon=True).start()
     try:
         return results.get(timeout=timeout)
     except queue.Empty:
-        hung = finding(check, "failed", f"the check did not end within {timeout:g} s")
+        hung = finding(check, "did_not_end", "failed", f"the check did not end within {timeout:g} s")
         return [dataclasses.replace(hung, is_hanging=True)]
 
 
-def _skipped(checks: Iterable[Check], reason: str) -> Iterator[Finding]:
-    return (finding(check, "skipped", reason) for check in checks)
+def _skipped(checks: Iterable[Check], reason: str, code: Code = "not_examined") -> Iterator[Finding]:
+    return (finding(check, code, "skipped", reason) for check in checks)
 
 
 # Settings --------------------------------------------------------------------------------------------------------------
@@ -130,24 +133,26 @@ def _settings(settings: Settings | None) -> Iterator[Finding]:
     variables = sorted(process_environment().items())
     given = {name: _shown(name, value) for name, value in variables if name.startswith("RAGSPAN_") and value.strip()}
     words = ", ".join(f"{name}={value}" for name, value in given.items())
-    yield finding("settings", "ok", words or "no RAGSPAN_ variable is set", variables=given)
+    yield finding("settings", "variables", "ok", words or "no RAGSPAN_ variable is set", variables=given)
     for unknown in unknown_names():
-        yield finding("settings", "warning", unknown)
+        yield finding("settings", "unknown_variable", "warning", unknown)
     if settings is not None and not settings.enabled:
-        yield finding("settings", "failed", "RAGSPAN_ENABLED turns ragspan off: nothing is captured, nothing is scored")
+        found = "RAGSPAN_ENABLED turns ragspan off: nothing is captured, nothing is scored"
+        yield finding("settings", "turned_off", "failed", found)
     if settings is not None and settings.sample_rate == 0:
-        yield finding("settings", "failed", "RAGSPAN_SAMPLE_RATE is 0: no answer is scored")
+        yield finding("settings", "sample_rate_zero", "failed", "RAGSPAN_SAMPLE_RATE is 0: no answer is scored")
     makes_spans = settings is None or any(name == "otel" or writes_to_spans(name) for name in settings.emitters)
     if settings is not None and not makes_spans and exporter_is_configured():
         found = f"RAGSPAN_EMITTERS leaves 'otel' out: scores go on no span, only to {', '.join(settings.emitters)}"
-        yield finding("settings", "warning", found, emitters=",".join(settings.emitters))
+        yield finding("settings", "no_otel_emitter", "warning", found, emitters=",".join(settings.emitters))
     if _sdk_is_disabled():
-        yield finding("settings", "failed", "OTEL_SDK_DISABLED is true: no spans are made, and so no scores")
-    for kind, least, harm in _LIMITS:
+        found = "OTEL_SDK_DISABLED is true: no spans are made, and so no scores"
+        yield finding("settings", "sdk_disabled", "failed", found)
+    for kind, code, least, harm in _LIMITS:
         names = (f"OTEL_SPAN_ATTRIBUTE_{kind}_LIMIT", f"OTEL_ATTRIBUTE_{kind}_LIMIT")
         name, limit = next(((name, text) for name in names if (text := variable(name))), ("", ""))
         if limit.isdecimal() and int(limit) < least:
-            yield finding("settings", "warning", f"{name} is {limit}: {harm}", least=least)
+            yield finding("settings", code, "warning", f"{name} is {limit}: {harm}", least=least)
 
 
 def _shown(name: str, value: str) -> str:
@@ -170,7 +175,9 @@ def _installation() -> Finding:
     words = ", ".join(f"{name} {version or 'is not installed'}" for name, version in versions.items())
     if not ours:
         words += "; no integration with a framework is installed: only ragspan.capture and your own records are scored"
-    return finding("settings", "ok" if ours else "warning", words, versions=versions)
+    return finding(
+        "settings", "versions" if ours else "no_integration", "ok" if ours else "warning", words, versions=versions
+    )
 
 
 def _version(distribution: str) -> str | None:
@@ -191,9 +198,9 @@ def pass_through_helper(settings: Settings, seconds: float) -> Finding:
         is_out = engine.flush(seconds * _SHUTTING_DOWN)
         engine.shutdown(0)
     if isinstance(result, ScoredRecord) and is_out and not complaints:
-        return finding("helper", "ok", "the helper process scored and exported it")
+        return finding("helper", "helper_exported", "ok", "the helper process scored and exported it")
     reason = complaints[-1] if complaints else "it did not finish in time"
-    return finding("helper", "failed", f"the helper process did not export it: {reason}")
+    return finding("helper", "helper_failed", "failed", f"the helper process did not export it: {reason}")
 
 
 def _publish(settings: Settings, seconds: float) -> Iterator[Finding]:
@@ -204,7 +211,7 @@ def _publish(settings: Settings, seconds: float) -> Iterator[Finding]:
         sink.submit(record)
         if not _has(sink, "flush", "stats", "shutdown"):
             found = f"a record was submitted, record_id {record.record_id}; this sink does not say what becomes of it"
-            yield finding("sink", "warning", found, record_id=record.record_id)
+            yield finding("sink", "sink_silent", "warning", found, record_id=record.record_id)
             return
         is_out = sink.flush(seconds * _PUBLISHING)
         dropped = dict(sink.stats().dropped)
@@ -212,14 +219,24 @@ def _publish(settings: Settings, seconds: float) -> Iterator[Finding]:
         sink.shutdown(seconds * _SHUTTING_DOWN)
     if not is_out or dropped:
         reasons = ", ".join(dropped) or "no reply in time"
-        yield finding("sink", "failed", f"the broker did not accept a record ({reasons}){last}", dropped=dropped)
+        yield finding(
+            "sink", "sink_refuses", "failed", f"the broker did not accept a record ({reasons}){last}", dropped=dropped
+        )
         return
     found = f"the broker accepted a record, record_id {record.record_id}"
-    yield finding("sink", "ok", found, record_id=record.record_id)
+    yield finding("sink", "sink_accepts", "ok", found, record_id=record.record_id)
     if _has(sink, "look_for_workers"):
         is_taken, seen = sink.look_for_workers(seconds * _LOOKING)
-        state: State = "warning" if is_taken is None else "ok" if is_taken else "failed"
-        yield finding("sink", state, seen)
+        code, state = _TAKING[is_taken]
+        yield finding("sink", code, state, seen)
+
+
+_TAKING: Mapping[bool | None, tuple[Code, State]] = {
+    True: ("worker_takes", "ok"),
+    False: ("no_worker", "failed"),
+    None: ("worker_unknown", "warning"),
+}
+"""By whether a worker takes what is in the stream; None if that cannot be told."""
 
 
 def _has(sink: object, *methods: str) -> bool:

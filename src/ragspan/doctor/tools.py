@@ -59,15 +59,18 @@ def written(writer: ScoreWriter, complaints: Sequence[str], seconds: float) -> l
     name, stats = _name(writer), writer.stats()
     lost = {**stats.rejected, **stats.dropped}
     if stats.delivered and not lost and not stats.waiting:
-        return [finding("record", "ok", f"{name} accepted {stats.delivered} scores")]
+        return [finding("record", "tool_took_scores", "ok", f"{name} accepted {stats.delivered} scores")]
     reached = _reached(writer, seconds)
     if reached.state == "failed":
         return [reached]
     if lost:
         found = f"{name} did not accept {sum(lost.values())} scores: {', '.join(lost)}"
-        return [reached, finding("record", "failed", found)]
+        return [reached, finding("record", "tool_refused_scores", "failed", found)]
     last = f": {complaints[-1]}" if complaints else ""
-    return [reached, finding("record", "failed", f"{name} did not accept the scores in time{last}")]
+    return [
+        reached,
+        finding("record", "tool_refused_scores", "failed", f"{name} did not accept the scores in time{last}"),
+    ]
 
 
 def _reached(writer: ScoreWriter, seconds: float) -> Finding:
@@ -77,8 +80,8 @@ def _reached(writer: ScoreWriter, seconds: float) -> Finding:
             reply = session.request("GET", writer.client.endpoint.url, timeout=seconds)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is why the server cannot be used
             cause = cause_of(error) or type(error).__name__
-            return finding("endpoint", "failed", f"{_name(writer)} cannot be reached: {cause}")
-    return finding("endpoint", "ok", f"{_name(writer)} answers (HTTP {reply.status_code})")
+            return finding("endpoint", "tool_unreachable", "failed", f"{_name(writer)} cannot be reached: {cause}")
+    return finding("endpoint", "tool_answers", "ok", f"{_name(writer)} answers (HTTP {reply.status_code})")
 
 
 def _name(writer: ScoreWriter) -> str:

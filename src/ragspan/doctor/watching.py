@@ -1,8 +1,4 @@
-"""Sends one record through everything that the application would use, and says what happens on its way.
-
-An exporter reports success also for a redirect, which it does not follow, for a web page, and for spans that the receiver
-rejects. So the endpoint's own reply is kept beside what the exporter says.
-"""
+"""Sends one record through everything that the application would use, and says what happens on its way."""
 
 from __future__ import annotations
 
@@ -12,15 +8,15 @@ import dataclasses
 import io
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING, Any
 
-from ragspan.addresses import cause_of, shown_url
 from ragspan.config import Settings, process_environment, variable
 from ragspan.defaults import emitter_from, engine_from, with_spans
 from ragspan.delivery import ScoreWriter
 from ragspan.doctor import Finding, State, finding
+from ragspan.doctor.advice import Code
+from ragspan.doctor.endpoint_findings import Exchange, endpoint_finding, last_of
 from ragspan.doctor.judge_findings import judged, refused_by_judges
 from ragspan.doctor.logs import captured_logs
 from ragspan.doctor.tools import close, export_to_tools, written
@@ -31,6 +27,8 @@ from ragspan.outcomes import NotApplicable, Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry.answer_spans import answer_name
 from ragspan.telemetry.environment import (
+    GRPC_PORT,
+    HTTP_PORT,
     EnvironmentProviders,
     Signal,
     endpoint,
@@ -47,24 +45,6 @@ NAME = "ragspan doctor"
 _TRACES = 1000  # of which a sampler is asked how many it keeps
 _SCORING, _FLUSHING, _SENDING, _SHUTTING_DOWN = 0.5, 0.35, 0.25, 0.05  # shares of the time
 _CONTACTING = 0.1  # likewise, for the server of a tool
-_REDIRECTS, _ERRORS = 300, 400  # HTTP
-_SHOWN = 160  # characters of what a server says
-_OWN_ENDPOINT = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
-
-
-@dataclass(kw_only=True, slots=True)
-class Exchange:
-    """What an OTLP exporter of spans sent, and what came of it."""
-
-    url: str
-    is_grpc: bool
-    proxy: str | None = None
-    reply: requests.Response | None = None
-    """The last one; None also where replies cannot be seen, as with gRPC."""
-    error: BaseException | None = None
-    """Of the last request without a reply."""
-    successes: list[bool] = field(default_factory=list)
-    """What the exporter says of each batch."""
 
 
 def watch_record(judge: str, settings: Settings, seconds: float) -> list[Finding]:
@@ -96,16 +76,20 @@ def watch_record(judge: str, settings: Settings, seconds: float) -> list[Finding
         by_writers = [each for writer in writers for each in written(writer, complaints, seconds * _CONTACTING)]
         engine.shutdown(seconds * _SHUTTING_DOWN)
         close(by_tools, seconds * _SHUTTING_DOWN)
-    endpoints = [_endpoint(exchange, complaints) for exchange in exchanges]
+    endpoints = [endpoint_finding(exchange, complaints) for exchange in exchanges]
     has_arrived = exporter_is_configured() and all(each.state != "failed" for each in endpoints)
     has_arrived = has_arrived or (bool(by_tools) and all(each.state == "ok" for each in by_writers))
     reached = [*endpoints, *missing, *(each for each in by_writers if each.check == "endpoint")]
     if not (reached or by_writers):
-        reached = [finding("endpoint", "skipped", "no OTLP exporter is configured, so there is no endpoint to reach")]
+        reached = [
+            finding(
+                "endpoint", "no_endpoint", "skipped", "no OTLP exporter is configured, so there is no endpoint to reach"
+            )
+        ]
     on_way = [_scored(result, complaints), *(each for each in by_writers if each.check == "record"), *_sampled(share)]
     on_way += _exported(endpoints) if endpoints or by_tools or exporter_is_configured() else [_printed(settings)]
     if all(each.state == "ok" for each in [*on_way, *reached]):  # else it is said there
-        on_way += [finding("record", "warning", f"ragspan logged: {each}") for each in dict.fromkeys(complaints)]
+        on_way += [_logged(each) for each in dict.fromkeys(complaints)]
     ids = _ids(record, root, result, has_arrived=has_arrived)
     return [judged(judge, result, scored_in, refused_by_judges(metrics)), *reached, *on_way, ids]
 
@@ -190,7 +174,9 @@ def _watched_exporter(signal: Signal, entry: EntryPoint, exchanges: list[Exchang
     if signal != "traces":  # what fails there is logged
         return make(timeout=seconds)
     is_grpc = entry.name == "otlp_proto_grpc"
-    exchange = Exchange(url=endpoint(signal) or f"http://localhost:{4317 if is_grpc else 4318}", is_grpc=is_grpc)
+    exchange = Exchange(
+        url=endpoint(signal) or f"http://localhost:{GRPC_PORT if is_grpc else HTTP_PORT}", is_grpc=is_grpc
+    )
     exchanges.append(exchange)
     # A credential provider brings a session of its own: then no reply is seen.
     has_session = is_grpc or any(name.endswith("_CREDENTIAL_PROVIDER") for name in process_environment())
@@ -226,70 +212,18 @@ def _watched_session(exchange: Exchange) -> requests.Session:
     return Session(most=MAX_REPLY)
 
 
-# The endpoint ----------------------------------------------------------------------------------------------------------
-
-
-def _endpoint(exchange: Exchange, complaints: Sequence[str]) -> Finding:
-    """What became of what was sent."""
-    url = shown_url(exchange.url) + (" (gRPC)" if exchange.is_grpc else "")
-    if exchange.proxy:
-        url += f" (through the proxy {shown_url(exchange.proxy)})"
-    if exchange.reply is not None:
-        is_taken, meaning = _meaning(exchange.reply)
-        words = f"{url} {'accepts them' if is_taken else 'does not accept them'}: {meaning}"
-        return finding("endpoint", "ok" if is_taken else "failed", words, status=exchange.reply.status_code)
-    if exchange.successes and all(exchange.successes):
-        return finding("endpoint", "ok", f"{url} accepts them, as the exporter says")
-    if exchange.error is not None and (cause := cause_of(exchange.error)):
-        found = f"{url} cannot be reached: {cause}"
-        return finding("endpoint", "failed", found, is_misuse="is not an address" in cause)
-    if exchange.successes or exchange.error is not None:
-        reason = _last(complaints) or f": {exchange.error or 'the exporter does not say why'!r}"
-        return finding("endpoint", "failed", f"{url} does not accept them{reason}")
-    return finding("endpoint", "failed", f"the exporter did not finish with {url} in time")
-
-
-def _meaning(reply: requests.Response) -> tuple[bool, str]:
-    """Whether what was sent is accepted, whatever the exporter makes of the reply, and the reply in words."""
-    kind = reply.headers.get("content-type", "")
-    words = f"HTTP {reply.status_code}"
-    if _REDIRECTS <= reply.status_code < _ERRORS:
-        location = shown_url(reply.headers.get("location", "")) or "elsewhere"
-        lost = "the exporter does not follow it and reports success, but the data are lost"
-        return False, f"{words}, a redirect to {location}: {lost}"
-    if reply.status_code >= _ERRORS:
-        said = (
-            "" if "html" in kind or "protobuf" in kind else " ".join(reply.content.decode("utf-8", "replace").split())
-        )
-        by_own = f" (by {_OWN_ENDPOINT})" if variable(_OWN_ENDPOINT) else ""
-        return False, words + (f": {said[:_SHOWN]}" if said else "") + by_own
-    if "text/html" in kind:
-        return False, f"{words} with a web page: this is not an OTLP receiver, though the exporter reports success"
-    rejection = _rejection(reply)
-    return rejection is None, words if rejection is None else f"{words}, but the receiver rejected the data{rejection}"
-
-
-def _rejection(reply: requests.Response) -> str | None:
-    """What a receiver says that accepts a request and rejects its data; None if it rejects nothing."""
-    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
-
-    try:
-        partial = ExportTraceServiceResponse.FromString(reply.content).partial_success
-    except Exception:  # noqa: BLE001 - many receivers answer something else
-        return None
-    said = f": {partial.error_message[:_SHOWN]}" if partial.error_message else ""
-    return said if partial.rejected_spans else None
-
-
 # The record ------------------------------------------------------------------------------------------------------------
 
 
 def _scored(result: ScoredRecord | Dropped | None, complaints: Sequence[str]) -> Finding:
     """What the metrics have come to."""
     if result is None:
-        return finding("record", "failed", f"the record was not scored in time{_last(complaints)}")
+        return finding(
+            "record", "not_scored_in_time", "failed", f"the record was not scored in time{last_of(complaints)}"
+        )
     if isinstance(result, Dropped):
-        return finding("record", "failed", f"the record was dropped: {result.reason}{_last(complaints)}")
+        code: Code = "redaction_failed" if result.reason == "redaction_failed" else "not_scored"
+        return finding("record", code, "failed", f"the record was dropped: {result.reason}{last_of(complaints)}")
     scores = {metric: each.value for metric, each in result.outcomes.items() if isinstance(each, Score)}
     unscored = {
         metric: each.reason if isinstance(each, NotApplicable) else each.error_type
@@ -299,36 +233,41 @@ def _scored(result: ScoredRecord | Dropped | None, complaints: Sequence[str]) ->
     words = ["scored: " + ", ".join(f"{metric} {score:.2f}" for metric, score in scores.items())] if scores else []
     if unscored:
         words.append("without a score: " + ", ".join(f"{metric} ({reason})" for metric, reason in unscored.items()))
-    state: State = "ok" if scores and not unscored else "failed"
-    return finding("record", state, "; ".join(words), scores=scores, unscored=unscored)
+    if scores and not unscored:
+        return finding("record", "scored", "ok", "; ".join(words), scores=scores, unscored=unscored)
+    code = "budget_exhausted" if "budget_exhausted" in unscored.values() else "not_scored"
+    return finding("record", code, "failed", "; ".join(words), scores=scores, unscored=unscored)
 
 
 def _sampled(share: float) -> Iterator[Finding]:
     if not share:
         found = f"the sampler keeps none of {_TRACES} traces: answers are not scored, and only this one was sent"
-        yield finding("record", "failed", found)
+        yield finding("record", "sampler_keeps_none", "failed", found)
     elif share < 1:
-        yield finding("record", "ok", f"the sampler keeps {100 * share:.3g} % of all traces")
+        yield finding("record", "sampler_keeps_some", "ok", f"the sampler keeps {100 * share:.3g} % of all traces")
 
 
 def _exported(endpoints: Sequence[Finding]) -> Iterator[Finding]:
     if any(each.state == "failed" for each in endpoints):
-        yield finding("record", "failed", "the endpoint did not accept the record's span")
+        yield finding("record", "span_not_accepted", "failed", "the endpoint did not accept the record's span")
 
 
 def _printed(settings: Settings) -> Finding:
     """Where scores go that no exporter takes."""
     why_not = why_no_spans()
     if why_not is not None:
-        return finding("record", "failed", f"{why_not}, so no score leaves the process")
+        code: Code = "sdk_disabled" if variable("OTEL_SDK_DISABLED") else "no_exporter"
+        return finding("record", code, "failed", f"{why_not}, so no score leaves the process")
     if "console" in settings.emitters:
-        return finding("record", "ok", "RAGSPAN_EMITTERS names 'console': each answer is printed with its scores")
+        found = "RAGSPAN_EMITTERS names 'console': each answer is printed with its scores"
+        return finding("record", "printed", "ok", found)
     if variable("RAGSPAN_EMITTERS"):
-        return finding("record", "failed", "no exporter of traces is configured, so no score leaves the process")
+        found = "no exporter of traces is configured, so no score leaves the process"
+        return finding("record", "no_exporter", "failed", found)
     found = (
         "no exporter of traces is configured: ragspan.configure() and `ragspan run` print each answer with its scores"
     )
-    return finding("record", "warning", f"{found}, and nothing else is done with them")
+    return finding("record", "no_exporter", "warning", f"{found}, and nothing else is done with them")
 
 
 def _ids(record: RagRecord, root: SpanAnchor, result: ScoredRecord | Dropped | None, *, has_arrived: bool) -> Finding:
@@ -342,9 +281,17 @@ def _ids(record: RagRecord, root: SpanAnchor, result: ScoredRecord | Dropped | N
     named = ", ".join(f"{key} {value}" for key, value in ids.items())
     state: State = "ok" if has_arrived else "skipped"
     what = "arrived" if has_arrived else "did not arrive"
-    return finding("record", state, f"the span {(answer_name(record) if span else NAME)!r} {what}: {named}", **ids)
+    code: Code = "span_arrived" if has_arrived else "span_lost"
+    return finding(
+        "record", code, state, f"the span {(answer_name(record) if span else NAME)!r} {what}: {named}", **ids
+    )
 
 
-def _last(complaints: Sequence[str]) -> str:
-    """The last line of the log."""
-    return f": {complaints[-1]}" if complaints else ""
+def _logged(line: str) -> Finding:
+    """What was logged on the way; of what an exporter says, which signal it is about."""
+    code: Code = (
+        "logged_export" if "export" in line and any(signal in line for signal in ("metrics", "logs")) else "logged"
+    )
+    return finding(
+        "record", "invalid_headers" if "Header format invalid" in line else code, "warning", f"ragspan logged: {line}"
+    )

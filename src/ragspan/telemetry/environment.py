@@ -39,7 +39,7 @@ _REMEDIES = {
     "otlp_proto_http": ("OTLP over HTTP", "pip install 'ragspan[otlp]'"),
     "otlp_json_http": ("OTLP as JSON", "set it to http/protobuf"),
 }
-_GRPC_PORT, _HTTP_PORT = 4317, 4318
+GRPC_PORT, HTTP_PORT = 4317, 4318
 _ITEMS: Mapping[Signal, str] = {"traces": "spans", "metrics": "metrics", "logs": "logs"}
 
 
@@ -64,7 +64,7 @@ def make_exporter(signal: Signal, entry: EntryPoint) -> Any:
     made = entry.load()()
     if entry.name not in _BY_PROTOCOL.values():
         return made
-    usual = f"http://localhost:{_GRPC_PORT if entry.name == _BY_PROTOCOL['grpc'] else _HTTP_PORT}"
+    usual = f"http://localhost:{GRPC_PORT if entry.name == _BY_PROTOCOL['grpc'] else HTTP_PORT}"
     return with_short_log(made, _ITEMS[signal], shown_url(endpoint(signal) or usual))
 
 
@@ -166,7 +166,7 @@ def _candidates(signal: Signal) -> tuple[str | None, Sequence[str]]:
             return name, [_BY_PROTOCOL[protocol]]
     http_first = ["otlp_proto_http", "otlp_proto_grpc"]
     with contextlib.suppress(ValueError):  # not a URL
-        if urlsplit(endpoint(signal) or "").port == _GRPC_PORT:
+        if urlsplit(endpoint(signal) or "").port == GRPC_PORT:
             return None, http_first[::-1]
     return None, http_first
 
