@@ -55,7 +55,7 @@ def with_short_log(exporter: Any, what: str, address: str) -> Any:
     export = exporter.export
 
     def tell(cause: str) -> None:
-        _log.trouble(
+        _log.report(
             f"{what} {address}",
             "%s cannot be sent to %s: %s; a batch is tried for OTEL_EXPORTER_OTLP_TIMEOUT, by default 10 s",
             what,
