@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tarfile
 import venv
 import zipfile
 from pathlib import Path
@@ -107,13 +108,42 @@ class Environment:
         return self.shell(shlex.join(["python", *arguments]))
 
 
+def build(target, source, folder):
+    """Build a distribution of the project in `source`, into a folder."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", folder]
+    subprocess.run(command, cwd=source, check=True, capture_output=True)
+
+
 @pytest.fixture(scope="module")
-def wheels(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("dist")
+def sources(tmp_path_factory):
+    """The sdists, each unpacked in a folder where nothing else is."""
+    folder = tmp_path_factory.mktemp("sources")
     for project_folder in (ROOT, *(member.parent for member in MEMBERS)):
-        command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
-        subprocess.run(command, cwd=project_folder, check=True, capture_output=True)
+        build("sdist", project_folder, folder)
+    for archive in folder.glob("*.tar.gz"):
+        with tarfile.open(archive) as opened:
+            opened.extractall(folder, filter="data")
+    return sorted(path for path in folder.iterdir() if path.is_dir())
+
+
+@pytest.fixture(scope="module")
+def wheels(sources, tmp_path_factory):
+    """Wheels that are built from the sdists: whatever works of them shows that nothing is missing there."""
+    folder = tmp_path_factory.mktemp("dist")
+    for source in sources:
+        build("wheel", source, folder)
     return folder
+
+
+@pytest.mark.slow
+def test_an_sdist_has_what_builds_it_and_its_licence_and_no_tests_that_could_not_run(sources):
+    assert len(sources) == 1 + len(MEMBERS)
+    for source in sources:
+        assert {"LICENSE", "README.md", "pyproject.toml", "src"} <= {path.name for path in source.iterdir()}
+        assert [
+            path for path in source.rglob("*.py") if path.name == "conftest.py" or path.name.startswith("test_")
+        ] == []
+        assert "without tests" in (source / "pyproject.toml").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
