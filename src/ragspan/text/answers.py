@@ -10,7 +10,7 @@ Each expression takes time in proportion to the text: repetitions have bounds an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import islice
 
@@ -57,7 +57,12 @@ def stated(answer: str, language: Language | None = None) -> str:
 
     What follows a phrase that named the source begins the sentence, with a capital.
     """
-    parts = parts_of(answer, language)
+    return _stated(answer, None if language is None else language.code)
+
+
+@lru_cache(maxsize=16)
+def _stated(answer: str, code: str | None) -> str:
+    parts = _parts_of(answer[:MAX_CHARACTERS], code)
     text = _blanked(answer, parts)
     for part in parts:
         capital = text[part.end : part.end + 1].upper()
@@ -71,7 +76,9 @@ def states_nothing(answer: str) -> bool:
     return not any(map(str.isalnum, stated(answer)))
 
 
-def _blanked(text: str, parts: Iterable[Part]) -> str:
+def _blanked(text: str, parts: Sequence[Part]) -> str:
+    if not parts:
+        return text
     pieces, end = [], 0
     for part in sorted(parts, key=lambda part: part.start):
         pieces += [text[end : part.start], re.sub(r"[^\n]", " ", text[part.start : part.end])]
@@ -209,9 +216,12 @@ def _of_sentences(text: str, language: Language) -> Iterator[Part]:
         if kind is None and refuses(sentence, language):
             continue  # "Based on the context, it is not possible to say": of what it says that nothing is known belongs to it
         framed = [] if kind else list(places(sentence, spoken))
-        if kind is None:  # "Based on the article, here is a summary:"
-            rest = sentence[framed[-1][1] :] if framed and framed[0][0] == 0 else sentence
-            kind = kind_of(rest, spoken, after_framing=True)
+        is_opened = bool(framed) and framed[0][0] == 0
+        rest = sentence[framed[-1][1] :] if is_opened else sentence
+        if kind is None and is_opened:  # "Based on the article, here is a summary:"
+            kind = kind_of(rest, spoken) if any(map(str.isalnum, rest)) else "courtesy"
+        if kind is None and any(framing.tells_of_search(rest) for framing in spoken):
+            kind = "courtesy"
         if kind is not None:
             yield Part(kind=kind, start=start, end=start + len(sentence))
             continue

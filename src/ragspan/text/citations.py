@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ragspan.text.framing import frames, names_source, source_head
+from ragspan.text.framing import frames, head_of_source, names_source
 from ragspan.text.parts import Part, marked
 
 _FILE = re.compile(
@@ -50,6 +50,20 @@ _ELEMENT = re.compile(
     r"\s{0,2}<(sup|cite|ref|a|citation|source|sources|doc|document|chunk|context|fn|footnote)\b[^<>\n]{0,300}(?:/>|>([^<\n]{0,120})</\1>)",
     re.IGNORECASE,
 )
+_ANY_SUPERSCRIPT = "\u00b9\u00b2\u00b3\u2070\u2074\u2075\u2076\u2077\u2078\u2079\u207d" + "".join(
+    map(chr, range(0x2460, 0x2474))
+)
+_MARKS = (
+    (_LENTICULAR, "【〔（［"),
+    (_NOTE, "["),
+    (_BRACKETED, "[{("),
+    (_SUPERSCRIPT, _ANY_SUPERSCRIPT),
+    (_CARET, "^"),
+    (_COMMAND, ("\\", "turn")),
+    (_COUNTED, "("),
+    (_URL, ("://", "www.", "WWW.", "Www.")),
+)
+"""Forms of marks, each with the signs of which a text with one has at least one."""
 _LINK = re.compile(
     r"(\s{0,2}\(?\s?)(!?)\[(\[?[^\[\]\n]{0,200}\]?)\]\(([^()\s]{1,500})(?:\s\"[^\"\n]{0,100}\")?\)(\s?\)?)"
 )
@@ -79,7 +93,7 @@ def sources(text: str) -> Iterator[Part]:
         bare = line.strip()
         names_source = False
         if bare:
-            head = source_head().match(bare)
+            head = head_of_source(bare)
             in_list = in_list and head is None and _is_listed_source(bare)
             if head is not None:
                 rest = bare[head.end() :].strip(" *_:")
@@ -95,7 +109,7 @@ def _source_at_end(line: str) -> int | None:
     """Where a line's last words begin that name the source behind its sentences; None where there are none."""
     for end in _AFTER_SENTENCE.finditer(line, max(0, len(line) - _MOST_LAST)):
         rest = line[end.end() :].strip()
-        head = source_head().match(rest)
+        head = head_of_source(rest)
         if head is not None and head[0].rstrip()[-1:] in {":", "："} and len(rest.split()) <= _MOST_WORDS_OF_SOURCE:
             return end.end()
     return None
@@ -119,7 +133,7 @@ def _is_source(text: str) -> bool:
     text = text.strip(" \t.*_")
     if not text or len(text.split()) > _MOST_WORDS_OF_SOURCE:
         return False
-    if _FILE.search(text) or _URL.search(text) or source_head().match(text):
+    if _FILE.search(text) or _URL.search(text) or head_of_source(text):
         return True
     if len(text.split()) > _MOST_WORDS:
         return False
@@ -139,21 +153,26 @@ def citations(text: str, code: Sequence[tuple[int, int]]) -> Iterator[Part]:
 
 
 def _citation_places(text: str) -> Iterator[tuple[int, int]]:
-    for link in _LINK.finditer(text):
+    for link in _found(_LINK, "[", text):
         yield from _places_of_link(link)
-    for element in _ELEMENT.finditer(text):
+    for element in _found(_ELEMENT, "<", text):
         content = (element[2] or "").strip()
         if not content or not content.strip("[](), 0123456789") or _is_source(content):
             yield element.span()
-    for group in _GROUP.finditer(text):
+    for group in _found(_GROUP, "([（〔", text):
         inside = next(filter(None, group.groups()))
         if _is_source(inside) or frames(inside):
             yield group.span()
-    for tail in _AFTER_DASH.finditer(text):
+    for tail in _found(_AFTER_DASH, "-\u2013\u2014", text):
         if _is_source(tail[1]):
             yield tail.span()
-    for mark in (_LENTICULAR, _NOTE, _BRACKETED, _SUPERSCRIPT, _CARET, _COMMAND, _COUNTED, _URL):
-        yield from (match.span() for match in mark.finditer(text))
+    for mark, signs in _MARKS:
+        yield from (match.span() for match in _found(mark, signs, text))
+
+
+def _found(pattern: re.Pattern[str], signs: Sequence[str], text: str) -> Iterator[re.Match[str]]:
+    """The matches in a text, which has one of these signs where there are any."""
+    return pattern.finditer(text) if any(sign in text for sign in signs) else iter(())
 
 
 def _places_of_link(link: re.Match[str]) -> Iterator[tuple[int, int]]:
@@ -163,7 +182,7 @@ def _places_of_link(link: re.Match[str]) -> Iterator[tuple[int, int]]:
     cites = (
         bare.isdigit()
         or bare.lower() == "link"
-        or source_head().fullmatch(bare)
+        or ((head := head_of_source(bare)) is not None and head.end() == len(bare))
         or _URL.match(bare)
         or _is_source(bare)
     )

@@ -7,8 +7,8 @@ those of the answer's language and of English, in which most templates are writt
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from itertools import chain
 from typing import Any, Final, Literal
 
@@ -59,6 +59,16 @@ _NAMED_BESIDE = word_set("and or of the a an to for in by & policy handbook guid
 _LEADING = word_set("from in via per see cf")
 _FEW_WORDS = 2
 _NOTHING = re.compile(r"(?!)")
+_FIRST = 4
+"""Words among which a phrase begins that opens a sentence; marks and an answering "Yes" may stand before it."""
+_MOST_WORDS = 1 << 14
+"""Words that are remembered with whether a phrase begins with them."""
+_POLITE = (
+    "sure|certainly|of course|absolutely|hello|hi|hey|thanks|thank you|great question|good question|you are|you're|no problem|"
+    "i hope|i'd|i'm|i am|happy to|glad to|here is|here's|hope this|please|let me|feel free|do not|don't|is there|how can|"
+    "for more|see a|dear you"
+)
+"""How what `_COURTESY` matches begins."""
 
 
 class Framing:
@@ -84,24 +94,36 @@ class Framing:
         self._opening = [re.compile(_EDGES + pattern, re.IGNORECASE) for pattern in patterns]
         self._opening_with_source = [re.compile(_EDGES + pattern, re.IGNORECASE) for pattern in named]
         self._inside = re.compile(_inside(words), re.IGNORECASE) if is_spaced and words.get("per") else _NOTHING
+        # Which words these begin with: most sentences have none, and need no further look.
+        self._may_greet = _begins(words, "interjections", *([_POLITE] if self._is_english else []), is_spaced=is_spaced)
+        self._may_thank = _begins(words, "courtesies", is_spaced=is_spaced)
+        self._may_open = _begins(words, "framing", "interjections", "self", "presenting", is_spaced=is_spaced)
+        self._may_name = _begins(words, "sources", is_spaced=is_spaced)
 
     def is_courtesy(self, sentence: str) -> bool:
         """Whether a sentence is only polite; a long one, or one with a number, is not, unless it announces the answer."""
-        if (self._is_english and _COURTESY.match(sentence)) or self._exclamation.match(sentence):
+        words = sentence.split()
+        if any(map(self._may_greet, words[:_FIRST])) and (
+            (self._is_english and _COURTESY.match(sentence)) or self._exclamation.match(sentence)
+        ):
             return True
-        tells = any(map(str.isdigit, sentence)) or len(sentence.split()) > _MOST_POLITE
-        return not tells and self._courtesies.search(" ".join(sentence.lower().split())) is not None
+        if len(words) > _MOST_POLITE or not any(map(self._may_thank, words)) or any(map(str.isdigit, sentence)):
+            return False
+        return self._courtesies.search(" ".join(words).lower()) is not None
 
     def tells_of_search(self, sentence: str) -> bool:
-        """Whether a sentence only tells that the assistant looked somewhere: "I have read your documents."."""
-        if any(map(str.isdigit, sentence)) or len(sentence.split()) > _MOST_OF_ITSELF or self._denies(sentence):
+        """Whether a sentence only tells that the assistant looked somewhere, and is no refusal: "I have read your documents."."""
+        if self._of_itself.match(sentence) is None or self._source.search(sentence) is None:
             return False
-        return self._of_itself.match(sentence) is not None and self._source.search(sentence) is not None
+        return not (
+            any(map(str.isdigit, sentence)) or len(sentence.split()) > _MOST_OF_ITSELF or self._denies(sentence)
+        )
 
     def opening(self, sentence: str, at: int) -> re.Match[str] | None:
         """The phrase that names the source at a place of a sentence, unless it denies something."""
-        has_source = self._source.search(sentence, at, at + _REACH) is not None
-        for pattern in chain(self._opening, self._opening_with_source if has_source else ()):
+        words = sentence[at : at + _REACH].split()
+        opens, names = any(map(self._may_open, words[:_FIRST])), any(map(self._may_name, words))
+        for pattern in chain(self._opening if opens else (), self._opening_with_source if names else ()):
             match = pattern.match(sentence, at)
             if match is not None and match.end() > at and not self._denies(match[0]):
                 return match
@@ -109,26 +131,19 @@ class Framing:
 
     def inside(self, sentence: str, at: int) -> Iterator[re.Match[str]]:
         """The phrases after a place of a sentence that name the source: ", according to the manual,"."""
-        return self._inside.finditer(sentence, at)
+        return self._inside.finditer(sentence, at) if any(map(self._may_name, sentence.split())) else iter(())
 
     def _denies(self, phrase: str) -> bool:
         words = phrase.lower().replace(",", " ").split()
         return any(word in self._negations or word.endswith("n't") for word in words)
 
 
-def kind_of(
-    sentence: str, spoken: Sequence[Framing], *, after_framing: bool = False
-) -> Literal["courtesy", "question"] | None:
-    """What a sentence is that states no fact; None for others.
-
-    After framing, a sentence that is known to be no refusal may also tell of a search.
-    """
+def kind_of(sentence: str, spoken: Sequence[Framing]) -> Literal["courtesy", "question"] | None:
+    """What a sentence is that states no fact; None for others."""
     asks = sentence.rstrip(_CLOSING_MARKS).endswith(_QUESTION_MARKS)
     if asks and not _ITEM.match(sentence) and not sentence.count('"') % 2 and "``" not in sentence:
         return "question"  # the assistant's own: not one that it lists or quotes
-    if any(
-        framing.is_courtesy(sentence) or (after_framing and framing.tells_of_search(sentence)) for framing in spoken
-    ):
+    if any(framing.is_courtesy(sentence) for framing in spoken):
         return "courtesy"
     return None
 
@@ -256,6 +271,21 @@ def _any(*texts: str) -> str:
     return "|".join(re.escape(phrase).replace(r"\ ", r"\s+") for phrase in sorted(phrases, key=len, reverse=True))
 
 
+def _begins(words: Mapping[str, Any], *names: str, is_spaced: bool) -> Callable[[str], bool]:
+    """Whether a word, with the marks around it, may begin one of some phrases; for scripts without spaces, any may."""
+    phrases = "|".join(words.get(name, name if "|" in name else "") for name in names) if words else ""
+    return _known(phrases, is_spaced=is_spaced)
+
+
+def _known(phrases: str, *, is_spaced: bool) -> Callable[[str], bool]:
+    if not is_spaced:
+        return lambda word: not word.isascii()
+    words = [phrase.lstrip("^").split() for phrase in phrases.split("|") if phrase.strip("^ ")]
+    firsts = {re.escape(first.strip(",:!*")) + (r"(?!\w)" if rest else "") for first, *rest in words}
+    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(sorted(firsts))})" if firsts else "(?!)", re.IGNORECASE)
+    return lru_cache(maxsize=_MOST_WORDS)(lambda word: pattern.search(word) is not None)
+
+
 def framings_of(answer: str, spoken: Language) -> Sequence[Framing]:
     """The phrases to look for in an answer in this language."""
     codes = LANGUAGES if len(answer) < _SHORT else dict.fromkeys((spoken.code, "en"))
@@ -267,13 +297,19 @@ def _framing(code: str) -> Framing:
     return Framing(code, words_of(code) if code in LANGUAGES else {})
 
 
+def head_of_source(text: str) -> re.Match[str] | None:
+    """The beginning of a text that names a source: "Source: ", "see "."""
+    head, may_be_head = _source_head()
+    return head.match(text) if any(map(may_be_head, text[:_REACH].split()[:_FIRST])) or not text.isascii() else None
+
+
 @cache
-def source_head() -> re.Pattern[str]:
-    """Matches the beginning of a text that names a source: "Source: ", "see "."""
+def _source_head() -> tuple[re.Pattern[str], Callable[[str], bool]]:
     heads = _any(*(words_of(code)["citing"] for code in LANGUAGES))
     labels = _any(*(words_of(code).get("citing_labels", "") for code in LANGUAGES))
     headed = rf"(?:{heads})s?\b[*_]{{0,3}}(?:\s?[:：]|\.?\s(?=\S)|[*_\s]*$)|(?:{labels})s?[*_]{{0,3}}\s?[:：]"
-    return re.compile(rf"{_EDGES}\W{{0,4}}(?:{headed})", re.IGNORECASE)
+    phrases = "|".join(f"{words_of(code)['citing']}|{words_of(code).get('citing_labels', '')}" for code in LANGUAGES)
+    return re.compile(rf"{_EDGES}\W{{0,4}}(?:{headed})", re.IGNORECASE), _known(phrases, is_spaced=True)
 
 
 @cache

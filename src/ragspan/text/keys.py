@@ -38,8 +38,8 @@ _MONTHS = [
 _DATE = r"""(?<![\d./-])(?:\d{4}-(?:0[1-9]|1[0-2])(?:-\d\d)? | \d{1,2}\.\d{1,2}\.\d{4} | (?:0?[1-9]|1[0-2])/\d{4})(?![\d./-]\d|\d)"""
 _TOKEN = re.compile(
     rf"""
-      (?:[Tt]wen|[Tt]hir|[Ff]or|[Ff]if|[Ss]ix|[Ss]even|[Ee]igh|[Nn]ine)ty-(?:one|two|three|four|five|six|seven|eight|nine)\b
-    | (?!per\scent\b|Per\scent\b)[A-Za-z]{{2,{_LONGEST}}}(?=[\s.,;:)?!-])   # most words, the fast way
+      (?!per\scent\b|Per\scent\b)[A-Za-z]{{2,{_LONGEST}}}(?=[\s.,;:)?!]|$)   # most words, the fast way
+    | (?:[Tt]wen|[Tt]hir|[Ff]or|[Ff]if|[Ss]ix|[Ss]even|[Ee]igh|[Nn]ine)ty-(?:one|two|three|four|five|six|seven|eight|nine)\b
     | {_DATE}
     | \d{{1,2}}\.\d\d\s?[AaPp]\.?[Mm]\b\.?                          # 7.20 a.m.
     | \d{{1,3}}(?:\.\d{{1,3}}){{2,5}}(?!\.?\d)                    # 10.0.0.12, 2.4.1

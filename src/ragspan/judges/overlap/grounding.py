@@ -278,7 +278,8 @@ class _Grader:
 
     def _held_by_parts(self, claim: Sentence, content: Sequence[int]) -> int:
         """How many of a claim's content words the contexts hold, where each part of an enumeration may rest on another place."""
-        parts = _parts_of(claim, content)
+        text = claim.read or claim.text
+        parts = _parts_of(claim, content) if "," in text or ";" in text else ()
         if len(parts) < _FEWEST_PARTS:
             return 0
         return sum(self._shared.best_window([claim.keys[at] for at in part])[0] for part in parts)

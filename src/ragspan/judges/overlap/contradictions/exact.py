@@ -92,7 +92,8 @@ def other_identifiers(
 ) -> tuple[str, ...]:
     """The identifiers of a claim, as "SHA1" or "v2", that neither contexts nor question have, with a hyphen or without."""
     found = []
-    for one in dict.fromkeys([*_IDENTIFIER.findall(claim.text), *_IN_CODE.findall(claim.text)]):
+    numbered = _IDENTIFIER.findall(claim.text) if any(map(is_number, claim.keys)) else ()
+    for one in dict.fromkeys([*numbered, *(_IN_CODE.findall(claim.text) if "`" in claim.text else ())]):
         keys = language.keys(one)
         pairs = set(pairwise(keys))
         if pairs and not question.issuperset(keys) and not any(pairs <= held for held in shared.held_pairs):
