@@ -136,6 +136,42 @@ def test_options_that_are_no_json_object_are_refused_without_a_word_of_them(text
     assert "secret" not in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ('{"timeout": 60,}', "it is not JSON from character 16 on"),
+        ("{'timeout': 60}", "it is not JSON from character 2 on: JSON has double quotes"),
+    ],
+)
+def test_options_that_are_no_json_say_where(text, hint):
+    with pytest.raises(ConfigurationError, match=f"; {hint}$"):
+        Settings.from_environment({"RAGSPAN_JUDGE_OPTIONS": text})
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("20%", "0.2"),
+        ("20 percent", "0.2"),
+        ("20", "0.2"),
+        ("0,2", "0.2"),
+        ("1/5", "0.2"),
+        ("0.2:", "0.2"),
+        ("20%:5%", "0.2:0.05"),
+        ("0,2:0,05", "0.2:0.05"),
+    ],
+)
+def test_a_share_that_is_written_in_another_way_says_how_it_is_written(text, meant):
+    with pytest.raises(ConfigurationError, match=f"RAGSPAN_JUDGE_SHARE is '{text}', .*; did you mean {meant}\\?$"):
+        Settings.from_environment({"RAGSPAN_JUDGE_SHARE": text})
+
+
+@pytest.mark.parametrize("text", ["a fifth", "0", "-0.2", "nan", "1.5", "0.2:0.3", "0.2:0.1:0.1", "0.2/0.1", "1/0"])
+def test_a_share_that_is_none_says_what_is_one(text):
+    with pytest.raises(ConfigurationError, match=r"a share above 0, up to 1, such as 0.2; .* such as '0.2:0.1'$"):
+        Settings.from_environment({"RAGSPAN_JUDGE_SHARE": text})
+
+
 def test_options_may_be_one_for_each_judge():
     found = Settings.from_environment({"RAGSPAN_JUDGE_OPTIONS": '[{"timeout": 5}, {}]'}).judge_options
 

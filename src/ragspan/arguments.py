@@ -7,9 +7,12 @@ SECONDS.check_fields(options, "linger", "score_wait")
 from __future__ import annotations
 
 import difflib
+import inspect
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ragspan.exceptions import ConfigurationError
@@ -46,7 +49,18 @@ def shown(value: object) -> str:
     """The value for a message; an object's type, because its own text may contain anything."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
-    return repr(value) if value is None or isinstance(value, (str, int, float)) else f"a {type(value).__name__}"
+    if value is None or isinstance(value, (str, int, float)):
+        return repr(value)
+    kind = type(value).__name__
+    return f"an empty {kind}" if isinstance(value, Collection) and not value else with_article(kind)
+
+
+def with_article(name: str) -> str:
+    """The name of a class, as a sentence has it: `a Faithfulness`, `an AsyncOpenAI`, `an LLMJudge`."""
+    return f"{'an' if _SOUNDS_LIKE_VOWEL.match(name) else 'a'} {name}"
+
+
+_SOUNDS_LIKE_VOWEL = re.compile(r"_*(?:[AEIOaeio]|[Uu]n(?!i)|[FHLMNRSX](?=[A-Z0-9]))")
 
 
 def texts_in(value: object) -> Iterator[str]:
@@ -111,6 +125,26 @@ def has_methods(allowed: str, *methods: str) -> Rule:
         allowed, lambda value: not isinstance(value, type) and all(callable(getattr(value, m, None)) for m in methods)
     )
 
+
+def require_async(name: str, owner: object, *methods: str) -> None:
+    """Raise a `ConfigurationError` if one of these methods is a plain function, which would block the event loop.
+
+    What is no function of Python, and what says that it returns an awaitable, may be asynchronous all the same.
+    """
+    for method in methods:
+        function = inspect.unwrap(getattr(owner, method))
+        while isinstance(function, partial):
+            function = function.func
+        if not (inspect.isfunction(function) or inspect.ismethod(function)) or inspect.iscoroutinefunction(function):
+            continue
+        if not _AWAITABLE.search(str(getattr(function, "__annotations__", {}).get("return", ""))):
+            raise ConfigurationError(
+                f"{method}() of {name}, {with_article(type(owner).__name__)}, is a plain function, but should be"
+                f" `async def {method}`, because judges wait in an event loop: await asyncio.to_thread(…) in it for what blocks"
+            )
+
+
+_AWAITABLE = re.compile(r"Awaitable|Coroutine|Future|Task")
 
 WHOLE = whole()
 SHARE = between(0, 1)

@@ -300,6 +300,7 @@ def _options(name: str, value: str) -> tuple[Mapping[str, Any], ...]:
         found, where = json.loads(value), ""
     except (ValueError, RecursionError) as error:
         found, where = None, f"; it is not JSON from character {getattr(error, 'pos', 0) + 1} on"
+        where += ": JSON has double quotes" if "'" in value else ""
     options = [found] if isinstance(found, dict) else found
     if isinstance(options, list) and options and all(isinstance(one, dict) for one in options):
         return tuple(options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -54,7 +55,32 @@ class JudgeShare:
             share = float(total)
             return cls(total=share, random=float(random) if colon else share * _QUARTER)
         except ValueError:  # a `ConfigurationError` is a `ValueError`, too
-            raise wrong(name, value, _TEXT.allowed) from None
+            raise wrong(name, value, f"{_TEXT.allowed}{_meant(total, random)}") from None
 
     def __str__(self) -> str:
         return f"{self.total:g}:{self.random:g}"
+
+
+def _meant(total: str, random: str) -> str:
+    """What may be meant by parts that say no share: `20%`, `20`, `0,2`, `1/5`."""
+    read = [_read(part) for part in (total, random) if part.strip()]
+    shares = [share for share in read if share is not None and 0 < share <= 1]
+    if not read or len(shares) < len(read) or sorted(shares, reverse=True) != shares:
+        return ""
+    return f"; did you mean {':'.join(f'{share:g}' for share in shares)}?"
+
+
+def _read(part: str) -> float | None:
+    words = _SHARE_IN_WORDS.fullmatch(part.strip())
+    if words is None:
+        return None
+    amount = float(words["amount"].replace(",", "."))
+    if words["of"]:
+        return amount / float(words["of"]) if float(words["of"]) else None
+    return amount / _PERCENT if words["percent"] or amount >= _LEAST_PERCENT else amount
+
+
+_PERCENT: Final = 100
+_LEAST_PERCENT: Final = 2
+"""Without a sign: `1.5` may be anything."""
+_SHARE_IN_WORDS: Final = re.compile(r"(?P<amount>\d*[.,]?\d+)\s*(?:/\s*(?P<of>\d+)|(?P<percent>%|percent))?")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ragspan.plain_data import fields_of, in_slot, is_dict, items_of, plain_scalar, text_keyed
 
@@ -18,6 +19,11 @@ _CACHED = (
     *("prompt_cache_hit_tokens", "num_cached_tokens", "cacheReadInputTokens", "cachedContentTokenCount"),
 )
 _REASONS = ("finish_reason", "stop_reason", "done_reason")
+_COST: Final = ("cost", "total_cost", "estimated_cost", "response_cost")
+"""US dollars: OpenRouter, Perplexity (in an object of its own), DeepInfra, LiteLLM."""
+_TICKS, _TICKS_A_DOLLAR = "cost_in_usd_ticks", 10_000_000_000
+"""Of xAI."""
+_T = TypeVar("_T")
 
 
 class ReplyFacts(NamedTuple):
@@ -36,19 +42,36 @@ def facts_of(reply: Iterable[Any]) -> ReplyFacts:
     """Search the raw reply, and everything else that a framework keeps of it: dictionaries, a provider's objects, or their notes."""
     places = [place for part in reply for place in _places(part)]
     return ReplyFacts(
-        response_model=_first(str, places, ("model_name", "model")),
-        finish_reason=_first(str, places, _REASONS),
-        input_tokens=_first(int, places, _INPUT),
-        output_tokens=_first(int, places, _OUTPUT),
-        cached_tokens=_first(int, places, _CACHED),
-        response_id=_first(str, places, ("id", "response_id")),
+        response_model=_first(_text, places, ("model_name", "model")),
+        finish_reason=_first(_text, places, _REASONS),
+        input_tokens=_first(_count, places, _INPUT),
+        output_tokens=_first(_count, places, _OUTPUT),
+        cached_tokens=_first(_count, places, _CACHED),
+        response_id=_first(_text, places, ("id", "response_id")),
     )
 
 
 def total_tokens_of(reply: Iterable[Any]) -> int | None:
     """All tokens of the reply, where the provider sums them up; `notes_of` does not keep them."""
-    found: int | None = _first(int, [place for part in reply for place in _places(part)], _TOTAL)
-    return found
+    return _first(_count, [place for part in reply for place in _places(part)], _TOTAL)
+
+
+def cost_of(reply: Iterable[Any]) -> float | None:
+    """What the provider charges for the reply in US dollars, where its usage says it; `notes_of` does not keep it."""
+    usages = [usage for part in reply for usage in _usages_in(fields_in(part))]
+    costs = [*usages, *(fields_in(usage["cost"]) for usage in usages if "cost" in usage)]
+    cost = _first(_amount, costs, _COST)
+    if cost is None:
+        ticks = _first(_amount, usages, (_TICKS,))
+        return None if ticks is None else ticks / _TICKS_A_DOLLAR
+    if any(
+        usage.get("is_byok") is True for usage in usages
+    ):  # OpenRouter's fee: the user's own provider charges the rest
+        cost += (
+            _first(_amount, [fields_in(usage.get("cost_details")) for usage in usages], ("upstream_inference_cost",))
+            or 0
+        )
+    return cost
 
 
 def notes_of(reply: Iterable[Any]) -> Sequence[Mapping[str, Any]]:
@@ -72,14 +95,24 @@ def _places(part: Any) -> Sequence[Mapping[str, Any]]:
     places = [own]
     if _WITH_PLACES.isdisjoint(own):
         return places
-    for name in _USAGE:
-        if name in own:
-            places.append(usage := fields_in(own[name]))
-            places += [fields_in(usage[details]) for details in _DETAILS if details in usage]
+    for usage in _usages_in(own):
+        places.append(usage)
+        places += [fields_in(usage[details]) for details in _DETAILS if details in usage]
     for name in _CHOICES:
         if name in own and (items := items_of(own[name])):
             places.append(fields_in(items[0]))
     return places
+
+
+def _usages_in(own: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The records of usage of a reply: its own, and in a stream those of Groq and of the last choice (Moonshot)."""
+    for name in _USAGE:
+        if name in own:
+            yield fields_in(own[name])
+    if _GROQ in own:
+        yield from _usages_in(fields_in(own[_GROQ]))
+    if "choices" in own and (items := items_of(own["choices"])) and "usage" in (choice := fields_in(items[0])):
+        yield fields_in(choice["usage"])
 
 
 def fields_in(value: Any) -> Mapping[str, Any]:
@@ -103,10 +136,35 @@ _USAGE: Final = (
     _DETAILS[0],
 )  # the last in a framework's own record of usage
 _CHOICES: Final = ("choices", "candidates")
-_WITH_PLACES: Final = frozenset((*_USAGE, *_CHOICES))
+_GROQ: Final = "x_groq"
+_WITH_PLACES: Final = frozenset((*_USAGE, *_CHOICES, _GROQ))
 _NAMES = frozenset((*_INPUT, *_OUTPUT, *_CACHED, *_REASONS, *("model_name", "model", "id", "response_id")))
 
 
-def _first(kind: type[Any], places: Iterable[Mapping[str, Any]], names: Iterable[str]) -> Any:
-    found = (plain_scalar(place.get(name)) for name in names for place in places)
-    return next((value for value in found if type(value) is kind and value), None)
+def _first(read: Callable[[Any], _T | None], places: Iterable[Mapping[str, Any]], names: Iterable[str]) -> _T | None:
+    """The first value that can be read so, and is not empty or zero."""
+    found = (read(plain_scalar(place[name])) for name in names for place in places if name in place)
+    return next(filter(None, found), None)
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _count(value: object) -> int | None:
+    """A number of tokens, which some servers write as a text or with decimals."""
+    if type(value) is int:
+        return value if value > 0 else None
+    amount = _amount(value)
+    return None if amount is None else round(amount)
+
+
+def _amount(value: object) -> float | None:
+    """A number above 0, also as a text."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return None
+    try:
+        amount = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return amount if 0 < amount < math.inf else None

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
+from ragspan.arguments import with_article
 from ragspan.config import FUNCTION_NAME, variable
 from ragspan.exceptions import ConfigurationError, RagspanError
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
@@ -209,7 +210,7 @@ class _Pass:
         if text not in self._known:
             made: object = self._redact(text)
             if not isinstance(made, str):
-                raise RedactionError(f"it returned a {type(made).__name__}, not a str")
+                raise RedactionError(f"it returned {with_article(type(made).__name__)}, not a str")
             self._known[text] = made
         return self._known[text]
 

@@ -44,7 +44,8 @@ class Document:
         *[(identifier_of, cell, None) for cell in (" ", math.nan)],
         *[(metadata_of, cell, {"a": 1}) for cell in ({"a": 1, "b": []}, '{"a": 1, "b": []}')],
         *[(metadata_of, cell, {}) for cell in (None, "text", "[1]", 7)],
-        *[(is_missing, cell, False) for cell in (HUGE, 10**400)],
+        *[(is_missing, cell, False) for cell in (HUGE, 10**400, "N/A for now", "nothing", "Na", "")],
+        *[(is_missing, cell, True) for cell in ("N/A", " n/a ", "NA", "#N/A", "#NA", "NULL", "-NaN", "<NA>")],
     ],
     ids=lambda value: type(value).__name__,  # the huge number itself cannot be printed
 )
@@ -92,12 +93,12 @@ def test_ids_of_a_span_are_hexadecimal_as_in_trace_contexts():
         (span_of, ["1" * 31, "1" * 16], NO_SPAN),
         (span_of, ["1" * 32, "0x" + "1" * 14], NO_SPAN),
         (span_of, ["1" * 32, "g" * 16], NO_SPAN),
-        (contexts_of, [["a", 7]], "a int in place 2"),
-        (contexts_of, [["a", None, 7]], "a int in place 3"),
-        (contexts_of, ["['a', 0x" + "f" * 5000 + "]"], "a int in place 2"),
+        (contexts_of, [["a", 7]], "an int in place 2"),
+        (contexts_of, [["a", None, 7]], "an int in place 3"),
+        (contexts_of, ["['a', 0x" + "f" * 5000 + "]"], "an int in place 2"),
         (contexts_of, [[{"title": "secret"}]], "in place 1 that has no text: .* one of text, page_content, content"),
         (contexts_of, ['["a", ["secret"]]'], "a list in place 2"),
-        (contexts_of, [7], "a int in place 1"),
+        (contexts_of, [7], "an int in place 1"),
     ],
 )
 def test_what_a_record_cannot_hold_is_an_error_that_quotes_nothing(read, cells, message):

@@ -101,7 +101,7 @@ def test_a_wrong_name_is_an_error_that_says_what_may_be_meant(house, name, messa
         ("openai:m", {"client": KEY}, "has no option 'client'"),
         ("house", {"stric": 1}, "did you mean 'strict'"),
         ("overlap", {"timeout": 3}, "has no option 'timeout'; it has none"),
-        ("openai:m", {"timeout": KEY}, "timeout is what is given, but should be a number of seconds"),
+        ("openai:m", {"timeout": KEY}, "timeout is a text, but should be a number of seconds"),
         ("openai:m", {"price": KEY}, "price should be dollars for a million tokens"),
         ("openai:m", {"price": [1]}, "price should be dollars for a million tokens"),
         ("broken:m", {"api_key": KEY}, "'broken:m' cannot be made: LookupError: no model m for …"),

@@ -363,3 +363,32 @@ async def test_a_judge_with_a_given_client_cannot_and_says_what_to_do(fake_opena
     async with openai.AsyncOpenAI(base_url=fake_openai.base_url, api_key="sk-key") as client:
         with pytest.raises(pickle.PicklingError, match="give it base_url= and api_key= in place of client="):
             pickle.dumps(OpenAIJudge("m", client=client))
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"error": {"message": "upstream is busy", "code": 502}}, "upstream is busy"),
+        ([{"error": {"code": 503, "message": "the model is overloaded", "status": "UNAVAILABLE"}}], "overloaded"),
+        ({"errors": [{"message": "no such deployment"}]}, "no such deployment"),
+        ({"error_code": 336003, "error_msg": "the service is busy"}, "the service is busy"),
+        ({"choices": None, "base_resp": {"status_code": 1004, "status_msg": "login fail"}}, "login fail"),
+        ({"object": "error", "message": "worker died", "type": "EngineError", "code": 500}, "worker died"),
+        ({"detail": "Not authenticated"}, "Not authenticated"),
+    ],
+    ids=["gateway", "Google", "errors", "Baidu", "MiniMax", "vLLM", "FastAPI"],
+)
+async def test_an_error_with_status_200_is_told_in_its_own_words(fake_openai, openai_judge, super_bowl, body, words):
+    fake_openai.answer = lambda _request: (200, body)
+
+    with pytest.raises(JudgeError, match=words) as raised:
+        await openai_judge().extract_claims(super_bowl)
+
+    assert raised.value.error_type == "InvalidResponse"
+
+
+async def test_a_good_answer_that_reports_its_status_is_no_error(fake_openai, openai_judge, super_bowl):
+    status, reply = fake_openai.says('{"answer": {"claims": ["One."]}}')
+    fake_openai.answer = lambda _request: (status, {**reply, "base_resp": {"status_code": 0, "status_msg": "success"}})
+
+    assert await openai_judge().extract_claims(super_bowl) == ["One."]

@@ -133,7 +133,9 @@ def test_an_option_of_a_wrong_value_is_an_error_that_says_what_it_should_be(
 
 
 def test_a_metric_that_the_embedded_judge_cannot_answer_says_who_can():
-    with pytest.raises(ConfigurationError, match=r"judge is a OverlapJudge, .* needs an LLMJudge, such as OpenAIJudge"):
+    with pytest.raises(
+        ConfigurationError, match=r"judge is an OverlapJudge, .* needs an LLMJudge, such as OpenAIJudge"
+    ):
         AnswerRelevance(OverlapJudge())
 
 

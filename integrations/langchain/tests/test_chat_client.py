@@ -148,7 +148,7 @@ async def test_the_applications_model_stays_as_it_is(own):
 
 
 def test_what_is_no_chat_model_is_an_error():
-    with pytest.raises(ConfigurationError, match="model should be a chat model of LangChain, not a RunnableLambda"):
+    with pytest.raises(ConfigurationError, match="model is of the class RunnableLambda, but should be a chat model"):
         LangChainChatClient(RunnableLambda(str))
 
 

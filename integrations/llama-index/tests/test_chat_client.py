@@ -106,7 +106,7 @@ async def test_a_model_that_knows_no_system_gets_the_rules_in_the_role_that_it_n
 
 
 def test_what_is_no_model_is_an_error():
-    with pytest.raises(ConfigurationError, match="llm should be a model of LlamaIndex, not a str"):
+    with pytest.raises(ConfigurationError, match="llm is of the class str, but should be a model of LlamaIndex"):
         LlamaIndexChatClient("gpt-4o-mini")
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
+from ragspan.arguments import with_article
 from ragspan.datasets.printed import UnreadablePrint, printed
 from ragspan.exceptions import ConfigurationError
 from ragspan.labelled import BAD, GOOD, label_of
@@ -16,8 +17,13 @@ from ragspan.record_json import plain_entries
 from ragspan.records import Background, BackgroundKind, RetrievedContext, SpanAnchor, as_contexts
 
 _MISSING_TYPES = frozenset({"NAType", "NaTType"})  # pandas' own, known by name: it is not imported here
-_MISSING_WORDS = frozenset({"nan", "NaN", "-nan", "<NA>", "NaT", "None", "null", "NULL", "#N/A"})
-"""What programs write where there is nothing: `str` and `astype(str)` do. pandas reads all of them as missing, too."""
+_MISSING_WORDS = frozenset(
+    {
+        *("nan", "NaN", "-nan", "-NaN", "<NA>", "NaT", "None", "null", "NULL", "Null", "NIL", "nil"),
+        *("N/A", "n/a", "NA", "#N/A", "#NA", "#N/A N/A", "1.#IND", "1.#QNAN", "-1.#IND", "-1.#QNAN"),
+    }
+)
+"""What programs write where there is nothing: `str` and `astype(str)`, databases, spreadsheets and R do."""
 _LONGEST_WORD = max(map(len, _MISSING_WORDS))
 _TEXT_KEYS = ("text", "page_content", "content")
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
@@ -117,7 +123,7 @@ def kind_of(cell: object) -> str:
     if is_missing(cell):
         return "empty"
     names = {dict: "an object", list: "a list", tuple: "a list", bytes: "bytes", bool: "true or false"}
-    return names.get(type(cell), f"a {type(cell).__name__}")
+    return names.get(type(cell), with_article(type(cell).__name__))
 
 
 def _parsed_time(text: str) -> object:

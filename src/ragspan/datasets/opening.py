@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sized
 from typing import Any
 
+from ragspan.arguments import with_article
 from ragspan.datasets.files import open_file
 from ragspan.datasets.table import BATCH, Table, arrow_table, checked_names, entries_of, sampled
 from ragspan.exceptions import TableError
@@ -47,7 +48,7 @@ def table_of(data: Any, **of_file: Any) -> Table:
         raise TableError("a dictionary is not a table: give a list of dictionaries, one for each row, or a data frame")
     if not isinstance(data, Iterable):
         raise TableError(
-            f"a {type(data).__name__} is not a table: give a path, a data frame, or rows as dictionaries or records"
+            f"{with_article(type(data).__name__)} is not a table: give a path, a data frame, or rows as dictionaries or records"
         )
     names = getattr(data, "column_names", None)  # of a data set of Hugging Face
     named = list(names) if isinstance(names, (list, tuple)) else None

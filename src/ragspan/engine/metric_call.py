@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
+from ragspan.arguments import with_article
 from ragspan.engine.helper.client import HelperUnavailable
 from ragspan.engine.helper.scoring import HelperScoring
 from ragspan.engine.metric_judges import are_cpu_bound
@@ -74,7 +75,7 @@ async def outcome_of(score: Callable[..., object], *args: object) -> Outcome:
         return failure_of(error)
     if isinstance(answer, (Score, NotApplicable, MetricFailure)):
         return answer
-    message = f"score() returned a {type(answer).__name__}, not a Score, NotApplicable or MetricFailure"
+    message = f"score() returned {with_article(type(answer).__name__)}, not a Score, NotApplicable or MetricFailure"
     return MetricFailure(error_type="invalid_outcome", message=message)
 
 

@@ -195,8 +195,8 @@ class _Post:
         # schema and of the response.
         options: dict[str, Any] = {} if retries is None else {"options": {"max_retries": retries}}
         reply = await self._client.post(self._path, body=body, cast_to=object, **options)
-        if isinstance(reply, Mapping) and reply.get("error"):
-            raise InvalidResponseError(reply["error"])
+        if (error := _error_in(reply)) is not None:
+            raise InvalidResponseError(error)
         return reply
 
     def words_of(self, error: Exception) -> str:
@@ -248,7 +248,30 @@ class InvalidResponseError(Exception):
     def __init__(self, body: object) -> None:
         super().__init__("the endpoint reports an error")
         self.body = body
-        self.code = body.get("code") if isinstance(body, Mapping) else None
+        code = next((body[name] for name in _CODES if body.get(name)), None) if isinstance(body, Mapping) else None
+        self.code = int(code) if isinstance(code, str) and code.isdecimal() else code
+
+
+_CODES = ("code", "status", "status_code", "error_code")
+
+
+def _error_in(reply: object) -> object | None:
+    """What an answer with status 200 says of an error; None if it is none."""
+    if isinstance(reply, list) and len(reply) == 1:  # Google
+        reply = reply[0]
+    if not isinstance(reply, Mapping):
+        return None
+    named = next((reply[name] for name in ("error", "errors") if reply.get(name)), None)
+    if named is not None or reply.get("choices"):
+        return named
+    status: object = reply.get("base_resp")  # of MiniMax, which has it in good answers, too
+    if isinstance(status, Mapping) and status.get("status_code"):
+        return status
+    return reply if any(reply.get(name) for name in _ERROR_FIELDS) else None
+
+
+_ERROR_FIELDS = ("error_msg", "error_message", "error_code", "message", "msg", "detail")
+"""Of an answer without choices."""
 
 
 def _advice(error: Exception, message: str, path: str, about_key: str) -> str:

@@ -59,7 +59,8 @@ def judge_of(names: str, options: Sequence[Mapping[str, Any]]) -> Judge:
     parts = [part.strip() for part in names.split(",") if part.strip()] or [names]
     if len(options) not in {0, 1, len(parts)}:
         raise ConfigurationError(
-            f"the judge's options are for {len(options)} judges, but {len(parts)} are named: give one for all, or one for each"
+            f"the judge's options are for {len(options)} judges, but {len(parts)} {'is' if len(parts) == 1 else 'are'} named:"
+            " give one for all, or one for each"
         )
     each = list(options) * len(parts) if len(options) == 1 else [*options, *[{}] * (len(parts) - len(options))]
     judges = [_made(name, own) for name, own in zip(parts, each, strict=True)]
@@ -150,13 +151,14 @@ def _require_known(name: str, make: Callable[..., Any], count: int, options: Ite
 
 
 def _price(given: object) -> object:
-    """Numbers of JSON as a price; anything else as it is."""
-    if isinstance(given, str):
-        given = given.split("/")
-    if not isinstance(given, (list, tuple)):
+    """Numbers of JSON as a price; a price as it is."""
+    if isinstance(given, Price) or given is None:
         return given
     try:
-        return Price(*(float(amount) for amount in given))
+        if isinstance(given, Mapping):
+            return Price(**given)
+        amounts: Any = given.split("/") if isinstance(given, str) else given
+        return Price(*(float(amount) for amount in amounts))
     except (TypeError, ValueError):
         raise ConfigurationError(
             "the option price should be dollars for a million tokens of input and output, such as [0.15, 0.60]"
@@ -166,7 +168,7 @@ def _price(given: object) -> object:
 def _without_values(words: str, options: Mapping[str, Any]) -> str:
     """The words without the texts in these options, of which any may be a key."""
     for text in sorted(set(texts_in(options)), key=len, reverse=True):
-        words = words.replace(repr(text), "what is given").replace(text, "…") if text else words
+        words = words.replace(repr(text), "a text").replace(text, "…") if text else words
     return words
 
 

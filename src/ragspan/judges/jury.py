@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ragspan.arguments import Rule, has_methods
+from ragspan.arguments import Rule, has_methods, require_async
 from ragspan.exceptions import BudgetExhausted, JudgeError
 from ragspan.judges.judge_protocols import ClaimSupport, ClaimVerdict, ContextVerdict, Judge, Rating, SupportJudge, Vote
 from ragspan.records import RagRecord
@@ -15,7 +15,7 @@ from ragspan.throttled_log import ThrottledLog
 
 _T = TypeVar("_T")
 
-_SEVERAL = Rule("two judges or more, in a list", lambda judges: len(judges) > 1)
+_SEVERAL = Rule("two or more, in a list", lambda count: count > 1)
 _JUDGE = has_methods(
     "a judge, with methods vote_adherence and rate_completeness", "vote_adherence", "rate_completeness"
 )
@@ -43,9 +43,10 @@ class Jury:
 
     def __post_init__(self) -> None:
         judges = tuple(self.judges)
-        _SEVERAL.check("judges", judges)
+        _SEVERAL.check("the number of judges", len(judges))
         for position, judge in enumerate(judges):
             _JUDGE.check(f"judges[{position}]", judge)
+            require_async(f"judges[{position}]", judge, "vote_adherence", "rate_completeness")
         object.__setattr__(self, "judges", judges)
 
     @property

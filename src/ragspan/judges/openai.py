@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ragspan.arguments import SOME_SECONDS, Rule, one_of, texts_in, whole, wrong
+from ragspan.arguments import SOME_SECONDS, TEXT, Rule, one_of, texts_in, whole, wrong
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges.endpoint import MAX_RETRIES, TIMEOUT, Endpoint, post_what_it_takes
 from ragspan.judges.judge_protocols import ChatMessage, Completion
@@ -76,7 +76,7 @@ class OpenAIJudge(LLMJudge):
     ) -> None:
         one_of(*PRESETS).check("provider", provider)
         preset = PRESETS[provider]
-        if not model.strip():
+        if not TEXT.fits(model):
             raise wrong("model", model, f"a model's name, such as {preset.example!r}")
         if client is not None and (base_url is not None or api_key is not None or extra_headers is not None):
             raise ConfigurationError(

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Final, Generic, Protocol, TypeVar, runtime_checkable
 
-from ragspan.arguments import SHARE, has_methods
+from ragspan.arguments import SHARE, has_methods, require_async
 from ragspan.exceptions import JudgeError
 from ragspan.judges.judge_protocols import NOT_APPLICABLE, ClaimVerdict, ContextRating, ContextVerdict, Judge, Named
 from ragspan.judges.jury import Jury
@@ -195,6 +195,7 @@ def require_judge(argument: str, judge: object, questions: Sequence[str], *, met
         who_can = f"; {metric} needs an LLMJudge, such as OpenAIJudge, or a judge of your own"
         hint = "" if hasattr(Judge, question) else who_can
         has_methods(f"an object with a method {question}(){hint}", question).check(argument, judge)
+        require_async(argument, judge, question)
 
 
 def one_each(verdicts: Iterable[_Verdict], count: int, things: str) -> list[_Verdict]:

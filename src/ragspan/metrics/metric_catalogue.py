@@ -8,12 +8,13 @@ a class or a function. It is called with those of these arguments, by name, that
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, cast
 
-from ragspan.arguments import meant
+from ragspan.arguments import meant, wrong
 from ragspan.config import Settings
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
@@ -186,13 +187,29 @@ def metrics_from(
 def _chosen_judge(settings: Settings, judge: JudgeChoice | None) -> Judge:
     if judge is None:
         return judge_from(settings)
+    if isinstance(judge, (list, tuple)) and judge:
+        for place, one in enumerate(judge):
+            _require_judge(f"judge[{place}]", one)
+    else:
+        _require_judge("judge", judge, ", or a list of several for a jury")
     if isinstance(judge, str):
         return judge_from(replace(settings, judge=judge))
     if not isinstance(judge, (list, tuple)):
         return cast("Judge", judge)
     if all(isinstance(one, str) for one in judge):
         return judge_from(replace(settings, judge=",".join(judge)))
-    return Jury([_chosen_judge(settings, one) for one in judge])
+    judges = [_chosen_judge(settings, one) for one in judge]
+    return judges[0] if len(judges) == 1 else Jury(judges)
+
+
+def _require_judge(argument: str, value: object, more: str = "") -> None:
+    """Raise a `ConfigurationError` unless it may be a judge or a name; a metric says what a judge of one's own lacks."""
+    is_client = type(value).__module__.partition(".")[0] == "openai"
+    is_judge = not (value is None or is_client or isinstance(value, (type, int, float, Iterable)))
+    if is_judge or (isinstance(value, str) and value.strip(", ")):
+        return
+    hint = "; make one of the client: OpenAIJudge('gpt-4o-mini', client=…)" if is_client else ""
+    raise wrong(argument, value, f"a judge, or its name, such as 'openai:gpt-4o-mini'{more}{hint}")
 
 
 def judge_from(settings: Settings) -> Judge:
@@ -222,7 +239,13 @@ def judge_from(settings: Settings) -> Judge:
         given["timeout"] = max(TIMEOUT, settings.metric_timeout / 2)
     if names == ["hhem"]:
         given |= {name: value for name, value in _of_hhem(settings).items() if value is not None}
-    return judge_of(settings.judge, [{**given, **options} for options in settings.judge_options or ({},)])
+    try:
+        return judge_of(settings.judge, [{**given, **options} for options in settings.judge_options or ({},)])
+    except ConfigurationError as error:
+        named = {name for options in settings.judge_options for name in options}
+        if any(re.search(rf"\b{re.escape(name)}\b", str(error)) for name in named):
+            raise ConfigurationError(f"RAGSPAN_JUDGE_OPTIONS: {error}") from None
+        raise
 
 
 def hhem_from(settings: Settings) -> Verifier:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.llm.chat_protocol import read_completions
+from ragspan.judges.llm.chat_protocol import read_completions, usage_of
 from ragspan.judges.llm.replies import BROKEN_OFF, CUT_OFF, EMPTY, REFUSED, THOUGHTS_ONLY
 from ragspan.usage import Usage
 
@@ -27,7 +27,13 @@ def test_a_choice_holds_the_models_text_and_the_first_one_the_usage():
         None,
         "cheap",
         {"prompt_tokens": "many"},
-        {"prompt_tokens": 1.5, "completion_tokens": None},
+        {"prompt_tokens": float("nan"), "completion_tokens": None},
+        {"prompt_tokens": -7, "completion_tokens": "-3"},
+        {"prompt_tokens": True, "completion_tokens": {"value": 3}},
+        {"prompt_tokens": 10**5000, "completion_tokens": float("inf")},
+        ["prompt_tokens", 9],
+        {"cost": "free", "cost_details": None, "is_byok": True},
+        {"cost": {"total_cost": None}, "cost_in_usd_ticks": []},
         {"prompt_tokens": []},
     ],
 )
@@ -37,7 +43,7 @@ def test_usage_that_cannot_be_read_still_counts_as_a_request(usage):
     assert completion.usage == Usage(requests=1)
 
 
-@pytest.mark.parametrize("choice", [None, "text", {}, {"message": None}, {"message": {"content": ["a"]}}])
+@pytest.mark.parametrize("choice", [None, "text", {}, {"message": None}, {"message": {"content": {"a": 1}}}])
 def test_a_choice_of_another_shape_is_kept_with_an_empty_text(choice):
     reply = chat("a")
     reply["choices"].append(choice)
@@ -110,6 +116,8 @@ def test_what_a_blocked_prompt_took_is_known():
         ),  # Gemini, whose thoughts are apart
         ({"inputTokens": 9, "outputTokens": 3, "cacheReadInputTokens": 4, "totalTokens": 12}, (9, 4, 3)),  # Bedrock
         ({"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 2}, (9, 0, 3)),
+        ({"prompt_tokens": "9", "completion_tokens": " 3 ", "total_tokens": "12"}, (9, 0, 3)),  # texts
+        ({"prompt_tokens": 9.0, "completion_tokens": 2.6, "cached_tokens": "4.0"}, (9, 4, 3)),  # decimals
     ],
 )
 def test_tokens_are_read_under_every_providers_names(usage, expected):
@@ -126,3 +134,67 @@ def test_an_answer_without_choices_is_an_error(reply):
 
     assert raised.value.error_type == "InvalidResponse"
     assert raised.value.outage
+
+
+@pytest.mark.parametrize(
+    ("usage", "usd"),
+    [
+        (
+            {"prompt_tokens": 9, "cost": 0.00014, "cost_details": {"upstream_inference_cost": None}},
+            0.00014,
+        ),  # OpenRouter
+        ({"cost": 0.95, "is_byok": True, "cost_details": {"upstream_inference_cost": 19}}, 19.95),  # with one's own key
+        ({"cost": 0.95, "is_byok": False, "cost_details": {"upstream_inference_cost": 0.95}}, 0.95),
+        ({"cost": {"input_tokens_cost": 0.1, "total_cost": 0.3}}, 0.3),  # Perplexity
+        ({"cost_in_usd_ticks": 37_756_000}, 0.0037756),  # xAI
+        ({"estimated_cost": "1.2e-5"}, 0.000012),  # DeepInfra
+        ({"cost": 0}, None),
+    ],
+)
+def test_what_a_provider_says_that_it_charges_is_the_cost(usage, usd):
+    [completion] = read_completions(chat("a", usage=usage))
+
+    assert completion.usage.usd == (None if usd is None else pytest.approx(usd))
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"x_groq": {"id": "req_1", "usage": {"prompt_tokens": 9, "completion_tokens": 3}}},
+        {"choices": [{"delta": {}, "finish_reason": "stop", "usage": {"prompt_tokens": 9, "completion_tokens": 3}}]},
+        {"usage": None, "x_groq": {"usage": {"prompt_tokens": 9, "completion_tokens": 3}}},
+    ],
+    ids=["Groq", "Moonshot", "Groq beside an empty usage"],
+)
+def test_tokens_are_found_where_the_last_piece_of_a_stream_has_them(reply):
+    used = usage_of([reply])
+
+    assert (used.input_tokens, used.output_tokens) == (9, 3)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ([{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}, {"type": "text", "text": "a"}], "a"),
+        ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "ab"),
+        ([{"type": "output_text", "text": "a", "annotations": []}], "a"),
+        ([{"text": "a"}], "a"),
+        (["a", "b"], "ab"),
+        ([None, 3, {"type": "text", "text": None}, "a"], "a"),
+        ({"text": "a"}, ""),
+        (3, ""),
+    ],
+)
+def test_content_may_be_in_parts(content, text):
+    [completion] = read_completions({"choices": [{"message": {"content": content}}]})
+
+    assert completion.text == text
+
+
+@pytest.mark.parametrize(
+    "about", [{"finish_reason": 0}, {"finish_reason": ["stop"]}, {"finish_reason": {}}, {"index": "x"}]
+)
+def test_an_odd_reason_of_its_end_does_not_cost_a_reply(about):
+    [completion] = read_completions({"choices": [{"message": {"content": "a", "refusal": False}, **about}]})
+
+    assert completion.text == "a"

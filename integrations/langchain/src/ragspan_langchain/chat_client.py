@@ -42,7 +42,9 @@ class LangChainChatClient(BlockingChatClient):
 
     def __init__(self, model: BaseChatModel) -> None:
         if not isinstance(model, BaseChatModel):
-            raise ConfigurationError(f"model should be a chat model of LangChain, not a {type(model).__name__}")
+            raise ConfigurationError(
+                f"model is of the class {type(model).__name__}, but should be a chat model of LangChain"
+            )
         super().__init__()
         self._model = model.model_copy(update=_kept_apart(model))
         self._at_temperature: dict[float, BaseChatModel] = {}

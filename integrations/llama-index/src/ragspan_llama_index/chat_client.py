@@ -34,7 +34,7 @@ class LlamaIndexChatClient(BlockingChatClient):
 
     def __init__(self, llm: LLM) -> None:
         if not isinstance(llm, LLM):
-            raise ConfigurationError(f"llm should be a model of LlamaIndex, not a {type(llm).__name__}")
+            raise ConfigurationError(f"llm is of the class {type(llm).__name__}, but should be a model of LlamaIndex")
         super().__init__()
         self._llm = llm.model_copy(update={"callback_manager": _deaf_manager()})
         self._at_temperature: dict[float, LLM] = {}

@@ -15,14 +15,14 @@ import msgspec
 from ragspan.exceptions import JudgeError
 from ragspan.judges.judge_protocols import Completion
 from ragspan.judges.llm.replies import BROKEN_OFF, CUT_OFF, EMPTY, REFUSED, THOUGHTS_ONLY
-from ragspan.provider_replies import facts_of, total_tokens_of
+from ragspan.provider_replies import cost_of, facts_of, total_tokens_of
 from ragspan.usage import Usage
 
 
 class _ReplyMessage(msgspec.Struct):
-    content: str | list[dict[str, Any]] | None = None
-    """Mistral's reasoning models answer in parts, of which those of the type `text` are the reply."""
-    refusal: str | None = None
+    content: Any = None
+    """A text. Mistral's reasoning models answer in parts, of which those of the type `text` are the reply."""
+    refusal: Any = None
     reasoning_content: Any = None
     reasoning: Any = None
     thinking: Any = None
@@ -34,7 +34,7 @@ class _ReplyMessage(msgspec.Struct):
 
 class _Choice(msgspec.Struct):
     message: _ReplyMessage
-    finish_reason: str | None = None
+    finish_reason: Any = None
     error: Any = None
     """Gateways have one for each choice."""
 
@@ -79,11 +79,24 @@ def _completion(choice: object, usage: Usage) -> Completion:
         read = msgspec.convert(choice, _Choice)
     except msgspec.ValidationError:
         return Completion(text="", usage=usage)
-    message, content = read.message, read.message.content
-    if isinstance(content, list):
-        content = "".join(str(part.get("text", "")) for part in content if part.get("type") in {"text", "output_text"})
+    message = read.message
     reason = "refusal" if message.refusal else read.finish_reason or ("error" if read.error else None)
-    return whole_completion(content or "", usage, reason, has_thoughts=message.has_thoughts)
+    text = _text_in(message.content)
+    return whole_completion(text, usage, str(reason) if reason else None, has_thoughts=message.has_thoughts)
+
+
+def _text_in(content: object) -> str:
+    """The reply in a message's content: a text, or parts in a list."""
+    if isinstance(content, list):
+        return "".join(
+            part
+            if isinstance(part, str)
+            else _text_in(part.get("text"))
+            if isinstance(part, Mapping) and part.get("type", "text") in {"text", "output_text"}
+            else ""
+            for part in content
+        )
+    return content if isinstance(content, str) else ""
 
 
 def whole_completion(text: str, usage: Usage, finish_reason: str | None, *, has_thoughts: bool = False) -> Completion:
@@ -116,14 +129,15 @@ def refused_or_thoughts(told: Iterable[Any]) -> tuple[bool, bool]:
 
 
 def usage_of(told: Iterable[Any]) -> Usage:
-    """The usage of one request, by what the provider reports; many compatible servers report no tokens."""
+    """The usage of one request, by what the provider reports; many compatible servers report no tokens, few the cost."""
     told = list(told)
     facts = facts_of(told)
-    input_tokens, output_tokens = max(0, facts.input_tokens or 0), max(0, facts.output_tokens or 0)
+    input_tokens, output_tokens = facts.input_tokens or 0, facts.output_tokens or 0
     return Usage(
         requests=1,
         input_tokens=input_tokens,
-        cached_tokens=max(0, facts.cached_tokens or 0),
+        cached_tokens=facts.cached_tokens or 0,
         # Google and xAI leave the thoughts, which are paid as well, out of the output.
         output_tokens=max(output_tokens, (total_tokens_of(told) or 0) - input_tokens) if output_tokens else 0,
+        usd=cost_of(told),
     )

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Sized
 from typing import TypeAlias, TypeVar
 
-from ragspan.arguments import WHOLE, between, has_methods, instance
+from ragspan.arguments import TEXT, WHOLE, between, has_methods, instance, require_async
 from ragspan.exceptions import JudgeError
 from ragspan.judges.background import MAX_SHOWN, shown_background
 from ragspan.judges.judge_protocols import (
@@ -92,6 +92,8 @@ class LLMJudge:
         price: Price | None = None,
     ) -> None:
         _CLIENT.check("client", client)
+        require_async("client", client, "complete")
+        TEXT.check("name", name)
         _TEMPERATURE.check("temperature", temperature)
         WHOLE.check("max_context_chars", max_context_chars)
         WHOLE.check("max_response_chars", max_response_chars)

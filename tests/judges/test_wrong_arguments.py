@@ -1,0 +1,165 @@
+"""Judges and clients that are none: the message says what is wrong, where, and what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from functools import partial, wraps
+
+import openai
+import pytest
+
+from ragspan.arguments import with_article
+from ragspan.datasets import evaluate
+from ragspan.exceptions import ConfigurationError
+from ragspan.judges import Jury, LLMJudge, OpenAIJudge
+from ragspan.metrics import Faithfulness
+from ragspan.testing import FakeJudge
+
+ROWS = [{"question": "q", "contexts": ["c"], "answer": "a"}]
+KEY = "sk-of-the-test"
+
+
+class PlainClient:
+    def complete(self, messages, *, schema, n, temperature):
+        return []
+
+
+class Client:
+    async def complete(self, messages, *, schema, n, temperature):
+        return []
+
+
+class ReturnsAnAwaitable:
+    def complete(self, messages, *, schema, n, temperature) -> asyncio.Future[list[object]]:
+        return asyncio.ensure_future(Client().complete(messages, schema=schema, n=n, temperature=temperature))
+
+
+class PlainJudge(FakeJudge):
+    def verify_claims(self, record, claims):
+        return []
+
+
+def wrapped(function):
+    @wraps(function)
+    def wrapper(*args, **named):
+        return function(*args, **named)
+
+    return wrapper
+
+
+class Wrapped(Client):
+    complete = wrapped(Client.complete)
+
+
+class Partial:
+    complete = partial(Client().complete)
+
+
+@pytest.mark.parametrize(
+    ("client", "message"),
+    [
+        (PlainClient(), "complete() of client, a PlainClient, is a plain function, but should be `async def complete`"),
+        (None, "client is None, but should be a ChatClient, with a method complete()"),
+        (object(), "client is an object, but should be a ChatClient"),
+        (Client, "client is the class Client, but should be a ChatClient"),
+        (openai.OpenAI(api_key=KEY), "client is an OpenAI, but should be a ChatClient"),
+        (
+            openai.AsyncOpenAI(api_key=KEY),
+            "client is an AsyncOpenAI, but should be a ChatClient, with a method complete()",
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_client_that_cannot_complete_a_chat_is_refused(client, message):
+    with pytest.raises(ConfigurationError, match=re.escape(message)):
+        LLMJudge(client, name="ours")
+
+
+@pytest.mark.parametrize(
+    "client", [Client(), ReturnsAnAwaitable(), Wrapped(), Partial()], ids=lambda one: type(one).__name__
+)
+def test_a_client_may_be_asynchronous_in_its_own_way(client):
+    assert LLMJudge(client, name="ours").client is client
+
+
+def test_a_judge_has_a_name():
+    with pytest.raises(ConfigurationError, match="name is None, but should be a text"):
+        LLMJudge(Client(), name=None)
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (lambda: Faithfulness(PlainJudge()), "verify_claims() of judge, a PlainJudge, is a plain function"),
+        (lambda: Jury([FakeJudge(), object()]), "judges[1] is an object, but should be a judge"),
+        (lambda: Jury([]), "the number of judges is 0, but should be two or more"),
+        (lambda: OpenAIJudge(openai.AsyncOpenAI(api_key=KEY)), "model is an AsyncOpenAI, but should be a model's name"),
+        (
+            lambda: OpenAIJudge("m", client=openai.OpenAI(api_key=KEY)),
+            "client is an OpenAI, but should be an openai.AsyncOpenAI",
+        ),
+    ],
+    ids=["metric", "jury", "empty jury", "model", "client"],
+)
+def test_what_is_no_judge_is_refused_where_it_is_given(made, message):
+    with pytest.raises(ConfigurationError, match=re.escape(message)):
+        made()
+
+
+@pytest.mark.parametrize(
+    ("judge", "message"),
+    [
+        (
+            [],
+            "judge is an empty list, but should be a judge, or its name, such as 'openai:gpt-4o-mini', or a list of several",
+        ),
+        ((), "judge is an empty tuple, but should be a judge"),
+        ("", "judge is '', but should be a judge"),
+        ([""], "judge[0] is '', but should be a judge, or its name, such as 'openai:gpt-4o-mini'"),
+        ([None], "judge[0] is None, but should be a judge"),
+        (["overlap", []], "judge[1] is an empty list, but should be a judge"),
+        ({"overlap"}, "judge is a set, but should be a judge"),
+        (3, "judge is 3, but should be a judge"),
+        (FakeJudge, "judge is the class FakeJudge, but should be a judge"),
+        (openai.AsyncOpenAI(api_key=KEY), "make one of the client: OpenAIJudge('gpt-4o-mini', client=…)"),
+        ([openai.OpenAI(api_key=KEY)], "judge[0] is an OpenAI, but should be a judge"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_is_no_judge_of_a_table_is_refused_and_says_what_is_one(judge, message):
+    with pytest.raises(ConfigurationError, match=re.escape(message)):
+        evaluate(ROWS, "faithfulness", judge=judge)
+
+
+def test_a_list_of_one_judge_is_that_judge():
+    evaluation = evaluate(ROWS, "faithfulness", judge=[FakeJudge(name="alone")])
+
+    assert evaluation.judges == ("alone",)
+
+
+def test_a_wrong_option_in_the_variable_says_that_it_is_there(monkeypatch):
+    monkeypatch.setenv("RAGSPAN_JUDGE_OPTIONS", '{"timeout": "60"}')
+
+    with pytest.raises(
+        ConfigurationError, match="RAGSPAN_JUDGE_OPTIONS: timeout is a text, but should be a number of sec"
+    ):
+        evaluate(ROWS, "faithfulness", judge="ollama:m")
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("AsyncOpenAI", "an AsyncOpenAI"),
+        ("OverlapJudge", "an OverlapJudge"),
+        ("LLMJudge", "an LLMJudge"),
+        ("Faithfulness", "a Faithfulness"),
+        ("FakeJudge", "a FakeJudge"),
+        ("User", "a User"),
+        ("Unsure", "an Unsure"),
+        ("int", "an int"),
+        ("_Own", "an _Own"),
+    ],
+)
+def test_the_article_fits_the_word(name, written):
+    assert with_article(name) == written
