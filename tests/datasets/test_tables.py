@@ -277,7 +277,7 @@ def test_a_json_file_may_be_an_array_or_lines(read):
 
     assert data_of(good) == rows
     assert [(entry.row, entry.reason) for entry in bad] == [
-        (6, "it is a int, but should be an object"),
+        (6, "it is an int, but should be an object"),
         (7, "it is a str, but should be an object"),
     ]
     lines = b"".join(b'\n {"question": "%d"}' % number for number in range(10_000))
