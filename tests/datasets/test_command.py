@@ -63,7 +63,7 @@ def test_rows_that_cannot_be_redacted_are_skipped(run, table, monkeypatch):
 
     done = run(table, "--metrics", "faithfulness")
 
-    assert "it returned a int, not a str" in done.output
+    assert "it returned an int, not a str" in done.output
     assert "Romans" not in done.output
 
 

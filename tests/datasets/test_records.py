@@ -54,7 +54,7 @@ def test_records_are_taken_as_they_are_and_as_they_write_themselves(rows):
     ("changes", "choices", "reason"),
     [
         ({"answer": ["secret"]}, {}, "the response is a list, but should be text"),
-        ({"contexts": [7]}, {}, "the contexts hold a int in place 1, but should hold a text there"),
+        ({"contexts": [7]}, {}, "the contexts hold an int in place 1, but should hold a text there"),
         ({}, {"answer": lambda row: {}["secret"]}, "the response cannot be read: KeyError"),
         ({"started": "secret"}, {}, "the start is not a time: give ISO 8601 text or Unix nanoseconds"),
         ({"answer": "x" * 60}, {}, "the column answer has 60 characters, which are more than 50"),

@@ -69,7 +69,7 @@ def test_among_the_dead_letters_there_is_no_secret(broker, backend, make_sink, w
         (letter.headers["Ragspan-Reason"], letter.headers["Ragspan-Detail"])
         for letter in broker.messages("ragspan-dead-letters")
     ]
-    assert (reason, detail) == ("redaction_failed", "it returned a int, not a str")
+    assert (reason, detail) == ("redaction_failed", "it returned an int, not a str")
     assert SECRET not in messages_in(broker, "ragspan-dead-letters")
     assert backend.spans == []
     assert SECRET not in worker.log
