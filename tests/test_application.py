@@ -114,7 +114,7 @@ def test_after_a_flush_and_a_shutdown_nothing_is_captured_any_more():
 
 @pytest.mark.slow
 def test_a_program_that_knows_nothing_of_ragspan_is_run_with_it(otlp_listener):
-    program = ("-m", "ragspan.cli", "run", APPLICATION.parent / "plain.py")
+    program = ("-m", "ragspan.cli", "run", "-q", APPLICATION.parent / "plain.py")
 
     shown = run(words=["--loud"], program=program, OTEL_EXPORTER_OTLP_ENDPOINT=otlp_listener.url)
 
@@ -124,7 +124,7 @@ def test_a_program_that_knows_nothing_of_ragspan_is_run_with_it(otlp_listener):
 
 @pytest.mark.slow
 def test_a_module_is_run_with_it_too():
-    shown = run(program=("-m", "ragspan.cli", "run", "-m", "plain"), PYTHONPATH=str(APPLICATION.parent))
+    shown = run(program=("-m", "ragspan.cli", "run", "-q", "-m", "plain"), PYTHONPATH=str(APPLICATION.parent))
 
     assert shown.splitlines()[0] == "__main__ ['plain.py', '[]']"
     assert "invoke_workflow payments" in shown

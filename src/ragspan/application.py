@@ -6,9 +6,10 @@ engine, and handlers for the frameworks whose integrations are installed.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol, cast
 
 from opentelemetry import _logs, trace
@@ -18,7 +19,7 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, Synchrono
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
 from ragspan.arguments import Rule
-from ragspan.config import CaptureContent, Settings, UnknownContextsRule, settings_with, variable
+from ragspan.config import OF_RAGSPAN_RUN, CaptureContent, Settings, UnknownContextsRule, settings_with, variable
 from ragspan.defaults import emitter_from, engine_from, needs_span, set_default_sink, sink_from, with_spans
 from ragspan.engine import ScoringEngine, ShutdownReport
 from ragspan.exceptions import ConfigurationError
@@ -29,12 +30,14 @@ from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.process import in_use
 from ragspan.records import RecordSink
 from ragspan.redaction import RedactOption
+from ragspan.start_line import line_of_engine, line_of_sink
 from ragspan.telemetry import Emitter, OTelEmitter, environment
 from ragspan.telemetry.emitter_protocols import BackendEmitter, emitter_class
 from ragspan.throttled_log import ThrottledLog
 
 _INSTRUMENTORS = "opentelemetry_instrumentor"
 _OURS = "ragspan_"
+_logger = logging.getLogger("ragspan")
 _NO_TEXT = Rule("a list of names and objects", lambda value: not isinstance(value, str))
 
 
@@ -54,6 +57,8 @@ class Configured:
     """The engine that scores; None if `RAGSPAN_SINK` sends records to a fleet."""
     sink: _Sink
     """Takes the handlers' records: the engine, or the fleet's sink."""
+    line: str
+    """What is scored, by whom, and where the scores go."""
 
     def flush(self, timeout: float = 10.0) -> bool:
         """Wait until every answer so far is scored and exported; False if some may be left after `timeout` seconds."""
@@ -94,7 +99,8 @@ def configure(
     If no tracer provider is set, it sets one that exports as the `OTEL_*` variables say. If these name no exporter, and no
     backend is given, each answer is printed (the emitter `console`). For each argument that is not given, the `RAGSPAN_*`
     variable counts. A second call replaces the first, whose engine scores what it has and is shut down. Handlers that the
-    application has made keep their engine.
+    application has made keep their engine. What is scored, by whom, and where the scores go is one line of the logger `ragspan`, at
+    INFO.
 
     Args:
         judge: `"overlap"`, a provider and a model such as `"anthropic:claude-haiku-4-5"`, or a judge, for the metrics that are
@@ -149,6 +155,8 @@ def configure(
                 ThrottledLog().report(
                     "providers", "OpenTelemetry cannot be set up, so no span is exported: %s", str(error)
                 )
+    if variable(OF_RAGSPAN_RUN) is None:  # which has said it for all its processes
+        _logger.info("%s", configured.line)
     return configured
 
 
@@ -159,15 +167,14 @@ def _configured(
     metrics: Iterable[str | Metric] | None,
     judge: JudgeChoice | None,
 ) -> Configured:
-    if not settings.enabled:
-        engine = engine_from(settings)
-    elif settings.sink is not None:
+    names = [entry.name.removeprefix(_OURS) for entry in _entries()] or ["ragspan.capture"]
+    if settings.enabled and settings.sink is not None:
         sink = sink_from(settings)
-        return Configured(engine=None, sink=cast("_Sink", sink))
-    else:
-        chosen = with_spans([*_emitters(emitters, settings, backends), *backends], settings)
-        engine = engine_from(settings, emitters=chosen, metrics=metrics_from(settings, metrics, judge=judge))
-    return Configured(engine=engine, sink=engine)
+        return Configured(engine=None, sink=cast("_Sink", sink), line=line_of_sink(settings, names))
+    wanted = metrics_from(settings, metrics, judge=judge) if settings.enabled else []
+    chosen = with_spans([*_emitters(emitters, settings, backends), *backends], settings) if settings.enabled else []
+    engine = engine_from(settings, emitters=chosen, metrics=wanted)
+    return Configured(engine=engine, sink=engine, line=line_of_engine(settings, names, wanted, chosen))
 
 
 def _emitters(
@@ -312,4 +319,8 @@ def _capture_with(sink: RecordSink | None) -> None:
 
 def _instrumentors() -> Iterator[Any]:
     """Of all installed integrations."""
-    return (entry.load()() for entry in entry_points(group=_INSTRUMENTORS) if entry.name.startswith(_OURS))
+    return (entry.load()() for entry in _entries())
+
+
+def _entries() -> Iterator[EntryPoint]:
+    return (entry for entry in entry_points(group=_INSTRUMENTORS) if entry.name.startswith(_OURS))

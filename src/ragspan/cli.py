@@ -115,6 +115,10 @@ def run(
         list[str] | None, typer.Argument(help="A Python file, and what it is to be called with.")
     ] = None,
     module: Annotated[str | None, typer.Option("-m", help="A module, as for python -m, in place of a file.")] = None,
+    *,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Do not say what is scored, and where scores go.")
+    ] = False,
 ) -> None:
     """Run a program with ragspan: score its LangChain and LlamaIndex answers without a change in it.
 
@@ -132,9 +136,11 @@ def run(
     if not is_there:
         _refuse("run", f"there is no file {arguments[0]}" if module is None else f"there is no module {module}")
     try:
-        configure()
+        configured = configure()
     except ConfigurationError as error:
         _refuse("run", error)
+    if not quiet:
+        typer.echo(f"ragspan: {configured.line}", err=True)
     reach_children(Path(sys.path[0]), frameworks=frameworks())
     sys.argv = arguments if module is None else [module, *arguments]
     if module is None:

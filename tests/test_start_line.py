@@ -1,0 +1,70 @@
+"""What `configure()` logs and `ragspan run` prints at its start."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from ragspan.config import Settings
+from ragspan.emitters.phoenix import PhoenixEmitter
+from ragspan.metrics.metric_catalogue import metrics_from
+from ragspan.start_line import line_of_engine, line_of_sink
+from ragspan.telemetry import OTelEmitter
+from ragspan.telemetry.console import ConsoleEmitter
+
+PARENT_AND_CHILD = """
+import subprocess, sys
+import ragspan
+if sys.argv[1:] != ["child"]:
+    subprocess.run([sys.executable, __file__, "child"], check=True)
+print("done")
+"""
+
+
+def line(*emitters, **settings):
+    chosen = Settings(**{"metrics": ("faithfulness", "completeness"), **settings})
+    return line_of_engine(chosen, ["langchain"], metrics_from(chosen), emitters)
+
+
+def test_it_says_what_is_scored_by_whom_and_to_where(monkeypatch):
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://user:hidden@collector:4318")
+
+    said = line(OTelEmitter(), PhoenixEmitter.at("http://localhost:6006", capture_content=False), ConsoleEmitter())
+
+    assert said == (
+        "answers of langchain are scored by overlap (faithfulness, completeness); scores go to http://collector:4318, "
+        "phoenix at http://localhost:6006 and the console"
+    )
+
+
+def test_a_share_is_said_and_a_provider_is_named():
+    said = line(ConsoleEmitter(), judge="ollama:qwen3:8b", sample_rate=0.1)
+
+    assert said.startswith("0.1 of the answers of langchain are scored by ollama:qwen3:8b ")
+
+
+def test_scores_that_go_nowhere_and_scoring_that_is_off_are_said():
+    assert line(OTelEmitter()).endswith("scores go nowhere")
+    assert "nothing is scored" in line(enabled=False)
+
+
+def test_a_brokers_password_is_not_said():
+    said = line_of_sink(Settings(sink="nats://user:hidden@broker:4222"), ["langchain", "llama_index"])
+
+    assert said == "answers of langchain and llama_index go to nats://broker:4222, where workers score them"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("option", "times"), [((), 1), (("-q",), 0)], ids=["said", "quiet"])
+def test_it_is_said_once_for_all_processes_of_a_program(tmp_path, option, times):
+    program = tmp_path / "app.py"
+    program.write_text(PARENT_AND_CHILD)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "ragspan.cli", "run", *option, program], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.split() == ["done", "done"]
+    assert done.stderr.count("ragspan: answers of ") == times
