@@ -17,14 +17,25 @@ IS_NO = re.compile(
     re.IGNORECASE,
 )
 THERE = re.compile(r"\bthere (?:is|are|was|were) no\b", re.IGNORECASE)
+PRIVATE = re.compile(r"\b(?:as above|nobody)\b", re.IGNORECASE)
 LEANING = re.compile(r"(?:Likewise|As above|As the next|And so on|Ditto)\b")
-QUOTED = {"guards.py"}  # the prompts of guard models are the words of their makers
+QUOTED = {"guards.py", "prompts.py"}  # prompts: those of guard models are the words of their makers
 
 
 def wrong_words(file: Path) -> Iterator[str]:
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
         if file.name not in QUOTED and IS_NO.search(THERE.sub("", line)):
             yield f"{file.relative_to(ROOT)}:{number}: 'is no' is 'is not a': {line.strip()}"
+
+
+def private_messages(file: Path) -> Iterator[str]:
+    """What a user is told: it says the thing itself, in usual words."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        is_message = isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings
+        if is_message and file.name not in QUOTED and (found := PRIVATE.search(node.value)):
+            yield f"{file.relative_to(ROOT)}:{node.lineno}: {found[0]!r} in a message: {node.value.strip()[:80]}"
 
 
 def leaning_docstrings(file: Path) -> Iterator[str]:
@@ -49,6 +60,7 @@ def modules_of_one_name() -> Iterator[str]:
 def main() -> None:
     found = [each for file in [*SOURCES, *PAGES] for each in wrong_words(file)]
     found += [each for file in SOURCES for each in leaning_docstrings(file)]
+    found += [each for file in SOURCES for each in private_messages(file)]
     found += modules_of_one_name()
     print("\n".join([*found, f"wording: {len(found)} to mend"]))
     sys.exit(bool(found))

@@ -46,7 +46,7 @@ def test_what_is_no_address_is_a_secret_as_a_whole():
         (ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED] x"), "its certificate is not trusted"),
         (ssl.SSLError("x"), "no TLS connection can be made"),
         (socket.gaierror(-2, "Name or service not known"), "the host name cannot be resolved"),
-        (ConnectionRefusedError("x"), "nobody listens there: connection refused"),
+        (ConnectionRefusedError("x"), "no server listens there: connection refused"),
         (TimeoutError("x"), "it does not answer in time"),
         (ConnectionResetError("x"), "it closes the connection without an answer"),
         (http.client.BadStatusLine("x"), "what answers does not speak HTTP"),

@@ -113,7 +113,7 @@ def test_a_worker_listens_at_an_address():
     with listener_at("localhost:0") as listener:
         host, port = listener.getsockname()[:2]
         assert shown_address(host, port) == f"127.0.0.1:{port}"
-        with pytest.raises(ConfigurationError, match=f"nobody can listen at 127.0.0.1:{port}"):
+        with pytest.raises(ConfigurationError, match=f"cannot listen at 127.0.0.1:{port}"):
             listener_at(f"127.0.0.1:{port}")
 
 

@@ -83,7 +83,7 @@ _CAUSES: Mapping[Cause, tuple[str, str]] = {
         "getaddrinfo|Name or service|nodename|name resolution|NameResolution",
         "the host name cannot be resolved",
     ),
-    "refused": ("[Rr]efused", "nobody listens there: connection refused"),
+    "refused": ("[Rr]efused", "no server listens there: connection refused"),
     "silent": ("timed out|[Tt]imeout", "it does not answer in time"),
     "no_http": ("BadStatusLine|HTTPException|LineTooLong", "what answers does not speak HTTP"),
     "closed": (

@@ -204,7 +204,7 @@ def doctor(
         if not findings or findings[-1].check != finding.check:
             console.print(f"\n{TITLES[finding.check]}", style="bold")
         is_repeated = bool(findings) and findings[-1].state == "skipped" and findings[-1].found == finding.found
-        console.print(shown(replace(finding, found="as above", advice=None) if is_repeated else finding))
+        console.print(shown(replace(finding, found="for the same reason", advice=None) if is_repeated else finding))
         findings.append(finding)
     console.print("\n", verdict(findings), sep="")
     code = exit_code(findings)

@@ -45,7 +45,7 @@ def listener_at(address: str) -> socket.socket:
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"nobody can listen at {address}: {error}") from None
+        raise ConfigurationError(f"cannot listen at {address}: {error}") from None
 
 
 def shown_address(host: str, port: int) -> str:

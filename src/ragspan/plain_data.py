@@ -229,7 +229,7 @@ def items_of(value: Any) -> list[Any] | None:
 
 
 def given_items(value: Any, most: int = sys.maxsize) -> list[Any] | None:
-    """The items of what the program hands over to be read: also of a generator or the like. At most so many; None as above."""
+    """At most `most` items of what the program hands over, a generator included; None for what `items_of` cannot read."""
     items = items_of(value)
     if items is not None:
         return items[:most]

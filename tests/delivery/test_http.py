@@ -123,7 +123,7 @@ def test_an_exception_names_no_address(server, call):
     with pytest.raises(Unavailable) as raised:
         call(headers={"authorization": "secret"})
 
-    assert str(raised.value) == "nobody listens there: connection refused"
+    assert str(raised.value) == "no server listens there: connection refused"
     assert raised.value.__suppress_context__
     server.start()
 

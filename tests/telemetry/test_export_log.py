@@ -47,7 +47,7 @@ def test_an_endpoint_that_cannot_be_reached_is_one_line_however_often_it_is_trie
     export_spans(*exporters("traces"), number=2)
 
     (line,) = [record.getMessage() for record in caplog.records]
-    assert line.startswith(f"spans cannot be sent to {nobody}: nobody listens there: connection refused; ")
+    assert line.startswith(f"spans cannot be sent to {nobody}: no server listens there: connection refused; ")
 
 
 def test_an_exporter_of_the_applications_own_logs_as_ever(nobody, caplog):
@@ -80,5 +80,5 @@ def test_spans_that_are_kept_through_an_outage_say_why_they_wait(nobody, caplog)
     exporter.force_flush(10_000)
     provider.shutdown()
 
-    assert "exporter took no spans: nobody listens there: connection refused; 1 wait" in caplog.text
+    assert "exporter took no spans: no server listens there: connection refused; 1 wait" in caplog.text
     assert "Max retries exceeded" not in caplog.text

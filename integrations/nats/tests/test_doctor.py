@@ -85,7 +85,7 @@ def test_a_user_who_may_not_look_is_told_which_permission_is_missing(make_broker
     )
 
     assert (accepted.state, taken.state, code) == ("ok", "warning", 0)
-    assert "cannot be told: the broker does not answer" in taken.found
+    assert "is not known: the broker does not answer" in taken.found
     assert taken.code == "worker_unknown"
 
 

@@ -56,7 +56,7 @@ def refused(*arguments, **environment):
         (("--max-ack-pending", "0"), "max_ack_pending is 0"),
         (("--drain-timeout", "-1"), "drain_timeout is -1"),
         (("--export-retry-timeout", "0"), "export_retry_timeout is 0"),
-        (("--health", "nowhere.invalid:8080"), "nobody can listen at nowhere.invalid:8080"),
+        (("--health", "nowhere.invalid:8080"), "cannot listen at nowhere.invalid:8080"),
         (("--stream", "a.b"), "stream is 'a.b'"),
         (("--what", "ever"), "--what"),
     ],

@@ -208,5 +208,5 @@ async def test_what_the_exporter_of_opentelemetry_sends_is_taken(server):
 
 async def test_an_address_that_cannot_be_had_is_named(server):
     running, _ = server
-    with pytest.raises(ConfigurationError, match=f"nobody can listen at 127.0.0.1:{running.port}"):
+    with pytest.raises(ConfigurationError, match=f"cannot listen at 127.0.0.1:{running.port}"):
         GRPCServer(intake.Intake(Receiver(RecordingSink())), f"127.0.0.1:{running.port}")

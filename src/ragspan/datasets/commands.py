@@ -18,9 +18,9 @@ QuestionColumn: TypeAlias = Annotated[
     typer.Option(help="A column's name, or a path such as prediction.contexts; by default known names are recognised."),
 ]
 ContextsColumn: TypeAlias = Annotated[
-    str | None, typer.Option(help="As above; a cell is a list, the JSON text of one, or a text.")
+    str | None, typer.Option(help="A column or path whose cells are lists, the JSON text of one, or a text.")
 ]
-AnswerColumn: TypeAlias = Annotated[str | None, typer.Option(help="As above: the response that is scored.")]
+AnswerColumn: TypeAlias = Annotated[str | None, typer.Option(help="A column or path: the response that is scored.")]
 Limit: TypeAlias = Annotated[int | None, typer.Option(metavar="N", help="Only the first rows.", min=1)]
 Concurrency: TypeAlias = Annotated[
     int | None, typer.Option(metavar="N", help="Rows scored at the same time; else RAGSPAN_CONCURRENCY.", min=1)
@@ -127,7 +127,7 @@ def evaluate(
     started_column: Annotated[
         str | None, typer.Option(help="By default started; ISO 8601 or Unix nanoseconds.")
     ] = None,
-    ended_column: Annotated[str | None, typer.Option(help="By default ended; as above.")] = None,
+    ended_column: Annotated[str | None, typer.Option(help="By default ended; ISO 8601 or Unix nanoseconds.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar; a line every ten seconds.")] = False,
 ) -> None:
     """Score the responses in a table: one row per question, with the contexts and the response that was given.
@@ -149,7 +149,7 @@ def agree(
     data: Annotated[str, typer.Argument(metavar="FILE", help="CSV, JSONL or Parquet, also with .gz.")],
     *,
     label_column: Annotated[
-        str | None, typer.Option(help="What people say: yes or no, pass or fail, 1 or 0; empty where nobody did.")
+        str | None, typer.Option(help="What people say: yes or no, pass or fail, 1 or 0; empty without a label.")
     ] = None,
     question_column: QuestionColumn = None,
     contexts_column: ContextsColumn = None,

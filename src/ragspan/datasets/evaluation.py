@@ -63,8 +63,8 @@ def evaluate(
             for a jury; by default that of `RAGSPAN_JUDGE`.
         question_column: a column's name, a path into a column of dictionaries such as `"prediction.contexts"`, or a
             function of the row. By default the names of Ragas, DeepEval, TruLens, LangSmith and `RagRecord` are known.
-        contexts_column: as above; a list, the JSON text of a list, or a single text.
-        answer_column: as above.
+        contexts_column: like `question_column`; a cell is a list, the JSON text of a list, or a single text.
+        answer_column: like `question_column`.
         ground_truth_column: another name for `answer_column`: the response that is scored.
         label_column: what people say of some responses, such as `yes` or `no`; `Evaluation.labels` has it.
         id_column: by default `id`, `record_id` or `example_id`; else rows are named by their number.

@@ -147,7 +147,7 @@ def agreement_tables(found: Sequence[MetricAgreement]) -> Iterator[Any]:
         )
         table.add_row(one.metric, f"{one.labels:,} ({one.good:,})", *shown)
     yield table
-    yield f"In brackets: 95 % intervals. Labels missing: so many more would narrow the interval to ±{CLOSE:.2f}.\n"
+    yield f"In brackets: 95 % intervals. Labels missing: how many more narrow the interval to ±{CLOSE:.2f}.\n"
     for one in found:
         table = text_table(f"{one.metric}: how many responses are good, by score", "score", "responses", "good", "")
         for held in one.calibration:

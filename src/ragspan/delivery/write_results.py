@@ -63,7 +63,7 @@ class Unavailable(Exception):  # noqa: N818 - likewise
     in smaller and smaller batches.
 
     Args:
-        reason: the exception's text; one of few kinds, for the log ("ConnectError", "http_503"), as above.
+        reason: the exception's text; one of few kinds, for counts and the log ("ConnectError", "http_503").
         retry_after: seconds that the backend wants to be left alone; None if it does not say.
     """
 

@@ -94,7 +94,7 @@ class Jury:
         return await self.first.find_support(record, claims, documents)
 
     async def _spread(self, wanted: int, ask: Callable[[Judge, int], Awaitable[list[_T]]]) -> list[_T]:
-        """So many answers, from the judges in turn; all are asked at once."""
+        """`wanted` answers, from the judges in turn; all are asked at once."""
         share, rest = divmod(wanted, len(self.judges))
         counts = [share + (place < rest) for place in range(len(self.judges))]
         asked = [(judge, count) for judge, count in zip(self.judges, counts, strict=True) if count]

@@ -94,7 +94,7 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
         return asked, valid[: self.polls]
 
     async def _ask(self, record: RagRecord, count: int) -> list[_Answer]:
-        """So many answers at most: one request, where an endpoint gives several choices."""
+        """At most `count` answers: one request, where an endpoint gives several choices."""
         (question,) = self.questions
         answers: list[_Answer] = await getattr(self.judge, question)(record, count)
         return [answer for answer in answers if 0 <= answer.value <= 1][:count]

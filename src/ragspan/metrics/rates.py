@@ -108,7 +108,7 @@ def _worth(stratum: Stratum) -> float:
 
 
 def wilson_interval(share: float, number: float) -> tuple[float, float]:
-    """The 95 % interval of a share among so many, which need not be a whole number."""
+    """The 95 % interval of a share among `number`, which need not be a whole number."""
     square = _Z**2 / number
     middle = (share + square / 2) / (1 + square)
     half = _Z / (1 + square) * math.sqrt(share * (1 - share) / number + square / number / 4)

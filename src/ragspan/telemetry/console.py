@@ -96,7 +96,7 @@ def _reason(outcome: NotApplicable | MetricFailure) -> str:
 
 
 def shortened(text: str, length: int = _MAX_SHOWN) -> str:
-    """A text on one line, cut if it is longer than so many characters."""
+    """A text on one line, cut if it is longer than `length` characters."""
     return legible(bounded(" ".join(text.split()), length))
 
 

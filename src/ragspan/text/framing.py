@@ -112,7 +112,7 @@ class Framing:
         return self._courtesies.search(" ".join(words).lower()) is not None
 
     def tells_of_search(self, sentence: str) -> bool:
-        """Whether a sentence only tells that the assistant looked somewhere, and is no refusal: "I have read your documents."."""
+        """Whether a sentence only tells that the assistant looked somewhere, and is not a refusal: "I have read your documents."."""
         if self._of_itself.match(sentence) is None or self._source.search(sentence) is None:
             return False
         return not (

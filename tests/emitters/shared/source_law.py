@@ -120,7 +120,7 @@ class SourceLaw:
             server.start()
 
         assert done.exit_code == 2
-        assert f"{backend.writer.name} cannot be read: nobody listens there: connection refused" in done.stderr
+        assert f"{backend.writer.name} cannot be read: no server listens there: connection refused" in done.stderr
 
     def test_the_missing_readers_are_named(self, evaluate, backend, monkeypatch):
         monkeypatch.setitem(sys.modules, f"ragspan_receiver.stored.{backend.writer.name}", None)

@@ -226,7 +226,7 @@ class WriterLaw:
         collector.close()
         server.start()
 
-        said = f"{backend.writer.name} at {server.url} cannot be reached: nobody listens there: connection refused"
+        said = f"{backend.writer.name} at {server.url} cannot be reached: no server listens there: connection refused"
         assert said in done.stdout
         assert "docs/tracing-tools.md" in done.stdout
         assert done.returncode in {1, 2}

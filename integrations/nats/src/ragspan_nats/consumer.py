@@ -77,7 +77,7 @@ class Consumer:
         await self._connection.close()
 
     async def request(self, number: int) -> None:
-        """Request so many messages. Returns when they have come, after a second, or when the broker cannot be asked."""
+        """Request `number` messages. Returns when they have come, after a second, or when the broker cannot be asked."""
         try:
             client = await self._connection.client()
             self._number, self._left = self._number + 1, number
@@ -156,7 +156,7 @@ class Consumer:
                 client = await self._connection.client()
                 await client.request(delivery.reply, said, timeout=_CONFIRMATION)
             except Exception as error:  # noqa: BLE001, PERF203 - it is sent again
-                self.log.report("end", "the end of a delivery could not be told: %s", words_of(error))
+                self.log.report("end", "the broker could not be told that a delivery has ended: %s", words_of(error))
                 await asyncio.sleep(_PAUSE)
             else:
                 return disposition

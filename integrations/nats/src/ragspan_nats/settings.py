@@ -77,7 +77,7 @@ class BrokerAccess:
         """The broker at this address or at `RAGSPAN_SINK`, with the credentials of `RAGSPAN_NATS_*`. A token is in the address.
 
         Raises:
-            ConfigurationError: as above, or there is no address.
+            ConfigurationError: there is no address, or address and credentials are not valid.
         """
         address = url or variable("RAGSPAN_SINK")
         if address is None:

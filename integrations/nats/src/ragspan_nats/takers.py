@@ -40,7 +40,7 @@ async def look_for_workers(access: BrokerAccess, stream: Stream, timeout: float)
         words = (
             "the broker does not answer" if isinstance(error, TimeoutError | asyncio.TimeoutError) else words_of(error)
         )
-        return None, f"whether a worker takes the records of the stream {stream.name} cannot be told: {words}"
+        return None, f"whether a worker takes the records of the stream {stream.name} is not known: {words}"
     finally:
         await connection.close()
 

@@ -174,7 +174,7 @@ class Worker:
                 await self._change(_LOOK)
 
     async def _change(self, timeout: float) -> None:
-        """Wait until a delivery moves on or the worker is stopped, for so many seconds at most."""
+        """Wait until a delivery moves on or the worker is stopped, for `timeout` seconds at most."""
         self._changed.clear()
         with suppress(asyncio.TimeoutError):
             await asyncio.wait_for(self._changed.wait(), timeout)

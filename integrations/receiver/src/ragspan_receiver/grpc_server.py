@@ -78,7 +78,7 @@ class GRPCServer:
         try:
             self.port: int = self._server.add_insecure_port(address)
         except RuntimeError as error:
-            raise ConfigurationError(f"nobody can listen at {address}: {error}") from None
+            raise ConfigurationError(f"cannot listen at {address}: {error}") from None
 
     async def start(self) -> None:
         await self._server.start()

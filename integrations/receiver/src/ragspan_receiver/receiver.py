@@ -187,7 +187,7 @@ class Receiver:
         self._stopped.set()
 
     def finish(self, timeout: float) -> None:
-        """Read all traces as if they had ended, for so many seconds at most; what is left then is counted."""
+        """Read all traces as if they had ended, for `timeout` seconds at most; what is left then is counted."""
         deadline = Deadline(timeout)
         self._to_read += self.traces.ended(all_of_them=True)
         self._hand_on(lambda: not deadline.remaining)

@@ -97,7 +97,7 @@ class Service:
     """Seconds that it goes on with open questions when the application is gone."""
 
     async def stop(self, timeout: float) -> None:
-        """The time to work is over: send what is left within so many seconds."""
+        """The time to work is over: send what is left within `timeout` seconds."""
 
 
 class _Server:

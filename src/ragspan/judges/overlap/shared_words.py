@@ -56,7 +56,7 @@ class SharedWords:
         return (most, self.place(best).context) if most else (0, None)
 
     def closest(self, words: Iterable[str], most: int) -> list[Place]:
-        """The sentences that hold most of these keys, the best first, of equals the first; at most so many."""
+        """The sentences that hold most of these keys, the best first, of equals the first; at most `most`."""
         planes: list[int] = []
         for word in words:
             _count(planes, self._sentences.get(word, 0))
