@@ -9,6 +9,7 @@ from ragspan.exceptions import JudgeError
 from ragspan.judges.judge_protocols import (
     AnswerRelevanceJudge,
     ChatClient,
+    ChatMessage,
     ClaimSupport,
     ClaimVerdict,
     Completion,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AnswerRelevanceJudge",
     "ChatClient",
+    "ChatMessage",
     "ClaimSupport",
     "ClaimVerdict",
     "Completion",

@@ -11,8 +11,7 @@ from pathlib import PurePath
 from typing import Literal, TypeAlias, get_args
 
 from ragspan.arguments import FLAG, SHARE, TEXT, WHOLE, choice, whole
-from ragspan.judges.detectors.detector import Detector
-from ragspan.judges.judge_protocols import ClaimVerdict
+from ragspan.judges import ClaimVerdict, Detector
 from ragspan.records import RagRecord
 from ragspan_hhem.batching import BatchComputer
 from ragspan_hhem.model import MODEL, REFERENCE_PAIRS, REVISION, ModelChoice, load

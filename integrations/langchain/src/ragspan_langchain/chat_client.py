@@ -16,7 +16,7 @@ from langsmith import tracing_context
 from pydantic import SecretStr
 
 from ragspan.exceptions import ConfigurationError
-from ragspan.judges.judge_protocols import ChatMessage, Completion
+from ragspan.judges import ChatMessage, Completion
 from ragspan.judges.llm.blocking import BlockingChatClient, at_temperature, completion_of
 from ragspan.judges.llm.capabilities import EndpointCapabilities
 from ragspan.telemetry.otel_context import suppressed

@@ -8,8 +8,7 @@ from langchain_core.language_models import BaseChatModel
 from pydantic import ValidationError
 
 from ragspan.exceptions import ConfigurationError
-from ragspan.judges.llm.llm_judge import LLMJudge
-from ragspan.judges.prices import Price
+from ragspan.judges import LLMJudge, Price
 from ragspan_langchain.chat_client import LangChainChatClient
 
 _EXAMPLE = "langchain:google_vertexai:gemini-2.5-flash"

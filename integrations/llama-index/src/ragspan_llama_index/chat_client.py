@@ -11,7 +11,7 @@ from llama_index.core.llms import LLM
 from pydantic import SecretStr
 
 from ragspan.exceptions import ConfigurationError
-from ragspan.judges.judge_protocols import ChatMessage, Completion
+from ragspan.judges import ChatMessage, Completion
 from ragspan.judges.llm.blocking import BlockingChatClient, at_temperature, completion_of
 from ragspan.judges.llm.capabilities import EndpointCapabilities
 from ragspan.telemetry.otel_context import suppressed
