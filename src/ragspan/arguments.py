@@ -129,7 +129,7 @@ def has_methods(allowed: str, *methods: str) -> Rule:
 def require_async(name: str, owner: object, *methods: str) -> None:
     """Raise a `ConfigurationError` if one of these methods is a plain function, which would block the event loop.
 
-    What is no function of Python, and what says that it returns an awaitable, may be asynchronous all the same.
+    What is not a function of Python, and what says that it returns an awaitable, may be asynchronous all the same.
     """
     for method in methods:
         function = inspect.unwrap(getattr(owner, method))
