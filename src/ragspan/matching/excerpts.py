@@ -73,6 +73,10 @@ def _reach(words: Sequence[str], prompt: PromptWords, place: int, step: int) -> 
     around = (
         range(place, min(len(theirs), place + most)) if step > 0 else range(place - 1, max(-1, place - 1 - most), -1)
     )
+    near = theirs[around.start : around.stop] if step > 0 else theirs[around.stop + 1 : around.start + 1]
+    joined = "".join(near)
+    if not set(words).issubset(near) and not (joined.startswith if step > 0 else joined.endswith)("".join(words)):
+        return None
     wanted = iter(words if step > 0 else reversed(words))
     word, letters, said = next(wanted, None), sum(map(len, words)), ""
     if word is None:

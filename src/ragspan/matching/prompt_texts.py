@@ -249,9 +249,11 @@ class PromptTexts:
 
     def _find_bare(self, texts: Sequence[_Spelled]) -> None:
         """Take the places of texts that are there but for a layout: a program numbers their lines, or strips their tags."""
+        if not texts:
+            return
         laid_out = [part for part, text in enumerate(self.parts) if part not in self._silent and is_laid_out(text)]
         changed = {own.number for own in texts if is_laid_out(own.texts[0])}
-        if not texts or not (laid_out or changed):
+        if not (laid_out or changed):
             return
         parts = [part for part in range(len(self.parts)) if part not in self._silent] if changed else laid_out
         left, counts = _MAX_BARE_COST, [Counts() for _ in parts]

@@ -59,7 +59,8 @@ class WordPlaces:
         self._text = text
         self._starts = starts
         self._long: dict[int, list[tuple[int, str, list[_Edits]]]] = {}
-        self._known: dict[int, list[Span]] = {}
+        self._known: dict[int, tuple[list[int], list[int]]] = {}
+        """By short slice, where its words begin and end in it."""
         self.count = first
 
     def span(self, first: int, end: int) -> Span:
@@ -81,27 +82,21 @@ class WordPlaces:
         at = bisect_right(self._firsts, word) - 1
         while at + 1 < len(self._firsts) and self._firsts[at + 1] <= word:
             at += 1
-        if at not in self._known:
-            self._known[at] = self._spans_of(at)
-        return self._known[at][word - self._firsts[at]]
-
-    def _spans_of(self, at: int) -> list[Span]:
-        """The places of the words of a short slice."""
         number, place = self._slices[at]
         if number not in self._long:
             self._long[number] = list(self._short_slices(number))
         shift, short, edits = self._long[number][place]
-        count = (self._firsts[at + 1] if at + 1 < len(self._firsts) else self.count) - self._firsts[at]
-        spans = [match.span() for match in _ascii_word.finditer(short)] if short.isascii() else list(_spans_in(short))
-        if len(spans) != count:
-            spans = [(0, len(short))] * count
-        begin, end = self._starts[number], self._starts[number + 1]
+        if at not in self._known:
+            self._known[at] = _places_in(short, count=self._first_after(at) - self._firsts[at])
+        starts, ends = self._known[at]
+        first, last = shift + starts[word - self._firsts[at]], shift + ends[word - self._firsts[at]]
+        begin = self._starts[number]
         if not edits:
-            return [(begin + shift + first, begin + shift + last) for first, last in spans]
-        return [
-            (begin + _before(edits, shift + first), min(end, begin + _after(edits, shift + last)))
-            for first, last in spans
-        ]
+            return begin + first, begin + last
+        return begin + _before(edits, first), min(self._starts[number + 1], begin + _after(edits, last))
+
+    def _first_after(self, at: int) -> int:
+        return self._firsts[at + 1] if at + 1 < len(self._firsts) else self.count
 
     def _short_slices(self, number: int) -> Iterator[tuple[int, str, list[_Edits]]]:
         text, edits = self._text[self._starts[number] : self._starts[number + 1]], []
@@ -156,6 +151,17 @@ def _after(edits: list[_Edits], end: int) -> int:
         if at >= 0:
             end = old[at][1] if end - 1 < new[at][1] else end + old[at][1] - new[at][1]
     return end
+
+
+def _places_in(text: str, count: int) -> tuple[list[int], list[int]]:
+    """Where the words of a slice begin and end; the whole slice where they are not as many."""
+    if text.isascii():
+        matches = list(_ascii_word.finditer(text))
+        starts, ends = [match.start() for match in matches], [match.end() for match in matches]
+    else:
+        spans = list(_spans_in(text))
+        starts, ends = [start for start, _ in spans], [end for _, end in spans]
+    return (starts, ends) if len(starts) == count else ([0] * count, [len(text)] * count)
 
 
 def _spans_in(text: str) -> Iterator[Span]:

@@ -37,10 +37,11 @@ def answering_calls(models: Sequence[ModelStep], response: str | None) -> list[M
         return (same or list(models))[-1:]
     fields = _fields_in(response or "")
     starts = PromptWords([answer]).places_of([said[id(run)][0] for run in spoke])
+    whole = f" {' '.join(answer)} "
     quoted = {}
     for run, places in zip(spoke, starts, strict=True):
         words = said[id(run)][0]
-        is_part = bool(places) or f" {' '.join(answer)} " in f" {' '.join(words)} "
+        is_part = bool(places) or (len(words) > len(answer) and whole in f" {' '.join(words)} ")
         if (is_part and len(words) > 1 and len(answer) > 1) or run.said.strip() in fields:
             quoted[id(run)] = places[0] if places else -1
     if quoted:

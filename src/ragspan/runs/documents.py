@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 
 from ragspan.capturing.snapshots import LONG_TEXT, Opaque, Snapshot
 from ragspan.messages import MAX_MESSAGE, TOOL_ERROR, ErrorReport
@@ -37,6 +38,7 @@ class SeenDocuments:
 
     def __init__(self, tree: RequestTree) -> None:
         self.documents: dict[int, SeenDocument] = {}
+        self._texts: dict[SeenDocument, str] = {}
         self.queries: list[str] = []
         """What was searched with, or may have been."""
         for each in tree.chain_of_requests:
@@ -86,8 +88,13 @@ class SeenDocuments:
         for found in [*current, *documents_in(step.beside)]:
             self._see(found, step, ranked=self._is_first_seen_in(step, found))
         self.carried |= carried
-        texts = {id(document): text for document, text in step.rewritten}
-        step.seen = {entry: texts.get(id(entry.document), entry.text) for entry in self.documents.values()}
+        if len(self._texts) < len(self.documents):  # else all models share it: they may be as many as the documents
+            new = islice(self.documents.values(), len(self._texts), None)
+            self._texts = self._texts | {entry: entry.text for entry in new}
+        step.seen = self._texts
+        if step.rewritten:
+            texts = {id(document): text for document, text in step.rewritten}
+            step.seen = {entry: texts.get(id(entry.document), text) for entry, text in self._texts.items()}
         step.prompt = prompt_of(step.inputs, step.beside)
 
     # Ends

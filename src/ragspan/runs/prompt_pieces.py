@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from ragspan.capturing.snapshots import Snapshot
 from ragspan.matching import PromptTexts, Span, occurrences, unescaped, words_of
@@ -57,10 +58,10 @@ class Pieces:
         self._filled = filled
         last = max((run.started_ns for run in behind.runs), default=0)
         earlier = [run for run in self._models if 0 < run.ended_ns <= last][-_MAX_TEXTS:]
-        self._said = list(dict.fromkeys(run.said.strip() for run in earlier if _is_own(run, run.said)))
+        self._said = _Said((run.said, run) for run in earlier)
         self._asked = [each.text for state in (tree.inputs, tree.asked_before) for each in _people_in(state)]
-        written = [(run, text) for run in earlier if run.reply for text in texts_in(run.reply.arguments)]
-        self._written = [text for run, text in written[:_MAX_TEXTS] if _is_own(run, text)]
+        written = ((text, run) for run in earlier if run.reply for text in texts_in(run.reply.arguments))
+        self._written = _Said(islice(written, _MAX_TEXTS))
         self._in_vain = [text for step in steps if step.inputs == [] and isinstance(text := step.output, str)]
         self._in_vain += [
             tool.result for tool in self._tools if self._found_nothing(tool) and isinstance(tool.result, str)
@@ -88,7 +89,8 @@ class Pieces:
             [span for role, span in spoken if role == "tool"] if {role for role, _ in spoken} & {"ai", "human"} else []
         )
         results = sorted(span for tool in self._telling_tools() for span in _spans(text, str(tool.result)))
-        kept = without(free, [*(span for _, span in spoken), *lines_of_models(text, self._said)])
+        told_before = lines_of_models(text, self._said.by, self._said.is_own)
+        kept = without(free, [*(span for _, span in spoken), *told_before])
         kept = without(kept, [span for asked in self._asked for span in _spans(text, asked)])
         memories = list(memories_in(text))
         rest = without(kept, [*results, *memories, *schemas_in(text)])
@@ -158,13 +160,17 @@ class Pieces:
         calls = [call for part, _ in self._behind.parts.values() for call in part.calls or ()]
         own = [text for call in calls if call.id == message.call_id for text in texts_in(call.arguments)]
         own += [text for tool in self._tools if tool.call_id == message.call_id for text in texts_in(tool.inputs)]
-        given = dict.fromkeys([*own, *self._written])
+        given = dict.fromkeys([*own, *self._written.by])
         long = [each for each in given if len(each.split(None, _LONG_ARGUMENT)) >= _LONG_ARGUMENT][:_MAX_TEXTS]
         kept = free
-        if long and len(text) <= _MAX_LOOKED_AT:
+        while long and len(text) <= _MAX_LOOKED_AT:
             prompts = PromptTexts([text])
-            if any(prompts.find(long, order=[0])):
-                kept = [piece for span in free for piece in within(prompts.free(0), span)]
+            found = [each for each, places in zip(long, prompts.find(long, order=[0]), strict=True) if places]
+            quoted = {each for each in found if each not in own and not self._written.is_own(each)}
+            long = [each for each in found if each not in quoted]
+            if not quoted:
+                kept = [piece for span in free for piece in within(prompts.free(0), span)] if found else free
+                break
         short = without(kept, [span for each in dict.fromkeys(own) for span in _spans(text, each)])
         if 2 * _count(text, short) <= _count(text, free):
             kept = short
@@ -201,10 +207,25 @@ class Pieces:
             yield Piece(text=unescaped(piece) if is_data else piece, kind=kind)
 
 
-def _is_own(run: ModelStep, said: str) -> bool:
-    """Whether a model said this by itself: what its prompt held stays evidence if it quotes it."""
-    words = said.strip()
-    return bool(words) and not any(words in part.text for part in run.prompt)
+class _Said:
+    """What models said."""
+
+    def __init__(self, said: Iterable[tuple[str, ModelStep]]) -> None:
+        self.by: dict[str, list[ModelStep]] = {}
+        """The calls that said it, by each text."""
+        self._own: dict[str, bool] = {}
+        for text, run in said:
+            if words := text.strip():
+                self.by.setdefault(words, []).append(run)
+
+    def is_own(self, words: str) -> bool:
+        """Whether a model said this by itself: what its prompt held stays evidence if it quotes it.
+
+        To search all prompts takes long. So ask it only of what stands in another place, as little does.
+        """
+        if words not in self._own:
+            self._own[words] = not all(any(words in part.text for part in run.prompt) for run in self.by[words])
+        return self._own[words]
 
 
 def _people_in(value: Snapshot) -> Iterator[Message]:

@@ -113,7 +113,7 @@ def _behind(
     else:
         entries = {entry.text: entry for entry in reversed(documents)}
         entries |= {entry.text: entry for entry in reversed(documents) if not entry.carried}
-        for run in reversed(provenance.models):
+        for run in (run for run in reversed(provenance.models) if run.rewritten):
             entries |= {text: entry for entry, text in run.seen.items() if text is not entry.text}
         texts = PromptTexts(provenance.texts, apart=question, silent=provenance.silent)
         matches = texts.find(list(entries))

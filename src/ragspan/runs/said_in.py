@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 from ragspan.matching import Span, occurrences
@@ -61,18 +61,18 @@ def schemas_in(text: str) -> Iterator[Span]:
                 yield span
 
 
-def lines_of_models(text: str, said: Iterable[str]) -> Iterator[Span]:
-    """Where a text has what models said as lines of their own."""
+def lines_of_models(text: str, said: Iterable[str], is_own: Callable[[str], bool]) -> Iterator[Span]:
+    """Where a text has what models said by themselves as lines of their own."""
     left = _MAX_COMPARED
-    for each in said:
-        words = each.strip()
+    for words in said:
         left -= len(text)
         if left < 0:
             return
-        for start in occurrences(text, words) if words else ():
+        for start in occurrences(text, words):
             end = start + len(words)
             before, after = text[:start].rpartition("\n")[2], text[end:].partition("\n")[0]
-            if not any(map(str.isalnum, before[-200:] + after[:200])) or before.rstrip().endswith(":"):
+            is_line = not any(map(str.isalnum, before[-200:] + after[:200])) or before.rstrip().endswith(":")
+            if is_line and is_own(words):
                 yield start, end
 
 
