@@ -106,6 +106,7 @@ class Excerpt:
     Args:
         text: the text.
         words: its words.
+        own: where they are in it.
         part: the text of the prompt's part.
         places: where the words of the part are in it.
         first: the number of its first word among those of all parts.
@@ -113,10 +114,17 @@ class Excerpt:
     """
 
     def __init__(
-        self, text: str, words: Sequence[str], part: str, places: WordPlaces, first: int, prompt: PromptWords
+        self,
+        text: str,
+        words: Sequence[str],
+        own: WordPlaces,
+        part: str,
+        places: WordPlaces,
+        first: int,
+        prompt: PromptWords,
     ) -> None:
         self._text, self._words, self._part = text, words, part
-        self._own, self._places = WordPlaces(text), places
+        self._own, self._places = own, places
         self._first, self._prompt = first, prompt
 
     def written(self, runs: Sequence[Run]) -> tuple[str, Span]:

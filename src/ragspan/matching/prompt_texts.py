@@ -65,7 +65,8 @@ class _Spelled:
     words: list[str]
     is_cut: bool
     """There are more words, too many to look at."""
-    texts: list[str] = field(default_factory=list)
+    texts: dict[str, Counts] = field(default_factory=dict)
+    """Each with what `words_of` noted of it."""
     found: dict[int, _Place] = field(default_factory=dict)
     """By the number of a part."""
 
@@ -166,7 +167,7 @@ class PromptTexts:
         matches: dict[str, list[Match]] = {}
         for own in spelled:
             self._unknown = self._unknown or (not own.found and (self._cut or own.is_cut))
-            matches |= {text: list(self._matches(text, own)) for text in self._likeliest(own.texts)}
+            matches |= {text: list(self._matches(text, own)) for text in self._likeliest(list(own.texts))}
         return [matches.get(text, []) for text in texts]
 
     def free(self, part: int) -> list[Span]:
@@ -205,7 +206,8 @@ class PromptTexts:
                 find = functools.partial(places.span, place, end)
                 yield Match(part=part, place=place, whole=not own.is_cut, text=text, find_span=find)
             else:
-                excerpt = Excerpt(text, own.words, self.parts[part], places, first, self.words)
+                wanted = WordPlaces(text, own.texts[text])
+                excerpt = Excerpt(text, own.words, wanted, self.parts[part], places, first, self.words)
                 written, (begin, stop) = excerpt.written(runs)
                 edges = places.span(place, end)
                 self._masks.setdefault(part, []).extend([(begin, edges[0]), (edges[1], stop)])
@@ -252,7 +254,7 @@ class PromptTexts:
         if not texts:
             return
         laid_out = [part for part, text in enumerate(self.parts) if part not in self._silent and is_laid_out(text)]
-        changed = {own.number for own in texts if is_laid_out(own.texts[0])}
+        changed = {own.number for own in texts if is_laid_out(next(iter(own.texts)))}
         if not (laid_out or changed):
             return
         parts = [part for part in range(len(self.parts)) if part not in self._silent] if changed else laid_out
@@ -263,7 +265,8 @@ class PromptTexts:
             rows.append(row)
         bare, places = PromptWords(rows), {}
         wanted = [
-            words_of(own.texts[0], max(0, left), bare=True)[0] if own.number in changed else own.words for own in texts
+            words_of(next(iter(own.texts)), max(0, left), bare=True)[0] if own.number in changed else own.words
+            for own in texts
         ]
         for own, words, found in zip(texts, wanted, bare.places_of(wanted), strict=True):
             for place in found if len(words) > 1 else ():
@@ -334,12 +337,12 @@ def _spelled(texts: Iterable[str]) -> Iterable[_Spelled]:
     left = MAX_COST
     by_length = sorted(dict.fromkeys(texts), key=len)
     for number, text in enumerate(by_length):
-        share = left // (len(by_length) - number)
-        words, rest = words_of(text, share)
+        share, counts = left // (len(by_length) - number), Counts()
+        words, rest = words_of(text, share, counts=counts)
         left -= share - max(0, rest)
         if words:
             new = _Spelled(number=number, words=words, is_cut=rest < 0)
-            spelled.setdefault(" ".join(words), new).texts.append(text)
+            spelled.setdefault(" ".join(words), new).texts[text] = counts
     return spelled.values()
 
 

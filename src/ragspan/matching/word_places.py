@@ -9,7 +9,7 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import NamedTuple, TypeAlias
 
 from ragspan.matching.normalization import (
@@ -22,7 +22,6 @@ from ragspan.matching.normalization import (
     letters_of,
     slices,
     substitutions,
-    words_of,
 )
 
 Span: TypeAlias = tuple[int, int]
@@ -40,11 +39,8 @@ class WordPlaces:
         bare: as for `words_of`.
     """
 
-    def __init__(self, text: str, counts: Counts | None = None, *, bare: bool = False) -> None:
+    def __init__(self, text: str, counts: Counts, *, bare: bool = False) -> None:
         self._bare = bare
-        if counts is None:
-            counts = []
-            words_of(text, counts=counts, bare=bare)
         starts = [0, *accumulate(map(len, slices(text, BARE_SLICE if bare else LONG_SLICE)))]
         self._firsts: list[int] = []
         """The numbers of the first words of the short slices."""
@@ -59,8 +55,7 @@ class WordPlaces:
         self._text = text
         self._starts = starts
         self._long: dict[int, list[tuple[int, str, list[_Edits]]]] = {}
-        self._known: dict[int, tuple[list[int], list[int]]] = {}
-        """By short slice, where its words begin and end in it."""
+        self._known: dict[int, _WordsOfSlice] = {}
         self.count = first
 
     def span(self, first: int, end: int) -> Span:
@@ -87,16 +82,13 @@ class WordPlaces:
             self._long[number] = list(self._short_slices(number))
         shift, short, edits = self._long[number][place]
         if at not in self._known:
-            self._known[at] = _places_in(short, count=self._first_after(at) - self._firsts[at])
-        starts, ends = self._known[at]
-        first, last = shift + starts[word - self._firsts[at]], shift + ends[word - self._firsts[at]]
-        begin = self._starts[number]
+            count = (self._firsts[at + 1] if at + 1 < len(self._firsts) else self.count) - self._firsts[at]
+            self._known[at] = _WordsOfSlice(short, count)
+        own, begin = self._known[at].span(word - self._firsts[at]), self._starts[number]
+        first, last = shift + own[0], shift + own[1]
         if not edits:
             return begin + first, begin + last
         return begin + _before(edits, first), min(self._starts[number + 1], begin + _after(edits, last))
-
-    def _first_after(self, at: int) -> int:
-        return self._firsts[at + 1] if at + 1 < len(self._firsts) else self.count
 
     def _short_slices(self, number: int) -> Iterator[tuple[int, str, list[_Edits]]]:
         text, edits = self._text[self._starts[number] : self._starts[number + 1]], []
@@ -153,15 +145,27 @@ def _after(edits: list[_Edits], end: int) -> int:
     return end
 
 
-def _places_in(text: str, count: int) -> tuple[list[int], list[int]]:
-    """Where the words of a slice begin and end; the whole slice where they are not as many."""
-    if text.isascii():
-        matches = list(_ascii_word.finditer(text))
-        starts, ends = [match.start() for match in matches], [match.end() for match in matches]
-    else:
-        spans = list(_spans_in(text))
-        starts, ends = [start for start, _ in spans], [end for _, end in spans]
-    return (starts, ends) if len(starts) == count else ([0] * count, [len(text)] * count)
+class _WordsOfSlice:
+    """Where the words of a slice begin and end; the whole slice where they are not as many as was counted.
+
+    In plain text they are looked for up to the last one that was asked for: of many texts a prompt has the beginning.
+    """
+
+    def __init__(self, text: str, count: int) -> None:
+        self._rest = _ascii_word.finditer(text)
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        if not text.isascii():
+            spans = list(_spans_in(text))
+            spans = spans if len(spans) == count else [(0, len(text))] * count
+            self._starts, self._ends = [start for start, _ in spans], [end for _, end in spans]
+
+    def span(self, word: int) -> Span:
+        if word >= len(self._starts):
+            matches = list(islice(self._rest, word + 1 - len(self._starts)))
+            self._starts += [match.start() for match in matches]
+            self._ends += [match.end() for match in matches]
+        return self._starts[word], self._ends[word]
 
 
 def _spans_in(text: str) -> Iterator[Span]:

@@ -48,7 +48,7 @@ def answering_calls(models: Sequence[ModelStep], response: str | None) -> list[M
         return sorted((run for run in spoke if id(run) in quoted), key=lambda run: quoted[id(run)])
     replied = [run for run in models if run.reply is not None] or spoke
     wanted = Counter(answer)
-    alike = [(_likeness(run, wanted, most), run) for run in replied]
+    alike = [(_likeness(run, wanted, len(answer), most), run) for run in replied]
     best = max(likeness for likeness, _ in alike)
     return [run for likeness, run in alike if likeness == best][-1:] if best >= _MIN_LIKENESS else replied[-1:]
 
@@ -77,10 +77,10 @@ def _said_just(run: ModelStep, response: str, answer: Sequence[str], most: int) 
     return any(words_of(text[:most])[0] == answer for text in words_said_by(run))
 
 
-def _likeness(run: ModelStep, answer: Counter[str], most: int) -> float:
+def _likeness(run: ModelStep, answer: Counter[str], length: int, most: int) -> float:
     """The share of words that what a model said has in common with the answer."""
     said = Counter(words_of(" ".join(words_said_by(run)), most)[0])
-    return 2 * (said & answer).total() / max(1, said.total() + answer.total())
+    return 2 * (said & answer).total() / max(1, said.total() + length)
 
 
 def words_said_by(run: ModelStep) -> list[str]:
