@@ -26,7 +26,10 @@ def tells_of_search(told: Iterable[Any]) -> bool:
     Args:
         told: the raw reply or a message, what stands beside its text, or a list of blocks; plain data or a provider's objects.
     """
-    return any(part is not None and (type(part) is not dict or part) and _tells(part, 0) for part in told)
+    for part in told:  # noqa: SIM110  on the request path, where there is mostly nothing, a generator costs most
+        if part is not None and (type(part) is not dict or part) and _tells(part, 0):
+            return True
+    return False
 
 
 def _tells(part: Any, depth: int) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from ragspan.capturing.log import RequestLog
@@ -71,10 +72,18 @@ class Snapshots:
     Args:
         readers: how to read the framework's own classes and their subclasses; the first that fits.
         hidden: names of dataclasses that hold no data, though documents may lie inside.
+        in_steps: by the framework's own classes, what stands for such a value where not the whole is wanted.
     """
 
-    def __init__(self, readers: Mapping[type, Reader], *, hidden: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        readers: Mapping[type, Reader],
+        *,
+        hidden: Collection[str] = (),
+        in_steps: Mapping[type, Opaque] = MappingProxyType({}),
+    ) -> None:
         self._readers = _ReadersByType(readers, hidden)
+        self._in_steps = {id(kind): (kind, sign) for kind, sign in in_steps.items()}
 
     def take(self, value: Any, log: RequestLog, *, whole: bool = True) -> Snapshot:
         """A snapshot for a request's log.
@@ -87,6 +96,9 @@ class Snapshots:
         if type(value) is str and (whole or len(value) <= _MAX_TEXT_OF_STEP):  # as most are
             log.texts[id(value)] = value
             return value
+        if not whole and (known := self._in_steps.get(id(type(value)))) is not None:
+            log.parts += 1
+            return known[1]
         copying = Copying(self._readers, log, whole)
         snapshot = copying.copy(value)
         log.parts += copying.parts

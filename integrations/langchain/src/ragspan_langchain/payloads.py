@@ -7,8 +7,8 @@ from operator import is_
 from typing import Any
 
 from langchain_core.documents import Document as LangChainDocument
-from langchain_core.messages import BaseMessage
-from langchain_core.prompt_values import PromptValue
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.prompt_values import ChatPromptValue, PromptValue, StringPromptValue
 from pydantic import BaseModel
 
 from ragspan import field_names
@@ -27,11 +27,31 @@ _MAX_FOUND = 20_000
 
 PROMPT = Opaque()
 """Replaces a prompt in the payload of a step."""
+_ROLE_OF = {HumanMessage: "human", SystemMessage: "system", AIMessage: "ai"}
+_own_messages = {id(kind): role for kind, role in _ROLE_OF.items()}  # classes of a program's own are not hashed
 
 
 def take_each(values: Iterable[Any], log: RequestLog) -> list[Snapshot]:
     """Snapshots of a prompt's messages or documents, each as a payload of its own: none is left out."""
-    return [SNAPSHOTS.take(value, log) for value in values]
+    return [_plain_message(value, log) or SNAPSHOTS.take(value, log) for value in values]
+
+
+def _plain_message(value: Any, log: RequestLog) -> Message | None:
+    """A snapshot of a message of the framework's own class that holds a text and nothing else, as most do; None for others."""
+    role = _own_messages.get(id(type(value)))
+    if role is None:
+        return None
+    own = value.__dict__
+    if type(own) is not dict:
+        return None
+    content, beside, calls = own.get("content"), own.get("additional_kwargs"), own.get("tool_calls")
+    if type(content) is not str or type(beside) is not dict or beside:
+        return None
+    if calls is not None and (type(calls) is not list or calls):
+        return None
+    log.texts[id(content)] = content
+    log.parts += 1
+    return Message(role, content)
 
 
 def filled_prompt(prompt: Any, log: RequestLog) -> FilledPrompt:
@@ -65,9 +85,9 @@ def take_found(found: Any, log: RequestLog) -> Snapshot:
     """A snapshot of what a retriever found: mostly documents of the framework's own class."""
     taken: list[Snapshot] = []
     for each in found[:_MAX_FOUND] if type(found) is list else (None,):
-        if type(each) is not LangChainDocument:
+        if type(each) is not LangChainDocument or type(own := each.__dict__) is not dict:
             return SNAPSHOTS.take(found, log)
-        taken.append(_read_document(log, each, 0))
+        taken.append(_read_document(log, each, 0, own))
     return taken
 
 
@@ -80,7 +100,7 @@ def take_reply(response: Any, log: RequestLog) -> tuple[Message, Sequence[Mappin
     if message is None:
         text = text_of(own.get("text"))
         return Message("ai", "" if text is None else log.count(text)), notes_of(told_about(result, own, {}))
-    taken, fields = SNAPSHOTS.take(message, log), fields_of(message)
+    taken, fields = _plain_message(message, log) or SNAPSHOTS.take(message, log), fields_of(message)
     if type(taken) is Message:
         content = fields.get("content")
         told = (
@@ -261,4 +281,8 @@ SNAPSHOTS = Snapshots(
         tuple: _read_tuple,
     },
     hidden={"Command"},  # LangGraph's steers a graph and holds no question
+    in_steps={
+        **dict.fromkeys((*_ROLE_OF, AIMessageChunk, ToolMessage), MESSAGE),
+        **dict.fromkeys((ChatPromptValue, StringPromptValue), PROMPT),
+    },
 )

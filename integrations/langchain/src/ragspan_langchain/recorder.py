@@ -10,6 +10,7 @@ import functools
 import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from time import time_ns
 from typing import Any
 from uuid import UUID
 
@@ -109,7 +110,7 @@ class EventRecorder:
                 payload, details = _STARTS[kind](log, run_id, given, details, about)
             if parent is None:
                 self._note_inputs(log, payload)
-            log.note(_START, key, parent, payload, details)
+            log.events.append((_START, key, parent, time_ns(), payload, details))
         except Exception as problem:  # noqa: BLE001
             self.requests.report(problem)
 
@@ -136,7 +137,7 @@ class EventRecorder:
                         self._note_inputs(log, about)
             finally:
                 over = _ERROR if type(payload) is NotedError else _END
-                log.note(over, key, None, payload, about)
+                log.events.append((over, key, None, time_ns(), payload, about))
                 if key == log.root:
                     log.find_span()
                     self.requests.finish(log)
