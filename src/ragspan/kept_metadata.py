@@ -25,22 +25,25 @@ _ABSENT: Final = object()
 
 def small_entries(metadata: Any) -> dict[str, Any] | None:
     """A copy of metadata of which a record keeps everything, and which takes up little, as most does; None for all others."""
-    if type(metadata) is not dict or len(metadata) > MAX_ENTRIES:
+    if type(metadata) is not dict:
+        return None
+    count = len(metadata)
+    if count > MAX_ENTRIES:
         return None
     kept = metadata.copy()
-    if not kept:
-        return kept
-    room = SMALL * len(kept)
+    size = 0
     for name, value in kept.items():
-        if type(name) is not str or len(name) > SHORT:
+        if type(name) is not str:
             return None
         kind = type(value)
         if kind is str:
-            room -= len(value)
-        elif not (kind is float or kind is bool or value is None or (kind is int and -_WORD < value < _WORD)):
+            size += len(name) + len(value)
+        elif (kind is int and -_WORD < value < _WORD) or kind is float or value is None or kind is bool:
+            size += len(name)
+        else:
             return None
-        room -= len(name)
-    return kept if room >= 0 else None
+    is_small = size <= SMALL or (size <= SMALL * count and max(map(len, kept)) <= SHORT)
+    return kept if is_small else None
 
 
 def kept_entries(metadata: Any, *, nested: bool = False, texts: dict[int, str] | None = None) -> dict[str, Any]:

@@ -131,16 +131,30 @@ def note_error(error: BaseException) -> NotedError:
 def _message_of(error: BaseException) -> str:
     """What the error says, without running a `__str__` of the program's own: that may load what it tells of."""
     given = _ARGUMENTS(error)
-    if all(argument is None or scalar_reader(type(argument)) is not None for argument in given):
-        for base in bases_of(type(error)):
-            write = own_of(base, "__str__")
-            if write is not None:
-                if type(write) is WrapperDescriptorType and base.__module__ == "builtins" and not _names_file(error):
-                    return cast("str", write(error))
-                break
+    kind = type(error)
+    write = (_writers.get(id(kind)) or keep(_writers, kind, (_writer_of(kind), kind)))[0]
+    if write is not None and all(map(_is_scalar, given)) and not _names_file(error):
+        return write(error)
     if class_name(type(error)) == "ValidationError" and (told := _told_by_pydantic(error)):
         return told
     return "\n".join(texts_among(given))
+
+
+_writers: dict[int, tuple[Callable[[BaseException], str] | None, type]] = {}  # as `_abandoning`
+
+
+def _writer_of(kind: type[BaseException]) -> Callable[[BaseException], str] | None:
+    """The `__str__` of errors of this class, if it is one of Python's own."""
+    for base in bases_of(kind):
+        write = own_of(base, "__str__")
+        if write is not None:
+            is_own = type(write) is WrapperDescriptorType and base.__module__ == "builtins"
+            return cast("Callable[[BaseException], str]", write) if is_own else None
+    return None
+
+
+def _is_scalar(value: Any) -> bool:
+    return value is None or type(value) is str or scalar_reader(type(value)) is not None
 
 
 def _names_file(error: BaseException) -> bool:

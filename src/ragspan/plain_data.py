@@ -253,9 +253,9 @@ def number_of(value: Any) -> int | float | None:
         return value  # type: ignore[no-any-return]
     if kind is bool or value is None or kind is str:
         return None
-    read = scalar_reader(kind)
+    read = (_scalars.get(id(kind)) or keep(_scalars, kind, (_scalar_reader(kind), kind)))[0]
     found = None if read is None else read(value)
-    return found if type(found) is int or type(found) is float else None
+    return found if type(found) is float or type(found) is int else None
 
 
 def _read_int(value: Any) -> Any:

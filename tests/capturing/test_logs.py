@@ -35,7 +35,7 @@ def requests(sink):
 
 
 def begun(requests, key=1):
-    log = requests.begin(key)
+    log = requests.begin(key, requests.within())
     log.root = key
     requests.follow(log, key, log)
     return log
@@ -107,8 +107,8 @@ def test_what_a_request_held_of_the_programs_is_let_go_with_its_end(requests, si
 
 def test_what_runs_with_instrumentation_suppressed_is_no_request(requests):
     with suppressed():
-        assert requests.begin(1) is None
-    assert requests.begin(1) is not None
+        assert requests.begin(1, None) is None
+    assert requests.begin(1, None) is not None
 
 
 # Requests that never end

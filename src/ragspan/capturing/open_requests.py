@@ -12,19 +12,22 @@ Guarantees:
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
+from itertools import repeat
+from typing import Final, Generic, TypeVar
 
 from opentelemetry.context import get_current
 
-from ragspan.capturing.answer import enclosing_answer
+from ragspan.capturing.answer import Answer, enclosing_answer
 from ragspan.capturing.inside import Around, begin_inside, request_around
 from ragspan.capturing.log import INSIDE, Fold, Grow, RequestLog, RunKey, inner_logs
 from ragspan.records import RecordSink
 from ragspan.telemetry.otel_context import current_anchor, is_suppressed
 from ragspan.throttled_log import ThrottledLog
 
-_MAX_RUNS = 50_000  # of one request
+MAX_RUNS: Final = 50_000
+"""Of one request."""
 
 Place = TypeVar("Place")
 """What an integration wants to know of a live run: the log, or the log and a run around it."""
@@ -104,25 +107,23 @@ class OpenRequests(Generic[Place]):
 
     # Starts
 
-    def around(self) -> Around | None:
-        """The run of another framework that the caller is in; none where a `ragspan.capture` block inside of it is nearer."""
-        found = request_around(self.sink)
-        return found if found is not None and (found.log.grouped or enclosing_answer() is None) else None
+    def within(self) -> Around | Answer | None:
+        """What the caller is in, the nearer of both: a run of another framework's request, or a `ragspan.capture` block."""
+        found, answer = request_around(self.sink), enclosing_answer()
+        return found if found is not None and (found.log.grouped or answer is None) else answer
 
-    def begin(self, run: RunKey) -> RequestLog | None:
-        """The log of a run that nothing followed is around: a new one, or one of a `ragspan.capture` block or another request.
+    def begin(self, run: RunKey, within: Around | Answer | None) -> RequestLog | None:
+        """The log of a run that nothing followed is around: a new one, or one of what the caller is within.
 
         None where instrumentation is suppressed, as it is for what a judge asks.
         """
         context = get_current()
         if context and is_suppressed(context):
             return None
-        around = self.around()
-        if around is not None:
-            return begin_inside(around, run, self, lambda: self._new_log(grouped=True), self._end)
-        answer = enclosing_answer()
-        if answer is not None:
-            return answer.part(self, lambda: self._new_log(grouped=True), self._end)
+        if within is not None:
+            if isinstance(within, Around):
+                return begin_inside(within, run, self, lambda: self._new_log(grouped=True), self._end)
+            return within.part(self, lambda: self._new_log(grouped=True), self._end)
         log = self._new_log()
         if context:
             log.anchor = current_anchor(context)
@@ -130,12 +131,16 @@ class OpenRequests(Generic[Place]):
 
     def follow(self, log: RequestLog, key: RunKey, place: Place) -> None:
         """Note that a run is live."""
-        keys = log.keys
-        keys.append(key)
+        log.keys.append(key)
         self.live[key] = place
-        if log.over:  # it ended in another thread meanwhile
+        if log.over or len(log.keys) > MAX_RUNS:
+            self.unfollow(log, key)
+
+    def unfollow(self, log: RequestLog, key: RunKey) -> None:
+        """A run is live of a request that ended in another thread meanwhile, or has too many runs."""
+        if log.over:
             self.live.pop(key, None)
-        elif len(keys) > _MAX_RUNS:
+        else:
             self.give_up(log)
 
     def _new_log(self, *, grouped: bool = False) -> RequestLog:
@@ -198,9 +203,7 @@ class OpenRequests(Generic[Place]):
             return False
         self._seen.pop(id(log), None)
         log.end()
-        live = self.live
-        for key in log.keys:
-            live.pop(key, None)
+        deque(map(self.live.pop, log.keys, repeat(None)), maxlen=0)  # a loop takes twice as long
         self.ended.add_all(log.keys)
         if INSIDE in log.about:
             for inner in inner_logs(log):

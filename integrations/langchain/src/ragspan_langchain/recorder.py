@@ -210,7 +210,7 @@ class EventRecorder:
             return around, log
         if parent is not None and self.requests.ended.inherit(key, parent):
             return None, None  # what goes on in the background is ignored, and so is what it calls
-        return None, self.requests.begin(key)
+        return None, self.requests.begin(key, self.requests.within())
 
 
 _recorders: weakref.WeakValueDictionary[int, EventRecorder] = weakref.WeakValueDictionary()

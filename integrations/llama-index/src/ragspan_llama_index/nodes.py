@@ -31,54 +31,54 @@ MAX_PARTS: Final = 100
 """Of a result or of a list in it that are read."""
 
 
-def nodes_in(items: Any, log: RequestLog) -> Sequence[NodeSnapshot]:
-    """The nodes of a list as they are now, with or without scores: their identities, and their own texts."""
-    return _nodes_in(items, log, whole=False)
-
-
 def whole_nodes_in(items: Any, log: RequestLog) -> Sequence[NodeSnapshot]:
-    """The same with their templates, of nodes whose text for the model is not known otherwise."""
-    return _nodes_in(items, log, whole=True)
+    """As `nodes_in`, with their templates, of nodes whose text for the model is not known otherwise."""
+    return nodes_in(items, log, whole=True)
 
 
-def _nodes_in(items: Any, log: RequestLog, *, whole: bool) -> Sequence[NodeSnapshot]:
+def nodes_in(items: Any, log: RequestLog, *, whole: bool = False) -> Sequence[NodeSnapshot]:
+    """The nodes of a list as they are now, with or without scores: their identities, and their own texts."""
     kept, texts = log.kept, log.texts
     taken: list[NodeSnapshot] = []
     entries = 0
     kind_of_items = kind_of_nodes = items_are_plain = nodes_are_plain = None  # mostly all are of the same classes
-    for item in (items_of(items) or ()) if is_list(items) else ():
+    for item in items if type(items) is list else (items_of(items) or ()) if is_list(items) else ():
         if type(item) is not kind_of_items:
             kind_of_items = type(item)
             items_are_plain = has_plain_dict(kind_of_items)
-        own = item.__dict__ if items_are_plain else fields_of(item)
-        if type(own) is not dict:
-            own = fields_of(item)
-        node = own.get("node", item)
-        if node is item:
-            fields = own
-        else:
-            if type(node) is not kind_of_nodes:
-                kind_of_nodes = type(node)
-                nodes_are_plain = has_plain_dict(kind_of_nodes)
-            fields = node.__dict__ if nodes_are_plain else fields_of(node)
-            if type(fields) is not dict:
-                fields = fields_of(node)
-        text, score, name = fields.get("text"), own.get("score"), fields.get("id_")
-        if type(text) is not str:
-            text = plain_text(text) or plain_text(fields_of(fields.get("text_resource")).get("text")) or ""
-        metadata = small_entries(fields.get("metadata"))
+        own = item.__dict__ if items_are_plain else None
+        own = own if type(own) is dict else fields_of(item)
+        try:  # mostly they are there, and asking whether they are takes longer
+            node, score = own["node"], own["score"]
+        except KeyError:
+            node, score = own.get("node", item), own.get("score")
+        if type(node) is not kind_of_nodes:
+            kind_of_nodes = type(node)
+            nodes_are_plain = has_plain_dict(kind_of_nodes)
+        fields = node.__dict__ if nodes_are_plain else None
+        fields = fields if type(fields) is dict else fields_of(node)
+        try:
+            text, name, given = fields["text"], fields["id_"], fields["metadata"]
+        except KeyError:
+            text, name, given = fields.get("text"), fields.get("id_"), fields.get("metadata")
+        text = text if type(text) is str else _text_in(text, fields)
+        name = name if type(name) is str else plain_text(name)
+        score = score if type(score) is float or score is None else number_of(score)
+        metadata = small_entries(given)
         if metadata is None:
-            metadata = kept_entries(fields.get("metadata"), nested=True, texts=texts)
-        template = _template_of(fields) if whole and has_base(type(node), "BaseNode") else None
+            metadata = kept_entries(given, nested=True, texts=texts)
         identity = id(item)
-        kept[identity] = (item, text)
+        kept[identity] = item, text
         texts[id(text)] = text
         entries += len(metadata)
-        if type(score) is not float and score is not None:
-            score = number_of(score)
-        taken.append((identity, score, name if type(name) is str else plain_text(name), text, metadata, template))
+        template = _template_of(fields) if whole and has_base(kind_of_nodes, "BaseNode") else None
+        taken.append((identity, score, name, text, metadata, template))
     log.parts += 6 * len(taken) + 3 * entries
     return taken
+
+
+def _text_in(given: Any, fields: Mapping[str, Any]) -> str:
+    return plain_text(given) or plain_text(fields_of(fields.get("text_resource")).get("text")) or ""
 
 
 def _template_of(fields: Mapping[str, Any]) -> Template | None:

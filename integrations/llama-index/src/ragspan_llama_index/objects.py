@@ -125,13 +125,15 @@ def hand_out(result: Any, part: Any, watching: Any) -> bool:
 
 def text_of(part: Any) -> str | None:
     """The text of an answer in one piece, a structured one as JSON; None if there is no text in it."""
-    text = plain_text(part)
-    if part is None or text is not None:
-        return text
     kind = type(part)
+    if part is None or kind is str:
+        return part  # type: ignore[no-any-return]  # mypy knows no exact types
     name = (KNOWN.get(id(kind)) or facts_about(kind)).response
     if name is not None:
         return None if name == GENERATOR else _READERS[name](part)
+    text = plain_text(part)
+    if text is not None:
+        return text
     if in_class(kind, "model_dump_json") is not None:
         return _as_json(part)
     if kind is bool or (number := number_of(part)) is not None:

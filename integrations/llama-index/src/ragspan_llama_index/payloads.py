@@ -62,14 +62,16 @@ def texts_given(arguments: _Arguments, log: RequestLog) -> Sequence[str]:
 def reply_in(response: Any, log: RequestLog, *, inside_synthesis: bool) -> dict[str, Any]:
     """What a model's provider told about its reply."""
     fields = fields_of(response)
-    told = [fields.get("raw"), fields.get("additional_kwargs")]
-    payload: dict[str, Any] = {"reply": notes_of(told)}
-    message = fields.get("message")
+    raw, beside, message = fields.get("raw"), fields.get("additional_kwargs"), fields.get("message")
+    payload: dict[str, Any] = {}
     if message is not None:
         _, payload["asked_for"] = _contents_of(message, log)
-        told.append(fields_of(message).get("additional_kwargs"))
-    if tells_of_search(told):
-        payload["searched"] = True
+        if tells_of_search((fields_of(message).get("additional_kwargs"),)):
+            payload["searched"] = True
+    if raw is not None or not (type(beside) is dict and not beside):  # else nothing was told
+        payload["reply"] = notes_of((raw, beside))
+        if tells_of_search((raw, beside)):
+            payload["searched"] = True
     if inside_synthesis:
         payload["said"] = _text_of(response, log)
     return payload
@@ -100,7 +102,7 @@ def is_cancelled() -> bool:
 
 def prompt_in(given: Any, log: RequestLog) -> Prompt:
     """What a model was given: a text, or messages."""
-    text = text_of_plain(given)
+    text = given if type(given) is str else text_of_plain(given)
     if text is not None:
         return ((None, (log.count(text),), (), None),)
     parts = []
@@ -155,8 +157,9 @@ def _contents_of(message: Any, log: RequestLog) -> tuple[list[str | File], list[
 
 def files_in(message: Any) -> list[File]:
     """The files in a message; none in anything else."""
-    blocks = () if type(message) is str else items_of(fields_of(message).get("blocks")) or ()
-    own = map(fields_of, blocks)
+    if type(message) is str:
+        return []
+    own = map(fields_of, items_of(fields_of(message).get("blocks")) or ())
     return [file_in(fields) for fields in own if text_of_plain(fields.get("block_type")) in FILES]
 
 
@@ -181,11 +184,15 @@ def _call(call: Any, log: RequestLog) -> Call:
 # Starts
 
 
-def argument(arguments: Mapping[str, Any], name: str | None, place: int) -> Any:
+def argument(arguments: Mapping[str, Any], name: str, place: int) -> Any:
     """An argument by its name, or by its place where a program's own method names it otherwise."""
-    if name is not None and name in arguments:
+    if name in arguments:
         return arguments[name]
-    for value in arguments.values() if place == 0 else islice(arguments.values(), place, None):
+    return next(islice(arguments.values(), place, None), None)
+
+
+def _first(arguments: Mapping[str, Any]) -> Any:
+    for value in arguments.values():
         return value
     return None
 
@@ -208,7 +215,10 @@ def _last_of_user(messages: Any) -> str | None:
 
 def _start_of_call(arguments: _Arguments, instance: Any, log: RequestLog) -> dict[str, Any]:
     if "start_event" not in arguments:
-        given = argument(arguments, None, 0)
+        given = _first(arguments)
+        if type(given) is str:
+            log.texts[id(given)] = given
+            return {"asked": (("", given),)}
         return {"asked": _asked(given, log), "files": files_in(given)}
     event = arguments["start_event"]
     asked = asked_by_event(event)
@@ -234,7 +244,7 @@ def _start_of_search(arguments: _Arguments, instance: Any, log: RequestLog) -> d
     about = fields_of(instance)
     store, top_k = about.get("_vector_store"), about.get("_similarity_top_k", about.get("similarity_top_k"))
     return {
-        "asked": _asked(argument(arguments, None, 0), log),
+        "asked": _asked(_first(arguments), log),
         "top_k": top_k if top_k is None else number_of(top_k),
         "source": None if store is None else _first_text(fields_of(store), _STORES),
     }
@@ -300,7 +310,10 @@ _STORES = ("collection_name", "index_name", "table_name")
 def _asked(given: Any, log: RequestLog) -> Asked:
     """What a query, a chat turn or a search was given: a text, a `QueryBundle` or a `ChatMessage`."""
     text = text_in(given)
-    return () if text is None else (("", log.count(text)),)
+    if text is None:
+        return ()
+    log.texts[id(text)] = text
+    return (("", text),)
 
 
 # Ends

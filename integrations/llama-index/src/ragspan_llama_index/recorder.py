@@ -17,12 +17,11 @@ from typing import Any
 from llama_index_instrumentation import get_dispatcher
 from llama_index_instrumentation.dispatcher import active_instrument_tags
 
-from ragspan.capturing import enclosing_answer
 from ragspan.capturing.inside import Around
 from ragspan.capturing.log import EventKind, RequestLog, TokenStream
-from ragspan.capturing.open_requests import OpenRequests
+from ragspan.capturing.open_requests import MAX_RUNS, OpenRequests
 from ragspan.kept_metadata import kept_entries
-from ragspan.messages import is_abandonment, note_error
+from ragspan.messages import NotedError, is_abandonment, note_error
 from ragspan.plain_data import class_name, fields_of, is_list, keep, text_of
 from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
 from ragspan.telemetry.otel_context import current_anchor
@@ -76,7 +75,7 @@ class SpanRecorder:
     def __init__(self, sink: RecordSink, **limits: Any) -> None:
         self.sink = sink
         self._requests: OpenRequests[Place] = OpenRequests(sink, record_of, tree_inside, on_end=self._on_end, **limits)
-        self._live, self._follow = self._requests.live, self._requests.follow
+        self._live = self._requests.live
         self._interrupted: deque[RequestLog] = deque(maxlen=_MAX_INTERRUPTED)
 
     @property
@@ -107,13 +106,16 @@ class SpanRecorder:
                     stream = pulled.get()
                     if stream is not None and stream.place is not None:
                         place = reader_or_maker(place, stream.place)
-                    if place is None:
-                        place = self._place_at_top(role, id_, parent_id, tags)
+                    place = place or self._place_at_top(role, id_, parent_id, tags)
                     if place is None:
                         return
                     place = self._enter(role, facts, place, id_, bound_args.arguments, instance)
             if place is not None:  # a step, or a part of the step around it
-                self._follow(place[0], id_, place)
+                log = place[0]
+                log.keys.append(id_)
+                self._live[id_] = place
+                if log.over or len(log.keys) > MAX_RUNS:
+                    self._requests.unfollow(log, id_)
             elif parent_id is not None:
                 self._requests.ended.inherit(id_, parent_id)
         except Exception as problem:  # noqa: BLE001
@@ -156,7 +158,8 @@ class SpanRecorder:
             log, is_abandoned = place[0], is_abandonment(error)
             payload: dict[str, Any] = {"error": class_name(type(error))}
             if place[1] == id_:
-                payload["noted"] = note_error(error)
+                is_shown = place[2] not in _ANSWERING or id_ == log.root  # the others hand on what a step inside tells
+                payload["noted"] = note_error(error) if is_shown else NotedError(type(error), "", ())
                 if place[2] == "search" and _OPENINFERENCE in modules:
                     payload["span"] = openinference_anchor(id_)
             log.note(EventKind.ERROR, id_, None, payload, is_abandoned)
@@ -216,13 +219,14 @@ class SpanRecorder:
         ended = self._requests.ended
         if parent_id is not None and ended.inherit(span_id, parent_id):
             return None  # it goes on in the background after the end of its request, or it is part of no request
-        if enclosing_answer() is None and self._requests.around() is None:
+        within = self._requests.within()
+        if within is None:
             if answers_nobody(role):
                 ended.add_all((span_id,))  # it is not a request, and neither is what it asks on its way
                 return None
             if role not in _ANSWERING:
                 return None
-        log = self._requests.begin(span_id)
+        log = self._requests.begin(span_id, within)
         if log is None:
             return None
         if not log.grouped:
@@ -255,7 +259,9 @@ class SpanRecorder:
             log.find_span()
         began_ns = time_ns()
         payload: dict[str, Any] | None = None
-        beside: Any = _beside(role, arguments)
+        beside: Any = (  # as `Place` has it
+            [] if role == "call" else [argument(arguments, "nodes", 1)] if role == "synthesis" else None
+        )
         try:
             if role == "chat writer":
                 beside = watch_chat(place, instance, self._end_of_stream)
@@ -348,13 +354,6 @@ class SpanRecorder:
 
 def _kind_of_event(kind: type) -> tuple[str | None, type]:
     return keep(_KINDS, kind, (_EVENTS.get(class_name(kind)), kind))
-
-
-def _beside(role: Role, arguments: Mapping[str, Any]) -> list[Any] | None:
-    """What the place of a step that begins keeps beside the step, as `Place` has it."""
-    if role == "call":
-        return []
-    return [argument(arguments, "nodes", 1)] if role == "synthesis" else None
 
 
 def _note_texts(place: Place, arguments: Mapping[str, Any]) -> Place:
