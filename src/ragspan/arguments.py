@@ -111,8 +111,9 @@ def meant(word: str, known: Iterable[str], *, prefix: str = "") -> str:
     by_lower_case = {each.removeprefix(prefix).lower(): each for each in known}
     word = word.removeprefix(prefix).lower()
     close = difflib.get_close_matches(word, by_lower_case, n=1)
-    is_unclear = sum(each.startswith(word) for each in by_lower_case) > 1  # the beginning of several
-    return f"; did you mean {by_lower_case[close[0]]!r}?" if close and not is_unclear else ""
+    if not close or any(each.startswith(word) and not each.startswith(close[0]) for each in by_lower_case):
+        return ""  # the beginning of several
+    return f"; did you mean {by_lower_case[close[0]]!r}?"
 
 
 def instance(kind: type, allowed: str) -> Rule:

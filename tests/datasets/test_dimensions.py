@@ -39,6 +39,34 @@ def test_an_entry_of_the_metadata_is_a_dimension_as_a_column_is():
     assert list(found["release"]) == ["2"]
 
 
+def test_the_sources_of_contexts_are_groups_too():
+    contexts = {name: [{"text": CONTEXTS[0], "source": name}] for name in ("wiki", "blog")}
+    both = [*contexts["wiki"], *contexts["blog"]]
+    rows = [row(RIGHT) | {"contexts": contexts["wiki"]}, row(WRONG) | {"contexts": both}]
+
+    found = evaluate(rows, "faithfulness").by_dimension["source"]
+
+    assert {source: (one["faithfulness"].mean, one["faithfulness"].scored) for source, one in found.items()} == {
+        "blog": (0.0, 1),
+        "wiki": (0.5, 2),
+    }
+
+
+def test_a_column_called_source_that_is_a_dimension_counts_for_itself(monkeypatch):
+    monkeypatch.setenv("RAGSPAN_DIMENSIONS", "source")
+    rows = [row(RIGHT, metadata={"source": "crm"}) | {"contexts": [{"text": CONTEXTS[0], "source": "wiki"}]}]
+
+    assert list(evaluate(rows, "faithfulness").by_dimension["source"]) == ["crm"]
+
+
+def test_sources_beyond_fifty_are_counted_together():
+    rows = [row(RIGHT) | {"contexts": [{"text": CONTEXTS[0], "source": f"{number}.pdf"}]} for number in range(53)]
+
+    found = evaluate(rows, "faithfulness").by_dimension["source"]
+
+    assert (len(found), found["_OTHER"]["faithfulness"].scored) == (51, 3)
+
+
 def test_values_beyond_fifty_are_counted_together():
     found = evaluate([row(RIGHT, release=f"r{number}") for number in range(60)], "faithfulness").by_dimension["release"]
 

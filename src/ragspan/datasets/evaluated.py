@@ -62,7 +62,8 @@ class Evaluation:
     """Rows by what they are, and no metric's fault: `refusal` (the response declines, rightly), `cannot_tell` (the judge is
     unsure), `no_contexts`."""
     by_dimension: Mapping[str, Mapping[str, Mapping[str, MetricSummary]]] = field(default_factory=dict, repr=False)
-    """By dimension (`RAGSPAN_DIMENSIONS`), value and metric; at most 50 values of a dimension, then `_OTHER`."""
+    """By dimension (`RAGSPAN_DIMENSIONS`), value and metric; at most 50 values of a dimension, then `_OTHER`. The sources of contexts are
+    the dimension `source`; an answer with contexts of several sources counts for each."""
     data: Any = field(default=None, repr=False)
     """The table, where it can be read again; else None."""
     of_file: Mapping[str, Any] = field(default_factory=dict, repr=False)

@@ -18,12 +18,15 @@ from ragspan.engine.table_share import TableShare
 from ragspan.judges.judge_protocols import CANNOT_TELL
 from ragspan.metrics.metric import REFUSAL
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, is_passing
-from ragspan.telemetry.content import Dimensions
-from ragspan.telemetry.semconv import DIMENSION
+from ragspan.records import RagRecord
+from ragspan.telemetry.content import MAX_DIMENSION_VALUES, Dimensions
+from ragspan.telemetry.semconv import DIMENSION, DIMENSION_OTHER
 from ragspan.usage import Usage
 
 _STATUS_PAUSE = 0.2  # seconds between two times on a terminal
 _LINE_PAUSE = 10.0  # seconds between two lines
+SOURCE = "source"
+"""What the sources of contexts are called among the dimensions, unless a dimension of the user's has this name."""
 _SPECIAL = frozenset({REFUSAL, CANNOT_TELL, "no_contexts"})
 _FAILURES_KEPT = 100  # types
 _LONGEST_REASON = 200  # characters
@@ -76,6 +79,7 @@ class RunProgress:
         self._dimensions = dimensions or Dimensions()
         self._groups: dict[tuple[str, str, str], MetricTally] = {}
         """By dimension, value and metric."""
+        self._sources: set[str] = set()
 
     @property
     def done(self) -> int:
@@ -101,14 +105,14 @@ class RunProgress:
             self._labels[done.row] = done.label
         self._special.update({reason for outcome in done.outcomes.values() if (reason := _special(outcome))})
         self._skipped.update([reason for reason in map(_skipped, done.outcomes.values()) if reason][:1])
-        groups = self._dimensions.bounded(done.record)
+        groups = [*self._dimensions_of(done.record), *self._sources_of(done.record)]
         for metric, outcome in done.outcomes.items():
             self.tallies[metric].add(outcome, done.asked)
             self.passing += is_passing(outcome) or self._is_replaced(metric, done)
             if isinstance(outcome, MetricFailure) and len(self._failures) < _FAILURES_KEPT:
                 self._failures.setdefault(outcome.error_type, outcome.message)
-            for name, value in groups.items():
-                key = (name.removeprefix(DIMENSION), value, metric)
+            for name, value in groups:
+                key = (name, value, metric)
                 if key not in self._groups:
                     self._groups[key] = self._new_tally(metric)
                 self._groups[key].add(outcome, done.asked)
@@ -118,6 +122,23 @@ class RunProgress:
                 del lowest[WORST_KEPT:]
             if outcome.usage is not None:
                 self.usage += outcome.usage
+
+    def _dimensions_of(self, record: RagRecord) -> Iterator[tuple[str, str]]:
+        for name, value in self._dimensions.bounded(record).items():
+            yield name.removeprefix(DIMENSION), value
+
+    def _sources_of(self, record: RagRecord) -> Iterator[tuple[str, str]]:
+        """The sources of its contexts, each once: an answer may have several."""
+        if SOURCE in self._dimensions.names:
+            return
+        sources = dict.fromkeys(context.source for context in record.contexts or () if context.source)
+        for source in dict.fromkeys(self._bounded_source(source) for source in sources):
+            yield SOURCE, source
+
+    def _bounded_source(self, source: str) -> str:
+        if len(self._sources) < MAX_DIMENSION_VALUES:
+            self._sources.add(source)
+        return source if source in self._sources else DIMENSION_OTHER
 
     def _new_tally(self, metric: str) -> MetricTally:
         return MetricTally(has_share=self._share is not None and metric in self._share.metrics)

@@ -17,6 +17,7 @@ import pytest
 from ragspan import MetricFailure, NotApplicable, RetrievedContext, Score
 from ragspan.datasets.gates import Gate, check_gates
 from ragspan.datasets.report import write_plots, write_report
+from ragspan.datasets.report.risk_signs import REASONS
 from ragspan.datasets.results import BadRow
 from ragspan.datasets.summaries import MetricSummary
 from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict
@@ -167,6 +168,30 @@ def test_what_to_do_first_names_the_metric_the_cause_and_the_group(answered, eva
     assert "The commonest cause: lost before prompt 8 of the 8 failing answers whose cause is known" in text
     assert "The worst group: source wiki 8 of its 10 answers fail a (80%), of all answers 27%." in text
     assert "What to do first" not in page_of(evaluation_of([answered(1, {"a": 0.9})])).text
+
+
+def test_groups_are_listed_with_the_worst_first(answered, evaluation_of, page_of):
+    def group(passed, scored=10):
+        return {"a": MetricSummary(metric="a", scored=scored, passed=passed, threshold=0.5, mean=passed / scored)}
+
+    groups = {"source": {"blog": group(9), "tiny": group(0, scored=1), "wiki": group(2)}}
+    text = page_of(evaluation_of([answered(1, {"a": 0.9})], by_dimension=groups)).text
+
+    _, _, table = text.partition("By source source a ")
+    assert [table.index(name) for name in ("wiki", "blog", "tiny")] == sorted(
+        table.index(name) for name in ("wiki", "blog", "tiny")
+    )
+
+
+def test_what_was_not_scored_is_listed_with_the_reason_in_words(answered, evaluation_of, page_of):
+    reasons = ["no_contexts", "no_contexts", "refusal"]
+    rows = [answered(row, {"a": NotApplicable(reason=reason), "b": 0.9}) for row, reason in enumerate(reasons, start=1)]
+
+    text = page_of(evaluation_of(rows)).text
+
+    assert "Not scored, and why" in text
+    assert f"no_contexts 2 a {REASONS['no_contexts']}" in text
+    assert f"refusal 1 a {REASONS['refusal']}" in text
 
 
 def test_signs_of_high_risk_are_named_at_the_top_and_explained(scored, page_of):

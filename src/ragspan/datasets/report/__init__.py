@@ -18,7 +18,7 @@ from ragspan.datasets.evaluated import Evaluation, counted_rows, share_lines
 from ragspan.datasets.gates import GateResult
 from ragspan.datasets.report.answer_cards import show_answers
 from ragspan.datasets.report.comparison import Comparison, MetricComparison, Regression, compare
-from ragspan.datasets.report.head import counts, first_steps, trust
+from ragspan.datasets.report.head import counts, first_steps, not_scored, trust, worst_first
 from ragspan.datasets.report.risk_signs import CAUSES, REASONS, Distribution, Sign, distribution, signs_of
 from ragspan.datasets.result_file import ResultFile, replacing
 from ragspan.datasets.summaries import MetricSummary
@@ -139,6 +139,8 @@ def render(
         scored=(min(scored), max(scored)),
         signs=_shared([sign for metric in metrics for sign in metric.signs]),
         reasons=REASONS,
+        not_scored=not_scored(evaluation),
+        groups={name: worst_first(values) for name, values in evaluation.by_dimension.items()},
         causes=CAUSES,
         has_causes=any(summary.causes for summary in evaluation.summary.values()),
         answers=show_answers(evaluation.worst),

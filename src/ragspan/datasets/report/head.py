@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ragspan.datasets.evaluated import Evaluation
@@ -16,6 +16,15 @@ _SMALLEST_GROUP = 5
 """Scored answers of a group, below which its share says little."""
 _CLEARLY_WORSE = 0.1
 """By how much more of a group's answers fail than of all."""
+
+
+class NotScored(NamedTuple):
+    """A reason why answers have no score."""
+
+    reason: str
+    answers: int
+    """By the metric that has most of them."""
+    metrics: Sequence[str]
 
 
 class Advice(NamedTuple):
@@ -101,6 +110,30 @@ def _worst_group(evaluation: Evaluation) -> Iterator[Advice]:
             f"The worst group: {name} {value}",
             f"{one.scored - one.passed:,} of its {one.scored:,} answers fail {one.metric}{_by(one)} ({share:.0%}), of all answers {of_all:.0%}.",
         )
+
+
+def worst_first(values: Mapping[str, Mapping[str, MetricSummary]]) -> list[tuple[str, Mapping[str, MetricSummary]]]:
+    """The groups of a dimension, those first of which the largest share fails a metric; the smallest ones last."""
+
+    def order(group: tuple[str, Mapping[str, MetricSummary]]) -> tuple[bool, float]:
+        shares = [(failing(one) or 0) / one.scored for one in group[1].values() if one.scored]
+        is_small = max((one.scored for one in group[1].values()), default=0) < _SMALLEST_GROUP
+        return is_small, -max(shares, default=0.0)
+
+    return sorted(values.items(), key=order)
+
+
+def not_scored(evaluation: Evaluation) -> list[NotScored]:
+    """The reasons why answers have no score, the commonest first."""
+    by_reason: dict[str, dict[str, int]] = {}
+    for metric in evaluation.metrics:
+        for reason, count in evaluation.summary[metric].not_scored.items():
+            by_reason.setdefault(reason, {})[metric] = count
+    found = [
+        NotScored(reason=reason, answers=max(counted.values()), metrics=list(counted))
+        for reason, counted in by_reason.items()
+    ]
+    return sorted(found, key=lambda one: -one.answers)
 
 
 def _by(summary: MetricSummary) -> str:
