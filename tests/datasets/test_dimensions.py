@@ -40,7 +40,8 @@ def test_an_entry_of_the_metadata_is_a_dimension_as_a_column_is():
 
 
 def test_the_sources_of_contexts_are_groups_too():
-    contexts = {name: [{"text": CONTEXTS[0], "source": name}] for name in ("wiki", "blog")}
+    wiki = {"text": CONTEXTS[0], "id": "1", "metadata": {"source": "wiki"}}
+    contexts = {"wiki": [wiki], "blog": [{"text": CONTEXTS[0], "source": "blog"}]}
     both = [*contexts["wiki"], *contexts["blog"]]
     rows = [row(RIGHT) | {"contexts": contexts["wiki"]}, row(WRONG) | {"contexts": both}]
 

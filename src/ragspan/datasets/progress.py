@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO
 
+from ragspan import field_names
 from ragspan.datasets.evaluated import Evaluation, duration
 from ragspan.datasets.results import BAD_ROWS_KEPT, WORST_KEPT, BadRow, EvaluatedRow
 from ragspan.datasets.summaries import SKIPPED_REASONS, MetricSummary, MetricTally
@@ -18,7 +19,7 @@ from ragspan.engine.table_share import TableShare
 from ragspan.judges.judge_protocols import CANNOT_TELL
 from ragspan.metrics.metric import REFUSAL
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, is_passing
-from ragspan.records import RagRecord
+from ragspan.records import RagRecord, RetrievedContext
 from ragspan.telemetry.content import MAX_DIMENSION_VALUES, Dimensions
 from ragspan.telemetry.semconv import DIMENSION, DIMENSION_OTHER
 from ragspan.usage import Usage
@@ -131,8 +132,8 @@ class RunProgress:
         """The sources of its contexts, each once: an answer may have several."""
         if SOURCE in self._dimensions.names:
             return
-        sources = dict.fromkeys(context.source for context in record.contexts or () if context.source)
-        for source in dict.fromkeys(self._bounded_source(source) for source in sources):
+        sources = dict.fromkeys(map(_source_of, record.contexts or ()))
+        for source in dict.fromkeys(self._bounded_source(source) for source in sources if source):
             yield SOURCE, source
 
     def _bounded_source(self, source: str) -> str:
@@ -172,6 +173,12 @@ class RunProgress:
             judge_share=None if self._share is None else self._share.share,
             **more,
         )
+
+
+def _source_of(context: RetrievedContext) -> str | None:
+    """Where a context is from, as it or its metadata says."""
+    named = (context.metadata.get(name) for name in field_names.SOURCE)
+    return context.source or next((name for name in named if isinstance(name, str) and name), None)
 
 
 def _skipped(outcome: Outcome) -> str | None:
