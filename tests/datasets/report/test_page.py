@@ -171,10 +171,11 @@ def test_what_to_do_first_names_the_metric_the_cause_and_the_group(answered, eva
 
 
 def test_groups_are_listed_with_the_worst_first(answered, evaluation_of, page_of):
-    def group(passed, scored=10):
-        return {"a": MetricSummary(metric="a", scored=scored, passed=passed, threshold=0.5, mean=passed / scored)}
+    def group(passed, scored=10, **others):
+        figures = {"scored": scored, "threshold": 0.5, "mean": 0.5}
+        return {name: MetricSummary(metric=name, passed=n, **figures) for name, n in {"a": passed, **others}.items()}
 
-    groups = {"source": {"blog": group(9), "tiny": group(0, scored=1), "wiki": group(2)}}
+    groups = {"source": {"blog": group(2, b=9), "tiny": group(0, scored=1), "wiki": group(2, b=3)}}
     text = page_of(evaluation_of([answered(1, {"a": 0.9})], by_dimension=groups)).text
 
     _, _, table = text.partition("By source source a ")

@@ -94,7 +94,7 @@ def _commonest_cause(evaluation: Evaluation) -> Iterator[Advice]:
 def _worst_group(evaluation: Evaluation) -> Iterator[Advice]:
     """Of all groups by a dimension, the one with the largest share of failing answers, if it is clearly larger."""
     groups = [
-        (1 - one.passed / one.scored, name, value, one)
+        (1 - one.passed / one.scored, sum(_shares(summaries)), name, value, one)
         for name, values in evaluation.by_dimension.items()
         for value, summaries in values.items()
         for one in summaries.values()
@@ -102,7 +102,7 @@ def _worst_group(evaluation: Evaluation) -> Iterator[Advice]:
     ]
     if not groups:
         return
-    share, name, value, one = max(groups, key=lambda group: group[0])
+    share, _, name, value, one = max(groups, key=lambda group: group[:2])
     overall = evaluation.summary[one.metric]
     of_all = 1 - overall.passed / overall.scored
     if share >= of_all + _CLEARLY_WORSE:
@@ -113,14 +113,19 @@ def _worst_group(evaluation: Evaluation) -> Iterator[Advice]:
 
 
 def worst_first(values: Mapping[str, Mapping[str, MetricSummary]]) -> list[tuple[str, Mapping[str, MetricSummary]]]:
-    """The groups of a dimension, those first of which the largest share fails a metric; the smallest ones last."""
+    """The groups of a dimension, those first of which the largest share fails a metric, then others; the smallest ones last."""
 
-    def order(group: tuple[str, Mapping[str, MetricSummary]]) -> tuple[bool, float]:
-        shares = [(failing(one) or 0) / one.scored for one in group[1].values() if one.scored]
+    def order(group: tuple[str, Mapping[str, MetricSummary]]) -> tuple[bool, float, float]:
+        shares = _shares(group[1])
         is_small = max((one.scored for one in group[1].values()), default=0) < _SMALLEST_GROUP
-        return is_small, -max(shares, default=0.0)
+        return is_small, -max(shares, default=0.0), -sum(shares)
 
     return sorted(values.items(), key=order)
+
+
+def _shares(summaries: Mapping[str, MetricSummary]) -> list[float]:
+    """The share of a group's answers that fail, by metric."""
+    return [(failing(one) or 0) / one.scored for one in summaries.values() if one.scored]
 
 
 def not_scored(evaluation: Evaluation) -> list[NotScored]:
