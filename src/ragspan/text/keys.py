@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 
+from ragspan.text.amounts import in_one_form
 from ragspan.text.vocabulary import CALENDAR, FUNCTION_WORDS, NEGATIONS, NUMBER_WORDS, rows_of, stemmer_of
 
 _LONGEST = 64
@@ -35,7 +36,7 @@ _MONTHS = [
     "November",
     "December",
 ]
-_DATE = r"""(?<![\d./-])(?:\d{4}-(?:0[1-9]|1[0-2])(?:-\d\d)? | \d{1,2}\.\d{1,2}\.\d{4} | (?:0?[1-9]|1[0-2])/\d{4})(?![\d./-]\d|\d)"""
+_DATE = r"""(?<![\d./-])(?:\d{4}-(?:0[1-9]|1[0-2])(?:-\d\d)? | \d{1,2}\.\d{1,2}\.\d{4} | (?:1[3-9]|2\d|3[01])/(?:0?[1-9]|1[0-2])/\d{4} | (?:0?[1-9]|1[0-2])/(?:1[3-9]|2\d|3[01])/\d{4} | (?:0?[1-9]|1[0-2])/\d{4})(?![\d./-]\d|\d)"""
 _TOKEN = re.compile(
     rf"""
       (?!per\scent\b|Per\scent\b)[A-Za-z]{{2,{_LONGEST}}}(?=[\s.,;:)?!]|$)   # most words, the fast way
@@ -66,6 +67,7 @@ _SCALES = {"k": 3, "m": 6, "mn": 6, "b": 9, "bn": 9, "tn": 12}
 _SCALED = re.compile(r"(\d+)(?:\.(\d+))?(k|mn|m|bn|b|tn)")
 _TIME = re.compile(r"(\d{1,2})(?:[:.](\d{1,2}))?(?::\d{1,2})?\s?(?:([ap])\.?m\.?)?")
 _ORDINAL = re.compile(r"(?:st|nd|rd|th)$")
+_ACCENTS = re.compile("(?<=[a-z])[\u0300-\u0308\u030a-\u030c\u0327\u0328]{1,4}")
 _INSIDE_MARKS = re.compile("[\u00ad\u200b-\u200d\u2060]")
 _CLITICS = frozenset({"s", "re", "ll", "ve", "d", "m"})
 
@@ -91,7 +93,7 @@ def readable(text: str) -> str:
 
 def tokens(text: str) -> list[str]:
     """Words, numbers, times, `%` and currency signs, as they are written; dates in digits as day, month and year."""
-    found: list[str] = _TOKEN.findall(text)
+    found: list[str] = _TOKEN.findall(in_one_form(text))
     if not _DIGITS_OF_DATE.search(text):
         return found
     return [part for token in found for part in (_parts_of_date(token) if token[-1].isdigit() else (token,))]
@@ -112,6 +114,8 @@ def key_by(stem: Callable[[str], str]) -> Callable[[str], str]:
     @lru_cache(maxsize=1 << 15)
     def lower_key(token: str) -> str:
         word = _INSIDE_MARKS.sub("", unicodedata.normalize("NFKC", token)).lower()
+        if not word.isascii():
+            word = _ACCENTS.sub("", unicodedata.normalize("NFD", word))
         if word[:1].isdigit() or (word[:1] == "." and word[1:2].isdigit()):
             return _number_key(word)
         tens, hyphen, ones = word.partition("-")
@@ -169,7 +173,9 @@ def _number_key(word: str) -> str:
         word = f"{scaled[1]}{fraction[:places]:0<{places}}.{fraction[places:]}"
     number = _ORDINAL.sub("", word).replace(",", "")
     whole, point, fraction = number.partition(".")
-    fraction = fraction.rstrip("0")
+    fraction = (
+        fraction if fraction.strip("0") else ""
+    )  # "3.10" is not "3.1", and what has a unit came without idle zeros
     return (whole.lstrip("0") or "0") + (point + fraction if fraction else "")
 
 
@@ -181,6 +187,8 @@ def _parts_of_date(token: str) -> Sequence[str]:
     if len(parts[0]) == 4:  # noqa: PLR2004  the year
         parts.reverse()
     *day, month, year = parts
+    if day and int(month) > len(_MONTHS):  # 12/25/2024
+        day, month = [month], day[0]
     if not 1 <= int(month) <= len(_MONTHS):
         return (token,)
     return (*day, _MONTHS[int(month) - 1], year)

@@ -14,6 +14,7 @@ from itertools import chain, pairwise
 from sys import intern
 from typing import Any, Final
 
+from ragspan.text.amounts import in_one_form
 from ragspan.text.keys import readable
 from ragspan.text.languages.language import ENGLISH, Language
 
@@ -180,7 +181,7 @@ class SentenceReader(dict[str, Any]):
 
     def read(self, text: str) -> list[str]:
         """The keys of all sentences; `END` follows each sentence, and may also follow none."""
-        chunks = _chunks(text)
+        chunks = _chunks(self._in_one_form(text))
         if chunks is None:
             return [key for _, keys in self.plainly(text) for key in (*keys, END)]
         found = list(map(self.__getitem__, chunks))
@@ -191,7 +192,7 @@ class SentenceReader(dict[str, Any]):
 
     def written(self, text: str) -> list[str]:
         """The same sentences as they are written, with single spaces, but not `readable` and not `stripped`."""
-        chunks = _chunks(text)
+        chunks = _chunks(self._in_one_form(text))
         if chunks is None:
             return [piece for piece, _ in self.plainly(text)]
         keys = self._in_places(chunks, list(map(self.__getitem__, chunks)))
@@ -201,6 +202,9 @@ class SentenceReader(dict[str, Any]):
             for start, end in pairwise([0, *ends, len(chunks)])
             if any(found and found != _ENDED for found in keys[start:end])
         ]
+
+    def _in_one_form(self, text: str) -> str:
+        return in_one_form(text) if self._language.code == "en" else text
 
     def plainly(self, text: str) -> Iterator[tuple[str, list[str]]]:
         """The pieces of a text that are sentences with keys, each with its keys; read without a look at chunks."""

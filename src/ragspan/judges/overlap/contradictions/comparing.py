@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from ragspan.judges.overlap.context_reader import Context
 from ragspan.judges.overlap.contradictions import Contradiction
@@ -69,7 +70,9 @@ class Comparison:
         facts = SentenceFacts(claim.read or claim.text, self._language)
         held = [other for one in self._aligner.best(facts.content, least=_ENOUGH) for other in one.facts.quantities]
         sought = [one for one in facts.quantities if one.raw in absent and one.kind not in DATES]
-        return frozenset(one.raw for one in sought if any(same(one, other) for other in held))
+        found = [one for one in sought if any(same(one, other) for other in held)]
+        beside = chain.from_iterable(facts.keys[max(0, one.at - 1) : one.end] for one in found)
+        return frozenset(one.raw for one in found) | absent.intersection(beside)
 
     def contradictions(self, claim: Sentence, absent: frozenset[str]) -> tuple[Contradiction, ...]:
         """What the claim says otherwise than the context sentences that it rests on.

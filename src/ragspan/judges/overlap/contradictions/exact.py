@@ -42,7 +42,7 @@ _HEDGES = frozenset(
 )
 _AGE = "age"
 """The key of "old": ages are of different people."""
-_IDENTIFIER = re.compile(r"(?<![\w$€£.,:/=-])[A-Za-z]{1,12}-?\d{1,8}[A-Za-z]{0,4}(?![\w-])")
+_IDENTIFIER = re.compile(r"(?<![\w$€£.,:/=-])(?!v\d)[A-Za-z]{1,12}-?\d{1,8}[A-Za-z]{0,4}(?![\w-])")
 _IN_CODE = re.compile(r"(?<=`)[A-Za-z_]\w{1,40}(?:[._]\w{1,40}){1,4}(?=[`(])")
 
 

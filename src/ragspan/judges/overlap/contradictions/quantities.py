@@ -230,6 +230,8 @@ def same(one: Quantity, other: Quantity) -> bool:
         halves = {(one.text.lower(), other.kind, other.value), (other.text.lower(), one.kind, one.value)}
         is_half = any(text.startswith("half") and kind == "%" and value == _HALF for text, kind, value in halves)
         return is_half or ((not one.kind or not other.kind) and one.raw == other.raw)
+    if one.value == other.value and not one.kind and "." in one.raw and "." in other.raw:
+        return one.raw == other.raw  # versions: 3.10 is not 3.1
     most = max(abs(one.value), abs(other.value))
     converted = _CONVERTED if one.size != other.size else _EXACT
     return abs(one.value - other.value) <= converted * most or _rounds_to(one, other) or _rounds_to(other, one)
