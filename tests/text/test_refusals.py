@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.text.responses import MAX_REFUSAL, is_refusal
+from ragspan.text.responses import MAX_REFUSAL, declines, is_refusal
 
 
 @pytest.mark.parametrize(
@@ -104,3 +104,16 @@ def test_refusals_in_other_languages_are_recognised(response):
 )
 def test_denials_in_other_languages_are_no_refusals(response):
     assert not is_refusal(response)
+
+
+@pytest.mark.parametrize(
+    "response",
+    ["Je ne sais pas.", "No lo sé.", "No se menciona.", "Lo siento, no encuentro la respuesta.", "Keine Angabe.", "Nie wiem.", "Bilmiyorum.", "Non lo so.", "Не знаю."],
+)  # fmt: skip
+def test_a_few_words_in_any_of_the_languages_decline(response):
+    assert declines(response)
+
+
+@pytest.mark.parametrize("response", ["Le prix est de 49 euros.", "No pets.", "Nein, Hunde sind nicht erlaubt.", "La tienda está cerrada."])  # fmt: skip
+def test_a_few_words_that_deny_something_do_not(response):
+    assert not declines(response)

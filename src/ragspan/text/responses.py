@@ -9,8 +9,10 @@ from functools import lru_cache
 from itertools import chain, islice
 
 from ragspan.text.answers import stated
+from ragspan.text.framing import LANGUAGES
 from ragspan.text.keys import is_content, readable
 from ragspan.text.languages import ENGLISH, Language, characters_read, guess
+from ragspan.text.languages import language as language_of
 from ragspan.text.refusals import may_refuse, refuses
 from ragspan.text.sentences import Sentence, read_sentence, split_sentences, stripped
 from ragspan.text.tables import Table, tables_in, without_tables
@@ -21,6 +23,8 @@ MAX_CLAIMS = 400
 """Sentences of a response that are scored, the first ones."""
 MAX_REFUSAL = 4_000
 """Characters of a response that are searched for a refusal."""
+_SHORT = 100
+"""Characters of a response below which its language is no more than a guess."""
 
 _GAP = re.compile(r"[^\S\n]+")
 _SPACE_BEFORE_STOP = re.compile(r" +([.,;:!?])(?=\s|$)")
@@ -79,9 +83,12 @@ def declines(response: str) -> bool:
 @lru_cache(maxsize=16)  # all metrics of a record ask, one after the other
 def _counted(response: str) -> tuple[int, int]:
     """How many sentences refuse, and how many there are."""
-    language = guess(response, enough=1) or ENGLISH
-    text = readable(response)
-    if language.code == "en" and not may_refuse(text):
+    guessed = guess(response, enough=1)
+    language, text = guessed or ENGLISH, readable(response)
+    if guessed is not None and guessed.code == "en" and not may_refuse(text):
         return 0, 1
+    spoken = [language]
+    if len(response) < _SHORT and (guessed is None or guessed.code != "en"):
+        spoken += map(language_of, LANGUAGES)  # a few words do not show their language: "Je ne sais pas."
     sentences = list(split_sentences(tidy(stated(text, language)), language=language))
-    return sum(refuses(line, language) for line in sentences), len(sentences)
+    return sum(any(refuses(line, one) for one in spoken) for line in sentences), len(sentences)
