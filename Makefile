@@ -39,7 +39,7 @@ MLFLOW := 3.17.2
 E2E_MEMBERS := -e '.[report,phoenix,mlflow]' -e 'integrations/langchain[demo]' -e integrations/llama-index -e integrations/nats -e integrations/receiver
 E2E_TOOLS := pytest playwright==1.65.2 httpx opentelemetry-exporter-otlp-proto-http
 CLIENT_MEMBERS := -e '.[datadog,langfuse,langsmith]' -e integrations/langchain
-CLIENT_TOOLS := ddtrace langfuse langsmith opentelemetry-exporter-otlp-proto-http pytest pytest-asyncio \
+CLIENT_TOOLS := ddtrace langfuse langsmith opentelemetry-exporter-otlp-proto-http hypothesis pytest pytest-asyncio \
   langchain langchain-classic langchain-openai langgraph openinference-instrumentation-langchain opentelemetry-instrumentation-langchain
 
 E2E := .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX) .venv-mlflow/.installed-$(MLFLOW)

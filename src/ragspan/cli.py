@@ -183,6 +183,12 @@ def worker(context: typer.Context) -> None:
 def doctor(
     timeout: Annotated[float, typer.Option(metavar="SECONDS", help="The longest that each check may take.")] = 10.0,
     json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all findings there, too.")] = None,
+    receiver: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Ask a `ragspan worker --otlp` what it could not read, such as http://127.0.0.1:4318."
+        ),
+    ] = None,
 ) -> None:
     """Find out why you see no scores: settings, judge, exporters, endpoint, and one record through all of them.
 
@@ -200,7 +206,7 @@ def doctor(
 
     console = Console(highlight=False)
     findings: list[Finding] = []
-    for finding in examine(timeout=timeout):
+    for finding in examine(timeout=timeout, receiver=receiver):
         if not findings or findings[-1].check != finding.check:
             console.print(f"\n{TITLES[finding.check]}", style="bold")
         is_repeated = bool(findings) and findings[-1].state == "skipped" and findings[-1].found == finding.found

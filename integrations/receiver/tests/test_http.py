@@ -403,7 +403,7 @@ async def test_probes_and_people_can_ask_how_it_is(serving, answer, request_with
     assert (before.status_code, alive.status_code, ready.status_code) == (200, 200, 503)
     assert alive.json() | {"bytes": 0} == {
         "ready": False, "open_traces": 1, "bytes": 0, "bytes_of_requests": 0, "requests.accepted": 1, "spans.accepted": 1,
-        "spans.own": 0, "spans.rejected": 0,
+        "spans.own": 0, "spans.rejected": 0, "not_read": {},
     }  # fmt: skip
 
 

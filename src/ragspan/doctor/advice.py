@@ -87,6 +87,12 @@ Code: TypeAlias = Literal[
     "worker_takes",
     "no_worker",
     "worker_unknown",
+    "receiver_unreachable",
+    "no_receiver",
+    "receiver_full",
+    "receiver_read",
+    "receiver_cannot_read",
+    "receiver_dropped",
     "scored_elsewhere",
     "not_examined",
     "did_not_end",
@@ -233,6 +239,13 @@ _ADVICE: Final[Mapping[Code, str]] = MappingProxyType(
         "worker_unknown": (
             "look at a worker's log, and at its page (`ragspan worker --health HOST:PORT`). If the application's user "
             "may not look: permit $JS.API.CONSUMER.INFO.<stream>.<stream>-workers"
+        ),
+        "receiver_unreachable": "start it with `ragspan worker --otlp HOST:PORT`, or correct the address",
+        "no_receiver": "name the address of `ragspan worker --otlp`, such as http://127.0.0.1:4318",
+        "receiver_full": "senders come again; its log and its page say what is full",
+        "receiver_cannot_read": (
+            "what it reads, and what instrumentations hide: "
+            "https://github.com/ragspan/ragspan/blob/main/docs/receiver.md"
         ),
         "did_not_end": "something on the way hangs; a larger --timeout may show what",
         "check_failed": "a defect of ragspan: please report it",

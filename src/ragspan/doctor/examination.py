@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib.metadata
+import itertools
 import platform
 import queue
 import re
@@ -27,6 +28,7 @@ from ragspan.defaults import engine_from, sink_from
 from ragspan.doctor import Check, Finding, State, finding, misuse
 from ragspan.doctor.advice import Code
 from ragspan.doctor.logs import captured_logs
+from ragspan.doctor.receiver import ask_receiver
 from ragspan.doctor.tools import writes_to_spans
 from ragspan.doctor.watching import new_record, score_in_time, watch_record
 from ragspan.exceptions import ConfigurationError
@@ -52,14 +54,16 @@ _SCORED_ELSEWHERE = (
 )
 
 
-def examine(*, timeout: float = 10.0) -> Iterator[Finding]:
+def examine(*, timeout: float = 10.0, receiver: str | None = None) -> Iterator[Finding]:
     """Make the checks, one after the other; each finding comes as soon as it is there.
 
     Args:
         timeout: seconds that each check may take, more than 0. The judge, the endpoint and the record are one check.
+        receiver: the address of a `ragspan worker --otlp`, which is asked what it could not read.
     """
     hide = Secrets().hide
-    for each in _findings(timeout):
+    asked = within(timeout, "receiver", lambda: ask_receiver(receiver, timeout * _INNER)) if receiver else ()
+    for each in itertools.chain(_findings(timeout), asked):
         yield dataclasses.replace(each, found=hide(each.found), advice=each.advice and hide(each.advice))
 
 

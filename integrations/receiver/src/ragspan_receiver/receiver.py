@@ -45,6 +45,7 @@ _ANSWERS = 50  # that the sink is done with between two looks at its pace
 _NEWEST_OF_SINK = 0.2  # the weight of the newest of these looks
 _SHARE = 0.35  # of the time to stop, which what was taken may need by the mean
 _LEAST = 5.0  # seconds to stop by which this is reckoned; who wants to stop sooner accepts losses
+_KINDS_NOT_READ = 50  # of spans that are shown on the page
 _TELL = 60.0  # seconds between two lines in the log about the same
 _TROUBLE = {
     "requests.refused": "the receiver is full: %d requests were refused so far, and their senders asked to try again",
@@ -112,6 +113,8 @@ class Receiver:
         """Traces that have ended, the oldest first."""
         self._to_submit: deque[RagRecord] = deque()
         """Answers of the first of them."""
+        self._not_read: Counter[str] = Counter()
+        """What spans about models no reader understood, and how many."""
         self.traces = OpenTraces(limits or BufferLimits(), clock)
 
     @property
@@ -203,6 +206,7 @@ class Receiver:
             "open_traces": len(self.traces),
             "bytes": self.traces.size,
             **dict(sorted(self.counts.items())),
+            "not_read": self._not_read.copy(),
         }
         if self._waiting_sink is not None:
             stats = self._waiting_sink.stats()
@@ -260,7 +264,9 @@ class Receiver:
             trace, began = self._to_read[0], time.monotonic()
             if not self._to_submit:
                 spans = list(decoded(trace.spans.values()))
-                self._to_submit += records_of(spans, retrieval_tools=self._retrieval_tools)
+                self._to_submit += records_of(
+                    spans, retrieval_tools=self._retrieval_tools, not_read=self._count_not_read
+                )
             while self._to_submit:
                 if not self._waits_for_room(self._to_submit[0], is_over):
                     return
@@ -270,6 +276,10 @@ class Receiver:
             self.traces.release(trace)
             self._pace += (time.monotonic() - began - self._pace) * _NEWEST
             self._look_at_sink()
+
+    def _count_not_read(self, what: str) -> None:
+        if what in self._not_read or len(self._not_read) < _KINDS_NOT_READ:
+            self._not_read[what] += 1
 
     def _look_at_sink(self) -> None:
         """Note how fast the fleet's sink works, as long as it has something to do."""

@@ -6,7 +6,7 @@ the record of it, by the rule that the handlers have: what is in the answering p
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ragspan.config import Settings
@@ -28,18 +28,24 @@ _CONVENTIONS = ("gen_ai.", "llm.", "ai.", "langfuse.observation.", "langsmith.",
 _log = ThrottledLog()
 
 
-def records_of(spans: Sequence[TracedSpan], *, retrieval_tools: Collection[str] = ()) -> list[RagRecord]:
-    """The answers in one trace, in the order in which they began; pure, and it raises nothing, whatever the spans hold.
+def records_of(
+    spans: Sequence[TracedSpan],
+    *,
+    retrieval_tools: Collection[str] = (),
+    not_read: Callable[[str], object] = lambda _: None,
+) -> list[RagRecord]:
+    """The answers in one trace, in the order in which they began; it raises nothing, whatever the spans hold.
 
     Each record's parent is the answer's span, and its id is always the same for that.
 
     Args:
         spans: of one trace, in any order. Those of unknown conventions only show which span is inside which.
         retrieval_tools: names of tools whose results are documents.
+        not_read: is told what spans about models cannot be read, once for each; the log is told, too.
     """
     payloads = Payloads()
     ordered = sorted(spans, key=lambda span: span.start_ns)
-    steps = {span.span_id: step for span in ordered if (step := _step(span, payloads)) is not None}
+    steps = {span.span_id: step for span in ordered if (step := _step(span, payloads, not_read)) is not None}
     for step in steps.values():
         if step.kind == "tool" and step.name in retrieval_tools:
             _as_search(step, payloads)
@@ -55,7 +61,7 @@ def records_of(spans: Sequence[TracedSpan], *, retrieval_tools: Collection[str] 
     return sorted(found, key=lambda record: record.started_ns)
 
 
-def _step(span: TracedSpan, payloads: Payloads) -> SpanStep | None:
+def _step(span: TracedSpan, payloads: Payloads, not_read: Callable[[str], object]) -> SpanStep | None:
     """The step that the reader of the span's convention makes; ragspan's own spans are not steps."""
     if span.scope.startswith(semconv.SCOPE):
         return None
@@ -69,23 +75,24 @@ def _step(span: TracedSpan, payloads: Payloads) -> SpanStep | None:
     except Exception as problem:  # noqa: BLE001  others wrote the span
         _log.report("span", "a span could not be read (%s)", type(problem).__name__)
         return None
-    _tell_what_is_not_read(span, step)
+    what = _not_read_of(span, step)
+    if what is not None:
+        _log.report(what, "%s", what)
+        not_read(what)
     return step
 
 
-def _tell_what_is_not_read(span: TracedSpan, step: SpanStep | None) -> None:
-    """Say which spans of which instrumentation are about models, and cannot be read."""
+def _not_read_of(span: TracedSpan, step: SpanStep | None) -> str | None:
+    """Which spans of which instrumentation are about models, and cannot be read; None for this one."""
     is_read = openinference.KIND in span.attributes or vercel.OPERATION in span.attributes or genai.knows(span)
     if step is None and (is_read or not any(key.startswith(_CONVENTIONS) for key in span.attributes)):
-        return
+        return None
     if step is None:
         operation = str(span.attributes.get("gen_ai.operation.name", "without gen_ai.operation.name"))
-        what = f"spans of {span.scope[:100]!r} are of no convention that is read: {operation[:100]}"
-    elif step.kind == "model" and not step.prompt and step.reply is None:
-        what = f"calls of models by {span.scope[:100]!r} have no texts: content is off, or in a form that is not read"
-    else:
-        return
-    _log.report(what, "%s", what)
+        return f"spans of {span.scope[:100]!r} are of no convention that is read: {operation[:100]}"
+    if step.kind == "model" and not step.prompt and step.reply is None:
+        return f"calls of models by {span.scope[:100]!r} have no texts: content is off, or in a form that is not read"
+    return None
 
 
 def _as_search(step: SpanStep, payloads: Payloads) -> None:
