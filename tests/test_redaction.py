@@ -347,6 +347,16 @@ def test_a_wrong_one_is_refused_in_plain_words(given, message):
         redact_from(given)
 
 
+def test_a_module_that_ends_the_process_is_refused_like_one_that_fails(monkeypatch, tmp_path):
+    (tmp_path / "ends_at_import.py").write_text("import sys; sys.exit(3)")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    with pytest.raises(
+        ConfigurationError, match=r"RAGSPAN_REDACT is .* ends_at_import cannot be imported: SystemExit: 3"
+    ):
+        redact_from("ends_at_import:mask")
+
+
 def test_background_is_redacted_and_its_kind_stays():
     record = RagRecord(
         question="q",

@@ -220,7 +220,7 @@ def _imported(name: str) -> Redact:
     module, _, function = name.partition(":")
     try:
         found = getattr(importlib.import_module(module), function, None)
-    except Exception as error:  # the application's module may raise anything
+    except (Exception, SystemExit) as error:  # the application's module may raise anything
         raise ConfigurationError(
             f"{_VARIABLE} is {name!r}, but {module} cannot be imported: {type(error).__name__}: {error}"
         ) from error

@@ -7,7 +7,10 @@ import gzip
 import json
 import logging
 import os
+import select
+import socket
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import httpx
@@ -421,3 +424,29 @@ async def test_a_server_of_a_receiver_alone_takes_its_requests(answer, request_w
 
     assert reply.status_code == 200
     assert receiver.counts["spans.accepted"] == 1
+
+
+@pytest.mark.skipif(not Path("/proc/sys/net/core/somaxconn").exists(), reason="reads Linux's bound")
+async def test_connections_that_come_all_at_once_have_a_place_to_wait(serving):
+    """Without one, the kernel drops their first packet, and a probe among them takes a second."""
+    together = min(400, int(Path("/proc/sys/net/core/somaxconn").read_text()))
+    opened = [socket.socket() for _ in range(together)]
+    try:
+        async with serving(SLOW) as served:
+            host, _, port = served.address.partition(":")
+            while (await probe(served)) != 200:
+                await asyncio.sleep(0.01)
+            for one in opened:  # in the server's loop, so that it takes none meanwhile
+                one.setblocking(False)
+                one.connect_ex((host, int(port)))
+            _, made, _ = select.select([], opened, [], 0.5)
+    finally:
+        for one in opened:
+            one.close()
+
+    assert len(made) == together
+
+
+async def probe(served):
+    async with httpx.AsyncClient() as client:
+        return (await client.get(f"http://{served.address}/healthz")).status_code

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 import resource
+import socket
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -33,6 +34,7 @@ from ragspan_receiver.receiver import Receiver
 _DESCRIPTORS, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
 _MAX_CONNECTIONS = 800 if _DESCRIPTORS < 0 else max(8, min(800, _DESCRIPTORS * 6 // 10))
 _BACKLOG = 128  # connections that are taken at once
+_WAITING = 1024  # that wait for it; where there is no place for another one, its sender comes again a second later
 _MANY_PIECES = 400  # pieces of a body, each of which costs as much as some kilobytes
 _SMALL_PIECE = 256  # bytes; if there are many pieces, their mean size is not below it
 _RETRY_AFTER = 2  # seconds
@@ -262,6 +264,10 @@ class HTTPServer(uvicorn.Server):
 
     async def start(self) -> None:
         self._serving = asyncio.create_task(self.serve(sockets=[self._listener]))
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._listener.listen(_WAITING)  # asyncio lets as many wait as it takes at once
 
     async def stop(self) -> None:
         self.should_exit = True
