@@ -30,15 +30,13 @@ def ask_receiver(address: str, seconds: float) -> Iterator[Finding]:
         page = reply.json()
         is_ready, not_read = page["ready"], page["not_read"]
     except (ValueError, LookupError, TypeError, RecursionError):
-        yield finding(
-            "receiver", "failed", f"{shown} is no receiver: its page is another one (HTTP {reply.status_code})"
-        )
+        found = f"{shown} is no receiver: its page is another one (HTTP {reply.status_code})"
+        yield finding("receiver", "no_receiver", "failed", found)
         return
     if not is_ready:
         yield finding("receiver", "receiver_full", "warning", "it takes no spans at the moment")
-    yield finding(
-        "receiver", "ok", f"{shown} has found {page.get('records', 0)} answers in {page.get('traces.ended', 0)} traces"
-    )
+    found = f"{shown} has found {page.get('records', 0)} answers in {page.get('traces.ended', 0)} traces"
+    yield finding("receiver", "receiver_read", "ok", found)
     for what, number in not_read.items():
         yield finding("receiver", "receiver_cannot_read", "warning", f"{what} ({number} so far)")
     for reason, number in page.get("answers", {}).get("dropped", {}).items():

@@ -80,8 +80,13 @@ def test_an_answer_that_got_lost_makes_no_second_assessment(mlflow, write, make)
 
 @pytest.mark.parametrize(
     ("reply", "error", "reason"),
-    [((404, "<h1>Not Found</h1>"), Unavailable, "http_404"), ((500, "oops"), ServerError, "all failed")],
-    ids=["another server", "fails"],
+    [
+        ((404, "<h1>Not Found</h1>"), Unavailable, "http_404"),
+        ((200, '{"status": "ok"}'), Unavailable, "not_mlflow"),
+        ((204, ""), Unavailable, "not_mlflow"),
+        ((500, "oops"), ServerError, "all failed"),
+    ],
+    ids=["another server", "one that greets", "one that says nothing", "fails"],
 )
 def test_a_server_that_takes_nothing_fails_as_a_whole(mlflow, write, make, reply, error, reason):
     mlflow.script += [reply] * 4

@@ -135,6 +135,8 @@ def assessment_of(item: Annotation) -> dict[str, Any]:
 
 def _result(reply: Reply) -> WriteResult:
     if reply.is_ok:
+        if "assessment" not in reply.body:
+            raise Unavailable("not_mlflow")  # another server's greeting
         return Delivered()
     if names_nothing(reply) or reply.status == _FORBIDDEN:  # what a server with users says of a trace that is not there
         return SpanNotFound()
