@@ -157,6 +157,12 @@ def test_one_of_nearly_as_many_values_as_it_may_have_is_read_within_the_same_bou
     assert peak < 10 * MAX_REPLY
 
 
+def test_one_long_text_is_too_large_and_not_only_unreadable():
+    body = json.dumps({"comment": "a" * MAX_REPLY}).encode()
+    with RawServer(lambda: [head(len(body)), body]) as server, pytest.raises(Unavailable, match="reply_too_large"):
+        called(server.url)
+
+
 def test_what_the_texts_of_a_reply_hold_is_no_value():
     text = '[{"a": 1}, \\ ' * 20_000
     with RawServer(lambda: [head(len(body)), body]) as server:
