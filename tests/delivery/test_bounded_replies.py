@@ -100,6 +100,18 @@ def test_a_reply_without_end_is_read_up_to_the_bound():
     assert MAX_REPLY <= server.sent < 4 * MAX_REPLY
 
 
+def test_neither_is_one_that_unpacks_to_nothing_read_for_longer():
+    def answer():
+        yield b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b\x08\x08" + bytes(6)  # a file's name follows
+        for _ in range(1024):
+            yield b"n" * (1 << 20)
+
+    with RawServer(answer) as server, pytest.raises(Unavailable):
+        called(server.url)
+
+    assert server.sent < 16 * MAX_REPLY
+
+
 def test_of_a_failure_without_end_the_status_still_counts():
     def answer():
         yield b"HTTP/1.1 422 Unprocessable\r\n\r\n"

@@ -104,14 +104,13 @@ def _read(raw: BaseHTTPResponse, most: int, *, unpack: bool) -> bytes:
     received = 0
     with contextlib.suppress(zlib.error):
         while max(received, len(body)) < most:
-            piece = raw.read(_PIECE, decode_content=False)
+            piece = raw.read(min(_PIECE, most - received), decode_content=False)
             if not piece:
                 raw.release_conn()
                 break
             received += len(piece)
             body += piece if unpacking is None else unpacking.decompress(piece, most - len(body))
     raw.close()  # which leaves a connection alone that was released
-    del body[most:]
     return bytes(body)
 
 
