@@ -270,6 +270,27 @@ def test_what_was_abandoned_is_counted_once_even_if_it_arrives_after_all(make_qu
     assert queue.stats().delivered == 0
 
 
+def test_an_item_that_replaced_another_before_it_was_written_is_written_once(make_queue, clock, letter):
+    queue = make_queue()
+    queue.put([letter("first", key="span")])
+    queue.put([letter("second", key="span")])
+
+    assert [batch for _, batch in run(queue, clock, refuse_nothing)] == [["second"]]
+
+
+def test_after_a_success_the_next_outage_begins_with_a_short_pause(make_queue, letters):
+    queue = make_queue()
+    pauses = []
+    for reply in (Unavailable("away"), Unavailable("away"), [Delivered()], Unavailable("away")):
+        queue.put(letters("a"))
+        queue.make_all_due()
+        queue.settle(queue.take(), reply)
+        pauses.append(pause(queue))
+
+    assert pauses[0] < pauses[1]
+    assert pauses[2:] == [None, pauses[0]]
+
+
 REPLIES = st.one_of(
     st.lists(st.sampled_from([Delivered(), SpanNotFound(), Failed(), Rejected("no")]), max_size=4),
     st.sampled_from([Unavailable("away"), BatchRejected("no"), RuntimeError()]),
