@@ -278,6 +278,18 @@ def test_an_item_that_replaced_another_before_it_was_written_is_written_once(mak
     assert [batch for _, batch in run(queue, clock, refuse_nothing)] == [["second"]]
 
 
+def test_what_was_given_up_while_the_backend_was_away_is_lost_though_its_span_was_not_found_before(
+    make_queue, clock, letters
+):
+    queue = make_queue(retry_window=5.0)
+    entries = queue.put(letters("a"))
+    replies = iter([[SpanNotFound()]])
+
+    run(queue, clock, lambda batch: next(replies, Unavailable("down")))
+
+    assert (queue.stats().dropped, state(entries)) == ({"unavailable": 1}, "lost")
+
+
 def test_after_a_success_the_next_outage_begins_with_a_short_pause(make_queue, letters):
     queue = make_queue()
     pauses = []
