@@ -8,6 +8,7 @@ import hypothesis
 import pytest
 from local_http import LocalHttp
 from received_spans import spans_in
+from shared_judging import Labels
 
 from ragspan import installed
 
@@ -26,6 +27,7 @@ class OtlpListener(LocalHttp):
         self.requests = []
         self.headers = []
         self.spans = []
+        self.labels = Labels()
         super().__init__(self._answer, **options)
 
     def answers(self, status, body=b"", **headers):
@@ -40,6 +42,8 @@ class OtlpListener(LocalHttp):
         self.requests.append(request.path)
         if "traces" in request.path:
             self.spans += spans_in(request.body)
+        if "metrics" in request.path:
+            self.labels.add(request.body)
         return self.answer(request.path)
 
 

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from ragspan.datasets import evaluate
-from ragspan.datasets.label_agreement import agreements
+from ragspan.datasets.label_agreement import agreement, measures_of
 from ragspan.records import RagRecord
 
 CONTEXT = "The tower is 330 metres high. It was built in 1889."
@@ -53,7 +53,9 @@ def test_a_judge_that_agrees_is_said_to(run, table, tmp_path):
     assert ["context_adherence", "60", "(30)", "1", "(1", "to", "1)"] in [
         line.split()[:7] for line in done.stdout.splitlines()
     ]
-    (figures,) = json.loads((tmp_path / "agreement.json").read_text())
+    told = json.loads((tmp_path / "agreement.json").read_text())
+    assert (told["label"], told["measure"], told["failures"]["value"]) == ("label", "context_adherence", 0.5)
+    (figures,) = told["metrics"]
     assert figures["balanced_accuracy"]["value"] == 1.0
     assert figures["missing_labels"] == 0
 
@@ -64,17 +66,67 @@ def test_a_judge_that_people_disagree_with_is_told_from_one_they_agree_with(run,
     )
 
     assert done.exit_code == 0, done.output
-    assert "context_adherence fails 50.0% of the responses; corrected by 60 labels:" in " ".join(done.stdout.split())
-    assert "60 labels: 25.0%" in " ".join(done.stdout.split())
+    assert done.stdout.splitlines()[-1] == (
+        "By the label 'label' 25.0% of the 60 responses fail (25.0% to 25.0%), from 60 labels; context_adherence alone fails 50.0%"
+    )
+
+
+def test_a_label_is_compared_with_the_metrics_that_measure_it_and_has_one_rate(run, table, tmp_path):
+    done = run(table(people), "--json", tmp_path / "agreement.json")
+
+    told = json.loads((tmp_path / "agreement.json").read_text())
+    assert [one["metric"] for one in told["metrics"]] == ["context_adherence", "faithfulness"]
+    assert done.stdout.count("responses fail") == 1
+    assert "completeness" not in done.stdout
+
+
+def test_metrics_that_are_named_are_compared_whatever_they_measure(run, table, tmp_path):
+    done = run(table(people), "--metrics", "completeness,faithfulness", "--json", tmp_path / "agreement.json")
+
+    told = json.loads((tmp_path / "agreement.json").read_text())
+    assert [one["metric"] for one in told["metrics"]] == ["faithfulness", "completeness"]
+    assert told["measure"] == "faithfulness"
+    assert "faithfulness alone fails 50.0%" in done.stdout
+
+
+def test_a_label_that_none_of_the_metrics_measures_is_compared_with_all_of_them(table):
+    found = agreement(evaluate(table(people), "completeness", label_column="label"))
+
+    assert [one.metric for one in found.metrics] == ["completeness"]
+
+
+@pytest.mark.parametrize(
+    ("label", "measures"),
+    [
+        ("label", ("context_adherence", "faithfulness", "faithfulness_hhem")),
+        ("supported", ("context_adherence", "faithfulness", "faithfulness_hhem")),
+        ("is_hallucination", ("context_adherence", "faithfulness", "faithfulness_hhem")),
+        ("Complete?", ("completeness",)),
+        ("human_completeness", ("completeness",)),
+        ("relevant", ("answer_relevance",)),
+        ("answers the question", ("answer_relevance",)),
+        ("contexts_relevant", ("context_relevance", "context_utilization")),
+        ("retrieved docs useful", ("context_relevance", "context_utilization")),
+    ],
+)
+def test_the_name_of_a_label_says_what_measures_it(label, measures):
+    assert measures_of(label) == measures
+
+
+def test_too_few_labels_say_so_in_place_of_a_rate(run, table):
+    done = run(table(lambda number, is_right: people(number, is_right=is_right) if number < 8 else ""))
+
+    assert done.exit_code == 0, done.output
+    assert "How many responses fail by the label 'label' cannot be said: it takes 20 labels at least" in done.stdout
 
 
 def test_rows_without_a_label_count_for_the_share_of_failures(table):
     draw = random.Random(1)
     chosen = set(draw.sample(range(60), 30))
     path = table(lambda number, is_right: people(number, is_right=is_right) if number in chosen else "")
-    (found,) = agreements(evaluate(path, "context_adherence", label_column="label"))
+    found = agreement(evaluate(path, "context_adherence", label_column="label"))
 
-    assert found.labels == 30
+    assert found.metrics[0].labels == 30
     assert found.failures is not None
     assert found.failures.labels == 30
     assert found.failures.value == pytest.approx(0.5, abs=0.03), "whatever share of the labelled rows fails"
@@ -82,7 +134,7 @@ def test_rows_without_a_label_count_for_the_share_of_failures(table):
 
 
 def test_the_scores_of_good_responses_are_shown_by_fifths_of_the_scale(table):
-    (found,) = agreements(evaluate(table(people), "faithfulness", label_column="label"))
+    (found,) = agreement(evaluate(table(people), "faithfulness", label_column="label")).metrics
 
     assert [(one.low, one.responses, one.good) for one in found.calibration] == [(0.0, 30, 0.0), (0.8, 30, 1.0)]
 
@@ -142,9 +194,8 @@ def test_evaluate_tells_how_many_fail_by_the_labels_standard(command, table, tmp
     done = command("evaluate", table(people), *options)
 
     assert done.exit_code == 0, done.output
-    assert "context_adherence fails 50.0% of the responses; corrected by 60 labels: 50.0%" in done.stdout
-    (agreement,) = json.loads(summary.read_text())["agreement"]
-    assert agreement["failures"]["value"] == 0.5
+    assert "By the label 'label' 50.0% of the 60 responses fail" in done.stdout
+    assert json.loads(summary.read_text())["agreement"]["failures"]["value"] == 0.5
 
 
 def test_rows_that_ragspan_wrote_may_have_a_label_beside_the_record():

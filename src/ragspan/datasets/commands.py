@@ -163,8 +163,12 @@ def agree(
 ) -> None:
     """Say how well the judge agrees with your labels: score a table whose rows have one, or some of whose rows have.
 
-    Rows without a label count for the share of failing responses: the labels correct what the metric says of all rows. For that
-    the labelled rows should be a random part of the table. Figures have 95 % intervals.
+    A label is compared with the metrics that measure it, which the name of its column tells: one with "complete" in it with
+    completeness, one with "relevant" with relevance, any other with context adherence and faithfulness. --metrics compares
+    others. A second label is a second run.
+
+    The share of responses that fail is said once, by the label: of all rows, those without a label included. For that the
+    labelled rows should be a random part of the table. Figures have 95 % intervals.
 
     Exit codes: 0 done; 1 no row with a label has a score; 2 wrong usage or input.
     """

@@ -15,14 +15,15 @@ from typing import Any
 import msgspec
 
 from ragspan.arguments import SHARE
-from ragspan.config import job_summary_file
+from ragspan.config import job_summary_file, settings_with
 from ragspan.datasets.back_fill import BackFill
 from ragspan.datasets.ci import append_summary, write_junit
+from ragspan.datasets.columns import LABEL
 from ragspan.datasets.evaluated import Evaluation, print_evaluation, rows_in_words
 from ragspan.datasets.evaluation import DEFAULTS, plan_from
 from ragspan.datasets.gates import Gate, GateResult, Kind, check_gates, parse_gates, require_metrics
 from ragspan.datasets.journal import journal_of
-from ragspan.datasets.label_agreement import MetricAgreement, agreement_tables, agreements, rate_in_words
+from ragspan.datasets.label_agreement import LabelAgreement, agreement, agreement_tables, measures_of, rate_in_words
 from ragspan.datasets.progress import progress_on_stderr
 from ragspan.datasets.records import RecordReader
 from ragspan.datasets.result_file import ResultFile
@@ -75,10 +76,9 @@ def _evaluate_table(options: Namespace) -> int:
         from rich.console import Console
 
         print_evaluation(evaluation, Console(highlight=False))
-    found = agreements(evaluation)
-    for one in found:
-        if one.failures is not None:
-            print(rate_in_words(one.metric, one.failures))  # noqa: T201 - a command's own words
+    found = agreement(evaluation)
+    if found is not None and found.failures is not None:
+        print(rate_in_words(found))  # noqa: T201 - a command's own words
     if options.json is not None:
         _write_json(options.json, _summary_of(evaluation, results, found))
     if not evaluation.is_complete:
@@ -97,29 +97,33 @@ def _evaluate_table(options: Namespace) -> int:
 
 
 def agree_with_labels(data: str, label_column: str | None, json: Path | None, **options: Any) -> int:
-    """Evaluate the file, and print how well the metrics agree with its labels; returns the exit code.
+    """Evaluate the file, and print how well the metrics that measure its label agree with it; returns the exit code.
 
-    `options` are those of `evaluate`.
+    `options` are those of `evaluate`. Metrics that are named are compared whatever they measure.
     """
     from rich.console import Console
 
-    options = {**DEFAULTS, **options, "data": data, "label_column": label_column or "label"}
+    options = {**DEFAULTS, **options, "data": data, "label_column": label_column or LABEL}
+    is_chosen = options["metrics"] is not None
+    if not is_chosen:
+        measures, usual = measures_of(options["label_column"]), settings_with().metrics
+        options["metrics"] = [metric for metric in measures if metric in usual] or measures[:1]
     with progress_on_stderr() as on_row:  # a judge that is compared with labels reads all rows
         evaluation = run(plan_from(options, has_share=False, on_row=on_row))
     _tell(_skipped(evaluation))
     if not evaluation.labels:
         raise TableError(f"no row of {data} has a label that says good or bad")
-    found = agreements(evaluation)
+    found = agreement(evaluation, with_all=is_chosen)
     console = Console(highlight=False)
     rows = evaluation.rows + evaluation.bad_row_count
     console.print(f"{len(evaluation.labels):,} of {rows:,} rows have a label")
-    if found:
-        console.print(*agreement_tables(found), sep="\n")
+    if found is not None:
+        console.print(*agreement_tables(found), sep="\n", soft_wrap=True)
     if json is not None:
         _write_json(json, found)
-    if not found:
+    if found is None:
         _tell([f"none of them has a score: {evaluation.why_not_scored}"])
-    return 0 if found else NOT_MET
+    return NOT_MET if found is None else 0
 
 
 def _gates(options: Namespace) -> list[Gate]:
@@ -228,7 +232,7 @@ def _told_delivery(back_fill: BackFill, reader: RecordReader) -> bool:
 # Files ----------------------------------------------------------------------------------------------------------------
 
 
-def _summary_of(evaluation: Evaluation, gates: Sequence[GateResult], found: Sequence[MetricAgreement]) -> Any:
+def _summary_of(evaluation: Evaluation, gates: Sequence[GateResult], found: LabelAgreement | None) -> Any:
     names = (
         *("rows", "seconds", "by_dimension", "usage", "source", "columns", "skipped", "failing", "special"),
         "judge_share",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ragspan.datasets.columns import LABEL
 from ragspan.datasets.results import WORST_KEPT, BadRow, EvaluatedRow, ResultRow, named_judge
 from ragspan.datasets.summaries import SUMMARY_HEADER, AskedFigures, MetricSummary
 from ragspan.judge_share import JudgeShare
@@ -74,6 +75,8 @@ class Evaluation:
     """The file's name; None for data in memory."""
     labels: Mapping[int, bool] = field(default_factory=dict, repr=False)
     """Whether people say that a response is good, by its row; of the rows that have a label."""
+    label_name: str = LABEL
+    """The name of their column."""
     columns: str = ""
     """What was read as what, in a line."""
     judge_share: JudgeShare | None = None

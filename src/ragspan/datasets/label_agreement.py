@@ -1,8 +1,13 @@
-"""What people say of the responses in a table, and how well the metrics agree with them."""
+"""What people say of the responses in a table, and how well the metrics that measure it agree with them.
+
+A label says one thing, and has one rate. `measures_of` names the metrics that measure it, by the name of its column; the first of
+them is *the* measure, by which the rate of the responses without a label is estimated.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,11 +15,22 @@ from typing import Any, Final
 from ragspan.datasets.evaluated import Evaluation, text_table
 from ragspan.datasets.results import ResultRow
 from ragspan.metrics.agreement import Bootstrap, Estimate, auroc, balanced_accuracy
-from ragspan.metrics.rates import RateEstimate, Stratum, rate_by_labels
+from ragspan.metrics.rates import LEAST_LABELS, RateEstimate, Stratum, rate_by_labels
 
 CLOSE: Final = 0.05
 """How near a figure should be known: its 95 % interval ends that far from it."""
 _BINS: Final = 5
+_SUPPORTED: Final = ("context_adherence", "faithfulness", "faithfulness_hhem")
+"""Adherence first: it is of the whole response, as a label is, and ranks responses better than the share of their claims."""
+_MEASURES: Final = {
+    r"complete|covera|thorough|everything": ("completeness",),
+    r"(context|chunk|document|passage|retriev|source).*(relevan|useful)": (
+        "context_relevance",
+        "context_utilization",
+    ),
+    r"relevan|on.?topic|address|responsive|answers": ("answer_relevance",),
+}
+"""By a pattern for the label's name; any other label says whether a response is supported."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,25 +74,60 @@ class MetricAgreement:
     missing_labels: int | None
     """About how many more labels make the balanced accuracy, else the AUROC, known to within `CLOSE`."""
     calibration: Sequence[Bin]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabelAgreement:
+    """How well the metrics that measure a label agree with it, and how many responses fail by it."""
+
+    label: str
+    """The name of its column."""
+    metrics: Sequence[MetricAgreement]
+    """*The* measure first, and others for comparison."""
+    measure: str
+    """The name of that metric."""
     failures: RateEstimate | None
-    """How many of all scored rows fail by the label's standard; None with few labels, or without threshold."""
+    """How many of all rows that the measure scored fail by the label; None with few labels, or where it has no threshold."""
 
 
-def agreements(evaluation: Evaluation) -> list[MetricAgreement]:
-    """How well each metric of the evaluation agrees with its labels; metrics without a labelled score are left out.
+def measures_of(label: str) -> tuple[str, ...]:
+    """The metrics that measure what a label of this name says, the best one first."""
+    found = (metrics for pattern, metrics in _MEASURES.items() if re.search(pattern, label, re.IGNORECASE))
+    return next(found, _SUPPORTED)
+
+
+def agreement(evaluation: Evaluation, *, with_all: bool = False) -> LabelAgreement | None:
+    """How well the metrics of the evaluation agree with its label; None where no row has both a label and a score.
 
     Each row counts as a source of its own: responses to one question should not be labelled many times over.
+
+    Args:
+        evaluation: of a table with labels.
+        with_all: compare metrics that measure something else, too. They are compared in any case if no other is there.
     """
     if not evaluation.labels:
-        return []
-    rows: dict[str, list[ResultRow]] = {metric: [] for metric in evaluation.metrics}
+        return None
+    measures = [metric for metric in measures_of(evaluation.label_name) if metric in evaluation.metrics]
+    others = [metric for metric in evaluation.metrics if metric not in measures]
+    compared = [*measures, *others] if with_all or not measures else measures
+    rows: dict[str, list[ResultRow]] = {metric: [] for metric in compared}
     for result in evaluation.results():
-        if result.score is not None:
+        if result.score is not None and result.metric in rows:
             rows[result.metric].append(result)
     found = (
-        _agreement(metric, rows[metric], evaluation.labels, evaluation.summary[metric].threshold) for metric in rows
+        _agreement(metric, rows[metric], evaluation.labels, evaluation.summary[metric].threshold) for metric in compared
     )
-    return [one for one in found if one.labels]
+    agreeing = [one for one in found if one.labels]
+    if not agreeing:
+        return None
+    measure = agreeing[0].metric
+    has_threshold = evaluation.summary[measure].threshold is not None
+    return LabelAgreement(
+        label=evaluation.label_name,
+        metrics=agreeing,
+        measure=measure,
+        failures=_failures(rows[measure], evaluation.labels) if has_threshold else None,
+    )
 
 
 def _agreement(
@@ -99,7 +150,6 @@ def _agreement(
         balanced_accuracy=right,
         missing_labels=None if best is None else max(round(len(labelled) * (times - 1)), 0),
         calibration=_bins(values, good),
-        failures=None if threshold is None else _failures(results, labels),
     )
 
 
@@ -129,16 +179,20 @@ def _bins(values: Sequence[float], good: Sequence[bool]) -> list[Bin]:
 # Shown ----------------------------------------------------------------------------------------------------------------
 
 
-def rate_in_words(metric: str, rate: RateEstimate) -> str:
-    """The share of failing responses by metric and by labels, in a line."""
+def rate_in_words(found: LabelAgreement) -> str:
+    """The share of responses that fail by the label, in a line."""
+    rate = found.failures
+    if rate is None:
+        return f"How many responses fail by the label {found.label!r} cannot be said: it takes {LEAST_LABELS} labels at least"
     return (
-        f"{metric} fails {rate.by_metric:.1%} of the responses; corrected by {rate.labels:,} labels:"
-        f" {rate.value:.1%} ({rate.lower:.1%} to {rate.upper:.1%})"
+        f"By the label {found.label!r} {rate.value:.1%} of the {rate.answers:,} responses fail ({rate.lower:.1%} to"
+        f" {rate.upper:.1%}), from {rate.labels:,} labels; {found.measure} alone fails {rate.by_metric:.1%}"
     )
 
 
-def agreement_tables(found: Sequence[MetricAgreement]) -> Iterator[Any]:
+def agreement_tables(label: LabelAgreement) -> Iterator[Any]:
     """What the command prints: texts, and tables of Rich."""
+    found = label.metrics
     table = text_table("", "metric", "labels\n(good)", "AUROC", "balanced\naccuracy", "labels\nmissing")
     for one in found:
         figures = (one.auroc, one.balanced_accuracy, one.missing_labels)
@@ -154,5 +208,4 @@ def agreement_tables(found: Sequence[MetricAgreement]) -> Iterator[Any]:
             bar = "█" * round(20 * held.good)
             table.add_row(f"{held.low:.1f} to {held.high:.1f}", f"{held.responses:,}", f"{held.good:.0%}", bar)
         yield table
-        if one.failures is not None:
-            yield rate_in_words(one.metric, one.failures) + "\n"
+    yield rate_in_words(label)

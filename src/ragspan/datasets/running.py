@@ -29,7 +29,7 @@ from typing import Any, Literal, TypeAlias
 
 from ragspan.arguments import SECONDS, WHOLE, choice
 from ragspan.config import Settings, is_enabled
-from ragspan.datasets.columns import ColumnChoices
+from ragspan.datasets.columns import LABEL, ColumnChoices
 from ragspan.datasets.evaluated import Evaluation
 from ragspan.datasets.files import STANDARD_INPUT
 from ragspan.datasets.first_reading import FirstReading
@@ -163,6 +163,7 @@ def _run(plan: Plan) -> Evaluation:
         data=plan.data if is_file or hasattr(plan.data, "__len__") else None,
         of_file=plan.of_file,
         limit=plan.limit,
+        label_name=label if isinstance(label := plan.columns.get(LABEL), str) else LABEL,
     )
 
 

@@ -11,16 +11,19 @@ import threading
 import time
 
 import pytest
+from doubtful import finds_what_is_nowhere, some_answers
 from opentelemetry import trace
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
+from shared_judging import REQUESTS_AN_ANSWER
+from waiting import PATIENCE
 
 from ragspan.engine import Budget, forwarding
 from ragspan.engine.helper import client
 from ragspan.engine.threads import Deadline
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges import OpenAIJudge
-from ragspan.metrics import ContextAdherence, Faithfulness
+from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
 from ragspan.records import SpanAnchor
 from ragspan.telemetry import OTelEmitter
 from ragspan.testing import FakeJudge
@@ -344,3 +347,31 @@ def test_records_are_redacted_here_and_explanations_there_or_not_at_all(
     assert (explanation or "") in attributes.get("ragspan.explanation.faithfulness", "")
     assert ("ragspan.explanation.faithfulness" in attributes) is (explanation is not None)
     assert engine.stats().dropped == {}
+
+
+@pytest.mark.slow
+def test_the_helper_asks_a_judge_about_its_share_also_after_it_was_started_anew(
+    exporting, fake_openai, otlp_listener, monkeypatch
+):
+    monkeypatch.setenv("OTEL_METRICS_EXPORTER", "otlp")
+    fake_openai.answer = finds_what_is_nowhere(fake_openai)
+    judge = OpenAIJudge("m", base_url=fake_openai.base_url, api_key="-")
+    answers = some_answers(1000, chances=(80, 10, 4, 3, 2, 1))
+    for part in (answers[:400], answers[400:]):
+        engine = exporting(
+            *(metric(judge) for metric in (ContextAdherence, Completeness, ContextUtilization, Faithfulness)),
+            judge_share="0.2:0.1",
+        )
+        for answer in part:
+            engine.submit(answer)
+        assert engine.flush(PATIENCE)
+        assert engine.shutdown(PATIENCE).abandoned == 0
+
+    scored = [span for span in otlp_listener.spans if "ragspan.score.faithfulness" in span.attributes]
+    asked = [span for span in scored if "ragspan.asked" in span.attributes]
+    assert len(scored) == len(answers)
+    assert len(fake_openai.requests) == REQUESTS_AN_ANSWER * len(asked)
+    assert len(asked) == pytest.approx(len(answers) / 5, rel=0.05)
+    rate = otlp_listener.labels.rate_of("context_adherence")
+    assert rate.answers == len(answers)
+    assert rate.lower <= sum(not one.record_id.endswith("-0") for one in answers) / len(answers) <= rate.upper

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ragspan.datasets.evaluated import Evaluation
-from ragspan.datasets.label_agreement import MetricAgreement, agreements
+from ragspan.datasets.label_agreement import MetricAgreement, agreement
 from ragspan.datasets.report.risk_signs import CAUSES
 from ragspan.datasets.summaries import MetricSummary
 from ragspan.metrics.metric_catalogue import guide_of
@@ -43,9 +43,10 @@ def failing(summary: MetricSummary) -> int | None:
 
 def trust(evaluation: Evaluation) -> list[str]:
     """How far the judge can be trusted, in sentences."""
-    found = [_agreement(one) for one in agreements(evaluation) if one.balanced_accuracy is not None]
-    if found:
-        return found
+    found = agreement(evaluation)
+    told = [_agreement(one) for one in found.metrics if one.balanced_accuracy is not None] if found is not None else []
+    if told:
+        return told
     if not evaluation.judges:
         return []
     words = ""
