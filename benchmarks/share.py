@@ -38,8 +38,8 @@ from ragspan.metrics import ContextAdherence, Faithfulness
 from ragspan.metrics.doubt import doubt_of
 from ragspan.metrics.rates import RateEstimate, Stratum, estimate_rate
 
-SHARES = ("0.1", "0.2", "0.2:0.1", "0.3:0.1", "0.4")
-MAIN_SHARES = ("0.2", "0.3:0.1")
+SHARES = ("0.1", "0.2", "0.2:0.1", "0.3", "0.3:0.1", "0.4")
+MAIN_SHARES = ("0.2", "0.3", "0.3:0.1")
 """Of which the other tables are."""
 BASE_RATES = (0.3, 0.1, 0.05)
 COVERED_RATES = (0.3, 0.1, 0.05, 0.02)

@@ -313,3 +313,17 @@ def test_a_cell_that_python_cannot_hold_is_an_error(tmp_path):
 
     with pytest.raises(TableError, match="cannot be read to its end"):
         list(open_file(tmp_path / "t.parquet").entries)
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        (b"question,contexts,answer\rq,c,a\r", "its lines end with carriage returns alone: save it with line feeds"),
+        ("question,contexts,answer\r\nq,c,a\r\n".encode("utf-16-le"), "try --encoding utf-16-le"),
+        ("question,contexts,answer\nq,c,a\n".encode("utf-16"), "is not utf-8 text: try --encoding utf-16"),
+    ],
+    ids=["carriage returns", "UTF-16 without a mark", "UTF-16"],
+)
+def test_a_file_that_is_no_csv_says_what_it_is(read, written, words):
+    with pytest.raises(TableError, match=words):
+        read(written)

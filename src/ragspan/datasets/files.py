@@ -173,7 +173,7 @@ def _csv_table(lines: Lines, name: str, delimiter: str | None, *, skips_blanks: 
     try:
         header = checked_names(map(str.strip, next(rows)), f"{name}: the header")
     except csv.Error as error:
-        raise TableError(f"{name}: the header is not a CSV: {error}") from None
+        raise TableError(f"{name}: the header is not a CSV: {_why_no_csv(begin, error)}") from None
 
     def entries() -> Iterator[Entry]:
         number, cells = 0, header
@@ -196,6 +196,14 @@ def _csv_table(lines: Lines, name: str, delimiter: str | None, *, skips_blanks: 
                 yield TableRow(row=number, line=line, data=dict(zip(header, cells, strict=True)))
 
     return sampled(entries(), columns=header)
+
+
+def _why_no_csv(header: str, error: csv.Error) -> str:
+    if "\0" in header:
+        return "it has a zero byte beside each letter, as UTF-16 without a mark does: try --encoding utf-16-le"
+    if "\r" in header.rstrip("\r\n"):
+        return "its lines end with carriage returns alone: save it with line feeds"
+    return str(error)
 
 
 def _header_and_delimiter(lines: Lines, name: str) -> tuple[tuple[int, str], str]:
