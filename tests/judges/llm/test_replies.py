@@ -103,7 +103,9 @@ def test_what_does_not_satisfy_the_schema_is_no_reply(text):
     assert GROUNDING.read(text) == []
 
 
-@pytest.mark.parametrize("value", ["NaN", "Infinity", "1e999", "-0.0001", "1.0001", '"1"', "true"])
+@pytest.mark.parametrize(
+    "value", ["NaN", "Infinity", '"nan"', "1e999", "-0.0001", '"1.0001"', '"high"', "true", "null"]
+)
 def test_a_rating_is_a_number_from_0_to_1(value):
     reply = '{"answer": {"completeness": {"reasoning": "r", "value": VALUE}}}'
 
@@ -184,3 +186,22 @@ def test_several_verdicts_on_one_number_spoil_the_reply_for_nobody_knows_which_i
 @given(text=st.text(st.characters()))
 def test_reading_never_raises(form, text):
     assert form.read(text) == []
+
+
+@pytest.mark.parametrize("number", [1, "1", 1.0, "1.0"])
+def test_a_number_may_be_written_as_a_text_or_with_decimals(number):
+    verdicts = [{"number": number, "reasoning": "r", "verdict": "supported"}]
+    [found] = CLAIM_VERDICTS.read(json.dumps({"answer": {"claim_verdicts": verdicts}}), numbers=[1])
+
+    assert found.number == 1
+    assert COMPLETENESS.read('{"answer": {"completeness": {"reasoning": "r", "value": "0.5"}}}')[0].value == 0.5
+
+
+def test_a_text_that_is_a_number_which_was_not_asked_for_spoils_the_reply():
+    verdicts = [{"number": str(number), "reasoning": "r", "verdict": "supported"} for number in (0, 1)]
+
+    assert CLAIM_VERDICTS.read(json.dumps({"answer": {"claim_verdicts": verdicts}}), numbers=[1, 2]) == []
+
+
+def test_a_byte_order_mark_is_no_part_of_a_reply():
+    assert COMPLETENESS.read('\ufeff{"answer": {"completeness": {"reasoning": "r", "value": 1}}}')

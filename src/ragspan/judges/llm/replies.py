@@ -166,8 +166,9 @@ def _raw_answer(text: str, key: str) -> msgspec.Raw | None:
 
 
 def _decoded(text: str | msgspec.Raw, kind: type[_T]) -> _T | None:
+    """The value, in which a number may be written as a text (`"1"`), or a whole one with decimals (`1.0`)."""
     try:
-        return msgspec.json.decode(text, type=kind)
+        return msgspec.json.decode(text, type=kind, strict=False)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
 
@@ -188,7 +189,7 @@ def _reply_in(text: str) -> str:
 
 
 def _without_end_marks(text: str) -> str:
-    text = text.strip()
+    text = text.strip("\ufeff \t\r\n")
     for _ in range(_MOST_MARKS):
         text = _END_MARK.sub("", text).rstrip()
     return text
