@@ -196,7 +196,7 @@ def test_records_wait_for_a_helper(fakes, assert_conserved, exporting, obedient,
     for _ in range(20):
         engine.submit(fakes.a_record())
     assert not engine.flush(0.5)
-    assert assert_conserved(engine).scored == 0
+    assert assert_conserved(engine).finished == 0
 
     no_interpreter.undo()
     assert engine.flush(fakes.PATIENCE)
