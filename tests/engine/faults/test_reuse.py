@@ -27,7 +27,7 @@ def test_each_engine_scores_its_own_and_leaves_nothing_behind(fakes, make_engine
 
         assert engine.shutdown(fakes.PATIENCE).abandoned == 0
         assert [span.name for span in telemetry.spans()] == [f"invoke_workflow answer {number}"]
-        assert assert_conserved(engine).scored == 1
+        assert assert_conserved(engine).finished == 1
     threads = [thread for thread in threading.enumerate() if thread not in before]
     for thread in threads:
         thread.join(fakes.PATIENCE)
@@ -54,4 +54,4 @@ def test_the_default_engine_can_be_replaced_while_answers_are_given(fakes, make_
     assert first.flush(fakes.PATIENCE)
     assert second.flush(fakes.PATIENCE)
     assert default_engine() is second
-    assert [assert_conserved(engine).scored for engine in (first, second)] == [3, 2]
+    assert [assert_conserved(engine).finished for engine in (first, second)] == [3, 2]
