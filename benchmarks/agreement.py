@@ -1,6 +1,7 @@
 """How well a judge agrees with people.
 
-    python benchmarks/agreement.py DIRECTORY [--judge overlap|openai:MODEL|hhem] [--metric NAME] [--rows N] [--json FILE]
+    python benchmarks/agreement.py DIRECTORY [--judge overlap|openai:MODEL|hhem] [--metric NAME] [--set NAME] [--rows N]
+        [--captured template|hand] [--json FILE]
 
 DIRECTORY holds sets of human judgements, a `NAME.jsonl.gz` each, whose rows have `question`, `contexts`, `response`,
 `source_id` and the label `supported`; where there are any, ratings from 1 to 4 as `faithfulness` and `completeness`
@@ -23,6 +24,9 @@ The calibration plot shows for each tenth of the scale of the judge's main metri
 many of the answers people call supported. "Held out" is its balanced accuracy on the half of the sources that the embedded
 judge's calibration was not fitted on; for the embedded judge that fit follows.
 
+`--captured` has each row answered by a LangChain chain with a system prompt of 60 to 500 words, which a template has or the
+program writes by hand, and judges the record that ragspan makes of it, background included.
+
 `--judge openai:MODEL` takes `OPENAI_API_KEY`, or `--base-url` of a compatible server. `--judge hhem` verifies the embedded
 judge's sentences. `--rows 100` takes about as many rows of each set, whole sources drawn with `--seed`; `--quick` is that
 with fewer resamples.
@@ -41,6 +45,7 @@ from agreeing.calibration import fitted
 from agreeing.comparison import METRIC_LABELS
 from agreeing.judgements import read_sets
 from agreeing.judging import UnknownJudgeError, columns_of, metrics_of
+from agreeing.programs import PROMPTS, captured
 from agreeing.report import means_of, report_on, set_tables, summary
 from rich.console import Console
 
@@ -62,6 +67,9 @@ def main() -> None:
         raise SystemExit(str(error)) from None
     metrics = [metric for metric in metrics if metric.name in (arguments.metric or METRIC_LABELS)]
     sets = read_sets(arguments.directory, rows=arguments.rows, seed=arguments.seed)
+    sets = [one for one in sets if one.name in (arguments.set or [one.name])]
+    if arguments.captured:
+        sets = [captured(one, arguments.captured, arguments.seed) for one in sets]
 
     console = Console(width=None if sys.stdout.isatty() else 150)
     reports, usage = [], Usage()
@@ -103,6 +111,8 @@ def parsed() -> argparse.Namespace:
     parser.add_argument(
         "--metric", action="append", choices=METRIC_LABELS, help="only this; may be given several times"
     )
+    parser.add_argument("--set", action="append", metavar="NAME", help="only this; may be given several times")
+    parser.add_argument("--captured", choices=PROMPTS, help="as a program with such a system prompt is captured")
     parser.add_argument("--rows", type=int, help="about as many rows of each set")
     parser.add_argument("--concurrency", type=int, default=CONCURRENCY, help="answers that are judged at a time")
     parser.add_argument("--seed", type=int, default=SEED, help="of the resamples, and of the rows that are drawn")
