@@ -112,6 +112,13 @@ def test_fewer_rows_are_whole_sources(judgements, figures_of):
         assert report["sources"] in {2, 3}
 
 
+def test_instructions_of_a_template_change_no_figure_of_an_answer_that_a_program_gave(measured, judgements, figures_of):
+    captured = figures_of("agreement.py", judgements, "--captured", "template", "--set", "rated")
+
+    assert [one["name"] for one in captured["sets"]] == ["rated"]
+    assert of_set(captured, "rated") == of_set(measured, "rated")
+
+
 def test_a_model_behind_any_compatible_endpoint_can_judge(judgements, figures_of, fake_openai):
     def answer(request):
         asked = request["messages"][-1]["content"]
