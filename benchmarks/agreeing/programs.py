@@ -6,7 +6,7 @@ import itertools
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from langchain_core.documents import Document
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
@@ -37,15 +37,15 @@ _RULES = (
     "Write lists only where the reader asked for steps, and then with no more than seven of them.",
 )
 
-Prompt: TypeAlias = Callable[[str], Runnable[dict[str, str], object]]
+Prompt: TypeAlias = Callable[[str], Runnable[Any, Any]]
 
 
-def by_template(rules: str) -> Runnable[dict[str, str], object]:
+def by_template(rules: str) -> Runnable[Any, Any]:
     """A template has the rules, and is filled with the passages."""
     return ChatPromptTemplate.from_messages([("system", rules + "\n\n{context}"), ("human", "{question}")])
 
 
-def by_hand(rules: str) -> Runnable[dict[str, str], object]:
+def by_hand(rules: str) -> Runnable[Any, Any]:
     """The program writes rules and passages into one message: nobody can tell them from memories."""
     return RunnableLambda(
         lambda given: [SystemMessage(f"{rules}\n\n{given['context']}"), HumanMessage(given["question"])]
