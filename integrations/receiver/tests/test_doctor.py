@@ -92,7 +92,7 @@ def test_another_servers_page_is_no_receivers(page):
     finally:
         server.close()
 
-    assert (one.state, one.found) == ("failed", f"{server.url} is no receiver: its page is another one (HTTP 200)")
+    assert (one.state, one.found) == ("failed", f"{server.url} is not a receiver: its page is another one (HTTP 200)")
     assert "ragspan worker --otlp" in one.advice
 
 

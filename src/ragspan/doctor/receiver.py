@@ -30,7 +30,7 @@ def ask_receiver(address: str, seconds: float) -> Iterator[Finding]:
         page = reply.json()
         is_ready, not_read = page["ready"], page["not_read"]
     except (ValueError, LookupError, TypeError, RecursionError):
-        found = f"{shown} is no receiver: its page is another one (HTTP {reply.status_code})"
+        found = f"{shown} is not a receiver: its page is another one (HTTP {reply.status_code})"
         yield finding("receiver", "no_receiver", "failed", found)
         return
     if not is_ready:

@@ -33,6 +33,9 @@ _ROMAN = {"I": 1, "V": 5, "X": 10}
 _SIGNS = {"usd": "$", "eur": "€", "gbp": "£"}
 _UNITS = "|".join(sorted({re.escape(name) for _, _, *names in rows_of("en/units") for name in names if len(name) > 1}))
 
+_NAME_BEFORE = re.compile(r"(?:\b[A-Z][a-z]+|\b(?i:version|release|section|chapter|build|v\.?|no\.?|python|node|php|ubuntu))[ -]?$")
+_UNIT_AFTER = re.compile(rf" ?(?:%|(?:percent|per cent|[gmlCFVW]|(?:{_UNITS})s?)\b)")
+
 _Rule: TypeAlias = tuple[Sequence[str] | Callable[[str], object], re.Pattern[str], Callable[[re.Match[str]], str]]
 
 
@@ -110,6 +113,15 @@ def _roman(found: re.Match[str]) -> str:
     return f"{found[1]}{sum(-one if one < after else one for one, after in zip(values, [*values[1:], 0], strict=True))}"
 
 
+def _measured(found: re.Match[str]) -> str:
+    """Without idle zeros, unless a name stands before the number and no unit after it: "Python 3.10" is not "Python 3.1".
+
+    A number that begins a text keeps its zeros: it may be a part of one that was read before.
+    """
+    is_version = not found.start() or _NAME_BEFORE.search(found.string, max(0, found.start() - _LONGEST), found.start())
+    return found[0] if is_version and not _UNIT_AFTER.match(found.string, found.end()) else found[1]
+
+
 def _rule(signs: str | re.Pattern[str], pattern: str, form: str | Callable[[re.Match[str]], str]) -> _Rule:
     """`signs` are found quickly where the pattern may match: small letters of which there are some, or an expression."""
     compiled = re.compile(pattern, re.IGNORECASE)
@@ -167,12 +179,7 @@ _RULES: Final[Sequence[_Rule]] = (
     _rule("usd|eur|gbp", r"\b(USD|EUR|GBP) ?(?=\d)", lambda found: _SIGNS[found[1].lower()]),
     _rule("chf", r"\bCHF ?(\d[\d.,]*\d|\d)", r"\1 francs"),
     _rule("swiss franc", r"\bSwiss (?=francs?\b)", ""),
-    _rule(re.compile(r"\.\d{1,7}0"), r"([$€£] ?\d{1,9}\.\d{0,6}?[1-9])0+\b", r"\1"),
-    _rule(
-        re.compile(r"\.\d{1,7}0"),
-        rf"(?<![\d.])(\d{{1,9}}\.\d{{0,6}}?[1-9])0+(?= ?(?:%|percent\b|per cent\b|[gmlCFVW]\b|(?:{_UNITS})s?\b))",
-        r"\1",
-    ),
+    _rule(re.compile(r"\.\d{1,7}0"), r"(?<![\d.,:/-])(\d{1,9}\.\d{0,6}?[1-9])0+(?![.:/-]?\d| ?[ap]\.?m\b)", _measured),
     _rule(re.compile(r"[vV]\d"), r"\bv(?=\d)", "version "),
     _rule(
         "'0|'1|'2|'9",

@@ -192,7 +192,7 @@ class SentenceReader(dict[str, Any]):
 
     def written(self, text: str) -> list[str]:
         """The same sentences as they are written, with single spaces, but not `readable` and not `stripped`."""
-        chunks = _chunks(self._in_one_form(text))
+        chunks = _chunks(text)
         if chunks is None:
             return [piece for piece, _ in self.plainly(text)]
         keys = self._in_places(chunks, list(map(self.__getitem__, chunks)))

@@ -45,6 +45,9 @@ The tool needs Python 3.1. | The tool needs Python 3.1. | The tool needs Python 
 The fix came with version 2.4.1. | The fix came with v2.4.1. | The fix came with v2.4.2.
 The fix came with v5.10. | The fix came with version 5.10. | The fix came with version 5.1.
 The fix came with release 1.20 of the library. | The fix came with release 1.20 of the library. | The fix came with release 1.2 of the library.
+The pH of the pool is 7.40. | The pH of the pool is 7.4. | The pH of the pool is 7.04.
+The ratio was 1.5 in 2020. | The ratio was 1.50 in 2020. | The ratio was 1.05 in 2020.
+Leave is covered by section 2.10. | Leave is covered by section 2.10. | Leave is covered by section 2.1.
 The price rose to 3.50 dollars. | The price rose to $3.5. | The price rose to $3.05.
 It is not uncommon for parts to fail. | It is common for parts to fail. | It is uncommon for parts to fail.
 Delays are not uncommon in winter. | Delays are common in winter. | Delays are uncommon in winter.
