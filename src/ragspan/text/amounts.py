@@ -33,7 +33,9 @@ _ROMAN = {"I": 1, "V": 5, "X": 10}
 _SIGNS = {"usd": "$", "eur": "€", "gbp": "£"}
 _UNITS = "|".join(sorted({re.escape(name) for _, _, *names in rows_of("en/units") for name in names if len(name) > 1}))
 
-_NAME_BEFORE = re.compile(r"(?:\b[A-Z][a-z]+|\b(?i:version|release|section|chapter|build|v\.?|no\.?|python|node|php|ubuntu))[ -]?$")
+_NAME_BEFORE = re.compile(
+    r"(?:\b[A-Z][a-z]+|\b(?i:version|release|section|chapter|build|v\.?|no\.?|python|node|php|ubuntu))[ -]?$"
+)
 _UNIT_AFTER = re.compile(rf" ?(?:%|(?:percent|per cent|[gmlCFVW]|(?:{_UNITS})s?)\b)")
 
 _Rule: TypeAlias = tuple[Sequence[str] | Callable[[str], object], re.Pattern[str], Callable[[re.Match[str]], str]]
