@@ -97,7 +97,7 @@ def test_a_reply_without_end_is_read_up_to_the_bound():
     with RawServer(answer) as server, pytest.raises(Unavailable, match="reply_too_large"):
         called(server.url)
 
-    assert MAX_REPLY <= server.sent < 4 * MAX_REPLY
+    assert MAX_REPLY <= server.sent < 16 * MAX_REPLY  # sockets hold some megabytes
 
 
 def test_neither_is_one_that_unpacks_to_nothing_read_for_longer():

@@ -68,7 +68,7 @@ WAITS = "but should be a number of seconds, 0 or more"
         ),
         (
             {"metric_sample_rates": {"costant": 0.5}},
-            "a name in metric_sample_rates is 'costant', but should be one of constant, other",
+            "a name in metric_sample_rates is 'costant', but should be one of constant, other; did you mean 'constant'?",
         ),
         (
             {"metric_sample_rates": {"constant": 2}},

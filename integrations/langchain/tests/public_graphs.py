@@ -266,7 +266,7 @@ def a_report_in_sections(config):
     RunnableLambda(write).invoke(QUESTION, config)
 
 
-@program([PUMP], background=[("metadata", "Observation:"), ("metadata", "Thought:")])
+@program([PUMP])
 def a_reasoning_agent_whose_observations_stand_in_its_prompt(config):
     """The prompt of the first agents: thoughts and observations in one text."""
     prompt = ChatPromptTemplate.from_template(

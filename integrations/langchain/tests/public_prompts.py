@@ -47,7 +47,6 @@ def laid_out(write, found=None, model=None):
             "metadata",
             '</document_content>\n</document>\n<document index="2">\n<source>sheet.pdf</source>\n<document_content>',
         ),
-        ("metadata", "</document_content>\n</document>\n</documents>"),
     ],
 )
 def documents_in_tags(config):

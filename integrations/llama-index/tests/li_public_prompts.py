@@ -35,7 +35,7 @@ from pydantic import BaseModel
 BARE = PASSAGES["cello"]
 
 
-@program([BARE], background=[("metadata", '<node id="cello">'), ("metadata", "</node>")])
+@program([BARE], background=[("metadata", '<node id="cello">')])
 def nodes_in_tags():
     template = PromptTemplate("Answer by these.\n{nodes}\n\nQuestion: {question}")
 
@@ -48,7 +48,7 @@ def nodes_in_tags():
     by_hand(answer).query(QUESTION)
 
 
-@program([BARE, PASSAGES["harp"]], background=[("other", "Answer by these.\n-"), ("other", "Question:")])
+@program([BARE, PASSAGES["harp"]], background=[("other", "Answer by these.\n-")])
 def nodes_in_a_template_with_a_loop():
     template = RichPromptTemplate(
         "Answer by these.\n{% for each in nodes %}\n- {{ each.text }}\n{% endfor %}\nQuestion: {{ question }}"
@@ -95,8 +95,6 @@ class Answered(BaseModel):
     '{"answer": "Four.", "quote": "four strings"}',
     response='{"answer":"Four.","quote":"four strings"}',
     background=[
-        ("other", "Context:"),
-        ("other", "Question:"),
         ("other", "Here's a JSON schema to follow:"),
         ("other", "Output a valid JSON object but do not repeat the schema."),
     ],
@@ -184,7 +182,7 @@ async def a_function_that_searches_and_formats():
     [BARE],
     thinks("search", '{"query": "cello"}'),
     concludes(ANSWER),
-    background=[("metadata", "Found one passage:"), ("other", "Observation:")],
+    background=[("metadata", "Found one passage:")],
     marks=[tools_know_their_run],
 )
 async def a_reasoning_agent_with_a_function_that_searches():

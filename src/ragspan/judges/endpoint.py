@@ -280,7 +280,7 @@ def _advice(error: Exception, message: str, path: str, about_key: str) -> str:
     if advice == _ADVICE[_NO_KEY]:
         advice = about_key
     if advice == _ADVICE[_NOT_FOUND]:
-        advice += ", which usually ends in /v1" if path == PATH else f", to which {path} is added"
+        advice += _OF_CHAT if path == PATH else f", to which {path} is added"
     if advice == _ADVICE[_UNREACHABLE] and (cause := cause_of(error)):
         advice = f"{cause}; {advice}"
     if advice is None:
@@ -290,11 +290,12 @@ def _advice(error: Exception, message: str, path: str, about_key: str) -> str:
     return f" ({advice})" if advice else ""
 
 
+_OF_CHAT = ", which usually ends in /v1: `ragspan judges` shows the address"
 _NO_KEY, _NOT_FOUND, _UNREACHABLE = 401, 404, "APIConnectionError"
 _ADVICE: Mapping[object, str] = {
     _NO_KEY: "check the key: api_key=, ",
     403: "the key may not use this model, or not from here",
-    _NOT_FOUND: "check the model's name, which the provider's own list has, and base_url: `ragspan judges` shows the address",
+    _NOT_FOUND: "check the model's name, which the provider's own list has, and base_url",
     **dict.fromkeys((301, 302, 303, 307, 308), "give base_url= or RAGSPAN_JUDGE_BASE_URL the address that is meant"),
     429: "the account has reached its rate limit or its credit; Budget(requests_per_minute=) keeps below a limit",
     _UNREACHABLE: "check base_url, the network, and that the server runs",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -22,6 +23,7 @@ _MIN_ECHO = 3
 _MIN_VALUE = 4
 _ENDS = " \t\n.,;!?"
 """What a document before a piece may end with."""
+_BARE_TAG = re.compile(r"</?[A-Za-z][\w.-]{0,40}/?>")
 _MAX_LOOKED_AT = 200_000
 _MAX_TEXTS = 200
 _MAX_WANTED = 500_000
@@ -250,6 +252,9 @@ def _count(text: str, spans: Iterable[Span]) -> int:
 
 
 def _says_something(text: str) -> bool:
-    """Whether a piece is more than a mark, a number of a line or a bracket."""
-    words = words_of(text[:_MAX_LOOKED_AT])[0]
+    """Whether a piece is more than a mark, a number of a line, a bracket, a tag or one word before a colon."""
+    plain = _BARE_TAG.sub(" ", text[:_MAX_LOOKED_AT])
+    words = words_of(plain)[0]
+    if len(words) == 1 and plain.rstrip().endswith(":"):
+        return False
     return len(words) > 1 or any(len(word) >= _MIN_VALUE or word.isdigit() for word in words)
