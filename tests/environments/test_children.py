@@ -40,7 +40,7 @@ def run(otlp_listener, tmp_path: Path):
     def run_program(text, *options, **environment):
         (tmp_path / "parent.py").write_text(text, encoding="utf-8")
         program = Program(
-            *(*options, "-m", "ragspan.cli", "run", "parent.py"),
+            *(*options, "-m", "ragspan.cli", "run", "-q", "parent.py"),
             folder=tmp_path,
             environment={"OTEL_EXPORTER_OTLP_ENDPOINT": otlp_listener.url, "RAGSPAN_EXIT_TIMEOUT": "60", **environment},
         )

@@ -131,7 +131,7 @@ def deploy(otlp_listener, tmp_path):
             if "celery" in command:
                 load = Written(tmp_path / "answered")
             else:
-                load = Load(program.line_with(r"http://127\.0\.0\.1:\d+")[0])
+                load = Load(program.server_address())
             ending.callback(load.stop)
             return Deploy(program, load)
 

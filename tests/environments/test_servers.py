@@ -74,7 +74,7 @@ def test_gunicorn_with_preload_finishes_what_its_workers_have_in_work(start, jud
         WSGI + '\nanswer("preloaded")\n',
         *(*GUNICORN, "--preload", "program:application"),
     )
-    address = server.line_with(r"http://127\.0\.0\.1:\d+")[0]
+    address = server.server_address()
     workers = {get(address, f"answer-{number}") for number in range(10)}
     judge.wait_until_asked(11)
     server.send(signal.SIGTERM)
@@ -138,7 +138,7 @@ def test_a_server_that_gets_sigterm_finishes_what_its_workers_have_in_work(
     # The client of the OpenAI judge asks for it, by a process that gevent and OpenTelemetry together would fork without end.
     (tmp_path / "gunicorn.conf.py").write_text("import platform; platform.platform()", encoding="utf-8")
     server = start(program, *command)
-    address = server.line_with(r"http://127\.0\.0\.1:\d+")[0]
+    address = server.server_address()
     for number in range(5):
         get(address, f"answer-{number}")
     judge.wait_until_asked(5)
@@ -151,7 +151,7 @@ def test_a_server_that_gets_sigterm_finishes_what_its_workers_have_in_work(
 
 def test_uvicorn_that_reloads_finishes_the_work_of_the_old_process(start, judge, scores, tmp_path):
     server = start(ASGI, *("-m", "uvicorn", "--port=0", "--reload", "--reload-delay=0.05"), "program:application")
-    address = server.line_with(r"http://127\.0\.0\.1:\d+")[0]
+    address = server.server_address()
     server.line_with("Application startup complete")
     old = get(address, "before")
     judge.wait_until_asked(1)

@@ -50,6 +50,10 @@ class Program:
             if match:
                 return match
 
+    def server_address(self):
+        """Where a server says that it listens; the line of `ragspan run` names where scores go."""
+        return self.line_with(r"^(?!ragspan: ).*?(http://127\.0\.0\.1:\d+)")[1]
+
     def rest(self):
         """The lines until its end, which has to be a good one.
 

@@ -13,13 +13,14 @@ from ragspan.arguments import one_of
 from ragspan.config import Settings
 from ragspan.demo import SCRIPT, AnsweringFramework
 from ragspan.exceptions import ConfigurationError
+from ragspan.judges.judge_catalogue import EMBEDDED
 from ragspan.telemetry.console import ConsoleEmitter
 from ragspan.telemetry.environment import exporter_is_configured
 
 _GROUP = "ragspan_demo"
 _FLUSH_SECONDS = 120.0
 _LEGEND = """\
-Scores by the {judge} judge, from 0 to 1; pass or fail by a threshold:
+Scores by {judge}, from 0 to 1; pass or fail by a threshold:
 context_adherence    does the response keep to its contexts?
 completeness         does it include what the contexts say about the question?
 context_utilization  were the useful contexts at the top?
@@ -47,7 +48,8 @@ def run_demo(*, framework: str | None = None) -> None:
             console.print("  left out: pip install langchain brings the agent")
         configured.flush(_FLUSH_SECONDS)
         console.print()
-    console.print(Text(_LEGEND.format(judge=settings.judge), style="dim"))
+    judge = "the embedded judge" if settings.judge == EMBEDDED else settings.judge
+    console.print(Text(_LEGEND.format(judge=judge), style="dim"))
     if not exported:
         console.print("\nThe same as spans: OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 ragspan demo")
 
