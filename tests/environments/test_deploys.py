@@ -128,10 +128,7 @@ def deploy(otlp_listener, tmp_path):
             variables = environment | ({"CONFIGURES": "yes"} if way == "configure" else {})
             program = Program(*before, *command, folder=tmp_path, environment=variables)
             ending.callback(program.close)
-            if "celery" in command:
-                load = Written(tmp_path / "answered")
-            else:
-                load = Load(program.server_address())
+            load = Written(tmp_path / "answered") if "celery" in command else Load(program.server_address())
             ending.callback(load.stop)
             return Deploy(program, load)
 
