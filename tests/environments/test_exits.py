@@ -224,7 +224,7 @@ def test_a_pool_of_processes_finishes_what_its_workers_have_in_work(start, judge
     program = start(POOL_PROGRAM + POOLS[pool].replace("\n    ", "\n"))
     judge.wait_until_asked(1)
     program.let_go_on()
-    judge.wait_until_asked(2)
+    judge.wait_until_asked(1)  # one of the workers may do all the work
     judge.release()
 
     assert program.wait() == 0
