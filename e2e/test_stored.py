@@ -54,7 +54,7 @@ def agreement(tool, folder, **environment):
     ragspan("labels", "pull", tool, "--project", PROJECT, "--name", "correct", "-o", table, **environment)
     figures = folder / "agreement.json"
     ragspan("agree", table, "--metrics", "faithfulness", "--json", figures)
-    return lines_of(table), json.loads(figures.read_text())
+    return lines_of(table), json.loads(figures.read_text())["metrics"]
 
 
 @pytest.fixture(scope="module")
