@@ -64,13 +64,10 @@ def cost_of(reply: Iterable[Any]) -> float | None:
     if cost is None:
         ticks = _first(_amount, usages, (_TICKS,))
         return None if ticks is None else ticks / _TICKS_A_DOLLAR
-    if any(
-        usage.get("is_byok") is True for usage in usages
-    ):  # OpenRouter's fee: the user's own provider charges the rest
-        cost += (
-            _first(_amount, [fields_in(usage.get("cost_details")) for usage in usages], ("upstream_inference_cost",))
-            or 0
-        )
+    if any(usage.get("is_byok") is True for usage in usages):
+        # This is OpenRouter's fee; the user's own provider charges the rest.
+        details = [fields_in(usage.get("cost_details")) for usage in usages]
+        cost += _first(_amount, details, ("upstream_inference_cost",)) or 0
     return cost
 
 

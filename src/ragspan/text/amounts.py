@@ -11,16 +11,10 @@ from typing import Final, TypeAlias
 
 from ragspan.text.vocabulary import NUMBER_WORDS, rows_of
 
-_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()  # noqa: SIM905
-_ORDINALS += [
-    "thirteenth",
-    "fourteenth",
-    "fifteenth",
-    "sixteenth",
-    "seventeenth",
-    "eighteenth",
-    "nineteenth",
-    "twentieth",
+_ORDINALS = [
+    *("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"),
+    *("eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth"),
+    *("nineteenth", "twentieth"),
 ]
 _PLACES = {word: at for at, word in enumerate(_ORDINALS, 1)} | {"thirtieth": 30}
 _VALUES = {"a": 1, "an": 1, "one": 1} | {word: int(digits) for word, digits in NUMBER_WORDS.items() if digits.isdigit()}
