@@ -20,24 +20,24 @@ _MAX_ITEMS = 1000
 _MAX_DEPTH = 3  # the message of the first choice of a raw reply has blocks
 
 
-def tells_of_search(told: Iterable[Any]) -> bool:
-    """Whether a reply, or something that was told beside it, does.
+def reports_search(reply: Iterable[Any]) -> bool:
+    """Whether a reply, or what came with it, shows that the provider searched.
 
     Args:
-        told: the raw reply or a message, what stands beside its text, or a list of blocks; plain data or a provider's objects.
+        reply: the raw reply or a message, what stands beside its text, or a list of blocks; plain data or a provider's objects.
     """
-    for part in told:  # noqa: SIM110  on the request path, where there is mostly nothing, a generator costs most
-        if part is not None and (type(part) is not dict or part) and _tells(part, 0):
+    for part in reply:  # noqa: SIM110  on the request path, where there is mostly nothing, a generator costs most
+        if part is not None and (type(part) is not dict or part) and _reports(part, 0):
             return True
     return False
 
 
-def _tells(part: Any, depth: int) -> bool:
+def _reports(part: Any, depth: int) -> bool:
     if part is None or type(part) is str or depth > _MAX_DEPTH:
         return False
     items = None if type(part) is dict else items_of(part)
     if items is not None:
-        return any(_tells(item, depth + 1) for item in items[:_MAX_ITEMS])
+        return any(_reports(item, depth + 1) for item in items[:_MAX_ITEMS])
     own = fields_in(part)
     if not own or _is_search(own):
         return bool(own)
@@ -46,7 +46,7 @@ def _tells(part: Any, depth: int) -> bool:
     if any(_is_given(own.get(name)) for name in _FOUND):
         return True
     notes = (note for name in _NOTES for note in (items_of(own.get(name)) or ())[:_MAX_ITEMS])
-    return any(map(_cites, notes)) or any(_tells(own.get(name), depth + 1) for name in _HELD)
+    return any(map(_cites, notes)) or any(_reports(own.get(name), depth + 1) for name in _HELD)
 
 
 def _is_search(block: Mapping[str, Any]) -> bool:

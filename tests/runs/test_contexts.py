@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from written_logs import ANSWER, FILTER, HOSE, MOTOR, PUMP, QUESTION, WrittenLog, calls, documents
 
-from ragspan.runs.payloads import MESSAGE, Document, Message
+from ragspan.runs.contents import MESSAGE, ChatMessage, Document
 
 NOTES = {
     "sentences": ("Three years.", "Four hundred watts."),
@@ -108,7 +108,7 @@ def a_translation(log: WrittenLog) -> str:
     return "Sie läuft drei Jahre."
 
 
-def a_draft_by_a_call_that_another_model_comments_on(log: WrittenLog) -> Message:
+def a_draft_by_a_call_that_another_model_comments_on(log: WrittenLog) -> ChatMessage:
     log.searches(PUMP)
     log.says(calls({"years": 3}), f"{PUMP}\n{QUESTION}")
     log.says("Nice.", "Comment.")
@@ -128,7 +128,7 @@ def an_index_of(texts: tuple[str, str], prompt: str) -> Callable[[WrittenLog], A
     return write
 
 
-def asked_with(*messages: Message) -> Callable[[WrittenLog], Any]:
+def asked_with(*messages: ChatMessage) -> Callable[[WrittenLog], Any]:
     """A search finds the pump and the hose; one model is given these messages."""
 
     def write(log: WrittenLog) -> str:
@@ -139,7 +139,7 @@ def asked_with(*messages: Message) -> Callable[[WrittenLog], Any]:
     return write
 
 
-def kept(*messages: Message) -> Callable[[WrittenLog], Any]:
+def kept(*messages: ChatMessage) -> Callable[[WrittenLog], Any]:
     """The state of a conversation has kept a document of an earlier turn; one model is given these messages."""
 
     def write(log: WrittenLog) -> str:
@@ -150,7 +150,7 @@ def kept(*messages: Message) -> Callable[[WrittenLog], Any]:
     return write
 
 
-def found_again(*messages: Message) -> Callable[[WrittenLog], Any]:
+def found_again(*messages: ChatMessage) -> Callable[[WrittenLog], Any]:
     """A search finds the document again that the state of the conversation has kept."""
 
     def write(log: WrittenLog) -> str:
@@ -160,13 +160,13 @@ def found_again(*messages: Message) -> Callable[[WrittenLog], Any]:
     return write
 
 
-ASKED, FOUND = Message("human", QUESTION), Message("ai", f"I have found: {PUMP}")
-TALK = (Message("human", "What do you know?"), Message("ai", "Nothing yet."))
-AUGMENTED = (Message("human", f"What do you know? Use: {PUMP}"), TALK[1])
-HOSE_AND_PUMP = Message("human", f"{HOSE}\n{PUMP}\n{QUESTION}")
+ASKED, FOUND = ChatMessage("human", QUESTION), ChatMessage("ai", f"I have found: {PUMP}")
+TALK = (ChatMessage("human", "What do you know?"), ChatMessage("ai", "Nothing yet."))
+AUGMENTED = (ChatMessage("human", f"What do you know? Use: {PUMP}"), TALK[1])
+HOSE_AND_PUMP = ChatMessage("human", f"{HOSE}\n{PUMP}\n{QUESTION}")
 SEARCH_RESULT = {"type": "search_result", "title": "Page", "content": [{"type": "text", "text": PUMP}]}
 DOCUMENT = {"type": "document", "title": "Manual", "source": {"type": "text", "media_type": "text/plain", "data": PUMP}}
-HISTORY = (Message("human", "What do you know?"), Message("ai", f"This: {PUMP}"))
+HISTORY = (ChatMessage("human", "What do you know?"), ChatMessage("ai", f"This: {PUMP}"))
 
 PROGRAMS: dict[str, tuple[Callable[[WrittenLog], Any], list[str]]] = {
     **{f"notes: {kind}": (notes(*texts), [PUMP, MOTOR]) for kind, texts in NOTES.items()},
@@ -185,26 +185,32 @@ PROGRAMS: dict[str, tuple[Callable[[WrittenLog], Any], list[str]]] = {
     "the program's words under the assistant's role, before": (asked_with(FOUND, ASKED), [PUMP]),
     "the program's words under the assistant's role, after": (asked_with(ASKED, FOUND), [PUMP]),
     "a greeting before the conversation": (
-        asked_with(Message("system", PUMP), Message("ai", "How can I help?"), ASKED),
+        asked_with(ChatMessage("system", PUMP), ChatMessage("ai", "How can I help?"), ASKED),
         [PUMP],
     ),
     **{
         f"a {block['type']} as a content block": (
-            asked_with(Message("human", [block, {"type": "text", "text": QUESTION}])),
+            asked_with(ChatMessage("human", [block, {"type": "text", "text": QUESTION}])),
             [PUMP],
         )
         for block in (SEARCH_RESULT, DOCUMENT)
     },
-    "an earlier answer that quotes a document": (asked_with(*HISTORY, Message("human", f"{HOSE}\n{QUESTION}")), [HOSE]),
-    "found, before the history": (asked_with(Message("human", PUMP), *TALK, ASKED), [PUMP]),
+    "an earlier answer that quotes a document": (
+        asked_with(*HISTORY, ChatMessage("human", f"{HOSE}\n{QUESTION}")),
+        [HOSE],
+    ),
+    "found, before the history": (asked_with(ChatMessage("human", PUMP), *TALK, ASKED), [PUMP]),
     "found, in a message of an earlier turn as well": (asked_with(*AUGMENTED, HOSE_AND_PUMP), [HOSE, PUMP]),
     "found and kept, in a message of an earlier turn as well": (found_again(*AUGMENTED, HOSE_AND_PUMP), [HOSE, PUMP]),
     "kept, in a message of an earlier turn": (kept(*AUGMENTED, ASKED), []),
-    "kept, shown again by the system": (kept(Message("system", f"Use: {PUMP}"), *TALK, ASKED), [PUMP]),
-    "kept, shown again in the last message": (kept(*TALK, Message("human", f"{QUESTION}\nUse: {PUMP}")), [PUMP]),
-    "kept, shown again afterwards": (kept(*TALK, ASKED, Message("human", f"Use: {PUMP}")), [PUMP]),
-    "kept, shown again in a text": (kept(Message("human", f"{TALK}\n{QUESTION}\n{PUMP}")), [PUMP]),
-    "a tool's message of the program's own": (asked_with(ASKED, calls({}), Message("tool", PUMP, call_id="0")), [PUMP]),
+    "kept, shown again by the system": (kept(ChatMessage("system", f"Use: {PUMP}"), *TALK, ASKED), [PUMP]),
+    "kept, shown again in the last message": (kept(*TALK, ChatMessage("human", f"{QUESTION}\nUse: {PUMP}")), [PUMP]),
+    "kept, shown again afterwards": (kept(*TALK, ASKED, ChatMessage("human", f"Use: {PUMP}")), [PUMP]),
+    "kept, shown again in a text": (kept(ChatMessage("human", f"{TALK}\n{QUESTION}\n{PUMP}")), [PUMP]),
+    "a tool's message of the program's own": (
+        asked_with(ASKED, calls({}), ChatMessage("tool", PUMP, call_id="0")),
+        [PUMP],
+    ),
 }
 
 
@@ -249,7 +255,7 @@ def test_a_step_that_is_given_a_text_and_finds_nothing():
 def test_an_empty_list_that_a_parser_read_from_a_models_words():
     log = WrittenLog()
     log.says("[]", f"List what is wrong with: {QUESTION}")
-    log.steps(Message("ai", "[]"), [], name="JsonOutputParser")
+    log.steps(ChatMessage("ai", "[]"), [], name="JsonOutputParser")
     log.says(ANSWER, f"{PUMP}\n{QUESTION}")
 
     assert log.answers(ANSWER).contexts is None

@@ -14,11 +14,11 @@ from written_logs import ANSWER, FILTER, HOSE, PUMP, QUESTION, WrittenLog, docum
 from ragspan.capturing.log import EventKind
 from ragspan.matching import words_of
 from ragspan.records import RagRecord
-from ragspan.runs.payloads import MESSAGE, Call, Document, Message
+from ragspan.runs.contents import MESSAGE, Call, ChatMessage, Document
 
 FACT = "The spare kit costs forty euros and is sold in Lyon."
 RULES = "You are a friendly assistant of the pump works; answer in two short sentences, and be polite to everybody."
-ASKED = Message("human", QUESTION)
+ASKED = ChatMessage("human", QUESTION)
 LONG = f"{PUMP} Its housing is made of cast iron and painted blue in the works at Graz. {FACT}"
 
 Program = Callable[[WrittenLog, str], object]
@@ -40,7 +40,7 @@ def record_of(program: Program, claim: str) -> RagRecord:
     return record
 
 
-def answers(log: WrittenLog, claim: str, *prompt: Message) -> None:
+def answers(log: WrittenLog, claim: str, *prompt: ChatMessage) -> None:
     log.says(claim, list(prompt))
 
 
@@ -52,7 +52,7 @@ def found(write: Callable[[str], str]) -> Program:
 
     def program(log: WrittenLog, fact: str) -> None:
         log.searches(f"{PUMP} {fact}", FILTER)
-        answers(log, fact, Message("system", f"Use:\n{write(f'{PUMP} {fact}')}"), ASKED)
+        answers(log, fact, ChatMessage("system", f"Use:\n{write(f'{PUMP} {fact}')}"), ASKED)
 
     return program
 
@@ -64,7 +64,9 @@ def filled(write: Callable[[str], str], variable: str = "context") -> Program:
         log.searches(PUMP, FILTER)
         given = write(fact)
         prompt = log.fills(
-            {variable: given, "question": QUESTION}, Message("system", f"{RULES}\n{given}"), Message("human", QUESTION)
+            {variable: given, "question": QUESTION},
+            ChatMessage("system", f"{RULES}\n{given}"),
+            ChatMessage("human", QUESTION),
         )
         answers(log, fact, *prompt)
 
@@ -76,7 +78,7 @@ def by_hand(write: Callable[[str], str], role: str = "human") -> Program:
 
     def program(log: WrittenLog, fact: str) -> None:
         log.searches(PUMP)
-        answers(log, fact, Message(role, write(fact)), ASKED)
+        answers(log, fact, ChatMessage(role, write(fact)), ASKED)
 
     return program
 
@@ -87,25 +89,32 @@ def tool(write: Callable[[str], str], given: object = None, *, beside_search: bo
     def program(log: WrittenLog, fact: str) -> None:
         if beside_search:
             log.searches(PUMP)
-        calls = Message("ai", calls=[Call("look_up", "7", given or {"query": "spare kit"})])
+        calls = ChatMessage("ai", calls=[Call("look_up", "7", given or {"query": "spare kit"})])
         log.says(calls, [ASKED])
         log.uses(write(fact), given or {"query": "spare kit"}, "7")
-        answers(log, fact, Message("system", f"Use: {PUMP}"), ASKED, calls, Message("tool", write(fact), call_id="7"))
+        answers(
+            log,
+            fact,
+            ChatMessage("system", f"Use: {PUMP}"),
+            ASKED,
+            calls,
+            ChatMessage("tool", write(fact), call_id="7"),
+        )
 
     return program
 
 
-def earlier_turn(*messages: Callable[[str], Message]) -> Program:
+def earlier_turn(*messages: Callable[[str], ChatMessage]) -> Program:
     """A turn before this one brought the fact, and a search of this turn found something else."""
 
     def program(log: WrittenLog, fact: str) -> None:
         log.searches(PUMP)
         history = [
-            Message("human", "What does the kit cost?"),
+            ChatMessage("human", "What does the kit cost?"),
             *(write(fact) for write in messages),
-            Message("ai", "So."),
+            ChatMessage("ai", "So."),
         ]
-        answers(log, fact, *history, Message("human", f"{QUESTION}\n{PUMP}"))
+        answers(log, fact, *history, ChatMessage("human", f"{QUESTION}\n{PUMP}"))
 
     return program
 
@@ -113,8 +122,8 @@ def earlier_turn(*messages: Callable[[str], Message]) -> Program:
 def kept_from_an_earlier_turn(log: WrittenLog, fact: str) -> None:
     log.steps({"messages": [MESSAGE, MESSAGE], "found": documents(fact)}, {})
     log.searches(PUMP)
-    history = (Message("human", f"What does it cost? Use: {fact}"), Message("ai", "So."))
-    answers(log, fact, *history, Message("human", f"{QUESTION}\n{PUMP}"))
+    history = (ChatMessage("human", f"What does it cost? Use: {fact}"), ChatMessage("ai", "So."))
+    answers(log, fact, *history, ChatMessage("human", f"{QUESTION}\n{PUMP}"))
 
 
 def beside(key: str, *, shown: Callable[[str], str]) -> Program:
@@ -122,7 +131,7 @@ def beside(key: str, *, shown: Callable[[str], str]) -> Program:
 
     def program(log: WrittenLog, fact: str) -> None:
         log.steps(QUESTION, [Document(PUMP, "1", {key: shown(fact)}), Document(FILTER, "2", {key: FILTER + " Often."})])
-        answers(log, fact, Message("system", f"Use: {shown(fact)}"), ASKED)
+        answers(log, fact, ChatMessage("system", f"Use: {shown(fact)}"), ASKED)
 
     return program
 
@@ -135,7 +144,10 @@ def a_summary(write: Callable[[str], str]) -> Program:
         log.searches(PUMP)
         log.says(summary, f"Sum up this talk.\n{write(fact)}")
         answers(
-            log, fact, Message("human", f"Here is a summary:\n\n{summary}"), Message("human", f"{QUESTION}\n{PUMP}")
+            log,
+            fact,
+            ChatMessage("human", f"Here is a summary:\n\n{summary}"),
+            ChatMessage("human", f"{QUESTION}\n{PUMP}"),
         )
 
     return program
@@ -145,8 +157,8 @@ def an_agent_as_a_tool(log: WrittenLog, fact: str) -> None:
     """What the inner agent read stands for what it said."""
     log.searches(fact)
     log.says("It is forty euros in Lyon.", f"Use: {fact}")
-    told = Message("tool", "It is forty euros in Lyon.", call_id="7")
-    answers(log, fact, ASKED, Message("ai", calls=[Call("ask", "7", {})]), told)
+    told = ChatMessage("tool", "It is forty euros in Lyon.", call_id="7")
+    answers(log, fact, ASKED, ChatMessage("ai", calls=[Call("ask", "7", {})]), told)
 
 
 def a_tools_words_in_a_scratchpad(log: WrittenLog, fact: str) -> None:
@@ -154,7 +166,7 @@ def a_tools_words_in_a_scratchpad(log: WrittenLog, fact: str) -> None:
     log.searches(PUMP)
     log.says(thought, QUESTION)
     log.uses(fact, "kit")
-    answers(log, fact, Message("human", f"{RULES}\n{QUESTION}\n{thought}\nObservation: {fact}\nThought:"))
+    answers(log, fact, ChatMessage("human", f"{RULES}\n{QUESTION}\n{thought}\nObservation: {fact}\nThought:"))
 
 
 TRUE: dict[str, Program] = {
@@ -185,8 +197,8 @@ TRUE: dict[str, Program] = {
     ),
     "a tool's row": tool(lambda fact: f"[('{fact}', 40)]", {"sql": "SELECT price FROM kits"}),
     "a tool of an earlier turn": earlier_turn(
-        lambda fact: Message("ai", calls=[Call("look_up", "1", {"q": "kit"})]),
-        lambda fact: Message("tool", fact, call_id="1"),
+        lambda fact: ChatMessage("ai", calls=[Call("look_up", "1", {"q": "kit"})]),
+        lambda fact: ChatMessage("tool", fact, call_id="1"),
     ),
     "a document of an earlier turn": kept_from_an_earlier_turn,
     "a window around a sentence": beside("window", shown=lambda fact: f"Before it. {PUMP} {fact}"),
@@ -214,7 +226,7 @@ def without_the_fact(write: Callable[[str], str]) -> Program:
 
     def program(log: WrittenLog, fact: str) -> None:
         log.searches(LONG)
-        answers(log, fact, Message("system", f"Use:\n{write(LONG)}"), ASKED)
+        answers(log, fact, ChatMessage("system", f"Use:\n{write(LONG)}"), ASKED)
 
     return program
 
@@ -236,25 +248,25 @@ NOT_SHOWN: dict[str, Program] = {
     )(log, fact),
     "searched and left out": lambda log, fact: (
         log.searches(FACT, PUMP),
-        answers(log, fact, Message("system", PUMP), ASKED),
+        answers(log, fact, ChatMessage("system", PUMP), ASKED),
     ),
     "graded by another model": lambda log, fact: (
         log.searches(FACT, PUMP),
         log.says("no", f"Is this relevant? {FACT}"),
-        answers(log, fact, Message("system", PUMP), ASKED),
+        answers(log, fact, ChatMessage("system", PUMP), ASKED),
     ),
     "metadata that no prompt shows": lambda log, fact: (
         log.steps(QUESTION, [Document(PUMP, "1", {"about": FACT})]),
-        answers(log, fact, Message("system", PUMP), ASKED),
+        answers(log, fact, ChatMessage("system", PUMP), ASKED),
     ),
     "the text of a window that is not shown": lambda log, fact: (
         log.steps(QUESTION, [Document(PUMP, "1", {"window": f"{PUMP} {FACT}"})]),
-        answers(log, fact, Message("system", f"{PUMP} {HOSE}"), ASKED),
+        answers(log, fact, ChatMessage("system", f"{PUMP} {HOSE}"), ASKED),
     ),
     "a tool whose text the program cut": lambda log, fact: (
         log.searches(PUMP),
         log.uses(f"{HOSE} {FACT}", {"query": "kit"}, "7"),
-        answers(log, fact, Message("system", PUMP), ASKED, Message("tool", HOSE, call_id="7")),
+        answers(log, fact, ChatMessage("system", PUMP), ASKED, ChatMessage("tool", HOSE, call_id="7")),
     ),
 }
 
@@ -267,7 +279,7 @@ def test_what_a_program_took_out_before_the_prompt_is_not_supported(program):
 # What is no evidence
 
 
-def beside_documents(*prompt: Callable[[str], Message], filling: Sequence[str] = ()) -> Program:
+def beside_documents(*prompt: Callable[[str], ChatMessage], filling: Sequence[str] = ()) -> Program:
     """A template writes documents, and these messages stand beside them; `filling` are its other variables' templates."""
 
     def program(log: WrittenLog, fact: str) -> None:
@@ -290,42 +302,49 @@ def echo(write: Callable[[str], str], given: Callable[[str], object]) -> Program
 def notes_read_again(log: WrittenLog, fact: str) -> None:
     log.searches(PUMP)
     write, read = (
-        Message("ai", calls=[Call("file", at, given)]) for at, given in (("1", {"text": fact}), ("2", {"at": 1}))
+        ChatMessage("ai", calls=[Call("file", at, given)]) for at, given in (("1", {"text": fact}), ("2", {"at": 1}))
     )
     log.says(write, [ASKED])
     log.uses("Saved.", {"text": fact}, "1")
     log.says(read, [ASKED, write])
     log.uses(f"notes: {fact}", {"at": 1}, "2")
-    prompt = (write, Message("tool", "Saved.", call_id="1"), read, Message("tool", f"notes: {fact}", call_id="2"))
-    answers(log, fact, Message("system", PUMP), ASKED, *prompt)
+    prompt = (
+        write,
+        ChatMessage("tool", "Saved.", call_id="1"),
+        read,
+        ChatMessage("tool", f"notes: {fact}", call_id="2"),
+    )
+    answers(log, fact, ChatMessage("system", PUMP), ASKED, *prompt)
 
 
 def a_draft_of_this_request(log: WrittenLog, fact: str) -> None:
     log.searches(PUMP)
     log.says(fact, f"{PUMP}\n{QUESTION}")
-    answers(log, f"{fact} It is so.", Message("human", f"{PUMP}\nMend this draft:\n{fact}\nBe brief."))
+    answers(log, f"{fact} It is so.", ChatMessage("human", f"{PUMP}\nMend this draft:\n{fact}\nBe brief."))
 
 
 def the_users_claim(log: WrittenLog, fact: str) -> None:
     log.searches(PUMP)
-    answers(log, fact, Message("system", f"Use: {PUMP}"), Message("human", QUESTION), Message("human", fact))
+    answers(
+        log, fact, ChatMessage("system", f"Use: {PUMP}"), ChatMessage("human", QUESTION), ChatMessage("human", fact)
+    )
 
 
-SYSTEM = Message("system", f"{RULES}\n{PUMP}")
+SYSTEM = ChatMessage("system", f"{RULES}\n{PUMP}")
 INVENTED: dict[str, Program] = {
     "in the instructions of a template": beside_documents(
-        lambda fact: Message("system", f"{RULES} Never say: {fact}\n{PUMP}"), lambda fact: ASKED
+        lambda fact: ChatMessage("system", f"{RULES} Never say: {fact}\n{PUMP}"), lambda fact: ASKED
     ),
     "in an example of a template": beside_documents(
-        lambda fact: Message("system", f"{RULES}\nExample: Q: Price? A: {fact}\n\n{PUMP}"), lambda fact: ASKED
+        lambda fact: ChatMessage("system", f"{RULES}\nExample: Q: Price? A: {fact}\n\n{PUMP}"), lambda fact: ASKED
     ),
     "in an example that is filled in": beside_documents(
-        lambda fact: Message("system", f"{RULES}\nExample: {fact}\n\n{PUMP}"),
+        lambda fact: ChatMessage("system", f"{RULES}\nExample: {fact}\n\n{PUMP}"),
         lambda fact: ASKED,
         filling=["Example: %s"],
     ),
     "in the format's instructions": beside_documents(
-        lambda fact: Message("system", f'{PUMP}\nAnswer as JSON: {{"enum": ["{fact}"]}}'),
+        lambda fact: ChatMessage("system", f'{PUMP}\nAnswer as JSON: {{"enum": ["{fact}"]}}'),
         lambda fact: ASKED,
         filling=['{"enum": ["%s"]}'],
     ),
@@ -336,22 +355,34 @@ INVENTED: dict[str, Program] = {
     ),
     "in example messages": beside_documents(
         lambda fact: SYSTEM,
-        lambda fact: Message("human", "Price?"),
-        lambda fact: Message("ai", fact),
+        lambda fact: ChatMessage("human", "Price?"),
+        lambda fact: ChatMessage("ai", fact),
         lambda fact: ASKED,
     ),
     "in a system message without documents": lambda log, fact: (
         log.searches(PUMP),
-        answers(log, fact, Message("system", f"{RULES} {fact}"), Message("human", f"{PUMP}\n{QUESTION}")),
+        answers(log, fact, ChatMessage("system", f"{RULES} {fact}"), ChatMessage("human", f"{PUMP}\n{QUESTION}")),
     ),
     "in an earlier message of the user": lambda log, fact: (
         log.searches(PUMP),
-        answers(log, fact, Message("human", fact), Message("ai", "Yes?"), Message("human", f"{PUMP}\n{QUESTION}")),
+        answers(
+            log,
+            fact,
+            ChatMessage("human", fact),
+            ChatMessage("ai", "Yes?"),
+            ChatMessage("human", f"{PUMP}\n{QUESTION}"),
+        ),
     ),
     "in another message of the user": the_users_claim,
     "in an earlier answer": lambda log, fact: (
         log.searches(PUMP),
-        answers(log, fact, Message("human", "Price?"), Message("ai", fact), Message("human", f"{PUMP}\n{QUESTION}")),
+        answers(
+            log,
+            fact,
+            ChatMessage("human", "Price?"),
+            ChatMessage("ai", fact),
+            ChatMessage("human", f"{PUMP}\n{QUESTION}"),
+        ),
     ),
     "in a conversation as a text": by_hand(lambda fact: f"{PUMP}\n\nHuman: Price?\nAI: {fact}\nHuman: Thanks."),
     "in what the user said in a conversation as a text": by_hand(
@@ -367,7 +398,7 @@ INVENTED: dict[str, Program] = {
     "in a prompt of a model that did not stand behind the answer": lambda log, fact: (
         log.searches(PUMP),
         log.says("yes", f"Is this so? {fact}"),
-        answers(log, fact, Message("system", PUMP), ASKED),
+        answers(log, fact, ChatMessage("system", PUMP), ASKED),
     ),
 }
 
@@ -388,7 +419,7 @@ def test_instructions_the_user_and_models_support_no_claim(program):
         (lambda log: None, "unseen_prompt"),
         (lambda log: (log.steps(QUESTION, []), log.says(ANSWER, f"{PUMP}\n{QUESTION}")), "unmarked_text"),
         (lambda log: (log.steps(QUESTION, []), log.says(ANSWER, QUESTION)), None),
-        (lambda log: (log.steps(QUESTION, []), log.says(ANSWER, [Message("system", RULES), ASKED])), None),
+        (lambda log: (log.steps(QUESTION, []), log.says(ANSWER, [ChatMessage("system", RULES), ASKED])), None),
         (lambda log: (log.steps(QUESTION, []), log.steps([], RULES), log.says(ANSWER, f"{RULES}\n{QUESTION}")), None),
         (
             lambda log: (log.searches(PUMP), log.says(ANSWER, "Die Pumpe hat drei Jahre Garantie ab dem Kauf.")),
@@ -397,7 +428,7 @@ def test_instructions_the_user_and_models_support_no_claim(program):
         (
             lambda log: (
                 log.steps(QUESTION, []),
-                log.says(ANSWER, [Message("human", "Hm?"), Message("ai", f"Yes. {ANSWER}"), ASKED]),
+                log.says(ANSWER, [ChatMessage("human", "Hm?"), ChatMessage("ai", f"Yes. {ANSWER}"), ASKED]),
             ),
             "earlier_answer",
         ),

@@ -12,8 +12,8 @@ from ragspan.capturing.log import EventKind, RequestLog, RunKey, TokenStream
 from ragspan.capturing.snapshots import Snapshot
 from ragspan.messages import note_error
 from ragspan.records import RagRecord
+from ragspan.runs.contents import Call, ChatMessage, Document, FilledPrompt
 from ragspan.runs.events import ModelStart, SearchStart, ToolStart, record_of_log
-from ragspan.runs.payloads import Call, Document, FilledPrompt, Message
 
 QUESTION = "How long is the warranty on the pump?"
 ANSWER = "It runs for three years."
@@ -27,9 +27,9 @@ def documents(*texts: str) -> list[Document]:
     return [Document(text, f"doc-{place}", {}) for place, text in enumerate(texts)]
 
 
-def calls(*arguments: Snapshot) -> Message:
+def calls(*arguments: Snapshot) -> ChatMessage:
     """A model's message that calls a tool with each of these arguments."""
-    return Message("ai", calls=[Call("tool", str(place), given) for place, given in enumerate(arguments)])
+    return ChatMessage("ai", calls=[Call("tool", str(place), given) for place, given in enumerate(arguments)])
 
 
 class WrittenLog:
@@ -49,7 +49,7 @@ class WrittenLog:
         """A tool is called and returns something."""
         self._run(given or {}, result, ToolStart("tool", call_id))
 
-    def fills(self, given: Snapshot, *messages: Message) -> tuple[Message, ...]:
+    def fills(self, given: Snapshot, *messages: ChatMessage) -> tuple[ChatMessage, ...]:
         """A prompt template gives out messages."""
         self._run(given, FilledPrompt(messages), "ChatPromptTemplate")
         return messages
@@ -60,10 +60,12 @@ class WrittenLog:
     def calls_tool(self, name: str, arguments: Snapshot, result: Snapshot) -> None:
         self._run(arguments, result, ToolStart(name, "call-1"))
 
-    def says(self, reply: str | Message, prompt: str | Sequence[Message] = "Say something.") -> None:
+    def says(self, reply: str | ChatMessage, prompt: str | Sequence[ChatMessage] = "Say something.") -> None:
         """A model is called and replies."""
         given = [prompt] if isinstance(prompt, str) else list(prompt)
-        self._run(given, reply if isinstance(reply, Message) else Message("ai", reply), ModelStart("model"), told=())
+        self._run(
+            given, reply if isinstance(reply, ChatMessage) else ChatMessage("ai", reply), ModelStart("model"), told=()
+        )
 
     def fails(self, prompt: str, *tokens: str) -> None:
         """A model is called, says something and raises an error."""

@@ -152,7 +152,7 @@ class _AnswerCapture:
 
 
 def _steps_of(records: Sequence[RagRecord]) -> dict[str, Any]:
-    """The steps of all records. A step names the tool around it by its place among all tools."""
+    """The steps of all records. A step names the tool around it by its index among all tools."""
     found: dict[str, list[Any]] = {"retrievals": [], "generations": [], "rerankings": [], "tool_calls": []}
     for record in records:
         before = len(found["tool_calls"])

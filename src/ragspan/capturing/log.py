@@ -38,7 +38,7 @@ class EventKind(enum.Enum):
     INTERRUPT = enum.auto()
     """A graph stops to wait for a person."""
     AGAIN = enum.auto()
-    """A start that was noted is told once more: the handler is there twice."""
+    """A start comes again: the handler is there twice."""
     READ = enum.auto()
     """A model's stream has been read to its end."""
     TEXTS = enum.auto()

@@ -29,7 +29,7 @@ from ragspan.throttled_log import ThrottledLog
 MAX_RUNS: Final = 50_000
 """Of one request."""
 
-Place = TypeVar("Place")
+LiveRun = TypeVar("LiveRun")
 """What an integration wants to know of a live run: the log, or the log and a run around it."""
 
 
@@ -66,7 +66,7 @@ class EndedRuns:
 _ended = EndedRuns()  # ids are unique in a process, so one serves all
 
 
-class OpenRequests(Generic[Place]):
+class OpenRequests(Generic[LiveRun]):
     """Requests from their first event to their last.
 
     Args:
@@ -91,7 +91,7 @@ class OpenRequests(Generic[Place]):
         sweep_seconds: float = 60.0,
     ) -> None:
         self.sink = sink
-        self.live: dict[RunKey, Place] = {}
+        self.live: dict[RunKey, LiveRun] = {}
         """The runs that have not ended, by their keys."""
         self.ended = _ended
         self._fold = fold
@@ -129,10 +129,10 @@ class OpenRequests(Generic[Place]):
             log.anchor = current_anchor(context)
         return log
 
-    def follow(self, log: RequestLog, key: RunKey, place: Place) -> None:
+    def follow(self, log: RequestLog, key: RunKey, run: LiveRun) -> None:
         """Note that a run is live."""
         log.keys.append(key)
-        self.live[key] = place
+        self.live[key] = run
         if log.over or len(log.keys) > MAX_RUNS:
             self.unfollow(log, key)
 

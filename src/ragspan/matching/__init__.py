@@ -10,6 +10,6 @@ from ragspan.matching.normalization import unescaped, words_of
 from ragspan.matching.prompt_texts import Match, PromptTexts
 from ragspan.matching.prompt_words import PromptWords
 from ragspan.matching.speech import Held, Speech
-from ragspan.matching.word_places import Span
+from ragspan.matching.word_positions import Span
 
 __all__ = ["Held", "Match", "PromptTexts", "PromptWords", "Span", "Speech", "occurrences", "unescaped", "words_of"]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from ragspan.matching.normalization import unescaped
 from ragspan.matching.prompt_words import EXCERPT, FREE, PromptWords, Run
-from ragspan.matching.word_places import Span, WordPlaces
+from ragspan.matching.word_positions import Span, WordPositions
 
 _MORE_WORDS = 12
 """Words that a program may write where it leaves others out."""
@@ -29,7 +29,7 @@ def aligned(words: Sequence[str], runs: Iterable[Run], prompt: PromptWords) -> t
 
     Then what is at the ends, and too short for a run, is one.
     """
-    ordered = sorted(runs, key=lambda run: run.place)
+    ordered = sorted(runs, key=lambda run: run.position)
     first, last = ordered[0], ordered[-1]
     if any(before.start + before.length > after.start for before, after in itertools.pairwise(ordered)):
         return ordered, False
@@ -39,21 +39,21 @@ def aligned(words: Sequence[str], runs: Iterable[Run], prompt: PromptWords) -> t
         if between is None or not _has_all(prompt.words[slice(*between)], missing):
             return ordered, False
     head, tail = words[: first.start], words[last.start + last.length :]
-    start = _reach(head, prompt, first.place, -1)
-    end = _reach(tail, prompt, last.place + last.length, 1)
+    start = _reach(head, prompt, first.position, -1)
+    end = _reach(tail, prompt, last.position + last.length, 1)
     if start is None or end is None:
         return ordered, False
     if head:
-        ordered.insert(0, Run(0, start, first.place - start))
+        ordered.insert(0, Run(0, start, first.position - start))
     if tail:
-        place = last.place + last.length
-        ordered.append(Run(len(words) - len(tail), place, end - place))
+        position = last.position + last.length
+        ordered.append(Run(len(words) - len(tail), position, end - position))
     return ordered, True
 
 
 def _between(before: Run, after: Run, missing: int, prompt: PromptWords) -> tuple[int, int] | None:
     """The prompt's words between two runs, if they may stand for what is missing there."""
-    start, end = before.place + before.length, after.place
+    start, end = before.position + before.length, after.position
     is_free = prompt.taken.count(FREE, start, end) + prompt.taken.count(EXCERPT, start, end) == end - start
     return (start, end) if is_free and end - start <= 2 * max(0, missing) + _MORE_WORDS else None
 
@@ -63,7 +63,7 @@ def _has_all(words: Sequence[str], wanted: Sequence[str]) -> bool:
     return all(word in rest for word in wanted) or "".join(words) == "".join(wanted)
 
 
-def _reach(words: Sequence[str], prompt: PromptWords, place: int, step: int) -> int | None:
+def _reach(words: Sequence[str], prompt: PromptWords, position: int, step: int) -> int | None:
     """How far words reach that stand in order from a place on, or back from it; None if they are not all there.
 
     They may also be cut into words in another way.
@@ -71,7 +71,9 @@ def _reach(words: Sequence[str], prompt: PromptWords, place: int, step: int) -> 
     theirs, taken = prompt.words, prompt.taken
     most = 2 * len(words) + _MORE_WORDS
     around = (
-        range(place, min(len(theirs), place + most)) if step > 0 else range(place - 1, max(-1, place - 1 - most), -1)
+        range(position, min(len(theirs), position + most))
+        if step > 0
+        else range(position - 1, max(-1, position - 1 - most), -1)
     )
     near = theirs[around.start : around.stop] if step > 0 else theirs[around.stop + 1 : around.start + 1]
     joined = "".join(near)
@@ -80,7 +82,7 @@ def _reach(words: Sequence[str], prompt: PromptWords, place: int, step: int) -> 
     wanted = iter(words if step > 0 else reversed(words))
     word, letters, said = next(wanted, None), sum(map(len, words)), ""
     if word is None:
-        return place
+        return position
     for at in around:
         if taken[at] != FREE:
             return None
@@ -117,14 +119,14 @@ class Excerpt:
         self,
         text: str,
         words: Sequence[str],
-        own: WordPlaces,
+        own: WordPositions,
         part: str,
-        places: WordPlaces,
+        positions: WordPositions,
         first: int,
         prompt: PromptWords,
     ) -> None:
         self._text, self._words, self._part = text, words, part
-        self._own, self._places = own, places
+        self._own, self._positions = own, positions
         self._first, self._prompt = first, prompt
 
     def written(self, runs: Sequence[Run]) -> tuple[str, Span]:
@@ -147,10 +149,10 @@ class Excerpt:
         return "".join([*pieces, back]).strip(), (begin, end)
 
     def _spans(self, run: Run) -> tuple[Span, Span]:
-        place = run.place - self._first
+        position = run.position - self._first
         return (
             self._own.span(run.start, run.start + run.length),
-            self._places.span(place, place + run.length),
+            self._positions.span(position, position + run.length),
         )
 
     def _gap(self, before: Run, after: Run) -> str:
@@ -180,8 +182,8 @@ class Excerpt:
             mask = _mask_before.search(self._part[low:begin])
             if mask is None:
                 break
-            place = self._places.words_in(low + mask.start(), begin)[0] + self._first
-            more = self._more(runs[0].start, place, -1)
+            position = self._positions.words_in(low + mask.start(), begin)[0] + self._first
+            more = self._more(runs[0].start, position, -1)
             if more is None:
                 return self._part[low + mask.start() : begin], runs, low + mask.start()
             runs.insert(0, more)
@@ -194,20 +196,20 @@ class Excerpt:
             mask = _mask_after.match(self._part[end : end + _EDGE])
             if mask is None:
                 break
-            place = self._places.words_in(end, end + mask.end())[1] + self._first
-            more = self._more(runs[-1].start + runs[-1].length, place, 1)
+            position = self._positions.words_in(end, end + mask.end())[1] + self._first
+            more = self._more(runs[-1].start + runs[-1].length, position, 1)
             if more is None:
                 return runs, mask[0], end + mask.end()
             runs.append(more)
             end = self._spans(more)[1][1]
         return runs, "", end
 
-    def _more(self, start: int, place: int, step: int) -> Run | None:
+    def _more(self, start: int, position: int, step: int) -> Run | None:
         """The run that goes on behind a mask, forward or back, where some words of the text are missing."""
         ours, theirs, taken = self._words, self._prompt.words, self._prompt.taken
         for skipped in range(_MAX_SKIPPED):
             at = start + step * skipped - (step < 0)
-            where, length = place - (step < 0), 0
+            where, length = position - (step < 0), 0
             while 0 <= at < len(ours) and ours[at] == theirs[where] and taken[where] == FREE:
                 at, where, length = at + step, where + step, length + 1
             if length:

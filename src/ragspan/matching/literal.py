@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ragspan.matching.word_places import Span
+from ragspan.matching.word_positions import Span
 
 _SHORT = 20
 """Texts below this length must stand between word boundaries."""
@@ -18,7 +18,7 @@ _MAX_COMPARED = 10_000_000
 NOWHERE = (-1, -1)
 
 
-def literal_places(
+def literal_positions(
     texts: Sequence[str], parts: Sequence[str], order: Sequence[int], apart: str
 ) -> list[tuple[int, int]] | None:
     """The number of the part and the first character of each text; `NOWHERE` for blank ones; None if a closer look is needed."""
@@ -29,7 +29,7 @@ def literal_places(
     at, end = 0, 0
     for text in wanted:
         start = None
-        while at < len(order) and (start := _place_of(text, parts[order[at]], end)) is None:
+        while at < len(order) and (start := _position_of(text, parts[order[at]], end)) is None:
             at, end = at + 1, 0
         if start is None:
             return None
@@ -38,10 +38,10 @@ def literal_places(
     return None if _hold_one_another(wanted) else [found.get(text, NOWHERE) for text in texts]
 
 
-def spans_of(texts: Sequence[str], places: Sequence[tuple[int, int]], parts: Sequence[str]) -> dict[int, list[Span]]:
+def spans_of(texts: Sequence[str], positions: Sequence[tuple[int, int]], parts: Sequence[str]) -> dict[int, list[Span]]:
     """By part, where the texts stand that were found, with their copies in the same part if that is not too much to look for."""
     spans: dict[int, list[Span]] = {}
-    for text, (part, start) in zip(texts, places, strict=True):
+    for text, (part, start) in zip(texts, positions, strict=True):
         if (part, start) != NOWHERE:
             is_little = len(parts[part]) * len(texts) <= _MAX_COMPARED
             starts = [start, *occurrences(parts[part], text)] if is_little else [start]
@@ -61,16 +61,16 @@ def occurrences(text: str, needle: str, *, most: int = 1000) -> Iterator[int]:
         start += len(needle)
 
 
-def _place_of(text: str, prompt: str, start: int) -> int | None:
+def _position_of(text: str, prompt: str, start: int) -> int | None:
     """The first place of a text at or after `start`; None also where too many others begin alike."""
     head = text[:_HEAD]
     for _ in range(_MAX_TRIED):
-        place = _find(prompt, head, start)
-        if place < 0:
+        position = _find(prompt, head, start)
+        if position < 0:
             return None
-        if prompt.startswith(text, place) and not (len(text) < _SHORT and _cuts_words(prompt, place, text)):
-            return place
-        start = place + 1
+        if prompt.startswith(text, position) and not (len(text) < _SHORT and _cuts_words(prompt, position, text)):
+            return position
+        start = position + 1
     return None
 
 
@@ -92,8 +92,8 @@ def _hold_one_another(texts: Sequence[str]) -> bool:
 def _find(text: str, needle: str, start: int) -> int:
     """`text.find(needle, start)` in steps."""
     while start < len(text):
-        place = text.find(needle, start, start + _WINDOW + len(needle))
-        if place >= 0:
-            return place
+        position = text.find(needle, start, start + _WINDOW + len(needle))
+        if position >= 0:
+            return position
         start += _WINDOW
     return -1

@@ -66,7 +66,7 @@ def words_of(
     Args:
         text: any text.
         most: what this may cost.
-        counts: is filled, for `WordPlaces`.
+        counts: is filled, for `WordPositions`.
         bare: leave out what belongs to a layout: tags, the numbers of lines, hyphens at their ends, targets of links.
     """
     words: list[str] = []

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ragspan.matching.excerpts import Excerpt, aligned, take_between
-from ragspan.matching.literal import NOWHERE, literal_places, occurrences, spans_of
+from ragspan.matching.literal import NOWHERE, literal_positions, occurrences, spans_of
 from ragspan.matching.normalization import MAX_COST, Counts, is_laid_out, words_of
 from ragspan.matching.prompt_words import APART, EXCERPT, FOUND, FREE, PromptWords, Run
-from ragspan.matching.word_places import Span, WordPlaces
+from ragspan.matching.word_positions import Span, WordPositions
 
 _MIN_APART = 24
 _MIN_HEAD = 24
@@ -34,7 +34,7 @@ _MAX_BARE_COST = MAX_COST // 4
 class Match:
     """A text found in a part of the prompts."""
 
-    place: int
+    position: int
     """Where it begins; to be compared with other matches in the same part only."""
     whole: bool
     """All words of the text stand there in order."""
@@ -50,7 +50,7 @@ class Match:
         return self.find_span()
 
 
-class _Place(NamedTuple):
+class _Occurrence(NamedTuple):
     """Where a text is in a part."""
 
     whole: bool
@@ -67,7 +67,7 @@ class _Spelled:
     """There are more words, too many to look at."""
     texts: dict[str, Counts] = field(default_factory=dict)
     """Each with what `words_of` noted of it."""
-    found: dict[int, _Place] = field(default_factory=dict)
+    found: dict[int, _Occurrence] = field(default_factory=dict)
     """By the number of a part."""
 
 
@@ -100,7 +100,7 @@ class PromptTexts:
         self._cut = False
         self._unknown = False
         self._counts: list[Counts] = []
-        self._places: dict[int, WordPlaces] = {}
+        self._positions: dict[int, WordPositions] = {}
         self._masks: dict[int, list[Span]] = {}
         """At the edges of excerpts."""
         self._literal: dict[int, list[Span]] | None = None
@@ -151,12 +151,12 @@ class PromptTexts:
         """
         spoken = self._silent
         in_order = None if order is None else [part for part in order if part not in spoken]
-        places = None if in_order is None else literal_places(texts, self.parts, in_order, self._user)
-        if places is not None:
-            self._literal = spans_of(texts, places, self.parts)
+        positions = None if in_order is None else literal_positions(texts, self.parts, in_order, self._user)
+        if positions is not None:
+            self._literal = spans_of(texts, positions, self.parts)
             return [
                 [] if (part, start) == NOWHERE else [_match(part, start, text, (start, start + len(text)), whole=True)]
-                for text, (part, start) in zip(texts, places, strict=True)
+                for text, (part, start) in zip(texts, positions, strict=True)
             ]
         spelled = sorted(_spelled(texts), key=lambda own: len(own.words), reverse=True)
         self._find_whole(spelled)
@@ -175,12 +175,12 @@ class PromptTexts:
         if self._literal is not None:
             taken = self._literal.get(part, [])
         else:
-            words, places = self.words, self._places_in(part)
+            words, positions = self.words, self._positions_in(part)
             first, end = words.start_of(part), words.start_of(part + 1) - 1
             free = [*words.free_words(part)] if part not in self._silent else [(first, end)]
             edges = [first, *(edge for span in free for edge in span), end]
             taken = self._masks.get(part, []) + [
-                places.span(a - first, b - first) for a, b in zip(edges[::2], edges[1::2], strict=True) if a < b
+                positions.span(a - first, b - first) for a, b in zip(edges[::2], edges[1::2], strict=True) if a < b
             ]
         asked = self._user.strip()
         taken = taken + [(start, start + len(asked)) for start in occurrences(self.parts[part], asked)]
@@ -192,26 +192,26 @@ class PromptTexts:
 
     # Places
 
-    def _places_in(self, part: int) -> WordPlaces:
-        if part not in self._places:
-            self._places[part] = WordPlaces(self.parts[part], self._counts[part])
-        return self._places[part]
+    def _positions_in(self, part: int) -> WordPositions:
+        if part not in self._positions:
+            self._positions[part] = WordPositions(self.parts[part], self._counts[part])
+        return self._positions[part]
 
     def _matches(self, text: str, own: _Spelled) -> Iterator[Match]:
         """Where one of the spellings is."""
         for part, (whole, runs) in sorted(own.found.items()):
-            first, places = self.words.start_of(part), self._places_in(part)
-            place, end = runs[0].place - first, runs[-1].place + runs[-1].length - first
+            first, positions = self.words.start_of(part), self._positions_in(part)
+            position, end = runs[0].position - first, runs[-1].position + runs[-1].length - first
             if whole:
-                find = functools.partial(places.span, place, end)
-                yield Match(part=part, place=place, whole=not own.is_cut, text=text, find_span=find)
+                find = functools.partial(positions.span, position, end)
+                yield Match(part=part, position=position, whole=not own.is_cut, text=text, find_span=find)
             else:
-                wanted = WordPlaces(text, own.texts[text])
-                excerpt = Excerpt(text, own.words, wanted, self.parts[part], places, first, self.words)
+                wanted = WordPositions(text, own.texts[text])
+                excerpt = Excerpt(text, own.words, wanted, self.parts[part], positions, first, self.words)
                 written, (begin, stop) = excerpt.written(runs)
-                edges = places.span(place, end)
+                edges = positions.span(position, end)
                 self._masks.setdefault(part, []).extend([(begin, edges[0]), (edges[1], stop)])
-                yield _match(part, place, written, (begin, stop), whole=False)
+                yield _match(part, position, written, (begin, stop), whole=False)
 
     def _likeliest(self, texts: list[str]) -> list[str]:
         """Of texts that differ in case and punctuation only, those that are there as they are."""
@@ -228,25 +228,27 @@ class PromptTexts:
         may hold it.
         """
         prompt, apart = self.words, self._apart
-        *places, of_apart = prompt.places_of([*(own.words for own in texts), apart])
+        *positions, of_apart = prompt.positions_of([*(own.words for own in texts), apart])
         is_placed = False
-        for own, its_places in zip(texts, places, strict=True):
+        for own, its_positions in zip(texts, positions, strict=True):
             if not is_placed and len(own.words) < len(apart):
                 is_placed = True
                 self._take_all(of_apart, len(apart), APART)
-            if its_places and own.words == self._asked:  # one of them is the user's
-                self._take_all(its_places[-1:], len(own.words), APART)
-            for place in self._take_all(its_places, len(own.words), FOUND):
-                own.found.setdefault(prompt.part_of(place), _Place(whole=True, runs=[Run(0, place, len(own.words))]))
+            if its_positions and own.words == self._asked:  # one of them is the user's
+                self._take_all(its_positions[-1:], len(own.words), APART)
+            for position in self._take_all(its_positions, len(own.words), FOUND):
+                own.found.setdefault(
+                    prompt.part_of(position), _Occurrence(whole=True, runs=[Run(0, position, len(own.words))])
+                )
         if not is_placed:
             self._take_all(of_apart, len(apart), APART)
 
-    def _take_all(self, places: Iterable[int], length: int, owner: int) -> list[int]:
+    def _take_all(self, positions: Iterable[int], length: int, owner: int) -> list[int]:
         taken: list[int] = []
-        for place in places:
-            if not self.words.is_taken(place, length, FREE):
-                self.words.take(place, length, owner)
-                taken.append(place)
+        for position in positions:
+            if not self.words.is_taken(position, length, FREE):
+                self.words.take(position, length, owner)
+                taken.append(position)
         return taken
 
     def _find_bare(self, texts: Sequence[_Spelled]) -> None:
@@ -263,21 +265,21 @@ class PromptTexts:
         for part, own_counts in zip(parts, counts, strict=True):
             row, left = words_of(self.parts[part], max(0, left), counts=own_counts, bare=True)
             rows.append(row)
-        bare, places = PromptWords(rows), {}
+        bare, positions = PromptWords(rows), {}
         wanted = [
             words_of(next(iter(own.texts)), max(0, left), bare=True)[0] if own.number in changed else own.words
             for own in texts
         ]
-        for own, words, found in zip(texts, wanted, bare.places_of(wanted), strict=True):
-            for place in found if len(words) > 1 else ():
-                row_number = bare.part_of(place)
+        for own, words, found in zip(texts, wanted, bare.positions_of(wanted), strict=True):
+            for position in found if len(words) > 1 else ():
+                row_number = bare.part_of(position)
                 part, first = parts[row_number], bare.start_of(row_number)
-                if part not in places:
-                    places[part] = WordPlaces(self.parts[part], counts[row_number], bare=True)
-                start, end = places[part].span(place - first, place - first + len(words))
-                low, high = (self.words.start_of(part) + at for at in self._places_in(part).words_in(start, end))
+                if part not in positions:
+                    positions[part] = WordPositions(self.parts[part], counts[row_number], bare=True)
+                start, end = positions[part].span(position - first, position - first + len(words))
+                low, high = (self.words.start_of(part) + at for at in self._positions_in(part).words_in(start, end))
                 if self._take_all([low], high - low, FOUND):
-                    own.found.setdefault(part, _Place(whole=True, runs=[Run(0, low, high - low)]))
+                    own.found.setdefault(part, _Occurrence(whole=True, runs=[Run(0, low, high - low)]))
 
     # Excerpts
 
@@ -286,13 +288,13 @@ class PromptTexts:
         recurring = self.words.recurring() if any(own.found for own in texts) else []
         waiting: list[_Waiting] = []
         for own in texts:
-            starts = [place.runs[0].place for place in own.found.values()]
+            starts = [position.runs[0].position for position in own.found.values()]
             if not starts or recurring is None or any(_is_among(recurring, start, len(own.words)) for start in starts):
                 waiting += self._excerpts(own)
         heapq.heapify(waiting)
         while waiting:
             excerpt = heapq.heappop(waiting)
-            free = [run for run in excerpt.runs if not self.words.is_taken(run.place, run.length, FREE)]
+            free = [run for run in excerpt.runs if not self.words.is_taken(run.position, run.length, FREE)]
             if len(free) == len(excerpt.runs) or excerpt.is_copy:
                 self._take_excerpt(excerpt, free)
                 for copies in [] if excerpt.is_copy else self._copies(excerpt):
@@ -313,22 +315,22 @@ class PromptTexts:
         is_known = excerpt.is_copy or excerpt.part in text.found
         runs, whole = (free, False) if is_known else aligned(text.words, free, self.words)
         for run in runs:
-            self.words.take(run.place, run.length, EXCERPT)
+            self.words.take(run.position, run.length, EXCERPT)
         if not is_known:
             take_between(runs, self.words)
-            text.found[excerpt.part] = _Place(whole=whole, runs=runs)
+            text.found[excerpt.part] = _Occurrence(whole=whole, runs=runs)
 
     def _copies(self, excerpt: _Waiting) -> Iterator[_Waiting]:
         """The same words at other places, which prove nothing of another text; but one that has as many goes first."""
         start, taken, length = excerpt.runs[0]
-        places = self.words.places_of_copies(taken, length)
-        if places:
-            runs = [Run(start, place, length) for place in places]
+        positions = self.words.positions_of_copies(taken, length)
+        if positions:
+            runs = [Run(start, position, length) for position in positions]
             yield excerpt._replace(tries=_MAX_TRIES, runs=runs, is_copy=True)
 
 
-def _match(part: int, place: int, text: str, span: Span, *, whole: bool) -> Match:
-    return Match(part=part, place=place, whole=whole, text=text, find_span=lambda: span)
+def _match(part: int, position: int, text: str, span: Span, *, whole: bool) -> Match:
+    return Match(part=part, position=position, whole=whole, text=text, find_span=lambda: span)
 
 
 def _spelled(texts: Iterable[str]) -> Iterable[_Spelled]:
@@ -346,10 +348,10 @@ def _spelled(texts: Iterable[str]) -> Iterable[_Spelled]:
     return spelled.values()
 
 
-def _is_among(places: Sequence[int], start: int, length: int) -> bool:
+def _is_among(positions: Sequence[int], start: int, length: int) -> bool:
     """Whether one of the places, which are in order, is in this range."""
-    at = bisect_left(places, start)
-    return at < len(places) and places[at] < start + length
+    at = bisect_left(positions, start)
+    return at < len(positions) and positions[at] < start + length
 
 
 def _size_of_excerpt(words: Sequence[str], runs: Sequence[Run]) -> int:

@@ -42,7 +42,7 @@ class Run(NamedTuple):
 
     start: int
     """The place of the first word in the text."""
-    place: int
+    position: int
     """Its place in the prompts."""
     length: int
 
@@ -74,20 +74,20 @@ class PromptWords:
         self._index()
 
     def _index(self) -> None:
-        places = range(0, len(self.words) - _SHINGLE + 1, self._step)
-        for some in (places[begin : begin + _AT_ONCE] for begin in range(0, len(places), _AT_ONCE)):
-            for place, key in zip(some, _shingles(self.words, some), strict=True):
-                if self._first.setdefault(key, place) != place:
+        positions = range(0, len(self.words) - _SHINGLE + 1, self._step)
+        for some in (positions[begin : begin + _AT_ONCE] for begin in range(0, len(positions), _AT_ONCE)):
+            for position, key in zip(some, _shingles(self.words, some), strict=True):
+                if self._first.setdefault(key, position) != position:
                     more = self._more.setdefault(key, [])
                     if len(more) < _MAX_PLACES:
-                        more.append(place)
+                        more.append(position)
 
-    def _places_of_shingle(self, key: int) -> Sequence[int]:
+    def _positions_of_shingle(self, key: int) -> Sequence[int]:
         return (self._first[key], *self._more.get(key, ())) if key in self._first else ()
 
-    def part_of(self, place: int) -> int:
+    def part_of(self, position: int) -> int:
         """The number of the text that has this word."""
-        return bisect_right(self._part_ends, place)
+        return bisect_right(self._part_ends, position)
 
     def start_of(self, part: int) -> int:
         """The place of the first word of a text."""
@@ -98,26 +98,26 @@ class PromptWords:
         for free in _free.finditer(self.taken, self.start_of(part), self._part_ends[part] - 1):
             yield free.span()
 
-    def is_taken(self, place: int, length: int, most: int) -> bool:
+    def is_taken(self, position: int, length: int, most: int) -> bool:
         """Whether more than a tenth of these words belong to something above `most`."""
-        free = sum(self.taken.count(owner, place, place + length) for owner in range(most + 1))
+        free = sum(self.taken.count(owner, position, position + length) for owner in range(most + 1))
         return free * 10 < length * 9
 
-    def take(self, place: int, length: int, owner: int) -> None:
-        self.taken[place : place + length] = bytes([owner]) * length
+    def take(self, position: int, length: int, owner: int) -> None:
+        self.taken[position : position + length] = bytes([owner]) * length
 
     # Whole texts
 
-    def places_of(self, texts: Sequence[Sequence[str]]) -> list[list[int]]:
+    def positions_of(self, texts: Sequence[Sequence[str]]) -> list[list[int]]:
         """All places of each of these texts, in order."""
         short = self._shortest
-        places = [[] if len(words) < short else list(self._places_of_long(words)) for words in texts]
+        positions = [[] if len(words) < short else list(self._positions_of_long(words)) for words in texts]
         numbers = [number for number, words in enumerate(texts) if 0 < len(words) < short]
-        for number, found in zip(numbers, self._places_of_short([texts[number] for number in numbers]), strict=True):
-            places[number] = found
-        return places
+        for number, found in zip(numbers, self._positions_of_short([texts[number] for number in numbers]), strict=True):
+            positions[number] = found
+        return positions
 
-    def _places_of_long(self, words: Sequence[str]) -> Iterator[int]:
+    def _positions_of_long(self, words: Sequence[str]) -> Iterator[int]:
         """Where the words around the rarest of a few offsets stand; one of `_step` places in a row is in the index."""
         last = len(words) - _SHINGLE - self._step + 1
         fewest, rarest, keys = _MAX_PLACES * self._step + 1, 0, [0]
@@ -131,10 +131,12 @@ class PromptWords:
         self.work -= fewest
         if self.work < 0:
             return iter(())
-        likely = [place - rarest - shift for shift, key in enumerate(keys) for place in self._places_of_shingle(key)]
-        return (place for place in sorted(likely) if self._stands_at(place, words))
+        likely = [
+            position - rarest - shift for shift, key in enumerate(keys) for position in self._positions_of_shingle(key)
+        ]
+        return (position for position in sorted(likely) if self._stands_at(position, words))
 
-    def _places_of_short(self, texts: Sequence[Sequence[str]]) -> Iterator[list[int]]:
+    def _positions_of_short(self, texts: Sequence[Sequence[str]]) -> Iterator[list[int]]:
         """Places of texts that are too short for the index: around their rarest word."""
         counts: Counter[str] = Counter()
         wanted: dict[str, list[int]] = {}
@@ -142,28 +144,28 @@ class PromptWords:
             for begin in range(0, len(self.words), _AT_ONCE):
                 counts.update(self.words[begin : begin + _AT_ONCE])
             wanted = {min(words, key=counts.__getitem__): [] for words in texts}
-            for place, word in enumerate(self.words):
+            for position, word in enumerate(self.words):
                 if word in wanted:
-                    wanted[word].append(place)
+                    wanted[word].append(position)
         for words in texts:
             rarest = min(words, key=counts.__getitem__)
             shift = words.index(rarest)
-            yield [place - shift for place in wanted[rarest] if self._stands_at(place - shift, words)]
+            yield [position - shift for position in wanted[rarest] if self._stands_at(position - shift, words)]
 
-    def _stands_at(self, place: int, words: Sequence[str]) -> bool:
+    def _stands_at(self, position: int, words: Sequence[str]) -> bool:
         self.work -= _VISIT
-        end = place + len(words)
-        if self.work < 0 or place < 0 or end > len(self.words) or self.words[end - 1] != words[-1]:
+        end = position + len(words)
+        if self.work < 0 or position < 0 or end > len(self.words) or self.words[end - 1] != words[-1]:
             return False
         self.work -= len(words) // 5
-        return self.words[place:end] == words
+        return self.words[position:end] == words
 
-    def places_of_copies(self, place: int, length: int) -> list[int]:
+    def positions_of_copies(self, position: int, length: int) -> list[int]:
         """Where else the words at this place stand; none if they are too few for the index."""
-        words = self.words[place : place + length]
+        words = self.words[position : position + length]
         if length < self._shortest or (self._step == 1 and hash(tuple(words[:_SHINGLE])) not in self._more):
             return []
-        return [copy for copy in self._places_of_long(words) if copy != place]
+        return [copy for copy in self._positions_of_long(words) if copy != position]
 
     # Parts of texts
 
@@ -174,14 +176,14 @@ class PromptWords:
         keys: set[int] = set()
         for free in re.finditer(rb"\x00{%d,}" % _SHINGLE, self.taken):
             keys.update(_shingles(self.words, range(free.start(), free.end() - _SHINGLE + 1)))
-        places: list[int] = []
+        positions: list[int] = []
         for key in keys & self._first.keys():
             if self.work < 0:
                 return None
-            some = self._places_of_shingle(key)
+            some = self._positions_of_shingle(key)
             self.work -= len(some)
-            places += [place for place in some if self.taken[place] == FOUND]
-        return sorted(places)
+            positions += [position for position in some if self.taken[position] == FOUND]
+        return sorted(positions)
 
     def runs(self, words: Sequence[str], most: int, part: int | None = None) -> dict[int, list[Run]]:
         """By part, the runs of at least `_SHINGLE` words that a text shares with words that belong to nothing above `most`.
@@ -193,16 +195,16 @@ class PromptWords:
         ends: dict[int, int] = {}
         for start, key in self._known(words):
             tried = 0
-            for place in self._places_of_shingle(key):
+            for position in self._positions_of_shingle(key):
                 self.work -= _VISIT
                 if self.work < 0 or tried >= _MAX_TRIED:
                     break
-                distance = place - start
-                if ends.get(distance, 0) <= start and max(self.taken[place : place + _SHINGLE]) <= most:
+                distance = position - start
+                if ends.get(distance, 0) <= start and max(self.taken[position : position + _SHINGLE]) <= most:
                     tried += 1
-                    run = self._extended(words, start, place, ends.get(distance, 0), most)
+                    run = self._extended(words, start, position, ends.get(distance, 0), most)
                     ends[distance] = run.start + run.length
-                    quotations[self.part_of(place)][distance].append(run)
+                    quotations[self.part_of(position)][distance].append(run)
         return {
             number: _longest_first(list(own.values()))
             for number, own in quotations.items()
@@ -220,19 +222,19 @@ class PromptWords:
             for shift in [shift for shift, key in enumerate(keys) if key in first]:
                 yield begin + shift, keys[shift]
 
-    def _extended(self, words: Sequence[str], start: int, place: int, earliest: int, most: int) -> Run:
+    def _extended(self, words: Sequence[str], start: int, position: int, earliest: int, most: int) -> Run:
         """The run around words that stand at this place."""
         ours, taken = self.words, self.taken
         before, after = 0, _SHINGLE
-        while start - before > earliest and place - before > 0 and taken[place - before - 1] <= most:
-            if ours[place - before - 1] != words[start - before - 1]:
+        while start - before > earliest and position - before > 0 and taken[position - before - 1] <= most:
+            if ours[position - before - 1] != words[start - before - 1]:
                 break
             before += 1
         longest = len(words) - start
-        while after < longest and taken[place + after] <= most and ours[place + after] == words[start + after]:
+        while after < longest and taken[position + after] <= most and ours[position + after] == words[start + after]:
             after += 1
         self.work -= before + after
-        return Run(start - before, place - before, before + after)
+        return Run(start - before, position - before, before + after)
 
 
 def _longest_first(quotations: list[list[Run]]) -> list[Run]:
@@ -243,16 +245,16 @@ def _longest_first(quotations: list[list[Run]]) -> list[Run]:
     ours: set[int] = set()
     theirs: set[int] = set()
     for quotation in sorted(quotations, key=lambda runs: -sum(run.length for run in runs)):
-        for start, place, length in quotation:
-            new = [at for at in range(length) if start + at not in ours and place + at not in theirs]
+        for start, position, length in quotation:
+            new = [at for at in range(length) if start + at not in ours and position + at not in theirs]
             if len(new) >= _SHINGLE and new[-1] - new[0] < len(new):
-                chosen.append(Run(start + new[0], place + new[0], len(new)))
+                chosen.append(Run(start + new[0], position + new[0], len(new)))
                 ours.update(range(start + new[0], start + new[-1] + 1))
-                theirs.update(range(place + new[0], place + new[-1] + 1))
+                theirs.update(range(position + new[0], position + new[-1] + 1))
     return chosen
 
 
-def _shingles(words: Sequence[str], places: range) -> list[int]:
+def _shingles(words: Sequence[str], positions: range) -> list[int]:
     """A number for the run of words at each of these places, the same for the same words in this process."""
-    first, last, step = places.start, places[-1] + 1 if places else 0, places.step
+    first, last, step = positions.start, positions[-1] + 1 if positions else 0, positions.step
     return list(map(hash, zip(*(words[first + shift : last + shift : step] for shift in range(_SHINGLE)), strict=True)))

@@ -73,14 +73,14 @@ class Speech:
 
     def _add_holders(self, held: Sequence[Held]) -> None:
         prompt = self._prompts.words
-        for own, places in zip(held, prompt.places_of([own.words for own in held]), strict=True):
+        for own, positions in zip(held, prompt.positions_of([own.words for own in held]), strict=True):
             words = own.words
-            for place in places:
-                part = prompt.part_of(place)
-                around = (prompt.taken[place - 1], prompt.taken[place + len(words)])
-                if not prompt.is_taken(place, len(words), SILENT if EXCERPT in around else EXCERPT):
+            for position in positions:
+                part = prompt.part_of(position)
+                around = (prompt.taken[position - 1], prompt.taken[position + len(words)])
+                if not prompt.is_taken(position, len(words), SILENT if EXCERPT in around else EXCERPT):
                     own.free.add(part)
-                elif prompt.taken[place] in {EXCERPT, FOUND}:
+                elif prompt.taken[position] in {EXCERPT, FOUND}:
                     own.in_found.add(part)
             line = " ".join(words)
             own.as_line |= {part for part in own.free if line in self._lines_of(part)}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from ragspan.matching import PromptWords, words_of
-from ragspan.runs.payloads import calls_text, json_in, texts_in
+from ragspan.runs.contents import calls_text, json_in, texts_in
 from ragspan.runs.tree import ModelStep
 
 _MAX_SAID_BY_ALL = 1_000_000
@@ -36,7 +36,7 @@ def answering_calls(models: Sequence[ModelStep], response: str | None) -> list[M
     if same or not spoke:
         return (same or list(models))[-1:]
     fields = _fields_in(response or "")
-    starts = PromptWords([answer]).places_of([said[id(run)][0] for run in spoke])
+    starts = PromptWords([answer]).positions_of([said[id(run)][0] for run in spoke])
     whole = f" {' '.join(answer)} "
     quoted = {}
     for run, places in zip(spoke, starts, strict=True):
@@ -64,7 +64,7 @@ def is_said_by(models: Sequence[ModelStep], response: str) -> bool:
     read = PromptWords(said)
     if any(sum(run.length for run in runs) >= _SHARED for runs in read.runs(answer, 0).values()):
         return True
-    if read.places_of([answer])[0] or any(PromptWords([answer]).places_of(said)):
+    if read.positions_of([answer])[0] or any(PromptWords([answer]).positions_of(said)):
         return True
     wanted = Counter(answer)
     return any(2 * (Counter(words) & wanted).total() >= len(words) + len(answer) * _MIN_LIKENESS for words in said)

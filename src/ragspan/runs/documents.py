@@ -8,7 +8,7 @@ from itertools import islice
 
 from ragspan.capturing.snapshots import LONG_TEXT, Opaque, Snapshot
 from ragspan.messages import MAX_MESSAGE, TOOL_ERROR, ErrorReport
-from ragspan.runs.payloads import (
+from ragspan.runs.contents import (
     Document,
     Found,
     documents_in,
@@ -45,7 +45,7 @@ class SeenDocuments:
             self.unreadable: dict[int, Step] = {}
             """Search results that only the program may read, by identity; of the request itself, as all below."""
             self.empty_search = each.found_nothing
-            self.carried = False
+            self.has_earlier_documents = False
             """A prompt's history held documents of earlier turns."""
             self._first_seen_in: dict[SeenDocument, Step] = {}
             # Documents do not know their steps, which hold them: cycles would wait for the garbage collector.
@@ -84,10 +84,10 @@ class SeenDocuments:
         self._models.append(step)
         if step.inside_search:
             return
-        current, carried = documents_of_messages(step.inputs)
+        current, from_history = documents_of_messages(step.inputs)
         for found in [*current, *documents_in(step.beside)]:
             self._see(found, step, ranked=self._is_first_seen_in(step, found))
-        self.carried |= carried
+        self.has_earlier_documents |= from_history
         if len(self._texts) < len(self.documents):  # else all models share it: they may be as many as the documents
             new = islice(self.documents.values(), len(self._texts), None)
             self._texts = self._texts | {entry: entry.text for entry in new}
@@ -148,18 +148,18 @@ class SeenDocuments:
     def _see_all(self, inputs: Snapshot, step: Step) -> None:
         """Note the documents that a step was called with."""
         for found in documents_in(inputs):
-            self._see(found, step, ranked=False, carried=is_conversation(inputs))
+            self._see(found, step, ranked=False, from_history=is_conversation(inputs))
 
-    def _see(self, found: Found, step: Step, *, ranked: bool, carried: bool = False) -> list[SeenDocument]:
+    def _see(self, found: Found, step: Step, *, ranked: bool, from_history: bool = False) -> list[SeenDocument]:
         """Note documents that a step shows; `ranked` if the list is the result of a search."""
         seen = []
         for rank, (document, score) in enumerate(found):
             entry = self.documents.get(id(document))
             if entry is None:
-                entry = SeenDocument(document, rank if ranked else None, score, carried)
+                entry = SeenDocument(document, rank if ranked else None, score, from_history)
                 self.documents[id(document)], self._first_seen_in[entry] = entry, step
             elif ranked:
-                entry.carried = False
+                entry.from_history = False
                 entry.rank = rank if entry.rank is None else entry.rank
             seen.append(entry)
         return seen

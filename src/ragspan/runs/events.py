@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from ragspan.capturing.log import Event, EventKind, RequestLog, RunKey, inner_logs
 from ragspan.capturing.snapshots import Snapshot
 from ragspan.records import RagRecord, SpanAnchor
-from ragspan.runs.payloads import Document
-from ragspan.runs.record_making import record_of
+from ragspan.runs.contents import Document
+from ragspan.runs.record_making import make_record
 from ragspan.runs.tool_documents import add_search
 from ragspan.runs.tree import ModelStep, RequestTree, SearchStep, Step, ToolStep
 
@@ -40,7 +40,7 @@ class ModelStart(NamedTuple):
 
 def record_of_log(log: RequestLog) -> RagRecord | None:
     """The record of a request; None if it answered nothing."""
-    return record_of(tree_of(log))
+    return make_record(tree_of(log))
 
 
 def tree_of(log: RequestLog, around: Mapping[RunKey, Step] | None = None) -> RequestTree:
@@ -112,7 +112,7 @@ class _Events:
             return
         late_inputs = None
         if isinstance(step, ModelStep):
-            step.told = event.about or ()
+            step.provider_metadata = event.about or ()
         elif isinstance(step, SearchStep):
             step.span = step.span or event.about
         elif not isinstance(step, ToolStep):

@@ -14,12 +14,12 @@ from ragspan.capturing.snapshots import Snapshot
 from ragspan.matching import PromptWords, words_of
 from ragspan.records import Background, RetrievedContext, UnknownContexts
 from ragspan.runs.answering import answering_calls, is_said_by
+from ragspan.runs.contents import ChatMessage, FilledPrompt, prompt_of
 from ragspan.runs.documents import SeenDocuments
-from ragspan.runs.payloads import FilledPrompt, Message, prompt_of
 from ragspan.runs.prompt_pieces import Piece, Pieces
 from ragspan.runs.prompt_provenance import Behind, Turn, prompts_behind
 from ragspan.runs.short_texts import texts_filled_in
-from ragspan.runs.step_records import AsContext
+from ragspan.runs.step_records import ToContext
 from ragspan.runs.tree import ModelStep, RequestTree, SearchStep, Step
 
 _REMOTE = {"RemoteRunnable", "RemoteGraph"}
@@ -41,7 +41,7 @@ class Grounds(NamedTuple):
 
 
 def grounds_of(
-    tree: RequestTree, seen: SeenDocuments, question: str | None, response: str | None, to_context: AsContext
+    tree: RequestTree, seen: SeenDocuments, question: str | None, response: str | None, to_context: ToContext
 ) -> Grounds:
     """What the answer of a request rests on."""
     models = tree.answering_models
@@ -85,7 +85,7 @@ def _filled(step: Step, messages: Sequence[Snapshot], seen: SeenDocuments) -> Mo
     )
 
 
-def _contexts(tree: RequestTree, behind: Behind, to_context: AsContext) -> tuple[RetrievedContext, ...]:
+def _contexts(tree: RequestTree, behind: Behind, to_context: ToContext) -> tuple[RetrievedContext, ...]:
     """The documents in prompt order, and those that the program named."""
     found: dict[str, RetrievedContext] = {}
     for entry, text, is_whole, _ in behind.found:
@@ -122,7 +122,7 @@ def _ends_in(value: Snapshot) -> Iterator[str]:
     """The ends of all pictures, and of texts that may be one, that a request was called with."""
     if isinstance(value, str):
         yield value[-_TAIL:] if len(value) >= _TAIL or "/" in value else ""
-    elif isinstance(value, Message):
+    elif isinstance(value, ChatMessage):
         yield from value.unread
     elif isinstance(value, (dict, list)):
         for item in value.values() if isinstance(value, dict) else value:
@@ -133,7 +133,7 @@ def _why_unknown(
     tree: RequestTree, seen: SeenDocuments, pieces: Sequence[Piece], response: str | None
 ) -> UnknownContexts | None:
     """Why it cannot be known which documents reached the prompts, where none was found there; None if there were none."""
-    searched = bool(seen.empty_search or seen.carried or tree.all_of(SearchStep))
+    searched = bool(seen.empty_search or seen.has_earlier_documents or tree.all_of(SearchStep))
     if any(step.name in _REMOTE for step in tree.steps):
         return "unseen_prompt"
     if not tree.answering_models:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 
-from ragspan.runs.payloads import Document
+from ragspan.runs.contents import Document
 from ragspan.runs.tree import SeenDocument
 
 _MAX_FIELDS = 1000
@@ -28,7 +28,7 @@ def windows(documents: Sequence[SeenDocument]) -> list[SeenDocument]:
 
 def _beside(entry: SeenDocument, text: str) -> SeenDocument:
     document = Document(text, entry.document.id, entry.document.metadata)
-    return SeenDocument(document, entry.rank, entry.score, entry.carried, is_beside=True)
+    return SeenDocument(document, entry.rank, entry.score, entry.from_history, is_beside=True)
 
 
 def texts_beside(documents: Sequence[SeenDocument]) -> list[SeenDocument]:

@@ -10,8 +10,8 @@ from itertools import islice
 from ragspan.capturing.snapshots import Snapshot
 from ragspan.matching import PromptTexts, Span, occurrences, unescaped, words_of
 from ragspan.records import MAX_BACKGROUND, BackgroundKind
+from ragspan.runs.contents import ChatMessage, texts_in
 from ragspan.runs.documents import SeenDocuments
-from ragspan.runs.payloads import Message, texts_in
 from ragspan.runs.prompt_provenance import Behind, Turn
 from ragspan.runs.said_in import lines_of_models, memories_in, schemas_in, spoken_in, within, without
 from ragspan.runs.short_texts import Filled, long_enough
@@ -80,25 +80,25 @@ class Pieces:
                 if left <= 0:
                     return
 
-    def _of_part(self, number: int, message: Message, turn: Turn) -> Iterator[Piece]:
+    def _of_part(self, number: int, message: ChatMessage, turn: Turn) -> Iterator[Piece]:
         text = self._behind.texts.parts[number]
         if message.role == "tool":
             yield from self._of_tool(number, message, turn, text)
             return
         free = self._behind.texts.free(number)
         spoken = [] if number in self._behind.holding and message.role == "ai" else list(spoken_in(text))
-        told = (
+        tool_spans = (
             [span for role, span in spoken if role == "tool"] if {role for role, _ in spoken} & {"ai", "human"} else []
         )
-        results = sorted(span for tool in self._telling_tools() for span in _spans(text, str(tool.result)))
-        told_before = lines_of_models(text, self._said.by, self._said.is_own)
-        kept = without(free, [*(span for _, span in spoken), *told_before])
+        results = sorted(span for tool in self._tools_with_words() for span in _spans(text, str(tool.result)))
+        said_before = lines_of_models(text, self._said.by, self._said.is_own)
+        kept = without(free, [*(span for _, span in spoken), *said_before])
         kept = without(kept, [span for asked in self._asked for span in _spans(text, asked)])
         memories = list(memories_in(text))
         rest = without(kept, [*results, *memories, *schemas_in(text)])
-        places = [match.span for match in self._behind.holding.get(number, ())]
+        of_documents = [match.span for match in self._behind.holding.get(number, ())]
         for each in results:
-            yield from self._pieces(text, within(kept, each), "metadata" if within(places, each) else "tool")
+            yield from self._pieces(text, within(kept, each), "metadata" if within(of_documents, each) else "tool")
         yield from self._pieces(
             text, [span for each in memories for span in within(without(kept, results), each)], "other"
         )
@@ -107,20 +107,20 @@ class Pieces:
             held = [match.text for match in self._behind.holding.get(number, ()) if match.text not in counted]
             yield from (Piece(text=each, kind="history") for each in held)
         elif text in self._filled:
-            yield from self._of_template(places, text, rest)
-        elif places:
+            yield from self._of_template(of_documents, text, rest)
+        elif of_documents:
             yield from self._pieces(text, rest, "other")
         elif not (message.role == "system" and self._seen.empty_search):
             yield from self._pieces(text, rest, None)
-        yield from self._pieces(text, [span for each in told for span in within(free, each)], "history")
+        yield from self._pieces(text, [span for each in tool_spans for span in within(free, each)], "history")
 
-    def _of_template(self, places: Sequence[Span], text: str, rest: Sequence[Span]) -> Iterator[Piece]:
-        """What a prompt template was filled with: around documents, whose places are these, it is what a formatter wrote."""
+    def _of_template(self, of_documents: Sequence[Span], text: str, rest: Sequence[Span]) -> Iterator[Piece]:
+        """What a prompt template was filled with: around documents, whose spans are these, it is what a formatter wrote."""
         values = [span for value in long_enough(self._filled[text]) for span in _spans(text, value)[:1]]
         for value in values:
-            has_documents = any(within(places, value))
+            has_documents = any(within(of_documents, value))
             yield from self._pieces(text, within(rest, value), "metadata" if has_documents else None)
-        bare = [place for place in places if not any(within([place], value) for value in values)]
+        bare = [span for span in of_documents if not any(within([span], value) for value in values)]
         if bare:  # the template itself writes documents
             around = self._around(text, min(bare)[0], max(end for _, end in bare))
             yield from self._pieces(text, within(without(rest, values), around), "metadata")
@@ -140,8 +140,8 @@ class Pieces:
 
     # Tools
 
-    def _of_tool(self, number: int, message: Message, turn: Turn, text: str) -> Iterator[Piece]:
-        places = self._behind.holding.get(number, ())
+    def _of_tool(self, number: int, message: ChatMessage, turn: Turn, text: str) -> Iterator[Piece]:
+        held = self._behind.holding.get(number, ())
         tool = next((each for each in self._tools if each.call_id == message.call_id is not None), None)
         if tool is not None and (
             self._found_nothing(tool) or (number in self._behind.said and self._asks_a_model(tool))
@@ -149,15 +149,15 @@ class Pieces:
             return
         if turn is Turn.EARLIER:
             counted = {each.text for each in self._behind.found}
-            free = without([(0, len(text))], [match.span for match in places if match.text in counted])
-        elif places:
+            free = without([(0, len(text))], [match.span for match in held if match.text in counted])
+        elif held:
             free = self._behind.texts.free(number)
         else:
             free = [(0, len(text))]
-        kind: BackgroundKind = "history" if turn is Turn.EARLIER else "metadata" if places else "tool"
+        kind: BackgroundKind = "history" if turn is Turn.EARLIER else "metadata" if held else "tool"
         yield from self._pieces(text, self._without_arguments(text, free, message), kind)
 
-    def _without_arguments(self, text: str, free: Sequence[Span], message: Message) -> Sequence[Span]:
+    def _without_arguments(self, text: str, free: Sequence[Span], message: ChatMessage) -> Sequence[Span]:
         """A result without what it repeats of its call's arguments, and of longer ones that models wrote."""
         calls = [call for part, _ in self._behind.parts.values() for call in part.calls or ()]
         own = [text for call in calls if call.id == message.call_id for text in texts_in(call.arguments)]
@@ -167,7 +167,7 @@ class Pieces:
         kept = free
         while long and len(text) <= _MAX_LOOKED_AT:
             prompts = PromptTexts([text])
-            found = [each for each, places in zip(long, prompts.find(long, order=[0]), strict=True) if places]
+            found = [each for each, matches in zip(long, prompts.find(long, order=[0]), strict=True) if matches]
             quoted = {each for each in found if each not in own and not self._written.is_own(each)}
             long = [each for each in found if each not in quoted]
             if not quoted:
@@ -178,7 +178,7 @@ class Pieces:
             kept = short
         return [each for each in kept if kept is free or _count(text, [each]) >= _MIN_ECHO]
 
-    def _telling_tools(self) -> list[ToolStep]:
+    def _tools_with_words(self) -> list[ToolStep]:
         """The tools whose results are evidence wherever they stand."""
         return [
             tool
@@ -230,9 +230,9 @@ class _Said:
         return self._own[words]
 
 
-def _people_in(value: Snapshot) -> Iterator[Message]:
+def _people_in(value: Snapshot) -> Iterator[ChatMessage]:
     """The messages of people in what a request was called with."""
-    if isinstance(value, Message):
+    if isinstance(value, ChatMessage):
         if value.role == "human":
             yield value
     elif isinstance(value, (dict, list)):

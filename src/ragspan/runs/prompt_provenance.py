@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from ragspan.matching import Held, Match, PromptTexts, PromptWords, Speech, words_of
 from ragspan.runs.answering import is_one_word, is_verdict, words_said_by
+from ragspan.runs.contents import ChatMessage, normalise_spaces
 from ragspan.runs.metadata_texts import texts_beside, windows
-from ragspan.runs.payloads import Message, evened
 from ragspan.runs.short_texts import SHORT, Filled, is_a_document, is_a_draft
 from ragspan.runs.tree import ModelStep, SeenDocument
 
@@ -47,7 +47,7 @@ class Behind:
     runs: Sequence[ModelStep]
     """In order of time; those of the answer's parts in the order of the parts."""
     texts: PromptTexts
-    parts: Mapping[int, tuple[Message, Turn]]
+    parts: Mapping[int, tuple[ChatMessage, Turn]]
     """By its number in `texts`, each part of these prompts in order, this turn's before earlier ones of a call."""
     found: Sequence[Found]
     """The documents, in prompt order."""
@@ -99,7 +99,7 @@ def _behind(
     provenance: _Provenance, answering: Sequence[ModelStep], documents: Sequence[SeenDocument], question: str
 ) -> Behind:
     """The prompts behind an answer, with those of these documents that are in them."""
-    has_history = bool(provenance.earlier) and any(entry.carried for entry in documents)
+    has_history = bool(provenance.earlier) and any(entry.from_history for entry in documents)
     said: AbstractSet[int] = frozenset()
     is_one = len(answering) == 1 and not has_history and not provenance.candidates(answering[0])
     if is_one:  # a closer look at its own parts is enough, and mostly none
@@ -112,7 +112,7 @@ def _behind(
         matches, runs = texts.find(list(entries), order=order), [run]
     else:
         entries = {entry.text: entry for entry in reversed(documents)}
-        entries |= {entry.text: entry for entry in reversed(documents) if not entry.carried}
+        entries |= {entry.text: entry for entry in reversed(documents) if not entry.from_history}
         for run in (run for run in reversed(provenance.models) if run.rewritten):
             entries |= {text: entry for entry, text in run.seen.items() if text is not entry.text}
         texts = PromptTexts(provenance.texts, apart=question, silent=provenance.silent)
@@ -143,10 +143,10 @@ def _found(
     short = {word for text in entries if len(text) < SHORT for word in words_of(text)[0]}
     found: dict[str, Found] = {}
     for number in parts:
-        for match, text in sorted(by_part.get(number, ()), key=lambda pair: pair[0].place):
+        for match, text in sorted(by_part.get(number, ()), key=lambda pair: pair[0].position):
             entry = entries[text]
             known = found.get(text)
-            if (entry.carried and number in provenance.earlier) or (known is not None and known.whole):
+            if (entry.from_history and number in provenance.earlier) or (known is not None and known.whole):
                 continue
             if len(text) < SHORT and not is_a_document(
                 text, provenance.parts[number][0].text, provenance.filled, short
@@ -168,7 +168,7 @@ class Turn(enum.Enum):
     """A model's words, which hold no documents even if they quote some."""
 
 
-def _turns_of(parts: Sequence[Message], was_said: Callable[[str], bool]) -> list[Turn]:
+def _turns_of(parts: Sequence[ChatMessage], was_said: Callable[[str], bool]) -> list[Turn]:
     """The turns of a prompt's parts.
 
     An earlier turn ends with an assistant's message between two of a person's that no model gave in this request. Other
@@ -179,17 +179,17 @@ def _turns_of(parts: Sequence[Message], was_said: Callable[[str], bool]) -> list
         parts: the prompt.
         was_said: whether a model said a text in this request.
     """
-    people = [place for place, part in enumerate(parts) if part.role == "human"]
-    made = {place for place, part in enumerate(parts) if part.role == "ai" and not was_said(part.text)}
-    ends = (place for place in made if people and people[0] < place < people[-1] and parts[place - 1].role != "ai")
+    people = [index for index, part in enumerate(parts) if part.role == "human"]
+    made = {index for index, part in enumerate(parts) if part.role == "ai" and not was_said(part.text)}
+    ends = (index for index in made if people and people[0] < index < people[-1] and parts[index - 1].role != "ai")
     end = max(ends, default=-1)
 
-    def turn(place: int, role: str) -> Turn:
+    def turn(index: int, role: str) -> Turn:
         if role == "ai":
-            return Turn.THIS if place > end and place in made else Turn.SPOKEN
-        return Turn.EARLIER if place < end and role != "system" else Turn.THIS
+            return Turn.THIS if index > end and index in made else Turn.SPOKEN
+        return Turn.EARLIER if index < end and role != "system" else Turn.THIS
 
-    return [turn(place, part.role) for place, part in enumerate(parts)]
+    return [turn(index, part.role) for index, part in enumerate(parts)]
 
 
 def _squeezed(text: str) -> str:
@@ -212,11 +212,11 @@ class _Provenance:
     ) -> None:
         self.models = models
         self.filled = filled
-        self._queries = frozenset(evened(query) for query in queries)
+        self._queries = frozenset(normalise_spaces(query) for query in queries)
         self._numbers: dict[tuple[bool, str], int] = {}
         self._parts: dict[int, dict[int, None]] = {}
         self._results: dict[int, str] = {}
-        self.parts: dict[int, tuple[Message, Turn]] = {}
+        self.parts: dict[int, tuple[ChatMessage, Turn]] = {}
         """The parts of all prompts by their numbers."""
         said = {_squeezed(run.said) for run in models}
         was_said = functools.cache(lambda text: _squeezed(text) in said)  # an agent's prompts repeat their parts
@@ -265,7 +265,7 @@ class _Provenance:
     def behind(self, answering: Sequence[ModelStep], prompts: PromptTexts) -> tuple[list[ModelStep], AbstractSet[int]]:
         """The calls behind an answer, in order of time, and the tools' results that are what a model said."""
         began = min((run.started_ns for run in answering), default=0)
-        order = {id(run): (began, place) for place, run in enumerate(answering)}
+        order = {id(run): (began, index) for index, run in enumerate(answering)}
         held = self._held(prompts)
         waiting = list(answering)
         behind: list[ModelStep] = []
@@ -300,14 +300,16 @@ class _Provenance:
         held = Speech(prompts).held(said)
         results = {number: words_of(text[:_MAX_RESULT])[0] for number, text in self._results.items()}
         read = PromptWords([own.words for own in held])
-        for (number, words), places in zip(results.items(), read.places_of(list(results.values())), strict=True):
-            for place in places if len(words) > 1 else ():
-                held[read.part_of(place)].as_line.add(number)
+        for (number, words), positions in zip(results.items(), read.positions_of(list(results.values())), strict=True):
+            for position in positions if len(words) > 1 else ():
+                held[read.part_of(position)].as_line.add(number)
         return dict(zip(said, held, strict=True))
 
     def _said(self, run: ModelStep) -> list[str]:
         """What a model said, without grades and queries."""
-        return [text for text in words_said_by(run) if evened(text) not in self._queries and not is_verdict(text)]
+        return [
+            text for text in words_said_by(run) if normalise_spaces(text) not in self._queries and not is_verdict(text)
+        ]
 
 
 def _ended_before(earlier: ModelStep, later: ModelStep) -> bool:

@@ -12,7 +12,16 @@ from ragspan.capturing.snapshots import CUT, OPAQUE, ObjectFields, Opaque, Snaps
 from ragspan.matching import words_of
 from ragspan.provider_replies import facts_of
 from ragspan.records import AnswerStatus
-from ragspan.runs.payloads import Document, Message, as_json, calls_text, evened, json_in, text_of, texts_in
+from ragspan.runs.contents import (
+    ChatMessage,
+    Document,
+    as_json,
+    calls_text,
+    content_text,
+    json_in,
+    normalise_spaces,
+    texts_in,
+)
 from ragspan.runs.tree import ModelStep, RequestTree, SearchStep
 from ragspan.text.answers import without_thoughts
 
@@ -51,7 +60,7 @@ def question_in(inputs: Snapshot, queries: Sequence[str] = (), *, named_only: bo
     return next(iter([*named, *searched, *often, *going_on, *alike, *rest, *spoken, *others]), None)
 
 
-def _leaves(value: Snapshot, key: str = "") -> Iterator[tuple[str, str | list[Message]]]:
+def _leaves(value: Snapshot, key: str = "") -> Iterator[tuple[str, str | list[ChatMessage]]]:
     """The texts and conversations in a payload by the name of their field, the deeper ones last."""
     deeper: list[tuple[str, Snapshot]] = []
     if isinstance(value, dict):
@@ -69,23 +78,23 @@ def _leaves(value: Snapshot, key: str = "") -> Iterator[tuple[str, str | list[Me
             deeper += [(key, item) for item in reversed(value) if isinstance(item, (dict, list, str))]
     elif isinstance(value, str):
         yield key, value
-    elif isinstance(value, Message) and value.role == "human":
+    elif isinstance(value, ChatMessage) and value.role == "human":
         yield key, [value]
     for name, item in deeper:
         yield from _leaves(item, name)
 
 
-def _conversation_in(items: Sequence[Snapshot], *, are_messages: bool) -> list[Message]:
+def _conversation_in(items: Sequence[Snapshot], *, are_messages: bool) -> list[ChatMessage]:
     """The messages among the items of a list, if one of them is the user's."""
     messages = [
-        Message("human", item) if isinstance(item, str) else item
+        ChatMessage("human", item) if isinstance(item, str) else item
         for item in items
-        if isinstance(item, Message) or (are_messages and isinstance(item, str))
+        if isinstance(item, ChatMessage) or (are_messages and isinstance(item, str))
     ]
     return messages if any(message.role == "human" for message in messages) else []
 
 
-def _last_of_user(messages: Sequence[Message]) -> Message | None:
+def _last_of_user(messages: Sequence[ChatMessage]) -> ChatMessage | None:
     said = (message for message in reversed(messages) if message.role == "human")
     last = next(said, None)
     return None if last is None or not last.text.strip() else last
@@ -111,7 +120,7 @@ def _status_and_words(tree: RequestTree) -> tuple[AnswerStatus, str | None]:
     if tree.error is not None:
         return "error", _received(tree)
     response = _Answers(tree).response()
-    return "complete", _told_on_the_way(tree) if response is None else response
+    return "complete", _streamed_by_the_graph(tree) if response is None else response
 
 
 def _was_interrupted(tree: RequestTree) -> bool:
@@ -138,7 +147,7 @@ def _received(tree: RequestTree) -> str | None:
         model = _speaker(tree)
         if model is None or _was_held_back(model, tree):
             return None
-        said = "".join(map(text_of, model.tokens))
+        said = "".join(map(content_text, model.tokens))
         if tree.error is None and isinstance(tree.output, str) and tree.output and not said.startswith(tree.output):
             return tree.output  # a step changed the model's words on their way to the reader
         return said or None
@@ -173,13 +182,13 @@ def _last_delivered(tree: RequestTree) -> str | None:
     """The last words that the reader of a graph's states received: a node's words come when the node has ended."""
     for model in reversed(tree.all_of(ModelStep)):
         steps = [step for step in model.around() if step.parent is not None]
-        is_out = bool(steps) and steps[-1].ended_ns and not model.inside_search
-        if is_out and model.reply is not None and model.reply.text.strip():
+        has_ended = bool(steps) and steps[-1].ended_ns and not model.inside_search
+        if has_ended and model.reply is not None and model.reply.text.strip():
             return model.reply.text
     return None
 
 
-def _told_on_the_way(tree: RequestTree) -> str | None:
+def _streamed_by_the_graph(tree: RequestTree) -> str | None:
     """The words of the last model, if the graph kept nothing of them: then they reached the caller by a stream of its own."""
     model = _speaker(tree)
     if model is None or model.reply is None or not isinstance(tree.output, dict):
@@ -200,21 +209,21 @@ def _is_last(chunk: tuple[bool, Sequence[Mapping[str, Any]]] | None) -> bool:
 class _Said:
     """What the models of a request said."""
 
-    def __init__(self, replies: Sequence[Message]) -> None:
+    def __init__(self, replies: Sequence[ChatMessage]) -> None:
         self._replies = replies
-        self._whole = {evened(reply.text) for reply in replies if reply.text.strip()}
+        self._whole = {normalise_spaces(reply.text) for reply in replies if reply.text.strip()}
         self._fields: set[str] | None = None
 
     def has(self, text: str) -> bool:
         """Whether one of them said exactly this."""
-        return evened(text) in self._whole
+        return normalise_spaces(text) in self._whole
 
     def covers(self, text: str) -> bool:
         """Whether they said this as a whole, as a field of an object, or as parts that make up most of it."""
         if self._fields is None:
             objects = [part for reply in self._replies for part in (reply.arguments, json_in(reply.text))]
-            self._fields = {evened(field) for part in objects for field in texts_in(part)}
-        even = evened(text)
+            self._fields = {normalise_spaces(field) for part in objects for field in texts_in(part)}
+        even = normalise_spaces(text)
         if even in self._whole or even in self._fields:
             return True
         parts = [part for part in self._whole if _has_words(part) and part in even]
@@ -239,7 +248,7 @@ class _Answers:
         if isinstance(output, (bool, int, float)):
             return json.dumps(output)
         if self._is_tuple(output):
-            output = {str(place): item for place, item in enumerate(output)}  # fields without names
+            output = {str(index): item for index, item in enumerate(output)}  # fields without names
         if not isinstance(output, dict):
             return self._rendered(output)
         given = inputs if isinstance(inputs, dict) else {}
@@ -258,17 +267,17 @@ class _Answers:
         """A value as the text of an answer; None if it is none."""
         if isinstance(value, str):
             return value
-        if isinstance(value, Message):
+        if isinstance(value, ChatMessage):
             return value.text if value.text.strip() else calls_text(value.arguments)
         if isinstance(value, list):
-            messages = [item for item in value if isinstance(item, Message)]
+            messages = [item for item in value if isinstance(item, ChatMessage)]
             if messages:
                 return self._last_words(messages[-1])
             if value and all(isinstance(item, str) for item in value):
                 return "\n".join(value)
         return as_json(value) if isinstance(value, (dict, list)) else None
 
-    def _last_words(self, last: Message) -> str | None:
+    def _last_words(self, last: ChatMessage) -> str | None:
         """What a conversation ends with, if it is an answer.
 
         That is the assistant's text, a tool's that replaces it, or a model's words under the role of a person, as
@@ -294,7 +303,7 @@ class _Answers:
         texts = [value for value in rest.values() if isinstance(value, str)]
         if len(texts) == 1 and texts[0].strip():
             return texts[0]
-        messages = [value for value in own.values() if isinstance(value, Message)]
+        messages = [value for value in own.values() if isinstance(value, ChatMessage)]
         return as_json(rest) or next((calls_text(message.arguments) for message in messages), None)
 
     def _candidates(self, own: Mapping[str, Snapshot]) -> Iterator[Snapshot]:
@@ -310,7 +319,7 @@ class _Answers:
             if is_parsed or _is_called(key, field_names.ANSWERING) or "final" in _words(key):
                 yield texts[key]
         for key in sorted(own, key=lambda key: key != "messages"):  # states may hold the messages of workers, too
-            if _holds_messages(own[key]) and not (isinstance(own[key], Message) and not own[key].text.strip()):
+            if _holds_messages(own[key]) and not (isinstance(own[key], ChatMessage) and not own[key].text.strip()):
                 yield own[key]
         yield from (own[key] for key in sorted(said, key=lambda key: not self._said.has(texts[key])))
         yield from self._unnamed(own, texts, is_named=bool(named))
@@ -373,7 +382,9 @@ def _is_called(key: str, names: Iterable[str]) -> bool:
 
 
 def _holds_messages(value: Snapshot) -> bool:
-    return isinstance(value, Message) or (isinstance(value, list) and any(isinstance(item, Message) for item in value))
+    return isinstance(value, ChatMessage) or (
+        isinstance(value, list) and any(isinstance(item, ChatMessage) for item in value)
+    )
 
 
 def _is_data(value: Snapshot) -> bool:
@@ -382,7 +393,7 @@ def _is_data(value: Snapshot) -> bool:
     return value is CUT or not isinstance(value, (Opaque, Document))
 
 
-def _was_spoken(output: Snapshot, replies: Iterable[Message]) -> bool:
+def _was_spoken(output: Snapshot, replies: Iterable[ChatMessage]) -> bool:
     """Whether a model said exactly this object, as JSON or as the arguments of a tool call."""
     if not isinstance(output, (dict, list)) or not output:
         return False

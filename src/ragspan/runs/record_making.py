@@ -13,13 +13,13 @@ from ragspan.records import RagRecord
 from ragspan.runs.documents import SeenDocuments
 from ragspan.runs.grounds import grounds_of
 from ragspan.runs.question_and_response import question_in, status_and_response
-from ragspan.runs.step_records import StepRecords, as_context
+from ragspan.runs.step_records import StepRecords, context_of_seen
 from ragspan.runs.tree import ModelStep, RequestTree, RerankStep, SearchStep, ToolStep
 
 _MAX_OF_A_KIND = 100
 
 
-def record_of(tree: RequestTree) -> RagRecord | None:
+def make_record(tree: RequestTree) -> RagRecord | None:
     """The record of a request; None if it answered nothing."""
     if not tree.grouped and not tree.recorded and _is_no_answer(tree):
         return None
@@ -31,7 +31,7 @@ def record_of(tree: RequestTree) -> RagRecord | None:
     if _shows_documents(tree, seen, response):
         return None
     question = _question(tree, seen)
-    to_context = functools.cache(as_context)  # most documents are found, and reach the prompt
+    to_context = functools.cache(context_of_seen)  # most documents are found, and reach the prompt
     steps = StepRecords(searches, tree.all_of(ToolStep), models, tree.ended_ns, to_context)
     return RagRecord(
         question=question,

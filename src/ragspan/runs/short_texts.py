@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ragspan.capturing.snapshots import Snapshot
 from ragspan.matching import words_of
-from ragspan.runs.payloads import Document, FilledPrompt, prompt_of
+from ragspan.runs.contents import Document, FilledPrompt, prompt_of
 from ragspan.runs.tree import RequestTree
 
 Filled = Mapping[str, Sequence[str]]
@@ -17,7 +17,7 @@ SHORT = 24
 """Characters: a longer text is looked for wherever it may be."""
 _MIN_VALUE = 4
 _MAX_LOOKED_AT = 200_000
-_MAX_PLACES = 100
+_MAX_OCCURRENCES = 100
 
 
 def texts_filled_in(tree: RequestTree) -> Filled:
@@ -53,9 +53,9 @@ def is_a_document(text: str, part: str, filled: Filled, others: Collection[str])
         filled: what templates were filled with.
         others: the words of all short documents, which may be written in a row.
     """
-    if any(next(_places(text, value), None) for value in filled.get(part, ())):
+    if any(next(_occurrences(text, value), None) for value in filled.get(part, ())):
         return True
-    return any(_stands_apart(part, *place, others) for place in _places(text, part))
+    return any(_stands_apart(part, *span, others) for span in _occurrences(text, part))
 
 
 def is_a_draft(word: str, part: str, filled: Filled) -> bool:
@@ -63,15 +63,15 @@ def is_a_draft(word: str, part: str, filled: Filled) -> bool:
     if any(words_of(value[: len(word) + SHORT])[0] == words_of(word)[0] for value in filled.get(part, ())):
         return True
     own = re.escape(word.strip(" \t\n.!"))
-    told = rf"(?:[:=][ \t]*[\"'“«*_`]{{0,3}}{own}\W{{0,3}}(?:[.;]\s|\n|$)|[\"“«`]{own}[.!]?[\"”»`])"
-    return bool(own) and re.search(told, part[:_MAX_LOOKED_AT], re.IGNORECASE) is not None
+    handed_on = rf"(?:[:=][ \t]*[\"'“«*_`]{{0,3}}{own}\W{{0,3}}(?:[.;]\s|\n|$)|[\"“«`]{own}[.!]?[\"”»`])"
+    return bool(own) and re.search(handed_on, part[:_MAX_LOOKED_AT], re.IGNORECASE) is not None
 
 
-def _places(text: str, part: str) -> Iterator[tuple[int, int]]:
+def _occurrences(text: str, part: str) -> Iterator[tuple[int, int]]:
     words = words_of(text)[0]
     wanted = r"\W+".join(map(re.escape, text.split())) if len(text.split()) == len(words) else re.escape(text.strip())
     for count, match in enumerate(re.finditer(rf"(?<!\w){wanted}(?!\w)", part[:_MAX_LOOKED_AT], re.IGNORECASE)):
-        if count >= _MAX_PLACES:
+        if count >= _MAX_OCCURRENCES:
             return
         yield match.span()
 

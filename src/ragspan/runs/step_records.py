@@ -12,11 +12,10 @@ from ragspan.messages import Message, ToolRequest
 from ragspan.provider_replies import facts_of
 from ragspan.record_json import plain_entries
 from ragspan.records import Generation, Reranking, Retrieval, RetrievedContext, ToolCall
-from ragspan.runs.payloads import Call, Document
-from ragspan.runs.payloads import Message as ChatMessage
+from ragspan.runs.contents import Call, ChatMessage, Document
 from ragspan.runs.tree import ModelStep, RerankStep, SearchStep, SeenDocument, Step, ToolStep
 
-AsContext = Callable[[SeenDocument], RetrievedContext]
+ToContext = Callable[[SeenDocument], RetrievedContext]
 """Makes a context of a document."""
 
 _MAX_OF_A_KIND = 100
@@ -35,7 +34,7 @@ class StepRecords:
         tools: the tools that ran.
         others: runs that make a tool more than a search if they are inside it, such as calls of models.
         ended_ns: when the request ended, and with it the steps that had not.
-        as_context: makes a context of a document.
+        to_context: makes a context of a document.
     """
 
     def __init__(
@@ -44,16 +43,16 @@ class StepRecords:
         tools: Sequence[ToolStep],
         others: Sequence[Step],
         ended_ns: int,
-        as_context: AsContext,
+        to_context: ToContext,
     ) -> None:
         self._all_searches = searches
         self._ended_ns = ended_ns
-        self._as_context = as_context
+        self._to_context = to_context
         self.searches = [step for step in searches[:_MAX_OF_A_KIND] if not step.inside_search]
         pairs = [(_search_of(tool, self.searches, (*others, *tools)), tool) for tool in tools[:_MAX_OF_A_KIND]]
         self._is_tool = {search: tool for search, tool in pairs if search is not None}
         self.tools = [tool for search, tool in pairs if search is None]
-        self._places: dict[Step, int] = {tool: place for place, tool in enumerate(self.tools)}
+        self._indexes: dict[Step, int] = {tool: index for index, tool in enumerate(self.tools)}
 
     def tool_call(self, step: ToolStep) -> ToolCall:
         return ToolCall(
@@ -69,7 +68,7 @@ class StepRecords:
         return Retrieval(
             name=step.name,
             query=step.query,
-            contexts=tuple(map(self._as_context, step.found)),
+            contexts=tuple(map(self._to_context, step.found)),
             span=step.span,
             data_source_id=_text(step.metadata.get("data_source_id")),
             top_k=top_k if type(top_k) is int else None,
@@ -79,7 +78,7 @@ class StepRecords:
         )
 
     def generation(self, step: ModelStep) -> Generation:
-        facts = facts_of(step.told)
+        facts = facts_of(step.provider_metadata)
         return Generation(
             model=_text(step.model) or facts.response_model or step.name,
             provider=_text(step.provider),
@@ -130,7 +129,7 @@ class StepRecords:
 
     def common(self, step: Step) -> dict[str, Any]:
         """What all steps have."""
-        tools_around = (self._places[around] for around in step.around() if around in self._places)
+        tools_around = (self._indexes[around] for around in step.around() if around in self._indexes)
         return {
             "started_ns": step.started_ns,
             "ended_ns": step.ended_ns or self._ended_ns,
@@ -165,7 +164,7 @@ def context_of(document: Document, *, rank: int | None, score: float | None) -> 
     )
 
 
-def as_context(seen: SeenDocument) -> RetrievedContext:
+def context_of_seen(seen: SeenDocument) -> RetrievedContext:
     return context_of(seen.document, rank=seen.rank, score=seen.score)
 
 

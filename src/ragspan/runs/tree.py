@@ -11,7 +11,7 @@ from ragspan.capturing.snapshots import OPAQUE, Opaque, Snapshot
 from ragspan.config import retrieval_tools
 from ragspan.messages import ErrorReport, NotedError
 from ragspan.records import RetrievedContext, SpanAnchor
-from ragspan.runs.payloads import Document, Message, text_of, tool_messages
+from ragspan.runs.contents import ChatMessage, Document, content_text, tool_messages
 
 INTERRUPT = "GraphInterrupt"
 """A graph raises an error of this name to wait for a person."""
@@ -27,7 +27,7 @@ class SeenDocument:
     document: Document
     rank: int | None
     score: float | None
-    carried: bool = False
+    from_history: bool = False
     """Only the state of a conversation has shown it."""
     is_beside: bool = False
     """Its text is one of a document's metadata."""
@@ -126,24 +126,24 @@ class ModelStep(Step):
     """Documents that it was given beside its messages."""
     rewritten: Sequence[tuple[Document, str]] = ()
     """Documents that the program had changed in place until then, with their new texts."""
-    prompt: Sequence[Message] = ()
+    prompt: Sequence[ChatMessage] = ()
     """What it was given, as texts; nothing inside a search."""
     seen: Mapping[SeenDocument, str] = field(default_factory=dict)
     """The documents that were seen until then, with their texts at that moment: programs change them in place."""
-    reply: Message | None = None
-    told: Sequence[Mapping[str, Any]] = ()
+    reply: ChatMessage | None = None
+    provider_metadata: Sequence[Mapping[str, Any]] = ()
     """What the provider said about the reply, in any form."""
     tokens: Sequence[Any] = ()
     first_token_ns: int | None = None
     last_chunk: tuple[bool, Sequence[Mapping[str, Any]]] | None = None
-    """Of a stream, whether its last chunk said that it was the last, and what the provider told with it."""
+    """Of a stream, whether its last chunk said that it was the last, and what the provider said with it."""
     beside_search: bool = False
     """A search was going on beside it."""
 
     @property
     def said(self) -> str:
         """All that it said, or what it had streamed when it was cut off."""
-        return "".join(map(text_of, self.tokens)) if self.reply is None else self.reply.text
+        return "".join(map(content_text, self.tokens)) if self.reply is None else self.reply.text
 
 
 AnyStep = TypeVar("AnyStep", bound=Step)
@@ -211,7 +211,7 @@ class RequestTree:
         """End a step with what it gave; of a model, with its reply."""
         step.ended_ns, step.output, step.late_inputs = ended_ns, output, late_inputs
         if isinstance(step, ModelStep):
-            step.reply = output if isinstance(output, Message) else Message("ai")
+            step.reply = output if isinstance(output, ChatMessage) else ChatMessage("ai")
             output = step.reply.text
         self._end(step, OPAQUE if isinstance(step, SearchStep) else output)
 

@@ -20,7 +20,7 @@ from ragspan.judges import ChatMessage, Completion
 from ragspan.judges.llm.blocking import BlockingChatClient, at_temperature, completion_of
 from ragspan.judges.llm.capabilities import EndpointCapabilities
 from ragspan.telemetry.otel_context import suppressed
-from ragspan_langchain.payloads import told_about
+from ragspan_langchain.payloads import provider_metadata_in
 
 
 class LangChainChatClient(BlockingChatClient):
@@ -113,8 +113,10 @@ def _kept_apart(model: BaseChatModel) -> dict[str, Any]:
 def _completion(result: LLMResult) -> Completion:
     generation = result.generations[0][0] if result.generations else None
     message = getattr(generation, "message", None)
-    told = told_about(vars(result), vars(generation) if generation else {}, vars(message) if message else {})
-    kept = (*told, getattr(message, "additional_kwargs", None))  # a refusal, and thoughts
+    metadata = provider_metadata_in(
+        vars(result), vars(generation) if generation else {}, vars(message) if message else {}
+    )
+    kept = (*metadata, getattr(message, "additional_kwargs", None))  # a refusal, and thoughts
     return completion_of(
         [each for each in kept if isinstance(each, dict)], _text(message) if isinstance(message, AIMessage) else ""
     )

@@ -3,7 +3,7 @@
 LangChain's asynchronous manager tells the inline handlers that a plain language model starts or, where there is none, the
 others; every other event goes to all. So one inline handler takes that event from all that are not. Ours has to be inline:
 any other form costs a task or a thread for each event, each token too. Hence where nobody but us is inline, LangChain is
-asked to tell the others as if we were not there, and we are told afterwards.
+asked to call the others as if we were not there, and we are called afterwards.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ from ragspan.capturing.snapshots import Copying, Opaque, Snapshot, Snapshots
 from ragspan.kept_metadata import kept_entries, small_entries
 from ragspan.plain_data import fields_of, is_dict, items_of, text_keyed, text_of
 from ragspan.provider_replies import notes_of
-from ragspan.provider_search import tells_of_search
-from ragspan.runs.payloads import MEDIA, MESSAGE, ROLES, UNREAD, Call, Document, FilledPrompt, Message
+from ragspan.provider_search import reports_search
+from ragspan.runs.contents import MEDIA, MESSAGE, ROLES, UNREAD, Call, ChatMessage, Document, FilledPrompt
 
 _END = 64
 _DATA = ("data", "base64", "file_data", "url", "image_url", "file_id", "file_uri", "uri")
@@ -36,7 +36,7 @@ def take_each(values: Iterable[Any], log: RequestLog) -> list[Snapshot]:
     return [_plain_message(value, log) or SNAPSHOTS.take(value, log) for value in values]
 
 
-def _plain_message(value: Any, log: RequestLog) -> Message | None:
+def _plain_message(value: Any, log: RequestLog) -> ChatMessage | None:
     """A snapshot of a message of the framework's own class that holds a text and nothing else, as most do; None for others."""
     role = _own_messages.get(id(type(value)))
     if role is None:
@@ -51,7 +51,7 @@ def _plain_message(value: Any, log: RequestLog) -> Message | None:
         return None
     log.texts[id(content)] = content
     log.parts += 1
-    return Message(role, content)
+    return ChatMessage(role, content)
 
 
 def filled_prompt(prompt: Any, log: RequestLog) -> FilledPrompt:
@@ -91,35 +91,39 @@ def take_found(found: Any, log: RequestLog) -> Snapshot:
     return taken
 
 
-def take_reply(response: Any, log: RequestLog) -> tuple[Message, Sequence[Mapping[str, Any]]]:
-    """The reply of the first generation in an `LLMResult`, and what the provider told about it."""
+def take_reply(response: Any, log: RequestLog) -> tuple[ChatMessage, Sequence[Mapping[str, Any]]]:
+    """The reply of the first generation in an `LLMResult`, and what the provider said about it."""
     result = fields_of(response)
     generations = items_of(items[0]) if (items := items_of(result.get("generations"))) else None  # one for each prompt
     own = fields_of(generations[0]) if generations else {}
     message = own.get("message")
     if message is None:
         text = text_of(own.get("text"))
-        return Message("ai", "" if text is None else log.count(text)), notes_of(told_about(result, own, {}))
+        return ChatMessage("ai", "" if text is None else log.count(text)), notes_of(
+            provider_metadata_in(result, own, {})
+        )
     taken, fields = _plain_message(message, log) or SNAPSHOTS.take(message, log), fields_of(message)
-    if type(taken) is Message:
+    if type(taken) is ChatMessage:
         content = fields.get("content")
-        told = (
+        with_reply = (
             fields.get("additional_kwargs"),
             fields.get("response_metadata"),
             content if type(content) is list else None,
         )
-        taken.searched = tells_of_search(told)
-    return taken, notes_of(told_about(result, own, fields))
+        taken.searched = reports_search(with_reply)
+    return taken, notes_of(provider_metadata_in(result, own, fields))
 
 
-def told_about(result: Mapping[str, Any], generation: Mapping[str, Any], message: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What the provider told about its reply, in whatever form; the arguments are the fields of LangChain's objects."""
+def provider_metadata_in(
+    result: Mapping[str, Any], generation: Mapping[str, Any], message: Mapping[str, Any]
+) -> tuple[Any, ...]:
+    """What the provider said about its reply, in whatever form; the arguments are the fields of LangChain's objects."""
     own = generation.get("generation_info"), result.get("llm_output")
     return (*own, message.get("response_metadata"), message.get("usage_metadata"))
 
 
 def end_of_stream(chunk: Any) -> tuple[bool, Sequence[Mapping[str, Any]]]:
-    """Whether the last chunk of a stream says that it is the last, and what the provider told with it."""
+    """Whether the last chunk of a stream says that it is the last, and what the provider said with it."""
     own = fields_of(chunk)
     message = fields_of(own.get("message"))
     notes = notes_of((message.get("response_metadata"), own.get("generation_info")))
@@ -167,9 +171,9 @@ def _read_message(copying: Copying, value: Any, depth: int) -> Snapshot:
     beside, content = own.get("additional_kwargs"), own.get("content")
     if type(content) is str:  # mostly
         copying.texts[id(content)] = content
-        message = Message(_role_of(own), content)
+        message = ChatMessage(_role_of(own), content)
     else:
-        message = Message(_role_of(own), _content(copying, content, depth))
+        message = ChatMessage(_role_of(own), _content(copying, content, depth))
         if type(content) is list:
             message.unread = [_end_of(block) for block in content if _is_unread(block)]
     if beside is not None and (type(beside) is not dict or beside):
@@ -261,13 +265,13 @@ def _read_fields(copying: Copying, given: dict[Any, Any], depth: int) -> Snapsho
             return Opaque()
         role = text_of(value.get("role")) if "role" in value else kind
         if role is not None and (role := role.lower()) in ROLES and "content" in value:
-            return Message(ROLES[role], _content(copying, value["content"], depth))
+            return ChatMessage(ROLES[role], _content(copying, value["content"], depth))
     return copying.fields(given, depth)
 
 
 def _read_tuple(copying: Copying, value: tuple[Any, ...], depth: int) -> Snapshot:
     if copying.whole and len(value) == 2 and (role := text_of(value[0])) is not None and role.lower() in ROLES:  # noqa: PLR2004  (role, content)
-        return Message(ROLES[role.lower()], _content(copying, value[1], depth))
+        return ChatMessage(ROLES[role.lower()], _content(copying, value[1], depth))
     return copying.items(value, depth)
 
 

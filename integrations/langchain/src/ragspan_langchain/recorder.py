@@ -29,8 +29,8 @@ from ragspan.plain_data import (
 )
 from ragspan.process import in_use
 from ragspan.records import RecordSink, RetrievedContext
+from ragspan.runs.contents import documents_in
 from ragspan.runs.events import ModelStart, SearchStart, ToolStart, record_of_log, tree_of
-from ragspan.runs.payloads import documents_in
 from ragspan.runs.tree import INTERRUPT, MAX_SAVED_STATES, NO_INPUT_YET
 from ragspan_langchain.interruptions import Interruptions
 from ragspan_langchain.payloads import (
@@ -305,12 +305,12 @@ def _retriever(
 
 
 def _model(log: RequestLog, _: RunId, given: Any, name: str, about: Mapping[str, Any]) -> tuple[Snapshot, ModelStart]:
-    metadata, told = _entries(about.get("metadata")), _entries(about.get("invocation_params"))
+    metadata, invoked_with = _entries(about.get("metadata")), _entries(about.get("invocation_params"))
     if "delivered" not in log.about and tokens_are_delivered():
         log.about["delivered"] = True
     beside: Any = None
-    if "documents" in told or "source_documents" in told:
-        beside = next((told[key] for key in _BESIDE if told.get(key) is not None), None)
+    if "documents" in invoked_with or "source_documents" in invoked_with:
+        beside = next((invoked_with[key] for key in _BESIDE if invoked_with.get(key) is not None), None)
     if beside is not None:
         items = items_of(beside)
         beside = SNAPSHOTS.take(beside, log) if items is None else take_each(items, log)

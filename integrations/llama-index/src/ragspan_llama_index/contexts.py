@@ -14,11 +14,11 @@ from typing import Any
 
 from ragspan.matching.normalization import unescaped
 from ragspan.records import RetrievedContext
+from ragspan.runs.contents import Document
 from ragspan.runs.documents import SeenDocuments
 from ragspan.runs.grounds import Grounds, grounds_of
-from ragspan.runs.payloads import Document
 from ragspan.runs.prompt_provenance import prompts_behind
-from ragspan.runs.step_records import as_context, context_of
+from ragspan.runs.step_records import context_of, context_of_seen
 from ragspan.runs.tree import ModelStep, RequestTree, SeenDocument
 from ragspan_llama_index.classes import SPEAKING
 from ragspan_llama_index.steps import SeenNode, Step
@@ -58,7 +58,7 @@ class Provenance:
             response: what the caller got.
             is_mixed: another framework did a part of it, of which its steps tell.
         """
-        common = grounds_of(tree, SeenDocuments(tree), self._question, response, as_context)
+        common = grounds_of(tree, SeenDocuments(tree), self._question, response, context_of_seen)
         told = self.contexts()
         is_unheard = any(not run.said and run.reply is None for run in tree.answering_models)
         own = common._replace(from_model=None if is_unheard and not common.from_model else common.from_model)

@@ -11,7 +11,7 @@ from ragspan.capturing.log import Event, EventKind, RequestLog, RunKey
 from ragspan.messages import ErrorReport, NotedError
 from ragspan.record_json import plain_entries
 from ragspan.records import AnswerStatus, RagRecord
-from ragspan.runs.payloads import Document, Message
+from ragspan.runs.contents import ChatMessage, Document
 from ragspan.runs.question_and_response import question_in
 from ragspan.runs.record_making import first_of
 from ragspan.runs.tool_documents import documents_of_result
@@ -173,7 +173,7 @@ def _handed_on(child: Step, step: Step) -> bool:
 _OBSERVATION = "Observation:"  # so a reasoning agent tells its model, as the user, what a tool gave
 
 
-def asked_in(prompt: Sequence[Message]) -> str | None:
+def asked_in(prompt: Sequence[ChatMessage]) -> str | None:
     """What the user said last in a conversation that went on: a resumed agent is not told again."""
     spoke = [place for place, part in enumerate(prompt) if part.role == "ai"]
     before = prompt[: spoke[-1]] if spoke else ()

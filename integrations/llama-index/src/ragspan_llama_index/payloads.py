@@ -25,8 +25,8 @@ from ragspan.plain_data import (
 )
 from ragspan.plain_data import text_of as text_of_plain
 from ragspan.provider_replies import notes_of
-from ragspan.provider_search import tells_of_search
-from ragspan.runs.payloads import Call
+from ragspan.provider_search import reports_search
+from ragspan.runs.contents import Call
 from ragspan.sizes import PART_BYTES
 from ragspan_llama_index.classes import Role, facts_about, has_base
 from ragspan_llama_index.files import FILES, File, file_in
@@ -66,11 +66,11 @@ def reply_in(response: Any, log: RequestLog, *, inside_synthesis: bool) -> dict[
     payload: dict[str, Any] = {}
     if message is not None:
         _, payload["asked_for"] = _contents_of(message, log)
-        if tells_of_search((fields_of(message).get("additional_kwargs"),)):
+        if reports_search((fields_of(message).get("additional_kwargs"),)):
             payload["searched"] = True
     if raw is not None or not (type(beside) is dict and not beside):  # else nothing was told
         payload["reply"] = notes_of((raw, beside))
-        if tells_of_search((raw, beside)):
+        if reports_search((raw, beside)):
             payload["searched"] = True
     if inside_synthesis:
         payload["said"] = _text_of(response, log)

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 from ragspan.capturing.log import RunKey, inner_logs
 from ragspan.capturing.snapshots import OPAQUE, Snapshot
 from ragspan.records import Generation, Reranking, Retrieval, RetrievedContext, ToolCall
-from ragspan.runs.payloads import Document, FilledPrompt, Message, json_in
+from ragspan.runs.contents import ChatMessage, Document, FilledPrompt, json_in
 from ragspan.runs.step_records import StepRecords as CommonRecords
-from ragspan.runs.step_records import as_context
+from ragspan.runs.step_records import context_of_seen
 from ragspan.runs.tree import ModelStep, RequestTree, SearchStep, SeenDocument, ToolStep
 from ragspan.runs.tree import Step as CommonStep
 from ragspan_llama_index.classes import SPEAKING
@@ -69,7 +69,7 @@ class Runs:
         """The calls of models, by the identities of their steps."""
         self._note_found()
         others = [self._runs[id(step)] for step in request.steps if step.role in SPEAKING]
-        self._steps = CommonRecords(self._all(SearchStep), self._all(ToolStep), others, log.ended_ns, as_context)
+        self._steps = CommonRecords(self._all(SearchStep), self._all(ToolStep), others, log.ended_ns, context_of_seen)
 
     # As a record shows them
 
@@ -177,7 +177,7 @@ class Runs:
         found = None if step.found is None else list(self._documents_of(step.found))
         if step.role == "tool":
             about["name"] = step.tool_name or step.name
-            told = Message("tool", step.answer_text() or "", artifact=found or None)
+            told = ChatMessage("tool", step.answer_text() or "", artifact=found or None)
             return ToolStep(inputs=step.arguments, **about), None if step.answer_text() is None else told
         if step.role == "search":
             asked = step.asked[0][1] if step.asked else None
@@ -194,11 +194,11 @@ class Runs:
             model=step.model,
             provider=_provider(step),
             inputs=step.prompt,
-            told=step.reply,
+            provider_metadata=step.reply,
             first_token_ns=stream.first_ns if stream is not None and stream.tokens else None,
             **about,
         )
-        return run, Message("ai", said or "", calls, searched=step.searched) if said or calls else None
+        return run, ChatMessage("ai", said or "", calls, searched=step.searched) if said or calls else None
 
     def _filled(self, step: Step) -> Sequence[str]:
         """The texts that the framework filled its prompt template with."""

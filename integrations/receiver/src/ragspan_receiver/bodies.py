@@ -69,8 +69,8 @@ def unpacked(body: bytes | bytearray, most: int) -> bytes:
     except zlib.error:
         raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is not packed as it says") from None
     if len(content) > most:
-        told = f"this body may unpack to {most} bytes: {_UNPACKED}, or {_PACKS} times its size"
-        raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, told)
+        limit = f"this body may unpack to {most} bytes: {_UNPACKED}, or {_PACKS} times its size"
+        raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit)
     if not stream.eof or stream.unused_data:
         raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is not one whole stream")
     return bytes(content)
@@ -165,8 +165,8 @@ def from_json(body: bytes | bytearray, *, received: int | None = None) -> bytes:
     received = len(body) if received is None else received
     most = values_within(received)
     if count_values(body, most) > most:
-        told = f"this request may have {most} values: brackets and commas outside of texts"
-        raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, told)
+        limit = f"this request may have {most} values: brackets and commas outside of texts"
+        raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit)
     request = ExportTraceServiceRequest()
     try:
         for name, spans in _spans_by_scope(body, parts_within(received)):
@@ -193,8 +193,8 @@ def _spans_by_scope(body: bytes | bytearray, most: int) -> Iterator[tuple[str, l
             spans = of_scope.spans or []
             left -= 1 + len(spans)
             if left < 0:
-                told = f"this request may have {most} spans and other parts"
-                raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, told)
+                limit = f"this request may have {most} spans and other parts"
+                raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit)
             yield (of_scope.scope and of_scope.scope.name) or "", spans
 
 

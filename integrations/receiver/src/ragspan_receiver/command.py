@@ -126,17 +126,17 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
     call_at_signals(receiver.stop)
     intake = Intake(receiver)
     async with contextlib.AsyncExitStack() as running:
-        places = []
+        addresses = []
         for make, address in ((HTTPServer, http), (GRPCServer, grpc)):
             if address is not None:
-                places.append(await _start(make(intake, address), address, running))
+                addresses.append(await _start(make(intake, address), address, running))
         about = "for the fleet" if settings.sink else f"scored by {settings.judge}: {', '.join(settings.metrics)}"
-        typer.echo(f"ragspan worker: OTLP at {' and '.join(places)}; answers are {about}", err=True)
+        typer.echo(f"ragspan worker: OTLP at {' and '.join(addresses)}; answers are {about}", err=True)
         if is_printed:
             hint = "OTEL_EXPORTER_OTLP_ENDPOINT sends their scores to a tool"
             typer.echo(f"ragspan worker: answers are printed; {hint}", err=True)
         await receiver.run()
-        # The servers run on: senders are told to try again elsewhere, and probes are answered.
+        # The servers run on: senders get the answer to try again elsewhere, and probes are answered.
         deadline = Deadline(settings.exit_timeout)
         await asyncio.to_thread(receiver.finish, settings.exit_timeout * _READING)
         await asyncio.to_thread(sink.shutdown, deadline.remaining)
@@ -147,13 +147,13 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
 def _summary(figures: Mapping[str, Any], unsent: int) -> str:
     """What became of all that was taken."""
     traces, answers = figures.get("traces.ended", 0), figures.get("answers", {})
-    told = [f"{traces} traces, {figures.get('records', 0)} answers in them"]
-    told += [f"{number} answers dropped ({reason})" for reason, number in answers.get("dropped", {}).items()]
+    parts = [f"{traces} traces, {figures.get('records', 0)} answers in them"]
+    parts += [f"{number} answers dropped ({reason})" for reason, number in answers.get("dropped", {}).items()]
     for name, words in (("traces.cut_off", "cut off"), ("traces.abandoned", "not read in time")):
-        told += [f"{figures[name]} traces {words}"] if figures.get(name) else []
-    told += [f"{unsent} spans of scores not sent"] if unsent else []
-    told += [f"{figures['requests.refused']} requests refused"] if "requests.refused" in figures else []
-    return ", ".join(told)
+        parts += [f"{figures[name]} traces {words}"] if figures.get(name) else []
+    parts += [f"{unsent} spans of scores not sent"] if unsent else []
+    parts += [f"{figures['requests.refused']} requests refused"] if "requests.refused" in figures else []
+    return ", ".join(parts)
 
 
 async def _within(seconds: float, work: Callable[[], object]) -> None:
@@ -176,8 +176,8 @@ async def _start(server: HTTPServer | GRPCServer, address: str, running: context
     host, _ = host_and_port(address)
     check_destination(host, server.port)
     await server.start()
-    place = shown_address(host, server.port)
-    return f"http://{place}/v1/traces" if isinstance(server, HTTPServer) else place
+    shown = shown_address(host, server.port)
+    return f"http://{shown}/v1/traces" if isinstance(server, HTTPServer) else shown
 
 
 def _is_sampled(settings: Settings, trace_id: bytes) -> bool:

@@ -3,7 +3,7 @@
 Guarantees:
 - A call whose message does not come in time is ended, at once if others wait for its place. Hosts that vanish are found by pings.
 - Few messages are received at a time, since each may have 16 MiB; their bytes count among those of all requests.
-- A sender that should try again is told when (`UNAVAILABLE` with `RetryInfo`).
+- The response says when a sender should try again (`UNAVAILABLE` with `RetryInfo`).
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class GRPCServer:
             held.change(len(body) - _MAX_MESSAGE)
 
     async def _refuse(self, context: Any, refusal: RefusedError) -> None:
-        """End the call with the refusal. Senders try again by themselves where they are told when."""
+        """End the call with the refusal. Senders try again by themselves if it says when."""
         if refusal.status is not HTTPStatus.SERVICE_UNAVAILABLE:
             await context.abort(self._codes.INVALID_ARGUMENT, str(refusal))
         hint, details = RetryInfo(retry_delay=Duration(seconds=_RETRY_AFTER)), AnyMessage()

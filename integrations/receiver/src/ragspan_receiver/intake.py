@@ -31,7 +31,7 @@ MAX_JSON = 16 * 1024 * 1024
 _MAX_HELD = 256 * 1024 * 1024  # bytes of all requests under way
 _AT_ONCE = 2  # bodies that are read; more would only take turns with the interpreter
 _TURN = 5.0  # seconds that a body waits for its turn
-_ROOM = 8.0  # seconds that a sender waits for room before it is told to try again; exporters wait for ten
+_ROOM = 8.0  # seconds that a sender waits for room before it has to try again; exporters wait for ten
 _LOOK = 0.05  # seconds between two looks for room
 
 

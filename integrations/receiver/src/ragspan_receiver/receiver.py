@@ -108,7 +108,7 @@ class Receiver:
         self._sinks_progress: tuple[int, float] | None = None
         """How many answers it was done with when it was last looked at, and when that was; None where it had no others."""
         self._stopped = threading.Event()
-        self._told: dict[str, tuple[int, float]] = {}
+        self._logged: dict[str, tuple[int, float]] = {}
         self._to_read: deque[Trace] = deque()
         """Traces that have ended, the oldest first."""
         self._to_submit: deque[RagRecord] = deque()
@@ -145,12 +145,12 @@ class Receiver:
         """Count a request that is not taken, and raise a `RefusedError`."""
         self.traces.count("requests.refused")
         if self._stopped.is_set():
-            told = "the receiver stops"
+            reason = "the receiver stops"
         elif self._is_behind():
-            told = "the answers of ended traces wait to be handed on"
+            reason = "the answers of ended traces wait to be handed on"
         else:
-            told = "too many spans wait for the end of their traces"
-        raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, told)
+            reason = "too many spans wait for the end of their traces"
+        raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, reason)
 
     def take(self, body: bytes, *, received: int | None = None) -> ExportTraceServiceResponse:
         """Take the spans of a request in protobuf; in any thread.
@@ -177,8 +177,9 @@ class Receiver:
         response = ExportTraceServiceResponse()
         if rejected:
             response.partial_success.rejected_spans = rejected
-            told = "these spans have no valid id, or they or their traces are too large"
-            response.partial_success.error_message = told
+            response.partial_success.error_message = (
+                "these spans have no valid id, or they or their traces are too large"
+            )
         return response
 
     async def run(self) -> None:
@@ -309,7 +310,7 @@ class Receiver:
         if self._waiting_sink is not None:
             counts["answers.dropped"] = sum(self._waiting_sink.stats().dropped.values())
         for name, words in _TROUBLE.items():
-            number, at = self._told.get(name, (0, -_TELL))
+            number, at = self._logged.get(name, (0, -_TELL))
             if counts[name] > number and (last or now - at >= _TELL):
-                self._told[name] = (counts[name], now)
+                self._logged[name] = (counts[name], now)
                 _logger.warning(words, counts[name])

@@ -5,7 +5,7 @@ Guarantees:
   in place of the one that has said nothing for longest.
 - A body is read up to a bound and for a limited time, and not in many small pieces.
 - A connection that sends no request in time, or does not take its reply, is closed.
-- Every answer is one that OTLP describes, with a `Status` if something is wrong. A sender that should try again is told when.
+- Every answer is one that OTLP describes, with a `Status` if something is wrong. It tells a sender that should try again when to do so.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ class OTLPApplication:
                 reading = self._read(receive, MAX_JSON if is_json else MAX_BODY, held)
                 body = await asyncio.wait_for(reading, _PATIENCE)
             except asyncio.TimeoutError:
-                told = f"no whole body came in {_PATIENCE} seconds"
-                raise RefusedError(HTTPStatus.REQUEST_TIMEOUT, told) from None
+                problem = f"no whole body came in {_PATIENCE} seconds"
+                raise RefusedError(HTTPStatus.REQUEST_TIMEOUT, problem) from None
             return await self._intake.take(
                 body, received=len(body), is_json=is_json, is_packed=is_packed, gone=receive()
             )
@@ -249,7 +249,7 @@ class HTTPServer(uvicorn.Server):
                 ws="none",
                 lifespan="off",
                 log_config=None,
-                log_level="critical",  # the sender is told what is wrong with a request
+                log_level="critical",  # the response says what is wrong with a request
                 access_log=False,
                 proxy_headers=False,
                 server_header=False,

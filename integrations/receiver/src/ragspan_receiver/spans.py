@@ -202,35 +202,35 @@ class _Parts:
             RefusedError: there are too many parts.
         """
         fields: defaultdict[int, list[memoryview]] = defaultdict(list)
-        place = 0
-        while place < len(message):
+        position = 0
+        while position < len(message):
             self._left -= 1
             if self._left < 0:
-                told = f"this request may have {self._most} spans and other parts"
-                raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, told)
-            key, start = _varint(message, place)
+                limit = f"this request may have {self._most} spans and other parts"
+                raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit)
+            key, start = _varint(message, position)
             kind = key & 7
             if kind == _VARINT:
-                _, place = _varint(message, start)
+                _, position = _varint(message, start)
                 continue
             size, start = _varint(message, start) if kind == _BYTES else (_FIXED[kind], start)
-            place = start + size
-            if place > len(message):
+            position = start + size
+            if position > len(message):
                 raise ValueError
             if kind == _BYTES:
-                fields[key >> 3].append(message[start:place])
+                fields[key >> 3].append(message[start:position])
         return fields
 
 
-def _varint(message: memoryview, place: int) -> tuple[int, int]:
+def _varint(message: memoryview, position: int) -> tuple[int, int]:
     """The number that begins here, and where it ends."""
     number = 0
     for shift in range(0, 70, 7):
-        byte = message[place]
-        place += 1
+        byte = message[position]
+        position += 1
         number |= (byte & 0x7F) << shift
         if byte < 0x80:  # noqa: PLR2004 - the last one
-            return number, place
+            return number, position
     raise ValueError
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from ragspan.config import Settings
 from ragspan.datasets.sources import Opinion, StoredAnswer
 from ragspan.records import RagRecord
-from ragspan.runs.payloads import Message
+from ragspan.runs.contents import ChatMessage
 from ragspan.telemetry import semconv
 from ragspan.throttled_log import ThrottledLog
 from ragspan_receiver.readers import genai, openinference, vercel
@@ -41,7 +41,7 @@ def records_of(
     Args:
         spans: of one trace, in any order. Those of unknown conventions only show which span is inside which.
         retrieval_tools: names of tools whose results are documents.
-        not_read: is told what spans about models cannot be read, once for each; the log is told, too.
+        not_read: is called with what it cannot read of spans about models, once for each; the log names them, too.
     """
     payloads = Payloads()
     ordered = sorted(spans, key=lambda span: span.start_ns)
@@ -99,7 +99,7 @@ def _as_search(step: SpanStep, payloads: Payloads) -> None:
     """A tool whose results are documents is a search."""
     asked = step.inputs.values() if isinstance(step.inputs, dict) else [step.inputs]
     step.query = next((text for text in asked if isinstance(text, str)), None)
-    result = step.output.text if isinstance(step.output, Message) else step.output
+    result = step.output.text if isinstance(step.output, ChatMessage) else step.output
     step.kind, step.found = "retriever", payloads.documents_in(result, loosely=True)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ragspan import field_names
 from ragspan.capturing.snapshots import OPAQUE
-from ragspan.runs.payloads import Message
+from ragspan.runs.contents import ChatMessage
 from ragspan.runs.tree import NO_INPUT_YET
 from ragspan_receiver.readers.payloads import (
     Payloads,
@@ -143,8 +143,8 @@ def _read_chain(step: SpanStep, payloads: Payloads, gave: Any) -> None:
         step.query, step.found = query, found
         return
     if isinstance(gave, dict) and {"text", "logprobs"} <= gave.keys() and isinstance(step.inputs, str):
-        step.kind, step.prompt = "model", [Message("human", step.inputs)]
-        step.reply = Message("ai", as_text(gave["text"]) or "")
+        step.kind, step.prompt = "model", [ChatMessage("human", step.inputs)]
+        step.reply = ChatMessage("ai", as_text(gave["text"]) or "")
         return
     asked, said = _prompt(step.span, payloads), _replies(step.span, payloads)
     if step.inputs is OPAQUE and any(part.role != "system" for part in asked):
@@ -198,38 +198,38 @@ def _read_tool(step: SpanStep, payloads: Payloads, _: Any) -> None:
 # Messages
 
 
-def _prompt(span: TracedSpan, payloads: Payloads) -> list[Message]:
+def _prompt(span: TracedSpan, payloads: Payloads) -> list[ChatMessage]:
     """The system's instructions and the messages that a model or an agent was given."""
     system = [part.get("content") for part in _parts(_content(span, "gen_ai.system_instructions"))]
-    messages = [Message("system", each) for each in system if isinstance(each, str)]
+    messages = [ChatMessage("system", each) for each in system if isinstance(each, str)]
     given = list(_messages(_content(span, "gen_ai.input.messages"), payloads))
     given = given or [_numbered(one, payloads) for one in numbered(span.attributes, "gen_ai.prompt")]
     return messages + (given or list(_in_events(span, payloads)))
 
 
-def _replies(span: TracedSpan, payloads: Payloads) -> list[Message]:
+def _replies(span: TracedSpan, payloads: Payloads) -> list[ChatMessage]:
     """The messages that it answered with."""
     said = list(_messages(_content(span, "gen_ai.output.messages"), payloads))
     said = said or [_numbered(one, payloads, "assistant") for one in numbered(span.attributes, "gen_ai.completion")]
     return said or list(_in_events(span, payloads, replies=True))
 
 
-def _in_events(span: TracedSpan, payloads: Payloads, *, replies: bool = False) -> Iterator[Message]:
+def _in_events(span: TracedSpan, payloads: Payloads, *, replies: bool = False) -> Iterator[ChatMessage]:
     """The messages in events of their own, one each, as the conventions had them from 1.28 to 1.36."""
     for event in span.events:
         role = "assistant" if replies else _EVENTS.get(event.name)
         if role is None or (replies and event.name != _CHOICE):
             continue
-        told = json_of(event.attributes.get("gen_ai.event.content"))
-        body: Mapping[str, Any] = told if isinstance(told, dict) else event.attributes
+        content = json_of(event.attributes.get("gen_ai.event.content"))
+        body: Mapping[str, Any] = content if isinstance(content, dict) else event.attributes
         if replies:
             said = json_of(body.get("message")) or body.get("message")
             body = (
                 said if isinstance(said, dict) else {"content": said if isinstance(said, str) else body.get("content")}
             )
         parts, calls = json_of(body.get("content")), json_of(body.get("tool_calls"))
-        content = parts if isinstance(parts, list) else as_text(body.get("content")) or ""
-        about = {"content": content, "tool_calls": calls, "tool_call_id": body.get("tool_call_id", body.get("id"))}
+        text = parts if isinstance(parts, list) else as_text(body.get("content")) or ""
+        about = {"content": text, "tool_calls": calls, "tool_call_id": body.get("tool_call_id", body.get("id"))}
         yield payloads.message(about, role)
 
 
@@ -246,12 +246,12 @@ def _parts(value: Any) -> Iterator[Mapping[str, Any]]:
             yield part
 
 
-def _messages(value: Any, payloads: Payloads) -> Iterator[Message]:
+def _messages(value: Any, payloads: Payloads) -> Iterator[ChatMessage]:
     for one in _parts(value):
         yield payloads.message(one, str(one.get("role", "user")))
 
 
-def _numbered(fields: Mapping[str, Any], payloads: Payloads, role: str = "user") -> Message:
+def _numbered(fields: Mapping[str, Any], payloads: Payloads, role: str = "user") -> ChatMessage:
     """A message of attributes named `gen_ai.prompt.0.role` and the like."""
     content = fields.get("content")
     parts = json_of(content)

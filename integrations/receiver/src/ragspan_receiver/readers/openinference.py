@@ -11,7 +11,7 @@ from typing import Any
 
 from ragspan import field_names
 from ragspan.capturing.snapshots import OPAQUE, Snapshot
-from ragspan.runs.payloads import Message
+from ragspan.runs.contents import ChatMessage
 from ragspan_receiver.readers.payloads import (
     Payloads,
     arguments_in,
@@ -108,12 +108,12 @@ def _read_postprocessing(step: SpanStep, payloads: Payloads) -> None:
             step.kind, step.found = "reranker", found
 
 
-def _messages_of(payload: Snapshot) -> list[Message]:
+def _messages_of(payload: Snapshot) -> list[ChatMessage]:
     """The messages in a payload of LangChain's."""
     asked = payload.get("messages") if isinstance(payload, dict) else None
     while isinstance(asked, list) and asked and isinstance(asked[0], list):
         asked = asked[0]
-    return asked if isinstance(asked, list) and all(isinstance(one, Message) for one in asked) else []
+    return asked if isinstance(asked, list) and all(isinstance(one, ChatMessage) for one in asked) else []
 
 
 def _read_model(step: SpanStep, payloads: Payloads) -> None:
@@ -124,7 +124,9 @@ def _read_model(step: SpanStep, payloads: Payloads) -> None:
     step.prompt = (
         _messages_of(step.inputs)
         or [_message(one, payloads) for one in numbered(attributes, "llm.input_messages")]
-        or [Message("human", prompt) for prompt in _listed(attributes.get("llm.prompts")) if isinstance(prompt, str)]
+        or [
+            ChatMessage("human", prompt) for prompt in _listed(attributes.get("llm.prompts")) if isinstance(prompt, str)
+        ]
     )
     replies = numbered(attributes, "llm.output_messages")
     step.reply = _message(replies[0], payloads) if replies else _plain_reply(attributes.get("output.value"))
@@ -138,16 +140,16 @@ def _read_model(step: SpanStep, payloads: Payloads) -> None:
     }
 
 
-def _plain_reply(output: Any) -> Message | None:
+def _plain_reply(output: Any) -> ChatMessage | None:
     """What a model without messages said: a text, or LangChain's generations."""
     generations = as_fields(output).get("generations")
     while isinstance(generations, list) and generations:
         generations = generations[0]
     said = generations.get("text") if isinstance(generations, dict) else output
-    return Message("ai", said) if isinstance(said, str) else None
+    return ChatMessage("ai", said) if isinstance(said, str) else None
 
 
-def _message(fields: Mapping[str, Any], payloads: Payloads) -> Message:
+def _message(fields: Mapping[str, Any], payloads: Payloads) -> ChatMessage:
     """A message, made of its attributes."""
     content = fields.get("message.content")
     if not isinstance(content, str):

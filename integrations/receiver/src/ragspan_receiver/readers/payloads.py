@@ -9,7 +9,7 @@ from typing import Any
 
 from ragspan import field_names
 from ragspan.capturing.snapshots import CUT, OPAQUE, Hidden, Snapshot
-from ragspan.runs.payloads import MEDIA, ROLES, Call, Document, Message
+from ragspan.runs.contents import MEDIA, ROLES, Call, ChatMessage, Document
 
 Fields = Mapping[str, Any]
 
@@ -120,9 +120,9 @@ class Payloads:
             return None
         return self.document(text, own_id=_first(value, field_names.ID), metadata=_first(value, field_names.METADATA))
 
-    def message(self, value: Fields, role: str, depth: int = 0) -> Message:
+    def message(self, value: Fields, role: str, depth: int = 0) -> ChatMessage:
         """A message: LangChain's fields, or the parts of OpenTelemetry's conventions."""
-        message = Message(ROLES.get(role.lower().removesuffix("messagechunk"), "human"))
+        message = ChatMessage(ROLES.get(role.lower().removesuffix("messagechunk"), "human"))
         content = value.get("content")
         if isinstance(value.get("parts"), list):
             self._read_parts(message, value["parts"], depth)
@@ -141,7 +141,7 @@ class Payloads:
             message.documents = self.snapshot(beside["documents"], depth + 1)
         return message
 
-    def _read_parts(self, message: Message, parts: Iterable[Any], depth: int) -> None:
+    def _read_parts(self, message: ChatMessage, parts: Iterable[Any], depth: int) -> None:
         texts = []
         for part in parts:
             if not isinstance(part, Mapping):
@@ -251,7 +251,7 @@ def numbered(attributes: Fields, prefix: str) -> list[dict[str, Any]]:
     start = f"{prefix}."
     for key, value in attributes.items():
         if key.startswith(start):
-            place, _, name = key[len(start) :].partition(".")
-            if place.isdecimal() and place.isascii() and len(place) < 7:  # noqa: PLR2004  none has a million
-                found.setdefault(int(place), {})[name] = value
-    return [found[place] for place in sorted(found)]
+            index, _, name = key[len(start) :].partition(".")
+            if index.isdecimal() and index.isascii() and len(index) < 7:  # noqa: PLR2004  none has a million
+                found.setdefault(int(index), {})[name] = value
+    return [found[index] for index in sorted(found)]

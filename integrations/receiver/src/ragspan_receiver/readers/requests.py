@@ -12,8 +12,8 @@ from ragspan.capturing.snapshots import OPAQUE, Opaque, Snapshot
 from ragspan.matching import PromptTexts
 from ragspan.messages import MAX_MESSAGE, MAX_STACKTRACE, ErrorReport
 from ragspan.records import RagRecord, RetrievedContext, SpanAnchor
-from ragspan.runs.payloads import Document, Message
-from ragspan.runs.record_making import record_of
+from ragspan.runs.contents import ChatMessage, Document
+from ragspan.runs.record_making import make_record
 from ragspan.runs.step_records import context_of
 from ragspan.runs.tree import INTERRUPT, ModelStep, RequestTree, RerankStep, SearchStep, SeenDocument, Step, ToolStep
 from ragspan_receiver.readers.payloads import text
@@ -55,7 +55,7 @@ class Request:
         is_answer = root.framework == "langchain" or root.span.name.endswith(_SYNTHESIS)
         if not is_answer and all(step.kind not in BARE for step in self._steps):
             return None  # a splitter of texts, say
-        record = record_of(self._tree())
+        record = make_record(self._tree())
         if record is None:
             return None
         contexts = self._brought() if self._has_unseen_prompt(record.status) else record.contexts
@@ -125,7 +125,7 @@ class Request:
             made = ModelStep(
                 model=step.model, provider=step.provider, inputs=list(step.prompt), beside=step.beside, **around
             )
-            made.told = [step.provider_metadata]
+            made.provider_metadata = [step.provider_metadata]
             return made
         if step.kind == "retriever":
             known = {"top_k": step.top_k, "data_source_id": step.source}
@@ -152,7 +152,7 @@ class Request:
             tree.fail(own, time_ns, error, late)
             return
         if step.kind == "model":
-            payload = step.reply or Message("ai")
+            payload = step.reply or ChatMessage("ai")
         elif step.kind in {"retriever", "reranker"}:
             payload = OPAQUE if step.found is None else [list(pair) for pair in step.found]
         elif last is not None and last.reply is not None:
@@ -235,7 +235,7 @@ def _count_once(steps: Sequence[SpanStep]) -> None:
             for each in reversed(outer):
                 each.kind = "chain"
                 if each.reply is not None and (step.reply is None or not step.reply.text):
-                    step.reply = Message("ai", each.reply.text, step.reply.calls if step.reply else None)
+                    step.reply = ChatMessage("ai", each.reply.text, step.reply.calls if step.reply else None)
 
 
 def _take_payloads_of_only_chain(steps: Sequence[SpanStep]) -> None:
@@ -334,13 +334,13 @@ def _anchor_of(span: TracedSpan) -> SpanAnchor | None:
 
 def _error_of(span: TracedSpan) -> ErrorReport | None:
     """The error that ended a span. A graph that waits for a person has one, too, though it has not failed."""
-    told: Any = next((event.attributes for event in reversed(span.events) if event.name == "exception"), {})
-    kind = text(told, "exception.type") or text(span.attributes, "error.type")
+    exception: Any = next((event.attributes for event in reversed(span.events) if event.name == "exception"), {})
+    kind = text(exception, "exception.type") or text(span.attributes, "error.type")
     if not span.status_error and (kind or "").rpartition(".")[2] != INTERRUPT:
         return None
     if kind is None:
         match = _error_type.match(span.status_message)
         kind = match[0] if match else "Error"
-    message = text(told, "exception.message") or span.status_message
-    stacktrace = text(told, "exception.stacktrace") or ""
+    message = text(exception, "exception.message") or span.status_message
+    stacktrace = text(exception, "exception.stacktrace") or ""
     return ErrorReport(type=kind, message=message[:MAX_MESSAGE], stacktrace=stacktrace[-MAX_STACKTRACE:])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from ragspan.capturing.snapshots import OPAQUE, Snapshot
-from ragspan.runs.payloads import Document, Message
+from ragspan.runs.contents import ChatMessage, Document
 from ragspan_receiver.spans import TracedSpan
 
 Kind: TypeAlias = Literal["chain", "agent", "model", "retriever", "reranker", "tool", "ignored"]
@@ -46,14 +46,14 @@ class SpanStep:
     """The documents that a reranker was given."""
     written: Sequence[str] = ()
     """Documents as a step wrote them for the model, such as with their metadata."""
-    prompt: Sequence[Message] = ()
+    prompt: Sequence[ChatMessage] = ()
     """Of a model."""
     beside: Snapshot = None
     """Documents that a model was given beside its prompt."""
-    reply: Message | None = None
+    reply: ChatMessage | None = None
     provider_metadata: Mapping[str, Any] = field(default_factory=dict)
     """What the span says about a model's reply, as `ragspan.provider_replies` reads it."""
-    made_prompt: Sequence[Message] = ()
+    made_prompt: Sequence[ChatMessage] = ()
     """Of a chain: the prompt that it filled in for the next model."""
     has_ended: bool = True
     """Of a model: False where only its prompt is known, since spans come when they end."""
@@ -125,7 +125,7 @@ def _apart(
         if all(root.span.span_id == inner for root in roots):
             break
         top = inner
-    each = [_Told(_below(group, inside)) for group in groups.values()]
+    each = [_Group(_below(group, inside)) for group in groups.values()]
     return list(groups.items()) if len(each) > 1 and _are_strangers(each) else [(top, roots)]
 
 
@@ -138,8 +138,8 @@ def _child_of(top: str, span: TracedSpan, spans: Mapping[str, TracedSpan]) -> st
     return span.span_id
 
 
-class _Told:
-    """What the models of some steps were told, and what stands in these steps that others may have been told."""
+class _Group:
+    """The prompts of the models among some steps, and the texts of these steps that may stand in other prompts."""
 
     def __init__(self, steps: Sequence[SpanStep]) -> None:
         models = [step for step in steps if step.kind == "model" and step.prompt]
@@ -151,8 +151,8 @@ class _Told:
         self.is_whole = bool(models) and any(step.kind in {"retriever", "tool"} for step in steps)
 
 
-def _are_strangers(groups: Sequence[_Told]) -> bool:
-    """Whether each group has searched and answered by itself, another question each, and was told nothing of the others."""
+def _are_strangers(groups: Sequence[_Group]) -> bool:
+    """Whether each group has searched and answered by itself, another question each, and its prompts hold nothing of the others."""
     texts = [(group, text) for group in groups for text in group.texts]
     if not all(group.is_whole for group in groups) or len({group.asked for group in groups}) < len(groups):
         return False

@@ -27,8 +27,8 @@ _JSON = (dict, list)
 def stored(project: str, *, since_ns: int | None = None, annotation: str | None = None) -> Iterator[StoredAnswer]:
     """The answers in an experiment of MLflow; see `ragspan.datasets.sources.Source`."""
     with contextlib.closing(HttpClient(tracking_server(timeout=_PATIENCE), most=MAX_PAGE)) as client:
-        place = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": _experiment(client, project)}}
-        search = {"locations": [place], "max_results": _AT_ONCE, "order_by": ["timestamp_ms ASC"]}
+        location = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": _experiment(client, project)}}
+        search = {"locations": [location], "max_results": _AT_ONCE, "order_by": ["timestamp_ms ASC"]}
         if since_ns is not None:
             search["filter"] = f"timestamp_ms >= {since_ns // 1_000_000}"
         token: str | None = ""

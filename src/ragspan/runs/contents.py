@@ -56,7 +56,7 @@ class Call:
 
 
 @dataclass(slots=True)
-class Message:
+class ChatMessage:
     """A chat message."""
 
     role: str
@@ -79,7 +79,7 @@ class Message:
     @property
     def text(self) -> str:
         """The text of the content, without thinking, pictures and sound."""
-        return text_of(self.content)
+        return content_text(self.content)
 
     @property
     def prompt_text(self) -> str:
@@ -94,7 +94,7 @@ class Message:
         return [call.arguments for call in self.calls or ()]
 
 
-def text_of(content: Any) -> str:
+def content_text(content: Any) -> str:
     """The text of a message's content or of a token."""
     if isinstance(content, str):
         return content
@@ -164,12 +164,12 @@ def scored_document(item: Snapshot) -> tuple[Document, float | None] | None:
     return None
 
 
-def tool_messages(output: Snapshot) -> list[Message]:
+def tool_messages(output: Snapshot) -> list[ChatMessage]:
     """The messages in a tool's output: itself, or those of the state update that a command carries."""
     if isinstance(output, Hidden):
         update = output.inside.get("update") if isinstance(output.inside, dict) else None
         output = update.get("messages") if isinstance(update, dict) else None
-    return [each for each in (output if isinstance(output, list) else [output]) if isinstance(each, Message)]
+    return [each for each in (output if isinstance(output, list) else [output]) if isinstance(each, ChatMessage)]
 
 
 def documents_of_messages(messages: Sequence[Snapshot]) -> tuple[list[Found], bool]:
@@ -178,30 +178,30 @@ def documents_of_messages(messages: Sequence[Snapshot]) -> tuple[list[Found], bo
     Those of the user's last message and after it are of the current request; of earlier ones, which are history, it
     is only said whether there are any.
     """
-    spoken = [message for message in messages if isinstance(message, Message)]
-    last = max((place for place, message in enumerate(spoken) if message.role == "human"), default=-1)
+    spoken = [message for message in messages if isinstance(message, ChatMessage)]
+    last = max((index for index, message in enumerate(spoken) if message.role == "human"), default=-1)
     beside = [documents_in(message.artifact) if message.role == "tool" else [] for message in spoken]
     if last >= 0:
         beside[last] = documents_in(spoken[last].documents)
     return [found for lists in beside[max(last, 0) :] for found in lists], any(beside[: max(last, 0)])
 
 
-def prompt_of(messages: Sequence[Snapshot], documents: Snapshot) -> list[Message]:
+def prompt_of(messages: Sequence[Snapshot], documents: Snapshot) -> list[ChatMessage]:
     """A chat prompt, or a plain one, with all that it shows as text; some models get documents beside the messages."""
     prompt = [
-        Message("human", each)
+        ChatMessage("human", each)
         if isinstance(each, str)
-        else Message(each.role, each.prompt_text, each.calls, each.call_id, unread=each.unread)
+        else ChatMessage(each.role, each.prompt_text, each.calls, each.call_id, unread=each.unread)
         for each in messages
-        if isinstance(each, (str, Message))
+        if isinstance(each, (str, ChatMessage))
     ]
-    return prompt if documents is None else [*prompt, Message("system", "\n".join(texts_in(documents)))]
+    return prompt if documents is None else [*prompt, ChatMessage("system", "\n".join(texts_in(documents)))]
 
 
 def is_conversation(inputs: Snapshot) -> bool:
     """Whether a payload is the state of a conversation, whose documents may be an earlier turn's."""
     lists = [value for value in inputs.values() if isinstance(value, list)] if isinstance(inputs, dict) else []
-    return any(items and (isinstance(items[-1], Message) or items[-1] is MESSAGE) for items in lists)
+    return any(items and (isinstance(items[-1], ChatMessage) or items[-1] is MESSAGE) for items in lists)
 
 
 def calls_text(calls: Snapshot) -> str | None:
@@ -234,7 +234,7 @@ def _plain(value: Snapshot) -> Any:
         return _plain(value.arguments)
     if isinstance(value, (Opaque, Document)):
         return _NOTHING
-    if isinstance(value, Message):
+    if isinstance(value, ChatMessage):
         return value.text
     if isinstance(value, dict):
         items = {key: _plain(item) for key, item in value.items()}
@@ -248,13 +248,13 @@ def texts_in(value: Snapshot, *, in_objects: bool = True) -> Iterator[str]:
     """Every text in a snapshot, also those of documents and messages; if not `in_objects`, without those in the program's own objects."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, (Document, Message)):
+    elif isinstance(value, (Document, ChatMessage)):
         yield value.text
     elif isinstance(value, (dict, list)) and (in_objects or not isinstance(value, ObjectFields)):
         for item in value.values() if isinstance(value, dict) else value:
             yield from texts_in(item, in_objects=in_objects)
 
 
-def evened(text: str) -> str:
+def normalise_spaces(text: str) -> str:
     """A text with one space between its words, to be compared with others; of a very long one the beginning."""
     return " ".join(text[:_MAX_COMPARED].split())

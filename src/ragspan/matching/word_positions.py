@@ -30,7 +30,7 @@ Span: TypeAlias = tuple[int, int]
 _ascii_word = re.compile(rf"[0-9A-Za-z]{{1,{MAX_WORD}}}")
 
 
-class WordPlaces:
+class WordPositions:
     """The places of a text's words.
 
     Args:
@@ -48,9 +48,9 @@ class WordPlaces:
         """By short slice, the number of the long one, and its own in that."""
         first = 0
         for number, own in enumerate(counts):
-            for place, count in enumerate(own):
+            for position, count in enumerate(own):
                 self._firsts.append(first)
-                self._slices.append((number, place))
+                self._slices.append((number, position))
                 first += count
         self._text = text
         self._starts = starts
@@ -60,7 +60,7 @@ class WordPlaces:
 
     def span(self, first: int, end: int) -> Span:
         """Where the words from this number to the one before `end` stand."""
-        return self._place(first)[0], self._place(end - 1)[1]
+        return self._position(first)[0], self._position(end - 1)[1]
 
     def words_in(self, start: int, end: int) -> tuple[int, int]:
         """The numbers of the words that begin in this range of characters: the first one, and the one after the last."""
@@ -70,17 +70,17 @@ class WordPlaces:
         low, high = 0, self.count
         while low < high:
             middle = (low + high) // 2
-            low, high = (middle + 1, high) if self._place(middle)[0] < character else (low, middle)
+            low, high = (middle + 1, high) if self._position(middle)[0] < character else (low, middle)
         return low
 
-    def _place(self, word: int) -> Span:
+    def _position(self, word: int) -> Span:
         at = bisect_right(self._firsts, word) - 1
         while at + 1 < len(self._firsts) and self._firsts[at + 1] <= word:
             at += 1
-        number, place = self._slices[at]
+        number, position = self._slices[at]
         if number not in self._long:
             self._long[number] = list(self._short_slices(number))
-        shift, short, edits = self._long[number][place]
+        shift, short, edits = self._long[number][position]
         if at not in self._known:
             count = (self._firsts[at + 1] if at + 1 < len(self._firsts) else self.count) - self._firsts[at]
             self._known[at] = _WordsOfSlice(short, count)
@@ -189,14 +189,14 @@ def _spans_in(text: str) -> Iterator[Span]:
 def _clusters(text: str) -> Iterator[Span]:
     """Characters with the marks on them; vowels and ends of Korean syllables count as marks."""
     start = 0
-    for place in range(1, len(text)):
-        letter = text[place]
+    for position in range(1, len(text)):
+        letter = text[position]
         if (
             letter.isascii()
-            or place - start == MAX_WORD
+            or position - start == MAX_WORD
             or not (unicodedata.combining(letter) or "\u1160" <= letter <= "\u11ff")
         ):
-            yield start, place
-            start = place
+            yield start, position
+            start = position
     if text:
         yield start, len(text)
