@@ -179,20 +179,20 @@ def test_a_heading_that_texts_share_proves_nothing():
     assert found(f"{heading}{BETA}", heading + BETA, heading + ALPHA) == ["whole", None]
 
 
-def test_two_texts_that_were_cut_to_the_same_heading_have_a_position_each():
+def test_two_texts_that_were_cut_to_the_same_heading_have_a_place_each():
     heading = "Handbook of the payments department, third edition, for authorised readers of the branch offices only: "
 
     assert found(f"[1] {heading}...\n[2] {heading}...", heading + BETA, heading + ALPHA) == ["part", "part"]
 
 
 @pytest.mark.parametrize("places", [[0, 2], [0, 1, 2, 3]])
-def test_chunks_that_overlap(positions):
+def test_chunks_that_overlap(places):
     words = [f"word{number}" for number in range(200)]
     texts = [" ".join(words[start : start + 60]) for start in range(0, 140, 40)]
 
-    shown = found("\n\n".join(texts[position] for position in positions), *texts)
+    shown = found("\n\n".join(texts[place] for place in places), *texts)
 
-    assert [position for position, match in enumerate(shown) if match] == positions
+    assert [place for place, match in enumerate(shown) if match] == places
 
 
 OVERLAP = "Card payments that arrive after the cut-off time of six are settled on the following business day. "
@@ -243,7 +243,7 @@ def test_a_short_text_must_stand_by_itself(texts):
     assert found("Notable places: none, CABLE, 427, 142, parish, lyonnaise", *texts) == [None, None]
 
 
-def test_equal_texts_share_their_position_and_blank_ones_have_none():
+def test_equal_texts_share_their_place_and_blank_ones_have_none():
     first, second, blank = PromptTexts([BETA]).find([BETA, BETA, "  "], order=[0])
 
     assert first == second
@@ -358,7 +358,7 @@ def test_the_copies_of_a_text_are_not_beside_it():
     assert shown(f"{json.dumps(ALPHA)}\nPrice: 3\n{json.dumps(ALPHA)}", ALPHA) == ([ALPHA], ["Price: 3"])
 
 
-def test_positions_are_characters_of_the_prompt_through_all_escapes():
+def test_places_are_characters_of_the_prompt_through_all_escapes():
     prompt = "Für alle: " + json.dumps([json.dumps("Größe 𠀋"), "The pump runs at 3 < 4 bar & never at 5."])
 
     (match,), (missing,) = (*PromptTexts([prompt]).find(["The pump runs at 3 < 4 bar & never at 5."]), [None])
