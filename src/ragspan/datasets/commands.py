@@ -6,39 +6,17 @@ import contextlib
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 import typer
 
 from ragspan.command_line import Judge, Metrics
+from ragspan.datasets import table_options as option
 from ragspan.exceptions import RagspanError
-
-QuestionColumn: TypeAlias = Annotated[
-    str | None,
-    typer.Option(help="A column's name, or a path such as prediction.contexts; by default known names are recognised."),
-]
-ContextsColumn: TypeAlias = Annotated[
-    str | None, typer.Option(help="A column or path whose cells are lists, the JSON text of one, or a text.")
-]
-AnswerColumn: TypeAlias = Annotated[str | None, typer.Option(help="A column or path: the response that is scored.")]
-Limit: TypeAlias = Annotated[int | None, typer.Option(metavar="N", help="Only the first rows.", min=1)]
-Concurrency: TypeAlias = Annotated[
-    int | None, typer.Option(metavar="N", help="Rows scored at the same time; else RAGSPAN_CONCURRENCY.", min=1)
-]
-Patience: TypeAlias = Annotated[
-    float | None,
-    typer.Option(
-        metavar="SECONDS", help="How long a judge may be away; by default 600, and 90 before its first answer.", min=0
-    ),
-]
-Since: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Only traces that began then or later: 2026-11-23T08:00:00Z.")
-]
-Project: TypeAlias = Annotated[str | None, typer.Option(help="Of the tool; MLflow's experiment. A name or an id.")]
 
 
 @contextlib.contextmanager
-def _told_errors(command: str) -> Iterator[None]:
+def _errors_shown(command: str) -> Iterator[None]:
     try:
         yield
     except RagspanError as error:
@@ -47,88 +25,45 @@ def _told_errors(command: str) -> Iterator[None]:
 
 
 def evaluate(
-    data: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="CSV, JSONL or Parquet, also with .gz; - is standard input.")
-    ] = None,
+    data: option.Data = None,
     *,
-    source: Annotated[
-        str | None,
-        typer.Option("--from", metavar="TOOL", help="Score the traces that phoenix or mlflow has, no FILE."),
-    ] = None,
-    project: Project = None,
-    since: Since = None,
-    question_column: QuestionColumn = None,
-    contexts_column: ContextsColumn = None,
-    answer_column: AnswerColumn = None,
-    ground_truth_column: Annotated[str | None, typer.Option(help="Another name for --answer-column.")] = None,
-    label_column: Annotated[
-        str | None, typer.Option(help="What people say of some responses: see ragspan agree.")
-    ] = None,
-    id_column: Annotated[str | None, typer.Option(help="What to call a row by; by default its id or number.")] = None,
+    source: option.Source = None,
+    project: option.Project = None,
+    since: option.Since = None,
+    question_column: option.QuestionColumn = None,
+    contexts_column: option.ContextsColumn = None,
+    answer_column: option.AnswerColumn = None,
+    ground_truth_column: option.GroundTruthColumn = None,
+    label_column: option.LabelColumn = None,
+    id_column: option.IdColumn = None,
     metrics: Metrics = None,
     judge: Judge = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Results, as .csv, .jsonl or .parquet.")
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue an earlier run, and judge again where it failed.")
-    ] = False,
-    report: Annotated[Path | None, typer.Option(metavar="FILE.html", help="A report to look at.")] = None,
-    compare: Annotated[
-        Path | None, typer.Option(metavar="BASELINE", help="Results to compare with, in the report.")
-    ] = None,
-    plots: Annotated[Path | None, typer.Option(metavar="DIR", help="The report's plots, as SVG files.")] = None,
-    json: Annotated[Path | None, typer.Option(metavar="FILE", help="The summary for a program.")] = None,
-    fail_under: Annotated[
-        list[str] | None,
-        typer.Option(metavar="METRIC=MEAN", help="Exit with 1 if the mean is lower; may be given more than once."),
-    ] = None,
-    min_passing: Annotated[
-        list[str] | None,
-        typer.Option(metavar="METRIC=SHARE", help="Likewise: if a smaller share of the scored rows passes."),
-    ] = None,
-    none_below: Annotated[
-        list[str] | None, typer.Option(metavar="METRIC=SCORE", help="Likewise: if a single score is lower.")
-    ] = None,
-    min_scored: Annotated[
-        float,
-        typer.Option(metavar="SHARE", help="Of the rows: if fewer have a score, these gates fail. Refusals count."),
-    ] = 0.5,
-    allow_skipped: Annotated[
-        bool, typer.Option("--allow-skipped", help="Let these gates pass though rows were skipped.")
-    ] = False,
-    junit: Annotated[
-        Path | None, typer.Option(metavar="FILE.xml", help="The gates as test results, for a CI system.")
-    ] = None,
-    limit: Limit = None,
-    concurrency: Concurrency = None,
-    patience: Patience = None,
-    judge_share: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHARE",
-            help="Ask the judge about this share of the rows, such as 0.2: the most doubtful ones, and some at random.",
-        ),
-    ] = None,
-    on_error: Annotated[str, typer.Option(metavar="skip|stop", help="What a row that cannot be read does.")] = "skip",
-    file_format: Annotated[
-        str | None,
-        typer.Option("--format", metavar="csv|jsonl|parquet", help="Of FILE; by default that of its ending."),
-    ] = None,
-    delimiter: Annotated[
-        str | None, typer.Option(help="Of CSV cells; by default the most frequent in the header.")
-    ] = None,
-    encoding: Annotated[str, typer.Option(help="Of text.")] = "utf-8",
-    to_trace: Annotated[
-        bool, typer.Option("--to-trace", help="Send scores to the spans that rows name, by OTEL_*, or to the tool.")
-    ] = False,
-    trace_id_column: Annotated[str | None, typer.Option(help="By default trace_id.")] = None,
-    span_id_column: Annotated[str | None, typer.Option(help="By default span_id.")] = None,
-    started_column: Annotated[
-        str | None, typer.Option(help="By default started; ISO 8601 or Unix nanoseconds.")
-    ] = None,
-    ended_column: Annotated[str | None, typer.Option(help="By default ended; ISO 8601 or Unix nanoseconds.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar; a line every ten seconds.")] = False,
+    output: option.Output = None,
+    resume: option.Resume = False,
+    report: option.Report = None,
+    compare: option.Compare = None,
+    plots: option.Plots = None,
+    json: option.Json = None,
+    fail_under: option.FailUnder = None,
+    min_passing: option.MinPassing = None,
+    none_below: option.NoneBelow = None,
+    min_scored: option.MinScored = 0.5,
+    allow_skipped: option.AllowSkipped = False,
+    junit: option.Junit = None,
+    limit: option.Limit = None,
+    concurrency: option.Concurrency = None,
+    patience: option.Patience = None,
+    judge_share: option.Share = None,
+    on_error: option.OnErrorOption = "skip",
+    file_format: option.FileFormat = None,
+    delimiter: option.Delimiter = None,
+    encoding: option.Encoding = "utf-8",
+    to_trace: option.ToTrace = False,
+    trace_id_column: option.TraceIdColumn = None,
+    span_id_column: option.SpanIdColumn = None,
+    started_column: option.StartedColumn = None,
+    ended_column: option.EndedColumn = None,
+    quiet: option.Quiet = False,
 ) -> None:
     """Score the responses in a table: one row per question, with the contexts and the response that was given.
 
@@ -139,7 +74,7 @@ def evaluate(
     not be sent to their traces; 2 wrong usage or input; 130 stopped by Ctrl-C, and what is done is kept.
     """
     options = Namespace(**locals())
-    with _told_errors("evaluate"):
+    with _errors_shown("evaluate"):
         from ragspan.datasets.evaluate_command import evaluate_table
 
         raise typer.Exit(evaluate_table(options))
@@ -151,14 +86,14 @@ def agree(
     label_column: Annotated[
         str | None, typer.Option(help="What people say: yes or no, pass or fail, 1 or 0; empty without a label.")
     ] = None,
-    question_column: QuestionColumn = None,
-    contexts_column: ContextsColumn = None,
-    answer_column: AnswerColumn = None,
+    question_column: option.QuestionColumn = None,
+    contexts_column: option.ContextsColumn = None,
+    answer_column: option.AnswerColumn = None,
     metrics: Metrics = None,
     judge: Judge = None,
-    limit: Limit = None,
-    concurrency: Concurrency = None,
-    patience: Patience = None,
+    limit: option.Limit = None,
+    concurrency: option.Concurrency = None,
+    patience: option.Patience = None,
     json: Annotated[Path | None, typer.Option(metavar="FILE", help="The figures for a program.")] = None,
 ) -> None:
     """Say how well the judge agrees with your labels: score a table whose rows have one, or some of whose rows have.
@@ -173,7 +108,7 @@ def agree(
     Exit codes: 0 done; 1 no row with a label has a score; 2 wrong usage or input.
     """
     options = locals()
-    with _told_errors("agree"):
+    with _errors_shown("agree"):
         from ragspan.datasets.evaluate_command import agree_with_labels
 
         raise typer.Exit(agree_with_labels(**options))
@@ -194,7 +129,7 @@ def pull(
     project: Annotated[str, typer.Option(help="Of the tool; MLflow's experiment. A name or an id.")],
     name: Annotated[str, typer.Option(help="What the annotation or assessment is called that people gave.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE.jsonl", help="The table.")],
-    since: Since = None,
+    since: option.Since = None,
 ) -> None:
     """Write the answers that people annotated in a tool to a table, for ragspan agree.
 
@@ -203,7 +138,7 @@ def pull(
 
     Exit codes: 0 done; 2 wrong usage, or the tool cannot be read.
     """
-    with _told_errors("labels pull"):
+    with _errors_shown("labels pull"):
         from ragspan.datasets.sources import stored_answers, write_labels
 
         written, unclear = write_labels(output, stored_answers(tool, project, since, name))
