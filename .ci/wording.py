@@ -1,4 +1,4 @@
-"""Wording that `make check` refuses in code and pages of ragspan: "is no", first lines that lean on others, modules of one name."""
+"""What `make check` refuses in code and pages of ragspan: "is no", first lines that lean on others, modules of one name, long functions."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ IS_NO = re.compile(
 THERE = re.compile(r"\bthere (?:is|are|was|were) no\b", re.IGNORECASE)
 PRIVATE = re.compile(r"\b(?:as above|nobody)\b", re.IGNORECASE)
 LEANING = re.compile(r"(?:Likewise|As above|As the next|And so on|Ditto)\b")
+MOST_LINES = 60
 QUOTED = {"guards.py", "prompts.py"}  # prompts: those of guard models are the words of their makers
 
 
@@ -57,10 +58,19 @@ def modules_of_one_name() -> Iterator[str]:
     yield from (f"modules of one name: {', '.join(files)}" for files in named.values() if len(files) > 1)
 
 
+def long_functions(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            lines = (node.end_lineno or 0) - node.lineno + 1
+            if lines > MOST_LINES:
+                yield f"{file.relative_to(ROOT)}:{node.lineno}: {node.name} has {lines} lines, and a screen {MOST_LINES}"
+
+
 def main() -> None:
     found = [each for file in [*SOURCES, *PAGES] for each in wrong_words(file)]
     found += [each for file in SOURCES for each in leaning_docstrings(file)]
     found += [each for file in SOURCES for each in private_messages(file)]
+    found += [each for file in SOURCES for each in long_functions(file)]
     found += modules_of_one_name()
     print("\n".join([*found, f"wording: {len(found)} to mend"]))
     sys.exit(bool(found))

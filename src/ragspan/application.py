@@ -132,31 +132,40 @@ def configure(
         redact=redact,
         unknown_contexts=unknown_contexts,
     )
-    addresses = {"phoenix": phoenix, "mlflow": mlflow}
     with in_use.setting_up:
-        backends: list[BackendEmitter] = [
-            emitter_class(name).at(address, capture_content=settings.capture_content)
-            for name, address in addresses.items()
-            if address is not None
-        ]
-        exporters = _exporters() if settings.enabled else []
-        configured = _configured(settings, emitters, backends, metrics, judge)
-        if settings.enabled and configured.engine is not None:
-            exporters += _exporters_of(backends, configured.engine.emitters)
-        previous, in_use.configured = in_use.configured, configured
-        set_default_sink(configured.sink)
-        _capture_with(configured.sink)
-        if previous is not None and previous.sink is not configured.sink:
-            previous.sink.shutdown(settings.exit_timeout)  # its spans still go to its exporters
-        if settings.enabled:
-            try:
-                in_use.only(_Providers).set_up(exporters)
-            except RuntimeError as error:  # of Python, which the SDK asks for threads
-                ThrottledLog().report(
-                    "providers", "OpenTelemetry cannot be set up, so no span is exported: %s", str(error)
-                )
+        configured = _set_up(settings, emitters, {"phoenix": phoenix, "mlflow": mlflow}, metrics, judge)
     if variable(OF_RAGSPAN_RUN) is None:  # which has said it for all its processes
         _logger.info("%s", configured.line)
+    return configured
+
+
+def _set_up(
+    settings: Settings,
+    emitters: Iterable[str | Emitter] | None,
+    addresses: Mapping[str, str | None],
+    metrics: Iterable[str | Metric] | None,
+    judge: JudgeChoice | None,
+) -> Configured:
+    """Make what the settings ask for, and have it replace what was configured before."""
+    backends: list[BackendEmitter] = [
+        emitter_class(name).at(address, capture_content=settings.capture_content)
+        for name, address in addresses.items()
+        if address is not None
+    ]
+    exporters = _exporters() if settings.enabled else []
+    configured = _configured(settings, emitters, backends, metrics, judge)
+    if settings.enabled and configured.engine is not None:
+        exporters += _exporters_of(backends, configured.engine.emitters)
+    previous, in_use.configured = in_use.configured, configured
+    set_default_sink(configured.sink)
+    _capture_with(configured.sink)
+    if previous is not None and previous.sink is not configured.sink:
+        previous.sink.shutdown(settings.exit_timeout)  # its spans still go to its exporters
+    if settings.enabled:
+        try:
+            in_use.only(_Providers).set_up(exporters)
+        except RuntimeError as error:  # of Python, which the SDK asks for threads
+            ThrottledLog().report("providers", "OpenTelemetry cannot be set up, so no span is exported: %s", str(error))
     return configured
 
 

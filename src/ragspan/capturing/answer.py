@@ -232,19 +232,7 @@ def capture(
         tags: short labels of the record.
         metadata: plain data of the record.
     """
-    about = _guarded(
-        lambda: RagRecord(
-            question=None,
-            contexts=None,
-            response=None,
-            name=text_of(name) or "answer",
-            parent=current_anchor(),
-            session_id=identifier((session_id,)),
-            user_id=identifier((user_id,)),
-            tags=texts_among(given_items(tags, MAX_ENTRIES) or ()),
-            metadata=kept_entries(dict_in(metadata), nested=True),
-        )
-    )
+    about = _guarded(_record_about, name, session_id, user_id, tags, metadata)
     target = _guarded(_default_sink) if sink is None else sink
     answer = Answer(question)
     token = _answer.set(answer)
@@ -265,6 +253,21 @@ def capture(
             ended = replace(about, status=status, error_type=error_type, ended_ns=time.time_ns())
             noted = noted if status == "error" else None
             _guarded(lambda: target.submit(answer._close(ended, noted)))  # noqa: SLF001
+
+
+def _record_about(name: object, session_id: object, user_id: object, tags: object, metadata: object) -> RagRecord:
+    """A record with what is known of an answer before it is made; raises what the arguments' classes raise."""
+    return RagRecord(
+        question=None,
+        contexts=None,
+        response=None,
+        name=text_of(name) or "answer",
+        parent=current_anchor(),
+        session_id=identifier((session_id,)),
+        user_id=identifier((user_id,)),
+        tags=texts_among(given_items(tags, MAX_ENTRIES) or ()),
+        metadata=kept_entries(dict_in(metadata), nested=True),
+    )
 
 
 def record_contexts(contexts: Iterable[Any]) -> None:

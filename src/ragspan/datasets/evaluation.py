@@ -59,30 +59,24 @@ def evaluate(
         data: a path to a CSV, JSONL or Parquet file; a frame of pandas or polars; a data set of Hugging Face; an Arrow
             table; or an iterable of dictionaries or of `RagRecord`s.
         metrics: names (in a list, or separated by commas) and metrics; by default those of `RAGSPAN_METRICS`.
-        judge: of the metrics that are given by name: a judge, a name such as `"openai:gpt-4o-mini"`, or a list of several
-            for a jury; by default that of `RAGSPAN_JUDGE`.
+        judge: of metrics given by name: a judge, such as `"openai:gpt-4o-mini"`, or a list for a jury; else `RAGSPAN_JUDGE`.
         question_column: a column's name, a path into a column of dictionaries such as `"prediction.contexts"`, or a
             function of the row. By default the names of Ragas, DeepEval, TruLens, LangSmith and `RagRecord` are known.
         contexts_column: like `question_column`; a cell is a list, the JSON text of a list, or a single text.
-        answer_column: like `question_column`.
-        ground_truth_column: another name for `answer_column`: the response that is scored.
+        answer_column: like `question_column`: the response that is scored; `ground_truth_column` is another name for it.
+        ground_truth_column: see `answer_column`.
         label_column: what people say of some responses, such as `yes` or `no`; `Evaluation.labels` has it.
         id_column: by default `id`, `record_id` or `example_id`; else rows are named by their number.
-        output: the file to write results to, as CSV, JSONL or Parquet by its ending. Until all rows are done, the finished
-            ones are in a journal beside it.
-        resume: continue an earlier run with the same output: what is done stays, but where a metric failed, or the budget was
-            spent, it is judged again.
+        output: the file of results, as CSV, JSONL or Parquet by its ending; a journal beside it has the rows that are done.
+        resume: continue an earlier run with this output; what failed, or had no budget, is judged again.
         on_error: `"skip"` reports a row that cannot be read, `"stop"` ends the run with a `TableError`.
         limit: rows to evaluate, at least 1; None is all.
         concurrency: records that are scored at the same time; by default `RAGSPAN_CONCURRENCY`.
-        budget: what judging may cost; by default that of `RAGSPAN_BUDGET_*`. Limits per minute pace the run, and a day's
-            dollars end it: what is left becomes `budget_exhausted`.
-        patience: seconds that a judge may be away, from its last answer on, before what it is asked fails. By default ten
-            minutes, and a minute and a half before its first answer; 0 waits for nothing.
-        judge_share: the share of the rows that the judge is asked about, above 0, up to 1; by default `RAGSPAN_JUDGE_SHARE`,
-            else all. The embedded judge reads all rows; the judge is asked about the most doubtful ones, and a random part: a
-            quarter of the share, or what follows a colon, as in `"0.2:0.1"`. Figures are by judge, or estimated: see
-            `MetricSummary.asked`.
+        budget: else `RAGSPAN_BUDGET_*`. Limits per minute pace the run; a day's dollars end it, the rest is `budget_exhausted`.
+        patience: seconds without an answer after which a judge has failed; by default 600, and 90 before its first answer.
+        judge_share: the share of the rows that the judge is asked about, above 0, up to 1; else `RAGSPAN_JUDGE_SHARE`, or all.
+            It gets the most doubtful rows, by the embedded judge, and a random part: a quarter of the share, or what follows
+            a colon, as in `"0.2:0.1"`. `MetricSummary.asked` has its figures and estimates.
         emitters: where scores also go.
         progress: show on stderr how much is done.
         file_format: of a file, `csv`, `jsonl` or `parquet`; by default that of its ending.

@@ -20,7 +20,7 @@ import typer
 from opentelemetry.metrics import set_meter_provider
 
 from ragspan.command_line import Judge, Metrics, call_at_signals, listener_at, shown_address
-from ragspan.config import settings_with
+from ragspan.config import Settings, settings_with
 from ragspan.exceptions import ConfigurationError
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.message import dead_letters, deliver_again
@@ -108,16 +108,23 @@ def worker(
     made = Worker(access, settings, stream=records, options=options)
     listener = listener_at(health) if health is not None else None
     set_meter_provider(made.meter_provider)
-    about = f"{settings.concurrency} at a time, {', '.join(settings.metrics)} by {settings.judge}"
-    where = f"; health at http://{shown_address(*listener.getsockname()[:2])}/healthz" if listener is not None else ""
-    typer.echo(f"ragspan worker: records of stream {records.name} at {access.place}, {about}{where}", err=True)
+    where = f"records of stream {records.name} at {access.place}"
+    typer.echo(f"ragspan worker: {where}, {_about(settings, listener)}", err=True)
     try:
         asyncio.run(_until_stopped(made, listener))
     finally:
-        stats = made.stats()
-        nacked, dead_lettered = sum(stats.nacked.values()), sum(stats.dead_lettered.values())
-        summary = f"{stats.acknowledged} records scored, {nacked} given back, {dead_lettered} put aside"
-        typer.echo(f"ragspan worker: {summary}", err=True)
+        typer.echo(f"ragspan worker: {_summary(made.stats())}", err=True)
+
+
+def _about(settings: Settings, listener: socket.socket | None) -> str:
+    """What it does, and where its health is shown."""
+    where = f"; health at http://{shown_address(*listener.getsockname()[:2])}/healthz" if listener is not None else ""
+    return f"{settings.concurrency} at a time, {', '.join(settings.metrics)} by {settings.judge}{where}"
+
+
+def _summary(stats: WorkerStats) -> str:
+    nacked, dead_lettered = sum(stats.nacked.values()), sum(stats.dead_lettered.values())
+    return f"{stats.acknowledged} records scored, {nacked} given back, {dead_lettered} put aside"
 
 
 def _broker_and_stream(broker: str | None, stream: str | None) -> tuple[BrokerAccess, Stream]:
