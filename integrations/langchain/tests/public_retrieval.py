@@ -141,8 +141,9 @@ def extracts_by_a_model(config):
 
 @program([MOTOR])
 def documents_filtered_by_a_model(config):
+    keeps_the_motor = RunnableLambda(lambda prompt: "YES" if MOTOR in prompt.to_string() else "NO")
     source = ContextualCompressionRetriever(
-        base_compressor=LLMChainFilter.from_llm(chat_model("NO", "YES")), base_retriever=retriever(PUMP, MOTOR)
+        base_compressor=LLMChainFilter.from_llm(keeps_the_motor), base_retriever=retriever(PUMP, MOTOR)
     )
     rag_chain(source).invoke(QUESTION, config)
 
