@@ -1,5 +1,76 @@
-"""One request as the runs of a framework, and the record that they make: which text was the question, which the answer, and which documents were behind it.
+"""Makes a record of one request: which text was the question, which the answer, and which documents stood in its prompts.
 
-`trace` turns a log into runs, `record` makes the record of them. LangChain's handler and the readers of other
-instrumentations' spans write the log.
+`events` makes a `RequestTree` of a log, and `record_making` the record of a tree. Integrations import these names from here.
 """
+
+from ragspan.runs.contents import (
+    MEDIA,
+    MESSAGE,
+    ROLES,
+    UNREAD,
+    Call,
+    ChatMessage,
+    Document,
+    FilledPrompt,
+    documents_in,
+    json_in,
+)
+from ragspan.runs.documents import SeenDocuments
+from ragspan.runs.events import ModelStart, SearchStart, ToolStart, record_of_log, tree_of
+from ragspan.runs.grounds import Grounds, grounds_of
+from ragspan.runs.prompt_provenance import prompts_behind
+from ragspan.runs.question_and_response import question_in
+from ragspan.runs.record_making import first_of, make_record
+from ragspan.runs.step_records import StepRecords, context_of, context_of_seen
+from ragspan.runs.tool_documents import documents_of_result
+from ragspan.runs.tree import (
+    INTERRUPT,
+    MAX_SAVED_STATES,
+    NO_INPUT_YET,
+    ModelStep,
+    RequestTree,
+    RerankStep,
+    SearchStep,
+    SeenDocument,
+    Step,
+    ToolStep,
+)
+
+__all__ = [
+    "INTERRUPT",
+    "MAX_SAVED_STATES",
+    "MEDIA",
+    "MESSAGE",
+    "NO_INPUT_YET",
+    "ROLES",
+    "UNREAD",
+    "Call",
+    "ChatMessage",
+    "Document",
+    "FilledPrompt",
+    "Grounds",
+    "ModelStart",
+    "ModelStep",
+    "RequestTree",
+    "RerankStep",
+    "SearchStart",
+    "SearchStep",
+    "SeenDocument",
+    "SeenDocuments",
+    "Step",
+    "StepRecords",
+    "ToolStart",
+    "ToolStep",
+    "context_of",
+    "context_of_seen",
+    "documents_in",
+    "documents_of_result",
+    "first_of",
+    "grounds_of",
+    "json_in",
+    "make_record",
+    "prompts_behind",
+    "question_in",
+    "record_of_log",
+    "tree_of",
+]

@@ -13,7 +13,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.tracers.context import register_configure_hook
 from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]  # the package is not typed
 
-from ragspan.capturing.log import EventKind
+from ragspan.capturing import EventKind
 from ragspan.config import is_enabled
 from ragspan.installed import requirements_of_extra
 from ragspan.process import in_use, set_up_or_off

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ragspan.capturing.log import RequestLog
-from ragspan.capturing.snapshots import Opaque, Snapshot
+from ragspan.capturing import Opaque, RequestLog, Snapshot
 
 
 class Interruptions:

@@ -12,13 +12,12 @@ from langchain_core.prompt_values import ChatPromptValue, PromptValue, StringPro
 from pydantic import BaseModel
 
 from ragspan import field_names
-from ragspan.capturing.log import RequestLog
-from ragspan.capturing.snapshots import Copying, Opaque, Snapshot, Snapshots
+from ragspan.capturing import Copying, Opaque, RequestLog, Snapshot, Snapshots
 from ragspan.kept_metadata import kept_entries, small_entries
 from ragspan.plain_data import fields_of, is_dict, items_of, text_keyed, text_of
 from ragspan.provider_replies import notes_of
 from ragspan.provider_search import reports_search
-from ragspan.runs.contents import MEDIA, MESSAGE, ROLES, UNREAD, Call, ChatMessage, Document, FilledPrompt
+from ragspan.runs import MEDIA, MESSAGE, ROLES, UNREAD, Call, ChatMessage, Document, FilledPrompt
 
 _END = 64
 _DATA = ("data", "base64", "file_data", "url", "image_url", "file_id", "file_uri", "uri")

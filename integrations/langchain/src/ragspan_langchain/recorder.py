@@ -14,10 +14,17 @@ from time import time_ns
 from typing import Any
 from uuid import UUID
 
-from ragspan.capturing.inside import Around, add_request_finder
-from ragspan.capturing.log import EventKind, RequestLog, TokenStream
-from ragspan.capturing.open_requests import OpenRequests
-from ragspan.capturing.snapshots import OPAQUE, Opaque, Snapshot
+from ragspan.capturing import (
+    OPAQUE,
+    Around,
+    EventKind,
+    Opaque,
+    OpenRequests,
+    RequestLog,
+    Snapshot,
+    TokenStream,
+    add_request_finder,
+)
 from ragspan.kept_metadata import MAX_ENTRIES, kept_entries
 from ragspan.messages import NotedError, note_error
 from ragspan.plain_data import (
@@ -29,9 +36,17 @@ from ragspan.plain_data import (
 )
 from ragspan.process import in_use
 from ragspan.records import RecordSink, RetrievedContext
-from ragspan.runs.contents import documents_in
-from ragspan.runs.events import ModelStart, SearchStart, ToolStart, record_of_log, tree_of
-from ragspan.runs.tree import INTERRUPT, MAX_SAVED_STATES, NO_INPUT_YET
+from ragspan.runs import (
+    INTERRUPT,
+    MAX_SAVED_STATES,
+    NO_INPUT_YET,
+    ModelStart,
+    SearchStart,
+    ToolStart,
+    documents_in,
+    record_of_log,
+    tree_of,
+)
 from ragspan_langchain.interruptions import Interruptions
 from ragspan_langchain.payloads import (
     PROMPT,

@@ -12,14 +12,20 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
-from ragspan.matching.normalization import unescaped
+from ragspan.matching import unescaped
 from ragspan.records import RetrievedContext
-from ragspan.runs.contents import Document
-from ragspan.runs.documents import SeenDocuments
-from ragspan.runs.grounds import Grounds, grounds_of
-from ragspan.runs.prompt_provenance import prompts_behind
-from ragspan.runs.step_records import context_of, context_of_seen
-from ragspan.runs.tree import ModelStep, RequestTree, SeenDocument
+from ragspan.runs import (
+    Document,
+    Grounds,
+    ModelStep,
+    RequestTree,
+    SeenDocument,
+    SeenDocuments,
+    context_of,
+    context_of_seen,
+    grounds_of,
+    prompts_behind,
+)
 from ragspan_llama_index.classes import SPEAKING
 from ragspan_llama_index.steps import SeenNode, Step
 

@@ -7,16 +7,12 @@ from itertools import islice, zip_longest
 from typing import Any
 
 from ragspan import field_names
-from ragspan.capturing.log import Event, EventKind, RequestLog, RunKey
+from ragspan.capturing import Event, EventKind, RequestLog, RunKey
 from ragspan.messages import ErrorReport, NotedError
 from ragspan.record_json import plain_entries
 from ragspan.records import AnswerStatus, RagRecord
-from ragspan.runs.contents import ChatMessage, Document
-from ragspan.runs.question_and_response import question_in
-from ragspan.runs.record_making import first_of
-from ragspan.runs.tool_documents import documents_of_result
-from ragspan.runs.tree import RequestTree
-from ragspan.runs.tree import Step as CommonStep
+from ragspan.runs import ChatMessage, Document, RequestTree, documents_of_result, first_of, question_in
+from ragspan.runs import Step as CommonStep
 from ragspan.text.answers import without_thoughts
 from ragspan_llama_index.classes import SPEAKING, UUID_LENGTH
 from ragspan_llama_index.contexts import Provenance, speakers_in

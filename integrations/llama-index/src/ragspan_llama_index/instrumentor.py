@@ -16,8 +16,7 @@ from llama_index_instrumentation.span import BaseSpan, active_span_id
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
 from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]  # the package is not typed
 
-from ragspan.capturing import add_context_recorder
-from ragspan.capturing.inside import Around, add_request_finder
+from ragspan.capturing import Around, add_context_recorder, add_request_finder
 from ragspan.config import is_enabled
 from ragspan.installed import requirements_of_extra
 from ragspan.process import set_up_or_off

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from ragspan.capturing.log import RequestLog
+from ragspan.capturing import RequestLog
 from ragspan.kept_metadata import kept_entries, small_entries
 from ragspan.plain_data import (
     fields_of,

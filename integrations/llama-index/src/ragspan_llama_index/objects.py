@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from ragspan.capturing.log import RequestLog
-from ragspan.capturing.snapshots import Opaque, Snapshots
+from ragspan.capturing import Opaque, RequestLog, Snapshots
 from ragspan.plain_data import (
     dataclass_fields,
     fields_of,

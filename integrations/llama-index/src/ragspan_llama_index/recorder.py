@@ -17,9 +17,7 @@ from typing import Any
 from llama_index_instrumentation import get_dispatcher
 from llama_index_instrumentation.dispatcher import active_instrument_tags
 
-from ragspan.capturing.inside import Around
-from ragspan.capturing.log import EventKind, RequestLog, TokenStream
-from ragspan.capturing.open_requests import MAX_RUNS, OpenRequests
+from ragspan.capturing import MAX_RUNS, Around, EventKind, OpenRequests, RequestLog, TokenStream
 from ragspan.kept_metadata import kept_entries
 from ragspan.messages import NotedError, is_abandonment, note_error
 from ragspan.plain_data import class_name, fields_of, is_list, keep, text_of

@@ -6,14 +6,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from ragspan.capturing.log import RunKey, inner_logs
-from ragspan.capturing.snapshots import OPAQUE, Snapshot
+from ragspan.capturing import OPAQUE, RunKey, Snapshot, inner_logs
 from ragspan.records import Generation, Reranking, Retrieval, RetrievedContext, ToolCall
-from ragspan.runs.contents import ChatMessage, Document, FilledPrompt, json_in
-from ragspan.runs.step_records import StepRecords as CommonRecords
-from ragspan.runs.step_records import context_of_seen
-from ragspan.runs.tree import ModelStep, RequestTree, SearchStep, SeenDocument, ToolStep
-from ragspan.runs.tree import Step as CommonStep
+from ragspan.runs import (
+    ChatMessage,
+    Document,
+    FilledPrompt,
+    ModelStep,
+    RequestTree,
+    SearchStep,
+    SeenDocument,
+    ToolStep,
+    context_of_seen,
+    json_in,
+)
+from ragspan.runs import Step as CommonStep
+from ragspan.runs import StepRecords as CommonRecords
 from ragspan_llama_index.classes import SPEAKING
 from ragspan_llama_index.steps import Request, SeenNode, Step, message_of
 

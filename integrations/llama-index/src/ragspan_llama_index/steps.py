@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ragspan.capturing.log import RequestLog
+from ragspan.capturing import RequestLog
 from ragspan.config import retrieval_tools
 from ragspan.messages import ErrorReport, NotedError
 from ragspan.records import RetrievedContext, SpanAnchor
-from ragspan.runs.contents import ROLES, Call, ChatMessage
+from ragspan.runs import ROLES, Call, ChatMessage
 from ragspan_llama_index.classes import ClassFacts, Role
 from ragspan_llama_index.files import File
 from ragspan_llama_index.nodes import NodeSnapshot, text_shown

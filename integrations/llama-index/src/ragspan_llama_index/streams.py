@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 
 import wrapt
 
-from ragspan.capturing.log import RequestLog, TokenStream
+from ragspan.capturing import RequestLog, TokenStream
 from ragspan.messages import NotedError, is_abandonment, note_error
 from ragspan.plain_data import class_name, in_class
 from ragspan.plain_data import text_of as plain_text

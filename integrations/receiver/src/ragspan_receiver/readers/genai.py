@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ragspan import field_names
-from ragspan.capturing.snapshots import OPAQUE
-from ragspan.runs.contents import ChatMessage
-from ragspan.runs.tree import NO_INPUT_YET
+from ragspan.capturing import OPAQUE
+from ragspan.runs import NO_INPUT_YET, ChatMessage
 from ragspan_receiver.readers.payloads import (
     Payloads,
     arguments_in,

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ragspan import field_names
-from ragspan.capturing.snapshots import OPAQUE, Snapshot
-from ragspan.runs.contents import ChatMessage
+from ragspan.capturing import OPAQUE, Snapshot
+from ragspan.runs import ChatMessage
 from ragspan_receiver.readers.payloads import (
     Payloads,
     arguments_in,

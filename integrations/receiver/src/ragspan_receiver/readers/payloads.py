@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ragspan import field_names
-from ragspan.capturing.snapshots import CUT, OPAQUE, Hidden, Snapshot
-from ragspan.runs.contents import MEDIA, ROLES, Call, ChatMessage, Document
+from ragspan.capturing import CUT, OPAQUE, Hidden, Snapshot
+from ragspan.runs import MEDIA, ROLES, Call, ChatMessage, Document
 
 Fields = Mapping[str, Any]
 

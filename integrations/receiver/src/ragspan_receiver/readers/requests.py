@@ -8,14 +8,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ragspan.capturing.snapshots import OPAQUE, Opaque, Snapshot
+from ragspan.capturing import OPAQUE, Opaque, Snapshot
 from ragspan.matching import PromptTexts
 from ragspan.messages import MAX_MESSAGE, MAX_STACKTRACE, ErrorReport
 from ragspan.records import RagRecord, RetrievedContext, SpanAnchor
-from ragspan.runs.contents import ChatMessage, Document
-from ragspan.runs.record_making import make_record
-from ragspan.runs.step_records import context_of
-from ragspan.runs.tree import INTERRUPT, ModelStep, RequestTree, RerankStep, SearchStep, SeenDocument, Step, ToolStep
+from ragspan.runs import (
+    INTERRUPT,
+    ChatMessage,
+    Document,
+    ModelStep,
+    RequestTree,
+    RerankStep,
+    SearchStep,
+    SeenDocument,
+    Step,
+    ToolStep,
+    context_of,
+    make_record,
+)
 from ragspan_receiver.readers.payloads import text
 from ragspan_receiver.readers.steps import BARE, Scored, SpanStep
 from ragspan_receiver.spans import TracedSpan

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from ragspan.capturing.snapshots import OPAQUE, Snapshot
-from ragspan.runs.contents import ChatMessage, Document
+from ragspan.capturing import OPAQUE, Snapshot
+from ragspan.runs import ChatMessage, Document
 from ragspan_receiver.spans import TracedSpan
 
 Kind: TypeAlias = Literal["chain", "agent", "model", "retriever", "reranker", "tool", "ignored"]

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ragspan import field_names
-from ragspan.capturing.snapshots import OPAQUE, Snapshot
-from ragspan.runs.contents import ChatMessage
+from ragspan.capturing import OPAQUE, Snapshot
+from ragspan.runs import ChatMessage
 from ragspan_receiver.readers.payloads import Payloads, as_text, json_of, text, whole
 from ragspan_receiver.readers.steps import Kind, SpanStep
 from ragspan_receiver.spans import TracedSpan
