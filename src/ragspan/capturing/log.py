@@ -75,7 +75,7 @@ class TokenStream:
 
 
 class RequestLog:
-    """One request: what happened in it, in order, and what the integration read from the context when it began.
+    """Notes what happened in a request, in order, and what the integration read from the context when it began.
 
     Once it is over it is a `Capture`.
 
@@ -98,7 +98,7 @@ class RequestLog:
     span_finder: Callable[[], SpanAnchor | None] | None = None
     """Finds the span that another instrumentation makes for the request; None once it is the anchor."""
     bytes = 0
-    """Of all that it holds; known when it is over."""
+    """The size of all that it holds; known when it is over."""
 
     def __init__(self, fold: Fold | None = None, grow: Grow | None = None, *, grouped: bool = False) -> None:
         self.grouped = grouped

@@ -27,7 +27,7 @@ from ragspan.telemetry.otel_context import current_anchor, is_suppressed
 from ragspan.throttled_log import ThrottledLog
 
 MAX_RUNS: Final = 50_000
-"""Of one request."""
+"""A request with more runs is given up."""
 
 LiveRun = TypeVar("LiveRun")
 """What an integration wants to know of a live run: the log, or the log and a run around it."""

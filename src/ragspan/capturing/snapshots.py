@@ -135,7 +135,7 @@ class _ReadersByType(dict[int, tuple[type, Reader]]):
 
 
 class Copying:
-    """One payload that is being copied, for readers."""
+    """Copies one payload; readers call it for what is inside."""
 
     __slots__ = ("_left", "_readers", "kept", "parts", "texts", "whole")
 
@@ -143,7 +143,7 @@ class Copying:
         self._readers = readers
         self._left = _MAX_NODES if whole else _MAX_NODES_OF_STEP
         self.parts = 1
-        """Of the snapshot: what its containers hold."""
+        """How much the containers of the snapshot hold."""
         self.whole = whole
         self.kept = log.kept
         self.texts = log.texts

@@ -46,7 +46,7 @@ class Match:
 
     @property
     def span(self) -> Span:
-        """Its characters in the part; worked out when it is asked for."""
+        """The characters that it takes in the part; worked out when it is asked for."""
         return self.find_span()
 
 
@@ -75,7 +75,7 @@ class _Waiting(NamedTuple):
     """What stands of a text in a part of a prompt; the largest comes first, and of equal ones the first that is not a copy."""
 
     size: int
-    """Below 0: the number of words."""
+    """The number of words, below 0."""
     tries: int
     number: int
     part: int
@@ -102,7 +102,7 @@ class PromptTexts:
         self._counts: list[Counts] = []
         self._positions: dict[int, WordPositions] = {}
         self._masks: dict[int, list[Span]] = {}
-        """At the edges of excerpts."""
+        """The masks at the edges of excerpts, by part."""
         self._literal: dict[int, list[Span]] | None = None
         """Where the texts are, if all were found as they are, and the words were not needed."""
 
@@ -214,7 +214,7 @@ class PromptTexts:
                 yield _match(part, position, written, (begin, stop), whole=False)
 
     def _likeliest(self, texts: list[str]) -> list[str]:
-        """Of texts that differ in case and punctuation only, those that are there as they are."""
+        """Those that are there as they are, of texts that differ in case and punctuation only."""
         if len(texts) == 1:
             return texts
         return [text for text in texts if any(text in part for part in self.parts)] or texts
@@ -321,7 +321,7 @@ class PromptTexts:
             text.found[excerpt.part] = _Occurrence(whole=whole, runs=runs)
 
     def _copies(self, excerpt: _Waiting) -> Iterator[_Waiting]:
-        """The same words at other places, which prove nothing of another text; but one that has as many goes first."""
+        """Find the same words elsewhere: they prove nothing of another text, but one that has as many goes first."""
         start, taken, length = excerpt.runs[0]
         positions = self.words.positions_of_copies(taken, length)
         if positions:

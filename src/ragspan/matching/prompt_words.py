@@ -15,7 +15,7 @@ from typing import NamedTuple
 _SHINGLE = 5
 _MANY_WORDS = 120_000
 _WIDE_STEP = 4
-"""Of this many places in a row one is in the index if there are many words."""
+"""Where there are many words, the index has one of this many places in a row."""
 _MAX_PLACES = 1000
 """Places that are kept of one run of words."""
 _MAX_FREE = 20_000
@@ -43,7 +43,7 @@ class Run(NamedTuple):
     start: int
     """The place of the first word in the text."""
     position: int
-    """Its place in the prompts."""
+    """The place of that word in the prompts."""
     length: int
 
 

@@ -29,11 +29,11 @@ class Held:
     words: Sequence[str]
     """What was said, as it is compared."""
     free: set[int] = field(default_factory=set)
-    """Those that hold it, whole or a run of it, outside of the texts that were found."""
+    """The parts that hold it, whole or a run of it, outside of the texts that were found."""
     in_found: set[int] = field(default_factory=set)
-    """Those that hold it inside a text that was found."""
+    """The parts that hold it inside a text that was found."""
     as_line: set[int] = field(default_factory=set)
-    """Those that have it as a line or field of its own, outside of the texts that were found."""
+    """The parts that have it as a line or field of its own, outside of the texts that were found."""
 
 
 class Speech:

@@ -25,7 +25,7 @@ from ragspan.matching.normalization import (
 )
 
 Span: TypeAlias = tuple[int, int]
-"""From a character to the one after the last."""
+"""The first character, and the one after the last."""
 
 _ascii_word = re.compile(rf"[0-9A-Za-z]{{1,{MAX_WORD}}}")
 

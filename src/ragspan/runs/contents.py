@@ -65,16 +65,16 @@ class ChatMessage:
     """A text, or blocks."""
     calls: list[Call] | None = None
     call_id: Any = None
-    """Of a tool's message: the call that it answers."""
+    """The call that a tool's message answers."""
     failed: bool = False
-    """Of a tool's message: it tells of an error."""
+    """A tool's message reports an error."""
     artifact: Snapshot = None
     documents: Snapshot = None
-    """Those beside the content."""
+    """Documents that came beside the content."""
     unread: Sequence[str] = ()
     """The ends of what it shows beside texts: pictures, sound, files, or their addresses."""
     searched: bool = False
-    """Of a reply: the provider searched by itself."""
+    """The provider searched by itself for this reply."""
 
     @property
     def text(self) -> str:

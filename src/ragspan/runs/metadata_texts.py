@@ -13,7 +13,7 @@ _MAX_FIELDS = 1000
 _MAX_ENTRIES = 50
 _LOOKED_AT = 500
 _MIN_WORDS = 8
-"""Of a text beside a document's own: a title or an address is none."""
+"""A text of the metadata needs this many: a title or an address is not a document."""
 
 
 def windows(documents: Sequence[SeenDocument]) -> list[SeenDocument]:

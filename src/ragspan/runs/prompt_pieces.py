@@ -36,7 +36,7 @@ class Piece:
 
     text: str
     kind: BackgroundKind | None
-    """None where nobody knows what it is; then it is not evidence, but may be a document."""
+    """None if it is not known what it is; then it is not evidence, but may be a document."""
 
 
 class Pieces:

@@ -45,7 +45,7 @@ class Behind:
     """The prompts behind an answer."""
 
     runs: Sequence[ModelStep]
-    """In order of time; those of the answer's parts in the order of the parts."""
+    """The calls of models, in order of time; those of the answer's parts in the order of the parts."""
     texts: PromptTexts
     parts: Mapping[int, tuple[ChatMessage, Turn]]
     """By its number in `texts`, each part of these prompts in order, this turn's before earlier ones of a call."""
@@ -161,7 +161,7 @@ class Turn(enum.Enum):
     """The turn that a part of a prompt belongs to."""
 
     THIS = enum.auto()
-    """Of this turn: any document in it counts."""
+    """The turn of the answer: any document in it counts."""
     EARLIER = enum.auto()
     """History: a document in it counts if this request found it, since programs put documents before the history, too."""
     SPOKEN = enum.auto()
@@ -193,7 +193,7 @@ def _turns_of(parts: Sequence[ChatMessage], was_said: Callable[[str], bool]) -> 
 
 
 def _squeezed(text: str) -> str:
-    """Without white space, which differs between a reply and the message made of it."""
+    """A text without white space, which differs between a reply and the message made of it."""
     return "".join(text[:_MAX_COMPARED].split())
 
 

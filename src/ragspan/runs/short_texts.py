@@ -40,7 +40,7 @@ def _texts_of(value: Snapshot) -> list[str]:
 
 
 def long_enough(texts: Sequence[str]) -> list[str]:
-    """Those that are worth to be looked for."""
+    """The texts that are long enough to be looked for."""
     return [text for text in texts if len(text.strip()) >= _MIN_VALUE]
 
 

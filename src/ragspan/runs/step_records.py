@@ -91,7 +91,7 @@ class StepRecords:
         )
 
     def rerankings(self, seen: Sequence[RerankStep] = ()) -> tuple[Reranking, ...]:
-        """Of searches that call another one, and reorder or filter what it found, as LangChain's compression retriever does.
+        """The rerankings of searches that call another one, and reorder or filter what it found, as LangChain's compression retriever does.
 
         Args:
             seen: steps that were seen to put documents in order; they count where no search did.

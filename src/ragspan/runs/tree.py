@@ -1,4 +1,4 @@
-"""One request as a tree of steps: plain data, whoever saw it: LangChain's callbacks, LlamaIndex's dispatcher, or spans of others."""
+"""A request as a tree of steps: plain data, whether LangChain's callbacks, LlamaIndex's dispatcher or spans of others showed it."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ class SeenDocument:
 
 @dataclass(eq=False, kw_only=True)
 class Step:
-    """One thing that was done for an answer, from its start to its end: a chain, unless it is of a kind below."""
+    """A step of an answer, from its start to its end: a chain, unless it is of a kind below."""
 
     name: str
     parent: Step | None
     """The step around it."""
     started_ns: int
     ended_ns: int = 0
-    """0 while it is open."""
+    """It is 0 while the step is open."""
     inputs: Snapshot = OPAQUE
     output: Snapshot = OPAQUE
     late_inputs: Snapshot = None
-    """Those that came with its end, as a stream's do."""
+    """Inputs that came with its end, as a stream's do."""
     consumed: int = 0
     """Identity of the unread search result that it was given."""
     noted: NotedError | ErrorReport | None = None
@@ -79,7 +79,7 @@ class Step:
 @dataclass(eq=False, kw_only=True)
 class ToolStep(Step):
     call_id: Any = None
-    """Of the model's request."""
+    """The id of the model's request."""
     shown: Sequence[SeenDocument] = ()
     """The documents that it returned."""
 
@@ -96,9 +96,9 @@ class ToolStep(Step):
 class SearchStep(Step):
     found: Sequence[SeenDocument] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """Its `top_k` and `data_source_id`, where they are known."""
+    """The search's `top_k` and `data_source_id`, where they are known."""
     span: SpanAnchor | None = None
-    """That of another instrumentation."""
+    """The span of another instrumentation."""
 
     @property
     def query(self) -> str | None:
@@ -136,7 +136,7 @@ class ModelStep(Step):
     tokens: Sequence[Any] = ()
     first_token_ns: int | None = None
     last_chunk: tuple[bool, Sequence[Mapping[str, Any]]] | None = None
-    """Of a stream, whether its last chunk said that it was the last, and what the provider said with it."""
+    """Whether the last chunk of a stream said that it was the last, and what the provider said with it."""
     beside_search: bool = False
     """A search was going on beside it."""
 
@@ -151,7 +151,7 @@ AnyStep = TypeVar("AnyStep", bound=Step)
 
 @dataclass(eq=False, kw_only=True)
 class RequestTree:
-    """One request. Its steps are below one root; those of a `ragspan.capture` block have no common one."""
+    """A request. Its steps are below one root; those of a `ragspan.capture` block have no common one."""
 
     started_ns: int
     ended_ns: int = 0
@@ -176,12 +176,12 @@ class RequestTree:
     recorded: list[RetrievedContext] = field(default_factory=list)
     """What the program named with `record_contexts`."""
     found_nothing: bool = False
-    """So it said that it found nothing."""
+    """The program said with `record_contexts` that it found nothing."""
 
     # Steps fill these in.
     root: Step | None = None
     steps: list[Step] = field(default_factory=list)
-    """In the order in which they began."""
+    """The steps, in the order in which they began."""
     moments: list[tuple[Step, bool]] = field(default_factory=list)
     """The starts (False) and ends (True) of steps, in order of time."""
     inputs: Snapshot = OPAQUE

@@ -217,7 +217,7 @@ class EventRecorder:
         return None if log is None else Around(log, _key_of(run_id))
 
     def _place_of_top(self, key: int, parent: int | None) -> tuple[int | None, RequestLog | None]:
-        """For a run whose parent is not live: the run around it, if any, and the log of its request, if any."""
+        """The run around one whose parent is not live, and the log of its request, if there are any."""
         enclosing = enclosing_run_id()  # the callbacks may have been passed to an inner call once more
         around = None if enclosing is None else _key_of(enclosing)
         log = None if around is None else self._live.get(around)

@@ -217,7 +217,7 @@ def _fill_span(made: Span, span: _Span) -> None:
 
 
 def _fill_pairs(made: Any, pairs: list[_Pair] | None) -> None:
-    """In place: what is put together first is copied once for each level."""
+    """Fill a value in place: a value that is made first is copied once for each level."""
     for pair in pairs or ():
         one = made.add(key=pair.key)
         if pair.value is not None:

@@ -43,7 +43,7 @@ class Held:
         self.size = 0
 
     def change(self, size: int) -> None:
-        """So many bytes more, or fewer.
+        """Count more bytes, or fewer.
 
         Raises:
             RefusedError: all requests under way have too many then.

@@ -209,7 +209,7 @@ class _Connection(H11Protocol):
 
     @property
     def is_awaited(self) -> bool:
-        """Its sender has something to do, not we."""
+        """The sender does the next thing, not we."""
         cycle: Any = self.cycle  # None before the first request
         return cycle is None or cycle.response_complete or cycle.more_body
 

@@ -1,4 +1,4 @@
-"""From an OTLP request to spans: as bytes at once, as plain data once their trace has ended.
+"""Reads the spans of an OTLP request: as bytes at once, as plain data once their trace has ended.
 
 A request is taken apart into the bytes of its spans, so that a span holds no more memory than is counted for it, and attributes
 that no reader needs are not decoded. A body of some kilobytes may unpack to millions of empty messages, each of which takes a
@@ -43,27 +43,27 @@ class SpanEvent:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TracedSpan:
-    """One span of a trace, as the application exported it. Nothing in it is checked: times may be wrong, parents may be missing."""
+    """A span as the application exported it. Nothing in it is checked: times may be wrong, parents may be missing."""
 
     trace_id: str
     """32 hexadecimal digits, in lower case."""
     span_id: str
     """16 hexadecimal digits, in lower case."""
     parent_id: str | None
-    """As `span_id`; None for a root."""
+    """The id of the span around it; None for a root."""
     name: str
     start_ns: int
     end_ns: int
     attributes: Mapping[str, Any] = field(default_factory=dict)
     """OTLP's values as Python ones: str, bool, int, float, bytes, None, and lists and dicts of these."""
     events: Sequence[SpanEvent] = ()
-    """In the order in which they were exported."""
+    """What happened in it, in the order of the export."""
     status_error: bool = False
     status_message: str = ""
     scope: str = ""
     """The instrumentation scope's name."""
     trace_state: str = ""
-    """As the W3C `tracestate` header has it."""
+    """The text of the W3C `tracestate` header."""
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ class RawSpan:
     took: float = 0.0
     """Seconds, as its sender says."""
     ended: float = 0.0
-    """In seconds by its sender's clock, which may be any: only differences count."""
+    """Its length in seconds, by its sender's clock: only differences count."""
 
 
 @dataclass(slots=True)

@@ -42,7 +42,7 @@ class BufferLimits:
     deadline: float = 30.0
     """Seconds after which a trace without a root has ended."""
     max_bytes: int = 256 * 1024 * 1024
-    """Of all traces, those that have ended and are not read yet included."""
+    """The spans of all traces may have this many bytes, those that have ended and are not read yet included."""
     max_traces: int = 100_000
     max_trace_spans: int = 10_000
     max_trace_bytes: int = 16 * 1024 * 1024
@@ -180,7 +180,7 @@ class OpenTraces:
             return found
 
     def release(self, trace: Trace) -> None:
-        """Its spans are no longer kept."""
+        """Free the room of a trace whose spans are no longer kept."""
         with self._lock:
             self.size -= trace.size
 

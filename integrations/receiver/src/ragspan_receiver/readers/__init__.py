@@ -22,9 +22,9 @@ from ragspan_receiver.readers.steps import SpanStep, requests_in
 from ragspan_receiver.spans import TracedSpan
 
 WHOLE_TRACE = ""
-"""In place of a span's id: an opinion on all of a trace."""
+"""Stands for a span's id where an opinion is about all of a trace."""
 _CONVENTIONS = ("gen_ai.", "llm.", "ai.", "langfuse.observation.", "langsmith.", "mlflow.span", "lmnr.span")
-"""With these begin the attributes of spans that are about models."""
+"""The attributes of spans about models begin with these."""
 _log = ThrottledLog()
 
 

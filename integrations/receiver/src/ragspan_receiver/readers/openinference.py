@@ -42,7 +42,7 @@ _KINDS: dict[str, Kind] = {
     "GUARDRAIL": "ignored",
 }
 _METHODS = {"llama_index", "dspy"}
-"""Their spans have names of a class or tool and its method."""
+"""The spans of these instrumentations are named by a class or tool and its method."""
 _POSTPROCESSING = ("._postprocess_nodes", "._apostprocess_nodes")
 _node = re.compile(r"Node\(id_=([^)]+)\), score=([-\d.e]+)")
 _STREAMS = (("response_txt", "source_nodes"), ("response", "achat_stream"))

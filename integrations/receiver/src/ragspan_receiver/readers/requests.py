@@ -208,7 +208,7 @@ class Request:
         return tuple({each.text: each for one in found for each in _ordered(one or ())}.values())
 
     def _evidence(self, record: RagRecord) -> tuple[RetrievedContext, ...]:
-        """Of contexts that are the words of earlier models, the documents that were in the prompts of these."""
+        """Replace contexts that earlier models wrote by the documents in the prompts of these models."""
         known = [search.contexts for search in record.retrievals]
         documents = {context.text: context for contexts in known[:_MAX_OF_A_KIND] for context in contexts}
         generated = [context.text for context in record.contexts or () if not _is_of(context.text, documents)]
@@ -323,7 +323,7 @@ def _seen(found: Iterable[Scored]) -> list[SeenDocument]:
 
 
 def _without_joined(texts: list[str]) -> list[str]:
-    """Without texts that are several others together, as LlamaIndex packs documents into its model's window."""
+    """The texts, except those that are several others together, as LlamaIndex packs documents into its model's window."""
     if len(texts) * sum(map(len, texts)) > _MAX_COMPARED:
         return texts
     return [text for text in texts if sum(other in text for other in texts) <= 2]  # noqa: PLR2004  itself and one more

@@ -24,7 +24,7 @@ _MAX_AROUND = 1000  # spans that are looked through for the step around one
 
 @dataclass(kw_only=True, slots=True, eq=False)
 class SpanStep:
-    """One span, as one thing that was done for an answer. A convention's reader fills in what it knows."""
+    """A span as a step of an answer. The reader of its convention fills in what it knows."""
 
     span: TracedSpan
     kind: Kind
@@ -39,7 +39,7 @@ class SpanStep:
     """What a chain, an agent or a tool was called with; opaque if the span does not say."""
     output: Snapshot = OPAQUE
     query: str | None = None
-    """Of a search or a reranker."""
+    """What a search or a reranker looks for."""
     found: Sequence[Scored] | None = None
     """The documents that a search or a reranker gave; None if their texts are not known."""
     given: Sequence[Scored] = ()
@@ -47,20 +47,20 @@ class SpanStep:
     written: Sequence[str] = ()
     """Documents as a step wrote them for the model, such as with their metadata."""
     prompt: Sequence[ChatMessage] = ()
-    """Of a model."""
+    """The messages that a model was given."""
     beside: Snapshot = None
     """Documents that a model was given beside its prompt."""
     reply: ChatMessage | None = None
     provider_metadata: Mapping[str, Any] = field(default_factory=dict)
     """What the span says about a model's reply, as `ragspan.provider_replies` reads it."""
     made_prompt: Sequence[ChatMessage] = ()
-    """Of a chain: the prompt that it filled in for the next model."""
+    """The prompt that a chain filled in for the next model."""
     has_ended: bool = True
-    """Of a model: False where only its prompt is known, since spans come when they end."""
+    """False for a model of which only the prompt is known, since spans come when they end."""
     model: str | None = None
     provider: str | None = None
     call_id: str | None = None
-    """Of a tool: the model's request."""
+    """The id of the model's request that a tool answers."""
     top_k: int | None = None
     source: str | None = None
     """What was searched."""

@@ -113,7 +113,7 @@ def _was_text(key: str, value: Any) -> bool:
 
 
 def _value(value: Mapping[str, Any]) -> Any:
-    """One of OTLP's, as JSON has it."""
+    """A span of OTLP, as JSON has it."""
     for kind, content in value.items():
         if kind == "kvlist_value":
             return {pair["key"]: _value(pair.get("value", {})) for pair in content.get("values", ())}
