@@ -135,8 +135,8 @@ def _message_of(error: BaseException) -> str:
     write = (_writers.get(id(kind)) or keep(_writers, kind, (_writer_of(kind), kind)))[0]
     if write is not None and all(map(_is_scalar, given)) and not _names_file(error):
         return write(error)
-    if class_name(type(error)) == "ValidationError" and (told := _told_by_pydantic(error)):
-        return told
+    if class_name(type(error)) == "ValidationError" and (text := _pydantic_message(error)):
+        return text
     return "\n".join(texts_among(given))
 
 
@@ -163,7 +163,7 @@ def _names_file(error: BaseException) -> bool:
     return any(type(name.__get__(error)) not in {str, bytes, int, type(None)} for name in names)
 
 
-def _told_by_pydantic(error: BaseException) -> str:
+def _pydantic_message(error: BaseException) -> str:
     """What pydantic says of values that do not fit, without the values."""
     kind = vars(sys.modules["pydantic_core"]).get("ValidationError") if "pydantic_core" in sys.modules else None
     if type(error) is not kind:

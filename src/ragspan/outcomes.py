@@ -21,7 +21,7 @@ CauseKind: TypeAlias = Literal["lost_before_prompt", "cut", "unsupported"]
 BUDGET_EXHAUSTED: Final = "budget_exhausted"
 """The reason of a `NotApplicable`, and of a fallback."""
 _MARKS = {"pass": " ✓ pass", "fail": " ✗ fail"}
-_LOSSES_TOLD = 3
+_LOSSES_NAMED = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,8 +117,8 @@ class Score:
         places = Counter(cause.place for cause in self.causes if cause.kind != "unsupported")
         if not places:
             return None
-        told = "; ".join(f"{place} supports {_claims(count)}" for place, count in places.most_common(_LOSSES_TOLD))
-        return f"{told[0].upper()}{told[1:]}."
+        losses = "; ".join(f"{place} supports {_claims(count)}" for place, count in places.most_common(_LOSSES_NAMED))
+        return f"{losses[0].upper()}{losses[1:]}."
 
     def __str__(self) -> str:
         return f"{self.value:.2f}{_MARKS.get(self.label or '', '')}"
@@ -209,7 +209,7 @@ class ScoredRecord:
         """A line for each metric: its score, whether it passes, and why."""
         width = max(map(len, self.outcomes), default=0)
         return "\n".join(
-            f"{metric:<{width}}  {line}" for metric, outcome in self.outcomes.items() for line in [_told(outcome)]
+            f"{metric:<{width}}  {line}" for metric, outcome in self.outcomes.items() for line in [_in_words(outcome)]
         )
 
     __repr__ = __str__
@@ -219,7 +219,7 @@ class ScoredRecord:
         return html_of(self.record, self.outcomes)
 
 
-def _told(outcome: Outcome) -> str:
+def _in_words(outcome: Outcome) -> str:
     if isinstance(outcome, NotApplicable):
         return "  ".join(filter(None, [f"-     {outcome.reason}", outcome.detail]))
     if isinstance(outcome, MetricFailure):

@@ -270,8 +270,8 @@ def finite(figure: Any) -> float | None:
 
 def identifier(candidates: Iterable[Any]) -> str | None:
     """The first that identifies something: a number, a UUID, a text that is not blank."""
-    told = (str(plain_scalar(one)) for one in candidates if issubclass(type(one), (str, int, uuid.UUID)))
-    return next((name for name in told if name.strip()), None)
+    texts = (str(plain_scalar(one)) for one in candidates if issubclass(type(one), (str, int, uuid.UUID)))
+    return next((name for name in texts if name.strip()), None)
 
 
 _TEXT_NAMES = ("page_content", "text")

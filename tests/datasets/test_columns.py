@@ -121,7 +121,7 @@ ROWS_OF_TOOLS = [
 @pytest.mark.parametrize(("tool", "row"), ROWS_OF_TOOLS)
 def test_the_names_of_other_tools_are_recognized_and_told_in_a_line(tool, row):
     read = reads(row)
-    line = RecordReader({}, table_of([row])).told
+    line = RecordReader({}, table_of([row])).columns_read
 
     assert (read["question"], read["contexts"], read["answer"]) == ("q", ["c"], "r")
     assert line.startswith("reading question from '")

@@ -47,7 +47,7 @@ def test_records_are_taken_as_they_are_and_as_they_write_themselves(rows):
 
     assert (as_it_is.record, row.record.record_id) == (RECORD, "a")
     assert as_json.record == RECORD
-    assert reader.told == "reading records as RagRecord.to_json writes them"
+    assert reader.columns_read == "reading records as RagRecord.to_json writes them"
 
 
 @pytest.mark.parametrize(

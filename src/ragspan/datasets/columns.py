@@ -120,13 +120,13 @@ def _needed(known: Mapping[str, Mapping[str, str]], paths: Paths) -> Mapping[str
         return of_tools[0]
     unclear = [part for part, found in known.items() if len(found) != 1]
     if unclear:
-        told = [
+        problems = [
             f"several columns may be the {word(part)}: {', '.join(map(repr, known[part]))}"
             if known[part]
             else f"no column looks like the {word(part)} (known names: {', '.join(_NAMES[part][:_KNOWN_SHOWN])})"
             for part in unclear
         ]
-        raise TableError(f"{'; '.join(told)}; there are: {_listed(paths)}; {_hint(*unclear)}")
+        raise TableError(f"{'; '.join(problems)}; there are: {_listed(paths)}; {_hint(*unclear)}")
     return {part: column for part, (column,) in known.items()}
 
 

@@ -61,7 +61,7 @@ def _evaluate_table(options: Namespace) -> int:
 
     def begin(reader: RecordReader) -> None:
         readers.append(reader)
-        _tell([reader.told] if reader.told else [])
+        _tell([reader.columns_read] if reader.columns_read else [])
 
     with ExitStack() as stack:
         if back_fill is not None:
@@ -70,7 +70,7 @@ def _evaluate_table(options: Namespace) -> int:
         emitters = back_fill.emitters if back_fill else ()
         evaluation = run(replace(plan, emitters=emitters, on_begin=begin, on_row=on_row))
     _tell(_skipped(evaluation))
-    is_delivered = back_fill is None or _told_delivery(back_fill, readers[0])
+    is_delivered = back_fill is None or _delivered(back_fill, readers[0])
     results = _gate_results(options, evaluation, gates)
     if evaluation.is_complete or evaluation.rows:
         from rich.console import Console
@@ -92,7 +92,7 @@ def _evaluate_table(options: Namespace) -> int:
         _tell([f"nothing was scored: {evaluation.why_not_scored}"])
         return NOT_MET
     below = [result.trouble for result in results if result.trouble is not None]
-    _tell(f"a gate failed: {told}" for told in below)
+    _tell(f"a gate failed: {line}" for line in below)
     return NOT_MET if below or not is_delivered else 0
 
 
@@ -219,7 +219,7 @@ def _how_to_continue(options: Namespace, rows: int = 0) -> str:
     )
 
 
-def _told_delivery(back_fill: BackFill, reader: RecordReader) -> bool:
+def _delivered(back_fill: BackFill, reader: RecordReader) -> bool:
     """Say how many scores were sent; returns whether all were."""
     if reader.span_trouble is not None:
         _tell([f"not sent: {reader.span_troubles:,} rows name no valid span; the first is {reader.span_trouble}"])

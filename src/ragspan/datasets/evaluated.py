@@ -121,11 +121,11 @@ class Evaluation:
                 reasons[reason] = max(reasons[reason], count)
         if self.bad_row_count:
             reasons["unreadable"] = self.bad_row_count
-        told = [
+        parts = [
             f"{reason} {count:,}" + (f" ({self.failures[reason]})" if self.failures.get(reason) else "")
             for reason, count in reasons.most_common()
         ]
-        return ", ".join(told) or "the table has no rows"
+        return ", ".join(parts) or "the table has no rows"
 
     @property
     def judges(self) -> tuple[str, ...]:
@@ -222,15 +222,15 @@ def summary_table(evaluation: Evaluation) -> Any:
 
 def share_lines(evaluation: Evaluation) -> list[str]:
     """Whose the figures of the table are, and what the judge says that was asked about a share of the rows; else nothing."""
-    told = [(one.metric, one.asked) for one in evaluation.summary.values() if one.asked is not None]
-    if not told:
+    shared = [(one.metric, one.asked) for one in evaluation.summary.values() if one.asked is not None]
+    if not shared:
         return []
-    names = dict.fromkeys(asked.judge for _, asked in told if asked.judge)
+    names = dict.fromkeys(asked.judge for _, asked in shared if asked.judge)
     who = ", ".join(filter(None, names)) or "the judge"
     lines = [
         f"Above: the embedded judge's figures, over all rows. {who} was asked about a share of them ({evaluation.judge_share}):"
     ]
-    return [*lines, *(f"{metric}: {asked_in_words(asked)}" for metric, asked in told), ""]
+    return [*lines, *(f"{metric}: {asked_in_words(asked)}" for metric, asked in shared), ""]
 
 
 def asked_in_words(asked: AskedFigures) -> str:
@@ -301,7 +301,7 @@ def _worst_answers(evaluation: Evaluation) -> Iterator[Any]:
     if failing:
         yield Text("The worst responses" if len(failing) > 1 else "The failing response", style="bold")
         for row in failing[:_WORST_SHOWN]:
-            yield from row.told(*row.failing)
+            yield from row.described(*row.failing)
         yield Text()
 
 
@@ -311,8 +311,8 @@ def _not_scored(evaluation: Evaluation) -> list[str]:
     for summary in evaluation.summary.values():
         by_reasons.setdefault(summary.reasons, []).append(summary.metric)
     if len(by_reasons) == 1:
-        told = {*evaluation.skipped.items(), *evaluation.special.items()}
-        rest = [f"{reason} {count:,}" for reason, count in summary.not_scored.items() if (reason, count) not in told]
+        named = {*evaluation.skipped.items(), *evaluation.special.items()}
+        rest = [f"{reason} {count:,}" for reason, count in summary.not_scored.items() if (reason, count) not in named]
         return [f"not scored: {', '.join(rest)}"] if rest else []
     return [f"not scored by {', '.join(metrics)}: {reasons}" for reasons, metrics in by_reasons.items() if reasons]
 

@@ -170,4 +170,4 @@ def _falls_short(gate: Gate, summary: MetricSummary, reached: float) -> str:
 def lowest(evaluation: Evaluation, metric: str) -> Iterator[str]:
     """The rows with the lowest scores of a metric, in lines."""
     for row in evaluation.worst_by(metric)[:_ROWS_SHOWN]:
-        yield from (line.plain for line in row.told(metric))
+        yield from (line.plain for line in row.described(metric))

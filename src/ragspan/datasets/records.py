@@ -57,7 +57,7 @@ class RecordReader:
         self._readers: dict[str, CellReader] | None = None
         self._redact = redact_from(None)
         self._tool: str | None = None
-        self.told = ""
+        self.columns_read = ""
         """What is read as what, in a line."""
         self.columns: dict[str, str] = {}
         """What each part is read from; to compare with those of an earlier run."""
@@ -68,7 +68,7 @@ class RecordReader:
         self.span_trouble: BadRow | None = None
         """The first of them, which is scored all the same."""
         if table.sample and all(map(self._is_record, table.sample)):
-            self.told = "reading records as RagRecord.to_json writes them"
+            self.columns_read = "reading records as RagRecord.to_json writes them"
         elif table.sample:
             self._find_columns(table.columns, table.sample)
 
@@ -94,9 +94,9 @@ class RecordReader:
         }
         self._tool = tool_of(self.columns)
         unread = [name for name in columns if _REFERENCES.fullmatch(name) and name not in self.columns.values()]
-        self.told = "reading " + ", ".join(f"{word(part)} from {self.columns[part]!r}" for part in NEEDED)
-        self.told += f" (the names of {self._tool})" if self._tool not in {None, "ragspan"} else ""
-        self.told += f"; not {', '.join(map(repr, unread))}: no metric needs a reference" if unread else ""
+        self.columns_read = "reading " + ", ".join(f"{word(part)} from {self.columns[part]!r}" for part in NEEDED)
+        self.columns_read += f" (the names of {self._tool})" if self._tool not in {None, "ragspan"} else ""
+        self.columns_read += f"; not {', '.join(map(repr, unread))}: no metric needs a reference" if unread else ""
 
     def _is_record(self, values: Row) -> bool:
         """Whether `RagRecord.to_json` wrote the row: nothing else has these three, the last as a list."""

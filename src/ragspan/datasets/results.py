@@ -51,7 +51,7 @@ class EvaluatedRow:
         values = [outcome.value for outcome in self.outcomes.values() if isinstance(outcome, Score)]
         return -len(self.failing), math.fsum(values) / len(values) if values else 1.0, self.row
 
-    def told(self, *metrics: str) -> Iterator[Text]:
+    def described(self, *metrics: str) -> Iterator[Text]:
         """The row with its texts, and what these metrics say of it, in lines for a terminal."""
         from rich.text import Text
 

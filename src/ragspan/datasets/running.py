@@ -159,7 +159,7 @@ def _run(plan: Plan) -> Evaluation:
         stream=stream,
         is_complete=is_complete,
         source=source,
-        columns=reader.told,
+        columns=reader.columns_read,
         data=plan.data if is_file or hasattr(plan.data, "__len__") else None,
         of_file=plan.of_file,
         limit=plan.limit,

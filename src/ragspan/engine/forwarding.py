@@ -49,7 +49,7 @@ class Forwarding:
             on_error=log.count,
             is_only_place=True,
         )
-        self._told_deaths = 0
+        self._seen_deaths = 0
 
     async def process(self, item: Item) -> ScoredRecord | Dropped | None:
         """What becomes of one item; a `ScoredRecord` only if it is awaited."""
@@ -67,8 +67,8 @@ class Forwarding:
     def flush(self, deadline: Deadline) -> bool:
         """Let the helper flush; True if all of it was sent in time."""
         has_sent = self._helper_did("flush", deadline)
-        told_deaths, self._told_deaths = self._told_deaths, self.client.deaths
-        return has_sent and told_deaths == self._told_deaths
+        seen_deaths, self._seen_deaths = self._seen_deaths, self.client.deaths
+        return has_sent and seen_deaths == self._seen_deaths
 
     def stop(self, deadline: Deadline) -> None:
         self._redaction.close()

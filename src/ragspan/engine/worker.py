@@ -86,7 +86,7 @@ class Worker:
         self._tasks: dict[asyncio.Task[ScoredRecord | Dropped | None], Item] = {}
         self._pause: Deadline | None = None
         self._stopping = threading.Event()
-        self._told_drops = queue.stats.dropped
+        self._logged_drops = queue.stats.dropped
         self._is_ticking = False
 
     @property
@@ -193,7 +193,7 @@ class Worker:
         except BaseException as error:  # noqa: BLE001 - out of memory, say
             self._queue.worker_sleeps = True
             self._note_error(error)
-        if self._queue.stats.dropped is not self._told_drops:
+        if self._queue.stats.dropped is not self._logged_drops:
             self._tell_drops()
 
     def _tick(self, loop: WorkerLoop, idle: int = 0) -> None:
@@ -218,8 +218,10 @@ class Worker:
 
     def _tell_drops(self) -> None:
         """In place of `submit`, which may not log. What a caller cancelled is not a loss."""
-        self._told_drops = self._queue.stats.dropped
-        counts = ", ".join(f"{reason} {number}" for reason, number in self._told_drops.items() if reason != "cancelled")
+        self._logged_drops = self._queue.stats.dropped
+        counts = ", ".join(
+            f"{reason} {number}" for reason, number in self._logged_drops.items() if reason != "cancelled"
+        )
         if counts:
             self._log.report("dropped", "captures dropped so far: %s", counts)
 

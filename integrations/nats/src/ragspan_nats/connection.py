@@ -81,7 +81,7 @@ class BrokerConnection:
     Args:
         access: the broker.
         name: the connection's name in the broker's statistics.
-        log: told when the broker is away.
+        log: gets a line when the broker is away.
         prepare: called with each new connection before it is used. If it raises, `client` raises the same.
     """
 

@@ -44,9 +44,9 @@ def failing(summary: MetricSummary) -> int | None:
 def trust(evaluation: Evaluation) -> list[str]:
     """How far the judge can be trusted, in sentences."""
     found = agreement(evaluation)
-    told = [_agreement(one) for one in found.metrics if one.balanced_accuracy is not None] if found is not None else []
-    if told:
-        return told
+    lines = [_agreement(one) for one in found.metrics if one.balanced_accuracy is not None] if found is not None else []
+    if lines:
+        return lines
     if not evaluation.judges:
         return []
     words = ""

@@ -78,8 +78,10 @@ class BlockingChatClient(ABC):
                 )
             except Exception as error:  # noqa: BLE001  each integration has errors of its own
                 if not attempt.goes_on_without(error, sent, say):
-                    told = attempt.error or error
-                    return JudgeError(type(told).__name__, say(told), outage=is_outage(told), status=status_of(told))
+                    problem = attempt.error or error
+                    return JudgeError(
+                        type(problem).__name__, say(problem), outage=is_outage(problem), status=status_of(problem)
+                    )
             else:
                 attempt.ended_well(sent)
                 return completion
@@ -94,9 +96,9 @@ def at_temperature(model: Any, temperature: float, known: dict[float, Any]) -> A
     return known[temperature]
 
 
-def completion_of(told: Iterable[Any], text: str) -> Completion:
-    """A completion with what the provider told about it. Its text is empty if it was cut off or refused."""
-    told = list(told)
-    is_refused, has_thoughts = refused_or_thoughts(told)
-    reason = "refusal" if is_refused else facts_of(told).finish_reason
-    return whole_completion(text, usage_of(told), reason, has_thoughts=has_thoughts)
+def completion_of(metadata: Iterable[Any], text: str) -> Completion:
+    """A completion with what the provider said about it. Its text is empty if it was cut off or refused."""
+    metadata = list(metadata)
+    is_refused, has_thoughts = refused_or_thoughts(metadata)
+    reason = "refusal" if is_refused else facts_of(metadata).finish_reason
+    return whole_completion(text, usage_of(metadata), reason, has_thoughts=has_thoughts)

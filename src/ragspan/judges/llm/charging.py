@@ -38,8 +38,8 @@ def charging(
         used = sum((_priced(completion.usage, price) for completion in completions), Usage())
         report_usage(used)
         # Many compatible servers report no tokens. What was expected is nearer to the truth than none.
-        told = used if _has_tokens(used) else replace(expected, usd=expected.usd if used.usd is None else used.usd)
-        settle(replace(told, requests=max(used.requests, 1)))
+        charged = used if _has_tokens(used) else replace(expected, usd=expected.usd if used.usd is None else used.usd)
+        settle(replace(charged, requests=max(used.requests, 1)))
 
     try:
         yield charge

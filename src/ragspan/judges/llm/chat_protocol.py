@@ -121,23 +121,23 @@ _PROBLEMS = {
 """Of a reply that ended for this reason, by a pattern for the reasons of all providers."""
 
 
-def refused_or_thoughts(told: Iterable[Any]) -> tuple[bool, bool]:
+def refused_or_thoughts(metadata: Iterable[Any]) -> tuple[bool, bool]:
     """Whether what frameworks keep of a message has a refusal, and whether it has thoughts."""
-    kept = [part for part in told if isinstance(part, Mapping)]
+    kept = [part for part in metadata if isinstance(part, Mapping)]
     has_thoughts = any(part.get(name) for part in kept for name in ("reasoning_content", "reasoning", "thinking"))
     return any(part.get("refusal") for part in kept), has_thoughts
 
 
-def usage_of(told: Iterable[Any]) -> Usage:
+def usage_of(metadata: Iterable[Any]) -> Usage:
     """The usage of one request, by what the provider reports; many compatible servers report no tokens, few the cost."""
-    told = list(told)
-    facts = facts_of(told)
+    metadata = list(metadata)
+    facts = facts_of(metadata)
     input_tokens, output_tokens = facts.input_tokens or 0, facts.output_tokens or 0
     return Usage(
         requests=1,
         input_tokens=input_tokens,
         cached_tokens=facts.cached_tokens or 0,
         # Google and xAI leave the thoughts, which are paid as well, out of the output.
-        output_tokens=max(output_tokens, (total_tokens_of(told) or 0) - input_tokens) if output_tokens else 0,
-        usd=cost_of(told),
+        output_tokens=max(output_tokens, (total_tokens_of(metadata) or 0) - input_tokens) if output_tokens else 0,
+        usd=cost_of(metadata),
     )
