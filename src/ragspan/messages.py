@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from types import CodeType, TracebackType, WrapperDescriptorType
 from typing import Any, NamedTuple, cast
 
-from ragspan.plain_data import bases_of, class_name, keep, own_of, scalar_reader, texts_among
+from ragspan.plain_data import bases_of, class_name, own_of, remember, scalar_reader, texts_among
 
 MAX_MESSAGE = 8192
 MAX_STACKTRACE = 8000
@@ -102,7 +102,7 @@ class NotedError(NamedTuple):
 def is_abandonment(error: BaseException) -> bool:
     """Whether this error means that the reader or a cancellation stopped the answer, not that it failed."""
     kind = type(error)
-    known = _abandoning.get(id(kind)) or keep(
+    known = _abandoning.get(id(kind)) or remember(
         _abandoning, kind, (any(class_name(base) in _ABANDONMENTS for base in bases_of(kind)), kind)
     )
     return known[0] or _comes_from_closing(error)
@@ -132,7 +132,7 @@ def _message_of(error: BaseException) -> str:
     """What the error says, without running a `__str__` of the program's own: that may load what it tells of."""
     given = _ARGUMENTS(error)
     kind = type(error)
-    write = (_writers.get(id(kind)) or keep(_writers, kind, (_writer_of(kind), kind)))[0]
+    write = (_writers.get(id(kind)) or remember(_writers, kind, (_writer_of(kind), kind)))[0]
     if write is not None and all(map(_is_scalar, given)) and not _names_file(error):
         return write(error)
     if class_name(type(error)) == "ValidationError" and (text := _pydantic_message(error)):

@@ -117,7 +117,7 @@ def _look_up(kind: type) -> _Layout:
     getting = in_class(kind, "__getattribute__") is object.__getattribute__
     is_plain = getting and not plain and type(in_class(kind, "__dict__")) is types.GetSetDescriptorType
     layout = _Layout(_reader_of_slots(plain, read) if plain else read, dictionary, slots, is_plain, kind)
-    return keep(_layouts, kind, layout)
+    return remember(_layouts, kind, layout)
 
 
 def has_plain_dict(kind: type) -> bool:
@@ -143,7 +143,7 @@ def _reader_of_slots(
     return read
 
 
-def keep(table: dict[int, _T], kind: type, known: _T) -> _T:
+def remember(table: dict[int, _T], kind: type, known: _T) -> _T:
     """Note what is known of a class in a table by the identities of classes, which holds the class itself too."""
     if len(table) >= _MAX_CLASSES:
         table.clear()
@@ -253,7 +253,7 @@ def number_of(value: Any) -> int | float | None:
         return value  # type: ignore[no-any-return]
     if kind is bool or value is None or kind is str:
         return None
-    read = (_scalars.get(id(kind)) or keep(_scalars, kind, (_scalar_reader(kind), kind)))[0]
+    read = (_scalars.get(id(kind)) or remember(_scalars, kind, (_scalar_reader(kind), kind)))[0]
     found = None if read is None else read(value)
     return found if type(found) is float or type(found) is int else None
 
@@ -313,7 +313,7 @@ _scalars: dict[int, tuple[Callable[[Any], Any] | None, type]] = {}  # by the cla
 
 def scalar_reader(kind: type) -> Callable[[Any], Any] | None:
     """How to make plain what is one text, number or date; None for other classes."""
-    return (_scalars.get(id(kind)) or keep(_scalars, kind, (_scalar_reader(kind), kind)))[0]
+    return (_scalars.get(id(kind)) or remember(_scalars, kind, (_scalar_reader(kind), kind)))[0]
 
 
 def _scalar_reader(kind: type) -> Callable[[Any], Any] | None:

@@ -13,13 +13,13 @@ import pytest
 from ragspan.datasets.cells import (
     CellError,
     background_of,
+    cell_text,
     contexts_of,
     identifier_of,
     is_missing,
     metadata_of,
     nanoseconds_of,
     span_of,
-    text_of,
 )
 from ragspan.records import RetrievedContext
 
@@ -38,8 +38,8 @@ class Document:
 @pytest.mark.parametrize(
     ("read", "cell", "value"),
     [
-        *[(text_of, cell, text) for cell, text in [("a", "a"), ("", ""), (7, "7"), (np.float64(0.5), "0.5")]],
-        *[(text_of, cell, None) for cell in (None, pd.NA)],
+        *[(cell_text, cell, text) for cell, text in [("a", "a"), ("", ""), (7, "7"), (np.float64(0.5), "0.5")]],
+        *[(cell_text, cell, None) for cell in (None, pd.NA)],
         *[(identifier_of, cell, text) for cell, text in [(7, "7"), (uuid.UUID(int=1), str(uuid.UUID(int=1)))]],
         *[(identifier_of, cell, None) for cell in (" ", math.nan)],
         *[(metadata_of, cell, {"a": 1}) for cell in ({"a": 1, "b": []}, '{"a": 1, "b": []}')],
@@ -85,7 +85,7 @@ def test_ids_of_a_span_are_hexadecimal_as_in_trace_contexts():
 @pytest.mark.parametrize(
     ("read", "cells", "message"),
     [
-        *[(text_of, [cell], NO_TEXT) for cell in (["a"], {"a": 1}, b"a")],
+        *[(cell_text, [cell], NO_TEXT) for cell in (["a"], {"a": 1}, b"a")],
         *[(nanoseconds_of, [cell], NO_TIME) for cell in ("noon", -1, 1.5, 2**63, True)],
         *[(nanoseconds_of, [cell], NO_TIME) for cell in (HUGE, -HUGE, "1" * 5000)],
         (span_of, ["0" * 32, "1" * 16], NO_SPAN),
@@ -190,11 +190,11 @@ def test_background_is_read_as_contexts_are_with_its_kind(cell, expected):
 
 @pytest.mark.parametrize("word", ["nan", "NaN", " None ", "null", "NULL", "<NA>", "NaT"])
 def test_the_words_that_programs_write_for_nothing_are_nothing(word):
-    assert (text_of(word), identifier_of(word), contexts_of(word), nanoseconds_of(word)) == (None, None, None, None)
+    assert (cell_text(word), identifier_of(word), contexts_of(word), nanoseconds_of(word)) == (None, None, None, None)
 
 
 def test_a_text_with_such_a_word_in_it_is_a_text():
-    assert text_of("None of them") == "None of them"
+    assert cell_text("None of them") == "None of them"
 
 
 def test_what_is_missing_in_a_list_is_left_out():

@@ -43,7 +43,7 @@ def is_missing(cell: object) -> bool:
     return isinstance(cell, numbers.Real) and bool(cell != cell)  # noqa: PLR0124 - so is NaN; `isnan` fails on huge integers
 
 
-def text_of(cell: object) -> str | None:
+def cell_text(cell: object) -> str | None:
     """A text, or a number as text; anything else is a `CellError`."""
     if is_missing(cell):
         return None

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ragspan.datasets import cells
-from ragspan.datasets.cells import CellError, identifier_of, is_missing, json_of, text_of
+from ragspan.datasets.cells import CellError, cell_text, identifier_of, is_missing, json_of
 from ragspan.datasets.columns import (
     LABEL,
     NEEDED,
@@ -141,9 +141,9 @@ class RecordReader:
             raise CellError(f"the {word(part)} cannot be read: {type(error).__name__}") from None
 
     def _text(self, part: str, values: Row) -> str | None:
-        text = self._read(part, values, text_of)
+        text = self._read(part, values, cell_text)
         if self._tool == "TruLens" and text and text[0] == text[-1] == '"':  # it exports texts as JSON has them
-            text = text_of(json_of(text)) or text
+            text = cell_text(json_of(text)) or text
         _require_room(part, (text or "",))
         return text
 

@@ -53,7 +53,7 @@ class Forwarding:
 
     async def process(self, item: Item) -> ScoredRecord | Dropped | None:
         """What becomes of one item; a `ScoredRecord` only if it is awaited."""
-        record = await self._redaction.record_of(item)
+        record = await self._redaction.redacted_record(item)
         if not isinstance(record, RagRecord):
             return record
         is_awaited = item.on_end is not None

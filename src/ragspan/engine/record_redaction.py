@@ -42,7 +42,7 @@ class Redaction:
     def close(self) -> None:
         self._thread.shutdown(cancel_futures=True)
 
-    async def record_of(self, item: Item) -> RagRecord | Dropped | None:
+    async def redacted_record(self, item: Item) -> RagRecord | Dropped | None:
         """The record that the item's capture becomes, redacted, or why it becomes none; None if the item is out already."""
         record, error = call_guarded(item.capture.to_record)
         if error is None and record is None:

@@ -99,7 +99,7 @@ class RecordScorer:
 
     async def process(self, item: Item) -> ScoredRecord | Dropped | None:
         """What becomes of one item; None if it is out already."""
-        record = await self._redaction.record_of(item)
+        record = await self._redaction.redacted_record(item)
         if not isinstance(record, RagRecord):
             return record
         if self._options.unknown_contexts == "prompt":

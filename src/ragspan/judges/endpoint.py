@@ -48,7 +48,7 @@ class Post(Protocol):
         """
         ...
 
-    def words_of(self, error: Exception) -> str:
+    def error_text(self, error: Exception) -> str:
         """The endpoint's words, without keys and texts of the request."""
         ...
 
@@ -143,7 +143,7 @@ class Endpoint:
                 _require_sendable(getattr(client, "api_key", None), self._key_advice)
                 yield post
         except (openai.OpenAIError, InvalidResponseError) as error:
-            message = str(error) if post is None else post.words_of(error)
+            message = str(error) if post is None else post.error_text(error)
             # From None, because the cause may quote the prompt in a traceback.
             kind = "InvalidResponse" if isinstance(error, InvalidResponseError) else type(error).__name__
             advice = _advice(error, message, self._path, self._key_advice)
@@ -174,7 +174,7 @@ async def post_what_it_takes(
         try:
             reply = await post(fields, retries=0 if attempt.is_probe else None)
         except (openai.APIStatusError, InvalidResponseError) as error:
-            if not attempt.goes_on_without(error, fields, post.words_of):
+            if not attempt.goes_on_without(error, fields, post.error_text):
                 raise attempt.error or error from None
         else:
             attempt.ended_well(fields)
@@ -199,7 +199,7 @@ class _Post:
             raise InvalidResponseError(error)
         return reply
 
-    def words_of(self, error: Exception) -> str:
+    def error_text(self, error: Exception) -> str:
         return redacted_message(error, self._sent, secrets=[getattr(self._client, "api_key", None), *self._secrets])
 
 

@@ -72,10 +72,10 @@ def as_contexts(documents: Iterable[Any]) -> tuple[RetrievedContext, ...]:
         raise ConfigurationError(
             f"contexts are a list or tuple of texts or documents, not {class_name(kind)}: write list(...)"
         )
-    return tuple(map(_as_context, items))
+    return tuple(map(_context_of, items))
 
 
-def _as_context(document: Any) -> RetrievedContext:
+def _context_of(document: Any) -> RetrievedContext:
     kind = type(document)
     if kind is RetrievedContext:
         return document  # type: ignore[no-any-return]

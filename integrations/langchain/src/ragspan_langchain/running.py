@@ -10,7 +10,7 @@ from uuid import UUID
 
 from langchain_core.runnables.config import var_child_runnable_config
 
-from ragspan.plain_data import bases_of, class_name, keep
+from ragspan.plain_data import bases_of, class_name, remember
 from ragspan.records import SpanAnchor
 from ragspan.telemetry.otel_context import anchor_of_span
 
@@ -63,7 +63,7 @@ def _delivers_tokens(kind: type) -> bool:
     known = _delivering.get(id(kind))
     if known is None:
         delivers = any(class_name(base) == "_StreamingCallbackHandler" for base in bases_of(kind))
-        known = keep(_delivering, kind, (delivers, kind))
+        known = remember(_delivering, kind, (delivers, kind))
     return known[0]
 
 

@@ -14,8 +14,8 @@ from ragspan.plain_data import (
     bases_of,
     class_name,
     in_class,
-    keep,
     own_of,
+    remember,
 )
 from ragspan.plain_data import text_of as plain_text
 
@@ -96,7 +96,7 @@ KNOWN: Final[dict[int, ClassFacts]] = {}
 
 def facts_about(kind: type) -> ClassFacts:
     """What is known of a class; looked up once."""
-    return KNOWN.get(id(kind)) or keep(KNOWN, kind, _look_up(kind))
+    return KNOWN.get(id(kind)) or remember(KNOWN, kind, _look_up(kind))
 
 
 def has_base(kind: type, name: str) -> bool:

@@ -20,7 +20,7 @@ from llama_index_instrumentation.dispatcher import active_instrument_tags
 from ragspan.capturing import MAX_RUNS, Around, EventKind, OpenRequests, RequestLog, TokenStream
 from ragspan.kept_metadata import kept_entries
 from ragspan.messages import NotedError, is_abandonment, note_error
-from ragspan.plain_data import class_name, fields_of, is_list, keep, text_of
+from ragspan.plain_data import class_name, fields_of, is_list, remember, text_of
 from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
 from ragspan.telemetry.otel_context import current_anchor
 from ragspan_llama_index.classes import (
@@ -351,7 +351,7 @@ class SpanRecorder:
 
 
 def _kind_of_event(kind: type) -> tuple[str | None, type]:
-    return keep(_KINDS, kind, (_EVENTS.get(class_name(kind)), kind))
+    return remember(_KINDS, kind, (_EVENTS.get(class_name(kind)), kind))
 
 
 def _note_texts(place: Place, arguments: Mapping[str, Any]) -> Place:

@@ -190,10 +190,10 @@ class BrokerConnection:
             return
         # Without our credentials: the client gets them apart from the addresses.
         kind = "broker" if isinstance(error, OSError) else type(error).__name__
-        self._log.report(kind, "the broker at %s cannot be used: %s", self._access.place, words_of(error))
+        self._log.report(kind, "the broker at %s cannot be used: %s", self._access.place, error_text(error))
 
 
-def words_of(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """What the server says, or what kind of error it is; one line, without our credentials."""
     return legible(getattr(error, "description", None) or str(error) or type(error).__name__)[:_MAX_SAID]
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 from ragspan.engine.threads import Deadline
 from ragspan.telemetry.values import legible
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.connection import BrokerConnection, ensure_consumer, ensure_streams, words_of
+from ragspan_nats.connection import BrokerConnection, ensure_consumer, ensure_streams, error_text
 from ragspan_nats.delivery import STOPPED, Delivery, Disposition
 from ragspan_nats.message import deliver_again, publish_dead_letter, stored_messages
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
@@ -89,7 +89,7 @@ class Consumer:
             await asyncio.wait_for(self._is_over.wait(), self._expiry + _MARGIN)
         except Exception as error:  # noqa: BLE001 - whatever the broker or the client says, it is asked again
             self._connection.prepare_again()
-            self.log.report("consumer", "records cannot be fetched: %s", words_of(error))
+            self.log.report("consumer", "records cannot be fetched: %s", error_text(error))
             await asyncio.sleep(_PAUSE)
 
     async def _hear(self, message: Msg) -> None:
@@ -156,7 +156,7 @@ class Consumer:
                 client = await self._connection.client()
                 await client.request(delivery.reply, said, timeout=_CONFIRMATION)
             except Exception as error:  # noqa: BLE001, PERF203 - it is sent again
-                self.log.report("end", "the broker could not be told that a delivery has ended: %s", words_of(error))
+                self.log.report("end", "the broker could not be told that a delivery has ended: %s", error_text(error))
                 await asyncio.sleep(_PAUSE)
             else:
                 return disposition
@@ -168,7 +168,7 @@ class Consumer:
             await ensure_streams(client.jetstream(), self.stream)  # somebody may have deleted it
             await publish_dead_letter(client, self.stream, delivery, disposition)
         except Exception as error:  # noqa: BLE001 - the message stays in the stream of records
-            self.log.report("dead_letters", "a record could not be put aside: %s", words_of(error))
+            self.log.report("dead_letters", "a record could not be put aside: %s", error_text(error))
             return False
         return True
 

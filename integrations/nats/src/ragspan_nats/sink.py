@@ -239,7 +239,7 @@ class Publishing:
         """The item's record as a message, or why there is none; None if the item is out already."""
         if time.monotonic() - self._worked_until < _CLOSE:
             time.sleep(_BREATH)  # noqa: ASYNC251 - frees the interpreter; this loop has nothing else to do
-        record = await self._redaction.record_of(item)
+        record = await self._redaction.redacted_record(item)
         message = self._written(record) if isinstance(record, RagRecord) else record
         self._worked_until = time.monotonic()
         return message
@@ -273,7 +273,7 @@ class Publishing:
         """Publish once: None if the stream has the message; `broker_unavailable` for all that may change by itself."""
         from nats.js.errors import APIError, NoStreamResponseError
 
-        from ragspan_nats.connection import words_of
+        from ragspan_nats.connection import error_text
 
         if message.size > client.max_payload:
             return "too_large"
@@ -286,12 +286,12 @@ class Publishing:
             if error.err_code in _TOO_LARGE:
                 return "too_large"
             # In the server's words: room may be short in the stream, the account, the store or the memory.
-            self.log.report("refusal", "the stream %s takes no record now: %s", self.stream.name, words_of(error))
+            self.log.report("refusal", "the stream %s takes no record now: %s", self.stream.name, error_text(error))
             if error.err_code in _NO_ROOM:
                 return "stream_full"
         except Exception as error:  # noqa: BLE001 - the connection is being lost, or the reply is invalid
             if connection.ready_client is client:  # a lost connection logs for itself
-                self.log.report("publish", "a record could not be published: %s", words_of(error))
+                self.log.report("publish", "a record could not be published: %s", error_text(error))
         else:
             return None
         return "broker_unavailable"
@@ -312,7 +312,7 @@ class Publishing:
 
     async def _make_streams(self, client: Client) -> None:
         """Make missing streams. If that fails, go on: an application that may publish need not be allowed to make streams."""
-        from ragspan_nats.connection import ensure_streams, words_of
+        from ragspan_nats.connection import ensure_streams, error_text
 
         try:
             jetstream = client.jetstream(timeout=_PREPARE_TIMEOUT)
@@ -322,5 +322,5 @@ class Publishing:
                 "streams",
                 "the stream %s could neither be found nor made: %s; records are published all the same",
                 self.stream.name,
-                words_of(error),
+                error_text(error),
             )

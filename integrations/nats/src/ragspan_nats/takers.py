@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ragspan.engine.threads import Deadline
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.connection import BrokerConnection, words_of
+from ragspan_nats.connection import BrokerConnection, error_text
 from ragspan_nats.consumer import LONGEST_REQUEST
 from ragspan_nats.settings import BrokerAccess, Stream
 
@@ -38,7 +38,9 @@ async def look_for_workers(access: BrokerAccess, stream: Stream, timeout: float)
         return False, f"no worker has ever asked for the records of the stream {stream.name}"
     except Exception as error:  # noqa: BLE001 - no permission shows as silence; whatever it is, it is said
         words = (
-            "the broker does not answer" if isinstance(error, TimeoutError | asyncio.TimeoutError) else words_of(error)
+            "the broker does not answer"
+            if isinstance(error, TimeoutError | asyncio.TimeoutError)
+            else error_text(error)
         )
         return None, f"whether a worker takes the records of the stream {stream.name} is not known: {words}"
     finally:

@@ -40,7 +40,7 @@ from ragspan.redaction import Redact, RedactionError, redact_from, redacted
 from ragspan.telemetry import semconv
 from ragspan.telemetry.providers import meter_of
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.connection import words_of
+from ragspan_nats.connection import error_text
 from ragspan_nats.consumer import LONGEST_REQUEST, Consumer
 from ragspan_nats.delivery import STOPPED, Delivery, Disposition, Ending
 from ragspan_nats.message import json_in
@@ -292,7 +292,7 @@ class Worker:
                 if self._consumer.is_ready:
                     await asyncio.wait_for(do(), pause)
             except Exception as error:  # noqa: BLE001 - the connection is being lost, or the broker does not permit it
-                self._log.report(what, "the broker could not be asked (%s): %s", what, words_of(error))
+                self._log.report(what, "the broker could not be asked (%s): %s", what, error_text(error))
 
     async def _give_back(self) -> None:
         """Give back what has not ended."""

@@ -78,7 +78,7 @@ def redacted_message(error: BaseException, sent: Iterable[str], *, secrets: Iter
         sent: the texts of the request.
         secrets: keys and parts of addresses that the words may hold. What is not a string, or too short for a key, is ignored.
     """
-    words = words_of(error)
+    words = error_text(error)
     keys = {secret for secret in secrets if isinstance(secret, str) and len(secret) >= _SHORTEST_KEY}
     for key in sorted(keys, key=len, reverse=True):  # one may be a part of another
         words = words.replace(key, "[key]")
@@ -89,7 +89,7 @@ def redacted_message(error: BaseException, sent: Iterable[str], *, secrets: Iter
     return f"HTTP {status}: {words}" if status else words
 
 
-def words_of(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """What the provider says: its message or, where the body has another form or is a page, the body."""
     words = getattr(error, "message", None)
     words = words if isinstance(words, str) and words else str(error)
