@@ -48,26 +48,46 @@ def in_one_form(text: str) -> str:
 
 _TRIGGER = re.compile(
     r"hundred|dozen|half|quarter|[½¼¾]|1/2|third|(?:four|fif|six|seven|eigh|nin|ten|eleven|twelf|teen|tie)th|-first|-second|o'clock|"
-    r"[0-9]\.[0-9]|[0-9]h[0-9]|[0-9]min|^min|usd|eur|gbp|chf|swiss|v[0-9]|'[0-9]|e-mail|wi-fi|^[ivx]{1,5}\W*$",
+    r"[0-9]\.[0-9]|[0-9]h[0-9]|[0-9]min|^min(?:ute)?s?\b|usd|eur|gbp|chf|swiss|v[0-9]|'[0-9]|e-mail|wi-fi|^[ivx]{1,5}\W*$",
     re.IGNORECASE,
 )
 """What some chunk of a text has that a rule changes; a chunk is what stands between spaces."""
+_THREE_DIGITS = re.compile("[0-9]{3}(?![0-9])")
 _SPACED = re.compile("[0-9] [0-9]{3}")
 _plain: set[str] = set()
 """Chunks without it. Safe from any thread: at worst, two look at one chunk."""
 _MOST_CHUNKS, _LONGEST = 1 << 16, 64
 
 
+def has_other_form(chunk: str) -> bool:
+    """False for a chunk that no rule changes, unless it ends a number that is written with spaces."""
+    if chunk in _plain:
+        return False
+    if _TRIGGER.search(chunk) is not None:
+        return True
+    _remember([chunk])
+    return False
+
+
+def may_end_number(chunk: str) -> bool:
+    """Whether a chunk may be the end of a number that is written with spaces: "1 500"."""
+    return _THREE_DIGITS.match(chunk) is not None
+
+
 def _may_change(text: str) -> bool:
     chunks = text.split()
     if _plain.issuperset(chunks):
         return _SPACED.search(text) is not None
-    if len(_plain) > _MOST_CHUNKS:
-        _plain.clear()
     new = [chunk for chunk in chunks if chunk not in _plain]
     plain = [chunk for chunk in new if _TRIGGER.search(chunk) is None]
-    _plain.update([chunk for chunk in plain if len(chunk) <= _LONGEST])
+    _remember(plain)
     return len(plain) < len(new) or _SPACED.search(text) is not None
+
+
+def _remember(plain: Sequence[str]) -> None:
+    if len(_plain) > _MOST_CHUNKS:
+        _plain.clear()
+    _plain.update([chunk for chunk in plain if len(chunk) <= _LONGEST])
 
 
 _SHAPE = re.compile(r"[0-9](?:\.[0-9]|h[0-9]| [0-9]{3}| ?min)|[vV][0-9]| [IVX]{1,5}(?![A-Za-z])")

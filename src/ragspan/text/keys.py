@@ -39,24 +39,27 @@ _MONTHS = [
 _DATE = r"""(?<![\d./-])(?:\d{4}-(?:0[1-9]|1[0-2])(?:-\d\d)? | \d{1,2}\.\d{1,2}\.\d{4} | (?:1[3-9]|2\d|3[01])/(?:0?[1-9]|1[0-2])/\d{4} | (?:0?[1-9]|1[0-2])/(?:1[3-9]|2\d|3[01])/\d{4} | (?:0?[1-9]|1[0-2])/\d{4})(?![\d./-]\d|\d)"""
 _TOKEN = re.compile(
     rf"""
+      (?=[\w.%$€£])(?:
       (?!per\scent\b|Per\scent\b)[A-Za-z]{{2,{_LONGEST}}}(?=[\s.,;:)?!]|$)   # most words, the fast way
+    | (?=[\d.])(?:
+        {_DATE}
+      | \d{{1,2}}\.\d\d\s?[AaPp]\.?[Mm]\b\.?                          # 7.20 a.m.
+      | \d{{1,3}}(?:\.\d{{1,3}}){{2,5}}(?!\.?\d)                    # 10.0.0.12, 2.4.1
+      | (?<![\d.])\.\d{{1,{_LONGEST}}}                                # .5
+      | (?<!\d)\d{{1,12}}(?:\.\d{{1,9}})?(?:[kKMB]|[bmt]n|B[Nn])\b       # 45k, 1.2bn
+      | (?<!\d)\d{{1,6}}\([kK]\)                                      # 401(k)
+      | (?<=[$€£])\d{{1,12}}(?:\.\d{{1,9}})?m\b                          # £3m
+      | \d{{1,2}}:\d{{1,2}}(?::\d{{1,2}})?(?:\s?[AaPp]\.?[Mm]\b\.?)?   # 17:30, 5:30 p.m.
+      | \d{{1,2}}\s?[AaPp]\.?[Mm]\b\.?                                 # 5 pm
+      | \d{{1,3}}(?:,\d{{3}}){{1,8}}(?!\d)(?:\.\d{{1,{_LONGEST}}})?    # 1,234,567.89
+      | \d{{1,{_LONGEST}}}(?:\.\d{{1,{_LONGEST}}})?(?:(?:st|nd|rd|th)\b)?   # 42, 3.50, 21st
+      )
     | (?:[Tt]wen|[Tt]hir|[Ff]or|[Ff]if|[Ss]ix|[Ss]even|[Ee]igh|[Nn]ine)ty-(?:one|two|three|four|five|six|seven|eight|nine)\b
-    | {_DATE}
-    | \d{{1,2}}\.\d\d\s?[AaPp]\.?[Mm]\b\.?                          # 7.20 a.m.
-    | \d{{1,3}}(?:\.\d{{1,3}}){{2,5}}(?!\.?\d)                    # 10.0.0.12, 2.4.1
-    | (?<![\d.])\.\d{{1,{_LONGEST}}}                                # .5
-    | (?<!\d)\d{{1,12}}(?:\.\d{{1,9}})?(?:[kKMB]|[bmt]n|B[Nn])\b       # 45k, 1.2bn
-    | (?<!\d)\d{{1,6}}\([kK]\)                                      # 401(k)
-    | (?<=[$€£])\d{{1,12}}(?:\.\d{{1,9}})?m\b                          # £3m
-    | \d{{1,2}}:\d{{1,2}}(?::\d{{1,2}})?(?:\s?[AaPp]\.?[Mm]\b\.?)?   # 17:30, 5:30 p.m.
-    | \d{{1,2}}\s?[AaPp]\.?[Mm]\b\.?                                 # 5 pm
-    | \d{{1,3}}(?:,\d{{3}}){{1,8}}(?!\d)(?:\.\d{{1,{_LONGEST}}})?    # 1,234,567.89
-    | \d{{1,{_LONGEST}}}(?:\.\d{{1,{_LONGEST}}})?(?:(?:st|nd|rd|th)\b)?   # 42, 3.50, 21st
     | [Pp]er\s?[Cc]ent\b | [%$€£]
     | (?:[^\W\d_]\.){{2,8}}                                          # U.S., e.g.
     | [{_IDEOGRAPH}]                                                 # a script without spaces
     | (?:[^\W\d_{_IDEOGRAPH}]{{1,{_LONGEST}}}[{_INSIDE}]{{0,{_LONGEST}}}){{1,4}}(?:'[^\W\d_]{{1,8}})?
-    """,
+      )""",
     re.VERBOSE,
 )
 
@@ -88,12 +91,15 @@ def readable(text: str) -> str:
     if not text.isascii() and _TYPOGRAPHIC.search(text):
         for mark, plain in _ASCII.items():  # faster than a translation table
             text = text.replace(mark, plain)
-    return _UNREADABLE.sub(" ", text)
+    return text if text.isprintable() else _UNREADABLE.sub(" ", text)
 
 
 def tokens(text: str) -> list[str]:
     """Words, numbers, times, `%` and currency signs, as they are written; dates in digits as day, month and year."""
-    found: list[str] = _TOKEN.findall(in_one_form(text))
+    text = in_one_form(text)
+    if text.isalpha() and text.isascii() and len(text) <= _LONGEST:
+        return [text]
+    found: list[str] = _TOKEN.findall(text)
     if not _DIGITS_OF_DATE.search(text):
         return found
     return [part for token in found for part in (_parts_of_date(token) if token[-1].isdigit() else (token,))]
@@ -134,6 +140,7 @@ def key_by(stem: Callable[[str], str]) -> Callable[[str], str]:
         found = NUMBER_WORDS.get(word) or stem(CALENDAR.get(word, word))
         return _synonyms().get(found, found)
 
+    @lru_cache(maxsize=1 << 15)
     def key(token: str) -> str:
         found = lower_key(token.lower())
         return "usa" if found == "us" and token[:2].isupper() else found  # the country, not the pronoun

@@ -60,6 +60,8 @@ _DENIALS = ("not", "n't", "no ", "unable", "impossible")
 
 def refuses(line: str, language: Language = ENGLISH) -> bool:
     """True for a sentence that says that the answer is not known, or not in the contexts."""
+    if language.code == "en" and not may_refuse(line):
+        return False
     sentence = " ".join(line.split())
     if language.code != "en" and language.refusals.search(sentence.lower()):
         return True
@@ -70,5 +72,8 @@ def refuses(line: str, language: Language = ENGLISH) -> bool:
 
 def may_refuse(text: str) -> bool:
     """False where no sentence of an English text can be a refusal; quick."""
-    lowered = " ".join(text.lower().split())
+    lowered = text.lower()
+    if "no" not in lowered and "n't" not in lowered and "unable" not in lowered and "impossible" not in lowered:
+        return False
+    lowered = " ".join(lowered.split())
     return any(denial in lowered for denial in _DENIALS)

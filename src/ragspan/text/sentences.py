@@ -14,7 +14,7 @@ from itertools import chain, pairwise
 from sys import intern
 from typing import Any, Final
 
-from ragspan.text.amounts import in_one_form
+from ragspan.text.amounts import has_other_form, in_one_form, may_end_number
 from ragspan.text.keys import readable
 from ragspan.text.languages.language import ENGLISH, Language
 
@@ -167,6 +167,10 @@ class _Chunk:
     """At the beginning of a sentence it marks an item of a list."""
     may_join: bool
     """It may be one token with the chunk before: "5 pm"."""
+    has_form: bool
+    """With the chunks beside it, it may be an amount that has another form: "two and a half"."""
+    may_follow: bool
+    """After a chunk that ends with a digit, it may be the rest of a number: "1 500"."""
 
 
 class SentenceReader(dict[str, Any]):
@@ -181,14 +185,25 @@ class SentenceReader(dict[str, Any]):
 
     def read(self, text: str) -> list[str]:
         """The keys of all sentences; `END` follows each sentence, and may also follow none."""
-        chunks = _chunks(self._in_one_form(text))
-        if chunks is None:
-            return [key for _, keys in self.plainly(text) for key in (*keys, END)]
-        found = list(map(self.__getitem__, chunks))
+        chunks = _chunks(text)
+        found = list(map(self.__getitem__, chunks or ()))
         try:
-            return list(chain.from_iterable(found))
+            keys = list(chain.from_iterable(found))
         except TypeError:  # some are a `_Chunk`
-            return list(chain.from_iterable(self._in_places(chunks, found)))
+            if self._has_amount(chunks or (), found):
+                chunks = _chunks(in_one_form(text))
+                found = list(map(self.__getitem__, chunks or ()))
+            keys = list(chain.from_iterable(self._in_places(chunks or (), found)))
+        return keys if chunks is not None else [key for _, keys in self.plainly(text) for key in (*keys, END)]
+
+    @staticmethod
+    def _has_amount(chunks: Sequence[str], found: Sequence[Any]) -> bool:
+        """False where no amount has another form."""
+        return any(
+            one.has_form or (one.may_follow and at and chunks[at - 1][-1].isdigit())
+            for at, one in enumerate(found)
+            if one.__class__ is _Chunk
+        )
 
     def written(self, text: str) -> list[str]:
         """The same sentences as they are written, with single spaces, but not `readable` and not `stripped`."""
@@ -202,9 +217,6 @@ class SentenceReader(dict[str, Any]):
             for start, end in pairwise([0, *ends, len(chunks)])
             if any(found and found != _ENDED for found in keys[start:end])
         ]
-
-    def _in_one_form(self, text: str) -> str:
-        return in_one_form(text) if self._language.code == "en" else text
 
     def plainly(self, text: str) -> Iterator[tuple[str, list[str]]]:
         """The pieces of a text that are sentences with keys, each with its keys; read without a look at chunks."""
@@ -232,13 +244,15 @@ class SentenceReader(dict[str, Any]):
         if chunk == _LINE_END:
             return _ENDED
         chunk = readable(chunk).strip()
+        is_english = self._language.code == "en"
+        has_form, may_follow = is_english and has_other_form(chunk), is_english and may_end_number(chunk)
         keys = self._keys(chunk)
         stop = self._stop_of(chunk)
         is_whole_sentence = stop != _NEVER and chunk[0] == "("  # "(1." is not a marker, for the sentence ends there
         is_marker = bool(keys) and not is_whole_sentence and _MARKER.match(f"{chunk} ") is not None
         may_join = self._joins.match(chunk) is not None
-        if is_marker or may_join or stop in {_AFTER_WORDS, _BEFORE_OPENING}:
-            return _Chunk(keys, stop, is_marker, may_join)
+        if is_marker or may_join or has_form or may_follow or stop in {_AFTER_WORDS, _BEFORE_OPENING}:
+            return _Chunk(keys, stop, is_marker, may_join, has_form, may_follow)
         return keys + _ENDED if stop == _ALWAYS else keys
 
     def _keys(self, text: str) -> tuple[str, ...]:

@@ -73,14 +73,18 @@ class Context:
         self._blocks = blocks
         self._prose = prose
         self._facts: dict[tuple[Callable[..., Any], int], Any] = {}
-        bit, places, held, read = 1, self.places, self.places.get, self.keys.append
-        for key in (*keys, END):
-            if key != END:
-                places[key] = held(key, 0) | bit
-                read(key)
-            elif len(self.keys) > self._ends[-1]:
+        bit, places, held, start = 1, self.places, self.places.get, 0
+        ended = [*keys, END]
+        while start < len(ended):
+            end = ended.index(END, start)
+            if end > start:
+                sentence = ended[start:end]
+                for key in sentence:
+                    places[key] = held(key, 0) | bit
+                self.keys += sentence
                 self._ends.append(len(self.keys))
                 bit <<= 1
+            start = end + 1
 
     @Lazy
     def rows(self) -> list[list[Rows]]:
