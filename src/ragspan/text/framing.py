@@ -99,6 +99,11 @@ class Framing:
         self._may_thank = _begins(words, "courtesies", is_spaced=is_spaced)
         self._may_open = _begins(words, "framing", "interjections", "self", "presenting", is_spaced=is_spaced)
         self._may_name = _begins(words, "sources", is_spaced=is_spaced)
+        self._may_matter = (self._may_greet, self._may_thank, self._may_open, self._may_name)
+
+    def may_begin(self, word: str) -> bool:
+        """Whether a phrase of any kind may begin with a word."""
+        return any(may(word) for may in self._may_matter)
 
     def is_courtesy(self, sentence: str) -> bool:
         """Whether a sentence is only polite; a long one, or one with a number, is not, unless it announces the answer."""
@@ -143,13 +148,28 @@ def kind_of(sentence: str, spoken: Sequence[Framing]) -> Literal["courtesy", "qu
     asks = sentence.rstrip(_CLOSING_MARKS).endswith(_QUESTION_MARKS)
     if asks and not _ITEM.match(sentence) and not sentence.count('"') % 2 and "``" not in sentence:
         return "question"  # the assistant's own: not one that it lists or quotes
-    if any(framing.is_courtesy(sentence) for framing in spoken):
+    if any(framing.is_courtesy(sentence) for framing in likely(sentence, spoken)):
         return "courtesy"
     return None
 
 
+def likely(sentence: str, spoken: Sequence[Framing]) -> Sequence[Framing]:
+    """Those of which a phrase may begin with a word of a sentence."""
+    if len(spoken) < len(LANGUAGES):
+        return spoken
+    wanted = frozenset().union(*map(_beginning_with, sentence.split()))
+    return [framing for at, framing in enumerate(spoken) if at in wanted]
+
+
+@lru_cache(maxsize=_MOST_WORDS)
+def _beginning_with(word: str) -> frozenset[int]:
+    """The places in `LANGUAGES` of those of which a phrase may begin with a word."""
+    return frozenset(at for at, code in enumerate(LANGUAGES) if _framing(code).may_begin(word))
+
+
 def places(sentence: str, spoken: Sequence[Framing]) -> Iterator[tuple[int, int]]:
     """Where a sentence names its source in place of a fact: at its beginning, and inside it."""
+    spoken = likely(sentence, spoken)
     reply = _REPLY.match(sentence)
     at = reply.end() if reply else 0
     for _ in range(_MOST_FRAMES):

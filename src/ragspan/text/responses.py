@@ -90,5 +90,5 @@ def _counted(response: str) -> tuple[int, int]:
     spoken = [language]
     if len(response) < _SHORT and (guessed is None or guessed.code != "en"):
         spoken += map(language_of, LANGUAGES)  # a few words do not show their language: "Je ne sais pas."
-    sentences = list(split_sentences(tidy(stated(text, language)), language=language))
+    sentences = list(split_sentences(tidy(readable(stated(response))), language=language))
     return sum(any(refuses(line, one) for one in spoken) for line in sentences), len(sentences)
