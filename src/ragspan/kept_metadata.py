@@ -25,24 +25,26 @@ _ABSENT: Final = object()
 
 def small_entries(metadata: Any) -> dict[str, Any] | None:
     """A copy of metadata of which a record keeps everything, and which takes up little, as most does; None for all others."""
-    if type(metadata) is not dict:
-        return None
-    count = len(metadata)
-    if count > MAX_ENTRIES:
+    if type(metadata) is not dict or len(metadata) > MAX_ENTRIES:
         return None
     kept = metadata.copy()
     size = 0
-    for name, value in kept.items():
+    for name in kept:  # pairs take longer
         if type(name) is not str:
             return None
-        kind = type(value)
-        if kind is str:
+        value = kept[name]
+        if type(value) is str:
             size += len(name) + len(value)
-        elif (kind is int and -_WORD < value < _WORD) or kind is float or value is None or kind is bool:
+        elif (
+            (type(value) is int and -_WORD < value < _WORD)
+            or type(value) is float
+            or value is None
+            or type(value) is bool
+        ):
             size += len(name)
         else:
             return None
-    is_small = size <= SMALL or (size <= SMALL * count and max(map(len, kept)) <= SHORT)
+    is_small = size <= SMALL or (size <= SMALL * len(kept) and max(map(len, kept)) <= SHORT)
     return kept if is_small else None
 
 

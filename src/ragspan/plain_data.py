@@ -345,4 +345,5 @@ def plain_scalar(value: Any) -> str | int | float | bool | None:
 
 def texts_among(items: Iterable[Any]) -> tuple[str, ...]:
     """Those of these that are texts."""
-    return tuple(text for item in items if (text := text_of(item)) is not None)
+    found = [item if type(item) is str else text_of(item) for item in items]
+    return tuple([text for text in found if text is not None])

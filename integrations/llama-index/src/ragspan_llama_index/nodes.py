@@ -82,12 +82,19 @@ def _text_in(given: Any, fields: Mapping[str, Any]) -> str:
 
 
 def _template_of(fields: Mapping[str, Any]) -> Template | None:
-    whole, entry = plain_text(fields.get("text_template")), plain_text(fields.get("metadata_template"))
-    between = plain_text(fields.get("metadata_separator", fields.get("metadata_seperator")))  # so it was spelt once
-    if whole is None or entry is None or between is None:
-        return None
-    names = items_of(fields.get("excluded_llm_metadata_keys"))
-    return whole, entry, between, texts_among(names) if names else ()
+    try:
+        whole, entry, names = fields["text_template"], fields["metadata_template"], fields["excluded_llm_metadata_keys"]
+        between = fields["metadata_separator"]
+    except KeyError:
+        whole, entry = fields.get("text_template"), fields.get("metadata_template")
+        names = fields.get("excluded_llm_metadata_keys")
+        between = fields.get("metadata_separator", fields.get("metadata_seperator"))  # so it was spelt once
+    if type(whole) is not str or type(entry) is not str or type(between) is not str:
+        whole, entry, between = plain_text(whole), plain_text(entry), plain_text(between)
+        if whole is None or entry is None or between is None:
+            return None
+    is_none = type(names) is list and not names  # as mostly
+    return whole, entry, between, () if is_none else texts_among(items_of(names) or ())
 
 
 def text_shown(text: str, metadata: Mapping[str, Any], template: Template) -> str | None:
