@@ -154,7 +154,8 @@ class EventRecorder:
                 over = _ERROR if type(payload) is NotedError else _END
                 log.events.append((over, key, None, time_ns(), payload, about))
                 if key == log.root:
-                    log.find_span()
+                    if log.span_finder is not None:
+                        log.find_span()
                     self.requests.finish(log)
                     self._interruptions.settle(log)
         except Exception as problem:  # noqa: BLE001
@@ -256,7 +257,7 @@ def _let_go(log: RequestLog) -> None:
     if log.streams:
         for stream in list(log.streams.values()):
             stream.last_chunk = end_of_stream(stream.last_chunk)
-    if "filled" in log.about:
+    if log.about.get("filled"):
         take_filled(log.about["filled"], log)
 
 
@@ -339,6 +340,8 @@ _BESIDE = ("documents", "source_documents")  # the latter of Cohere's chat befor
 
 
 def _entries(given: Any) -> Mapping[str, Any]:
+    if type(given) is dict:
+        return text_keyed(given) if given else _NOTHING
     return text_keyed(given) if given is not None and issubclass(type(given), dict) else _NOTHING
 
 

@@ -42,12 +42,12 @@ def nodes_in(items: Any, log: RequestLog, *, whole: bool = False) -> Sequence[No
     taken: list[NodeSnapshot] = []
     entries = 0
     kind_of_items = kind_of_nodes = items_are_plain = nodes_are_plain = None  # mostly all are of the same classes
+    has_template = False
     for item in items if type(items) is list else (items_of(items) or ()) if is_list(items) else ():
         if type(item) is not kind_of_items:
             kind_of_items = type(item)
             items_are_plain = has_plain_dict(kind_of_items)
-        own = item.__dict__ if items_are_plain else None
-        own = own if type(own) is dict else fields_of(item)
+        own = own if items_are_plain and type(own := item.__dict__) is dict else fields_of(item)
         try:  # mostly they are there, and asking whether they are takes longer
             node, score = own["node"], own["score"]
         except KeyError:
@@ -55,8 +55,8 @@ def nodes_in(items: Any, log: RequestLog, *, whole: bool = False) -> Sequence[No
         if type(node) is not kind_of_nodes:
             kind_of_nodes = type(node)
             nodes_are_plain = has_plain_dict(kind_of_nodes)
-        fields = node.__dict__ if nodes_are_plain else None
-        fields = fields if type(fields) is dict else fields_of(node)
+            has_template = whole and has_base(kind_of_nodes, "BaseNode")
+        fields = fields if nodes_are_plain and type(fields := node.__dict__) is dict else fields_of(node)
         try:
             text, name, given = fields["text"], fields["id_"], fields["metadata"]
         except KeyError:
@@ -67,12 +67,10 @@ def nodes_in(items: Any, log: RequestLog, *, whole: bool = False) -> Sequence[No
         metadata = small_entries(given)
         if metadata is None:
             metadata = kept_entries(given, nested=True, texts=texts)
-        identity = id(item)
-        kept[identity] = item, text
+        kept[id(item)] = item, text
         texts[id(text)] = text
         entries += len(metadata)
-        template = _template_of(fields) if whole and has_base(kind_of_nodes, "BaseNode") else None
-        taken.append((identity, score, name, text, metadata, template))
+        taken.append((id(item), score, name, text, metadata, _template_of(fields) if has_template else None))
     log.parts += 6 * len(taken) + 3 * entries
     return taken
 
