@@ -4,7 +4,7 @@ from dataclasses import fields
 import pytest
 
 from ragspan import ConfigurationError, config
-from ragspan.config import Settings, is_enabled
+from ragspan.config import Settings, is_enabled, without_effect
 from ragspan.judge_share import JudgeShare
 
 
@@ -120,6 +120,15 @@ def test_a_misspelt_variable_is_pointed_out_once(caplog, monkeypatch):
             Settings.from_environment({"RAGSPAN_JUGDE": "overlap"})
 
     assert caplog.text.count("did you mean 'RAGSPAN_JUDGE'?") == 1
+
+
+@pytest.mark.parametrize("name", ["OPTIONS", "BASE_URL", "API_KEY", "PRICE"])
+@pytest.mark.parametrize(("judge", "is_told"), [(None, True), ("Overlap", True), ("openai:gpt-4o-mini", False)])
+def test_a_setting_of_a_judge_is_pointed_out_where_no_judge_takes_it(name, judge, is_told):
+    variables = {f"RAGSPAN_JUDGE_{name}": "{}"} | ({} if judge is None else {"RAGSPAN_JUDGE": judge})
+    told = without_effect(variables)
+
+    assert [words.partition(",")[0] for words in told] == [f"RAGSPAN_JUDGE_{name} is set"] * is_told
 
 
 def test_keys_and_options_are_not_shown():

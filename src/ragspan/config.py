@@ -28,6 +28,7 @@ ContentPlace: TypeAlias = Literal["spans", "events"]
 CaptureContent: TypeAlias = bool | ContentPlace
 HiddenContent: TypeAlias = Literal["inputs", "outputs", "documents"]
 
+DEFAULT_JUDGE = "overlap"
 DEFAULT_METRICS = ("context_adherence", "completeness", "context_utilization", "faithfulness")
 
 OF_RAGSPAN_RUN = "_RAGSPAN_RUN"
@@ -73,7 +74,7 @@ class Settings:
 
     enabled: bool = True
     """`RAGSPAN_ENABLED`: false turns everything off."""
-    judge: Annotated[str, _read(_JUDGE, str)] = "overlap"
+    judge: Annotated[str, _read(_JUDGE, str)] = DEFAULT_JUDGE
     """`RAGSPAN_JUDGE`: `overlap`, the embedded judge, or a provider and a model, such as `anthropic:claude-haiku-4-5`; several
     with commas between them are a jury."""
     judge_base_url: str | None = field(default=None, repr=False)
@@ -165,7 +166,7 @@ class Settings:
             ConfigurationError: a variable has a value that is not allowed.
         """
         environment = os.environ if environment is None else environment
-        for words in unknown_names(environment):
+        for words in without_effect(environment):
             if words not in _warned:  # a process reads its settings several times
                 _warned.add(words)
                 _logger.warning("%s", words)
@@ -323,6 +324,8 @@ def _judge_share(name: str, value: str) -> JudgeShare:
 
 _PREFIX = "RAGSPAN_"
 _NO = frozenset({"0", "false", "no", "off"})
+_OF_OTHER_JUDGES = tuple(f"{_PREFIX}JUDGE_{name}" for name in ("OPTIONS", "BASE_URL", "API_KEY", "PRICE"))
+"""Settings of a judge that the embedded one has not."""
 _GENAI_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _GENAI_PLACES: dict[str, CaptureContent] = {
     "NO_CONTENT": False,
@@ -357,9 +360,16 @@ _VARIABLES = {
 }
 
 
-def unknown_names(environment: Mapping[str, str] | None = None) -> list[str]:
-    """A warning for each unknown `RAGSPAN_` variable that is set, with the known one that it resembles."""
+def without_effect(environment: Mapping[str, str] | None = None) -> list[str]:
+    """A warning for each `RAGSPAN_` variable that is set in vain.
+
+    That is one which nobody knows, with the known one that it resembles, or one for the judge where none is named that takes it.
+    """
     environment = os.environ if environment is None else environment
+    return [*_unknown_names(environment), *_for_no_judge(environment)]
+
+
+def _unknown_names(environment: Mapping[str, str]) -> list[str]:
     unknown = sorted(name for name in environment if name.startswith(_PREFIX) and name not in _VARIABLES)
     if not unknown:
         return []
@@ -370,4 +380,14 @@ def unknown_names(environment: Mapping[str, str] | None = None) -> list[str]:
         f"{name} is set, but ragspan knows no such variable{meant(name, _VARIABLES, prefix=_PREFIX)}"
         for name in unknown
         if not name.startswith(of_sinks)
+    ]
+
+
+def _for_no_judge(environment: Mapping[str, str]) -> list[str]:
+    if environment.get(f"{_PREFIX}JUDGE", "").strip().lower() not in {"", DEFAULT_JUDGE}:
+        return []
+    given = [name for name in _OF_OTHER_JUDGES if environment.get(name, "").strip()]
+    return [
+        f"{name} is set, but RAGSPAN_JUDGE names no judge that takes it: the embedded judge asks nobody"
+        for name in given
     ]

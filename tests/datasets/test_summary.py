@@ -12,7 +12,8 @@ from ragspan.datasets.evaluated import duration
 from ragspan.datasets.progress import ProgressDisplay, RunProgress, progress_on_stderr
 from ragspan.datasets.results import WORST_KEPT, BadRow, EvaluatedRow
 from ragspan.datasets.summaries import MetricSummary, MetricTally
-from ragspan.outcomes import NotApplicable, Score
+from ragspan.engine.patience import Away
+from ragspan.outcomes import MetricFailure, NotApplicable, Score
 from ragspan.records import RagRecord
 from ragspan.usage import Usage
 
@@ -115,7 +116,7 @@ def do(progress, rows):
 def shown(clock):
     """What is shown of a run, at once."""
     words = []
-    display = ProgressDisplay(words.append, pause=0, clock=clock)
+    display = ProgressDisplay(words.append, pause=0, waiting_pause=0, clock=clock)
 
     def show(progress):
         display(progress)
@@ -138,6 +139,23 @@ def test_a_line_tells_rows_rate_means_bad_rows_cost_and_where_the_size_is_known_
     clock.advance(10)
 
     assert display(progress) == line
+
+
+def test_who_waits_for_a_judge_hears_so_once_a_minute_and_of_the_next_rows_as_usual(progress, clock):
+    target = io.StringIO()
+    failure = MetricFailure(error_type="APIConnectionError", message="it refuses connections", outage=True)
+    with progress_on_stderr(file=target, clock=clock) as display:
+        for second in range(180):
+            progress.away = Away("m", 3.0 + second, 600.0, failure)
+            clock.advance(1)
+            display(progress)
+        assert [line[:30] for line in target.getvalue().splitlines()] == ["0 rows (0%) · waiting for the "] * 3
+
+        progress.away = None
+        do(progress, 1)
+        clock.advance(10)
+        display(progress)
+        assert target.getvalue().splitlines()[3].startswith("1 rows (1%)")
 
 
 def test_rows_of_an_earlier_run_are_not_counted_into_the_rate(progress, clock):

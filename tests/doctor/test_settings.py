@@ -38,7 +38,8 @@ def test_a_wrong_value_is_a_misuse_with_the_words_of_the_error_and_nothing_is_tr
 @pytest.mark.parametrize(
     ("variables", "code", "advice"),
     [
-        ({"RAGSPAN_JUGDE": "overlap"}, "unknown_variable", "docs/settings.md"),
+        ({"RAGSPAN_JUGDE": "overlap"}, "without_effect", "docs/settings.md"),
+        ({"RAGSPAN_JUDGE_OPTIONS": '{"timeout": 5}'}, "without_effect", "docs/settings.md"),
         ({"RAGSPAN_EMITTERS": "console", "OTEL_TRACES_EXPORTER": "console"}, "no_otel_emitter", "to otel,console"),
         ({"OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "16"}, "few_attributes", "64 or more"),
         ({"OTEL_ATTRIBUTE_COUNT_LIMIT": "16"}, "few_attributes", "64 or more"),

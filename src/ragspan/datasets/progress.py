@@ -26,6 +26,7 @@ from ragspan.usage import Usage
 
 _STATUS_PAUSE = 0.2  # seconds between two times on a terminal
 _LINE_PAUSE = 10.0  # seconds between two lines
+_WAITING_PAUSE = 60.0  # the same between two that say that a judge is waited for
 SOURCE = "source"
 """What the sources of contexts are called among the dimensions, unless a dimension of the user's has this name."""
 _SPECIAL = frozenset({REFUSAL, CANNOT_TELL, "no_contexts"})
@@ -203,23 +204,35 @@ def progress_on_stderr(
     """A function to call with each row that is done: on a terminal it renews a line unless it is `quiet`, else it adds lines."""
     target = sys.stderr if file is None else file
     if quiet or not target.isatty():
-        yield ProgressDisplay(lambda text: print(text, file=target, flush=True), pause=_LINE_PAUSE, clock=clock)
+        yield ProgressDisplay(
+            lambda text: print(text, file=target, flush=True),
+            pause=_LINE_PAUSE,
+            waiting_pause=_WAITING_PAUSE,
+            clock=clock,
+        )
         return
     from rich.console import Console
     from rich.text import Text
 
     with Console(file=target).status("") as status:
-        yield ProgressDisplay(lambda text: status.update(Text(text)), pause=_STATUS_PAUSE, clock=clock)
+        yield ProgressDisplay(
+            lambda text: status.update(Text(text)), pause=_STATUS_PAUSE, waiting_pause=_STATUS_PAUSE, clock=clock
+        )
 
 
 class ProgressDisplay:
-    """Says how far a run is, with a pause in seconds between two times."""
+    """Says how far a run is, with a pause in seconds between two times, and with another one while it waits for a judge."""
 
     def __init__(
-        self, show: Callable[[str], object], *, pause: float, clock: Callable[[], float] = time.monotonic
+        self,
+        show: Callable[[str], object],
+        *,
+        pause: float,
+        waiting_pause: float,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._show, self._pause, self._clock = show, pause, clock
-        self._next = clock() + pause
+        self._show, self._pause, self._waiting_pause, self._clock = show, pause, waiting_pause, clock
+        self._shown, self._says_waiting = clock(), False
         # The rate counts from the first row that an earlier run had not done.
         self._began, self._done_before, self._share_before = clock(), 0, 0.0
 
@@ -227,8 +240,9 @@ class ProgressDisplay:
         now = self._clock()
         if progress.resumed == progress.done:
             self._began, self._done_before, self._share_before = now, progress.done, progress.share or 0.0
-        if now >= self._next:
-            self._next = now + self._pause
+        is_waiting = progress.away is not None
+        if now - self._shown >= (self._waiting_pause if is_waiting and self._says_waiting else self._pause):
+            self._shown, self._says_waiting = now, is_waiting
             self._show(self._words(progress, now - self._began))
 
     def _words(self, progress: RunProgress, seconds: float) -> str:

@@ -14,7 +14,7 @@ Code: TypeAlias = Literal[
     "turned_off",
     "no_otel_emitter",
     "sample_rate_zero",
-    "unknown_variable",
+    "without_effect",
     "no_integration",
     # OpenTelemetry
     "sdk_disabled",
@@ -106,7 +106,7 @@ _ADVICE: Final[Mapping[Code, str]] = MappingProxyType(
         "turned_off": "unset RAGSPAN_ENABLED, or set it to true",
         "no_otel_emitter": "set it to otel,{emitters}, unless scores should go nowhere else",
         "sample_rate_zero": "set it to the share of answers that you want scored, such as 0.1",
-        "unknown_variable": "https://github.com/ragspan/ragspan/blob/main/docs/settings.md lists the variables",
+        "without_effect": "https://github.com/ragspan/ragspan/blob/main/docs/settings.md lists the variables",
         "no_integration": "pip install 'ragspan[langchain]' or 'ragspan[llama-index]'",
         # OpenTelemetry
         "sdk_disabled": "unset it",

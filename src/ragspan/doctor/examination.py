@@ -23,7 +23,7 @@ from urllib.parse import unquote
 
 from ragspan.addresses import secrets_in_url, shown_url
 from ragspan.arguments import texts_in
-from ragspan.config import Settings, process_environment, unknown_names, variable
+from ragspan.config import Settings, process_environment, variable, without_effect
 from ragspan.defaults import engine_from, sink_from
 from ragspan.doctor import Check, Finding, State, finding, misuse
 from ragspan.doctor.advice import Code
@@ -138,8 +138,8 @@ def _settings(settings: Settings | None) -> Iterator[Finding]:
     given = {name: _shown(name, value) for name, value in variables if name.startswith("RAGSPAN_") and value.strip()}
     words = ", ".join(f"{name}={value}" for name, value in given.items())
     yield finding("settings", "variables", "ok", words or "no RAGSPAN_ variable is set", variables=given)
-    for unknown in unknown_names():
-        yield finding("settings", "unknown_variable", "warning", unknown)
+    for words in without_effect():
+        yield finding("settings", "without_effect", "warning", words)
     if settings is not None and not settings.enabled:
         found = "RAGSPAN_ENABLED turns ragspan off: nothing is captured, nothing is scored"
         yield finding("settings", "turned_off", "failed", found)

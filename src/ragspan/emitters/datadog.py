@@ -13,13 +13,14 @@ from typing import Any
 
 from ragspan.arguments import Rule
 from ragspan.config import variable
-from ragspan.delivery import Annotation, Delivered, ScoreWriter, WriteResult
+from ragspan.delivery import Annotation, Delivered, ScoreWriter, Unavailable, WriteResult
 from ragspan.delivery.http import Endpoint
 from ragspan.delivery.writer import present
 
 __all__ = ["DatadogEmitter"]
 
 _PATH = "/api/intake/llm-obs/v2/eval-metric"
+_ACCEPTED = 202
 _SITE = "datadoghq.com"
 _A_SITE = Rule(
     "a site such as 'datadoghq.eu', without https:// and without app. or api.",
@@ -79,6 +80,8 @@ class DatadogEmitter(ScoreWriter):
         reply = self.client.call("POST", _PATH, json=content)
         if not reply.is_ok:
             raise reply.failure()
+        if reply.status != _ACCEPTED and "data" not in reply.body:
+            raise Unavailable("not_datadog")  # another server's greeting
         return [Delivered()] * len(batch)
 
     def _evaluation_of(self, item: Annotation) -> dict[str, Any]:

@@ -18,7 +18,16 @@ from typing import Any, Literal
 from ragspan.addresses import basic
 from ragspan.arguments import choice
 from ragspan.config import variable
-from ragspan.delivery import Annotation, BatchRejected, Delivered, Failed, Rejected, ScoreWriter, WriteResult
+from ragspan.delivery import (
+    Annotation,
+    BatchRejected,
+    Delivered,
+    Failed,
+    Rejected,
+    ScoreWriter,
+    Unavailable,
+    WriteResult,
+)
 from ragspan.delivery.http import Endpoint, Reply
 from ragspan.delivery.writer import present, stable_id
 
@@ -27,7 +36,7 @@ __all__ = ["LangfuseEmitter"]
 _CLOUD = "https://cloud.langfuse.com"
 _LEVEL = choice("observation", "trace")
 _SCORES, _INGESTION = "/api/public/scores", "/api/public/ingestion"
-_BAD_REQUEST, _SERVER_ERROR = 400, 500
+_ACCEPTED, _BAD_REQUEST, _SERVER_ERROR = 202, 400, 500
 _ABSENT = {404, 405, 410}
 _MAY_PASS = {401, 408, 429}
 """Statuses of an event that may succeed later, besides a server's errors."""
@@ -118,6 +127,8 @@ def _event_of(score: Mapping[str, Any]) -> dict[str, Any]:
 def _results_of_list(reply: Reply, number: int) -> list[WriteResult]:
     if not reply.is_ok:
         raise reply.failure()
+    if reply.status != _ACCEPTED and "accepted" not in reply.body:
+        raise Unavailable("not_langfuse")  # another server's greeting
     if reply.body.get("rejected"):
         raise BatchRejected("refused")  # what is accepted replaces itself when it comes again
     return [Delivered()] * number

@@ -34,7 +34,15 @@ __all__ = ["LangSmithEmitter"]
 
 _CLOUD = "https://api.smith.langchain.com"
 _RUNS = choice("tracer", "spans").or_none()
-_BAD_REQUEST, _NOT_FOUND, _CONFLICT, _TOO_LARGE, _UNPROCESSABLE, _SERVER_ERROR = 400, 404, 409, 413, 422, 500
+_ACCEPTED, _BAD_REQUEST, _NOT_FOUND, _CONFLICT, _TOO_LARGE, _UNPROCESSABLE, _SERVER_ERROR = (
+    202,
+    400,
+    404,
+    409,
+    413,
+    422,
+    500,
+)
 _SOURCES = {semconv.ANNOTATOR_CODE: "api", semconv.ANNOTATOR_LLM: "model"}
 _CHANGED = ("score", "value", "comment")
 
@@ -150,6 +158,8 @@ class LangSmithEmitter(ScoreWriter):
 
 def _result(reply: Reply) -> WriteResult:
     if reply.is_ok:
+        if reply.status != _ACCEPTED and "id" not in reply.body:
+            raise Unavailable("not_langsmith")  # another server's greeting
         return Delivered()
     if reply.status == _NOT_FOUND and "detail" in reply.body:
         return SpanNotFound()

@@ -32,7 +32,10 @@ APPLICATION = Path(__file__).parents[2] / "applications" / "configured.py"
 class WriterLaw:
     @pytest.mark.parametrize(
         "trouble",
-        [500, 503, (429, "", {"Retry-After": "0"}), 401, 403, 507, (302, "", {"Location": "/login"}), (200, "<html>")],
+        [
+            *(500, 503, (429, "", {"Retry-After": "0"}), 401, 403, 507, (302, "", {"Location": "/login"})),
+            *((200, "<html>"), (200, {}), 204),  # another server's greetings
+        ],
         ids=str,
     )
     def test_what_the_server_does_not_take_now_is_tried_again(self, server, deliver, make_scored, trouble):
