@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from ragspan import ConfigurationError, configure
 from ragspan.cli import app
+from ragspan.process import in_use
 
 APPLICATION = Path(__file__).parent / "applications" / "configured.py"
 
@@ -182,6 +183,15 @@ def test_a_writer_to_spans_that_nothing_exports_is_refused_with_the_variables_fo
         configure(emitters=emitters)
 
 
+def test_a_limit_of_opentelemetrys_that_is_no_number_is_named_before_anything_is_changed(monkeypatch):
+    before = in_use.configured
+    monkeypatch.setenv("OTEL_ATTRIBUTE_COUNT_LIMIT", "many")
+
+    with pytest.raises(ConfigurationError, match="as OTEL_\\* says: OTEL_ATTRIBUTE_COUNT_LIMIT must be"):
+        configure()
+    assert in_use.configured is before
+
+
 LAUNCHED = """
 import sys
 from opentelemetry.instrumentation import auto_instrumentation
@@ -197,6 +207,18 @@ print("later is", later.STATE)
     [
         ({"RAGSPAN_METRICS": "faithfulnes"}, "metrics or RAGSPAN_METRICS: there is no metric 'faithfulnes' here"),
         ({"RAGSPAN_JUDGE": "openai:gpt-4o-mini"}, "there is no key for OpenAI"),
+        (
+            {"RAGSPAN_JUDGE": "openai:gpt-4o-mini", "OPENAI_API_KEY": "secret", "SSL_CERT_FILE": "/nowhere.pem"},
+            "No such file or directory (certificates: SSL_CERT_FILE",
+        ),
+        (
+            {
+                "RAGSPAN_JUDGE": "openai:gpt-4o-mini",
+                "OPENAI_API_KEY": "secret",
+                "RAGSPAN_JUDGE_OPTIONS": '{"timeout": "soon"}',
+            },
+            "RAGSPAN_JUDGE_OPTIONS: timeout is",
+        ),
         ({"RAGSPAN_EMITTERS": "langfuse"}, "langfuse needs public_key: set LANGFUSE_PUBLIC_KEY"),
         ({"RAGSPAN_ENABLED": "perhaps"}, "RAGSPAN_ENABLED is 'perhaps'"),
         ({"RAGSPAN_SINK": "amqp://u:secret@x"}, "address of the kind 'amqp'"),

@@ -15,7 +15,14 @@ from typing import Any, Protocol, cast
 from opentelemetry import _logs, trace
 from opentelemetry import metrics as otel_metrics
 from opentelemetry.context import Context
-from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, SynchronousMultiSpanProcessor, TracerProvider
+from opentelemetry.sdk.trace import (
+    ReadableSpan,
+    Span,
+    SpanLimits,
+    SpanProcessor,
+    SynchronousMultiSpanProcessor,
+    TracerProvider,
+)
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
 from ragspan.arguments import Rule
@@ -251,8 +258,18 @@ def own_exporters(writers: Sequence[Emitter], *, others_export: bool = False) ->
 
 
 def _exporters() -> list[SpanExporter]:
-    """The exporters that the environment names, for our own provider."""
-    return [] if _application_has_provider() else environment.exporters("traces")
+    """The exporters that the environment names, for our own provider.
+
+    Raises:
+        ConfigurationError: one is not installed, or a setting of OpenTelemetry's is wrong; the message has its words.
+    """
+    if _application_has_provider():
+        return []
+    try:
+        SpanLimits()  # it reads variables, and refuses what is no number
+    except ValueError as error:
+        raise ConfigurationError(f"OpenTelemetry cannot be set up as OTEL_* says: {error}") from None
+    return environment.exporters("traces")
 
 
 def _is_set(provider: object) -> bool:

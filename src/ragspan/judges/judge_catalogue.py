@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from ragspan.arguments import meant, texts_in
+from ragspan.config import variable
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
 from ragspan.judges.jury import Jury
@@ -94,13 +95,20 @@ def _made(name: str, options: Mapping[str, Any]) -> Judge:
         raise ConfigurationError(_without_values(str(error), options)) from None
     except Exception as error:  # noqa: BLE001 - a judge of another package may raise anything for a missing key or package
         words = " ".join(_without_values(str(error), options).split())
-        raise ConfigurationError(f"the judge {name!r} cannot be made: {type(error).__name__}: {words}") from None
+        said = f"the judge {name!r} cannot be made: {type(error).__name__}: {words}{_of_certificates(error)}"
+        raise ConfigurationError(said) from None
     if not callable(getattr(judge, "vote_adherence", None)) and callable(getattr(judge, "verify_claims", None)):
         raise ConfigurationError(
             f"{name} verifies claims and answers no other question, so it is not a judge for RAGSPAN_JUDGE: for HHEM take the "
             "metric faithfulness_hhem"
         )
     return cast("Judge", judge)
+
+
+def _of_certificates(error: Exception) -> str:
+    """The variables that name certificates, where these may be why no client can be made: Python's own error names nothing."""
+    named = [name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if variable(name) and isinstance(error, OSError)]
+    return f" (certificates: {' and '.join(named)})" if named else ""
 
 
 def _maker(name: str, kind: str, rest: str | None) -> tuple[Callable[..., Any], tuple[str, ...]]:
