@@ -40,7 +40,7 @@ TEAMS = {
     "both search": (
         lambda: team(first_tools=[retriever_tool()], second_tools=[engine_tool("search")]),
         [calls("look_up", input="cello"), HAND_OVER, calls("search", input="harp"), ANSWER, FINAL],
-        [CELLO, HARP],
+        [HARP, CELLO],  # the engine's prompt came before the last one
     ),
     "one agent": (lambda: AgentWorkflow.from_tools_or_functions([retriever_tool()]), [LOOKS_UP_HARP, FINAL], [HARP]),
     "written thoughts": (thinking, [thinks("look_up", '{"input": "harp"}'), concludes(FINAL)], [HARP]),

@@ -53,7 +53,7 @@ SEARCHES = {
     "and an engine": (
         [retriever_tool, lambda: engine_tool("search")],
         [LOOKS_UP_HARP, calls("search", input="oboe"), ANSWER, FINAL],
-        [HARP, OBOE],
+        [OBOE, HARP],  # the engine's prompt came before the last one
     ),
     "in vain": ([retriever_tool], [calls("look_up", input="kazoo"), FINAL], []),
     # The tool reads the stream for the agent, in a thread of its own.

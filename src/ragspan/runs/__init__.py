@@ -17,8 +17,7 @@ from ragspan.runs.contents import (
 )
 from ragspan.runs.documents import SeenDocuments
 from ragspan.runs.events import ModelStart, SearchStart, ToolStart, record_of_log, tree_of
-from ragspan.runs.grounds import Grounds, grounds_of
-from ragspan.runs.prompt_provenance import prompts_behind
+from ragspan.runs.grounds import Grounds, contexts_behind, grounds_of, with_recorded
 from ragspan.runs.question_and_response import question_in
 from ragspan.runs.record_making import first_of, make_record
 from ragspan.runs.step_records import StepRecords, context_of, context_of_seen
@@ -63,14 +62,15 @@ __all__ = [
     "ToolStep",
     "context_of",
     "context_of_seen",
+    "contexts_behind",
     "documents_in",
     "documents_of_result",
     "first_of",
     "grounds_of",
     "json_in",
     "make_record",
-    "prompts_behind",
     "question_in",
     "record_of_log",
     "tree_of",
+    "with_recorded",
 ]

@@ -54,7 +54,7 @@ def grounds_of(
     behind = prompts_behind(seen.all, models, answering, seen.queries, question, filled)
     pieces = list(Pieces(tree, seen, behind, question or "", filled).all())
     evidence = [each for each in pieces if each.kind is not None]
-    contexts = _contexts(tree, behind, to_context)
+    contexts = with_recorded(tree, _contexts(behind, to_context))
     unseen = _unseen(tree, seen, behind, models)
     why = unseen if behind.is_complete else "too_much"
     if why is None and not contexts:
@@ -69,7 +69,16 @@ def grounds_of(
         prompts_seen=is_seen
         and not any(part.unread for part, _ in behind.parts.values())
         and unseen != "provider_search",
-        from_model=is_said_by(tree.answering_models, response) if tree.answering_models and response else None,
+        from_model=_is_from_model(tree.answering_models, response),
+    )
+
+
+def _is_from_model(models: Sequence[ModelStep], response: str | None) -> bool | None:
+    """Whether a model said a response; None where it cannot be known, as where one has not been heard."""
+    if not (models and response):
+        return None
+    return is_said_by(models, response) or (
+        None if any(not run.said and run.reply is None for run in models) else False
     )
 
 
@@ -85,16 +94,29 @@ def _filled(step: Step, messages: Sequence[Snapshot], seen: SeenDocuments) -> Mo
     )
 
 
-def _contexts(tree: RequestTree, behind: Behind, to_context: ToContext) -> tuple[RetrievedContext, ...]:
-    """The documents in prompt order, and those that the program named."""
+def contexts_behind(
+    tree: RequestTree, seen: SeenDocuments, question: str | None, answering: Sequence[ModelStep], to_context: ToContext
+) -> list[RetrievedContext] | None:
+    """The documents in the prompts behind what these calls said; None if there may be more."""
+    behind = prompts_behind(seen.all, tree.answering_models, answering, seen.queries, question, texts_filled_in(tree))
+    return _contexts(behind, to_context) if behind.is_complete else None
+
+
+def _contexts(behind: Behind, to_context: ToContext) -> list[RetrievedContext]:
+    """The documents in prompt order."""
     found: dict[str, RetrievedContext] = {}
     for entry, text, is_whole, _ in behind.found:
         if text not in found:
             own = to_context(entry)
             found[text] = own if text is own.text and is_whole else replace(own, text=text, truncated=not is_whole)
-    for context in tree.recorded:
-        found.setdefault(context.text, context)
-    return tuple(found.values())
+    return list(found.values())
+
+
+def with_recorded(tree: RequestTree, contexts: Sequence[RetrievedContext]) -> tuple[RetrievedContext, ...]:
+    """These contexts, and those that the program named and that are not among them."""
+    known = {known for context in contexts for known in (context.text, context.id)} - {None}
+    named = {context.text: context for context in tree.recorded if known.isdisjoint({context.text, context.id})}
+    return (*contexts, *named.values())
 
 
 # What cannot be known

@@ -38,8 +38,8 @@ def record_of(log: RequestLog) -> RagRecord | None:
     if root.is_run and status == "complete" and not (response or models):
         return None  # it did other work: read documents in, say
     steps, noted = Runs(request, models), _noted(request)
-    provenance = Provenance(root, steps.models, question)
-    grounds = provenance.grounds(steps.tree, response, is_mixed=bool(steps.others))
+    provenance = Provenance(root, steps.tree, steps.models, question)
+    grounds = provenance.grounds(response, is_mixed=bool(steps.others))
     tags = log.about.get("tags") or {}
     return RagRecord(
         question=question,
