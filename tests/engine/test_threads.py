@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import gc
 import itertools
 import math
 import threading
@@ -12,9 +10,8 @@ import weakref
 from collections.abc import Iterator
 
 import pytest
-from forked import in_child
 
-from ragspan.engine.threads import DaemonThreads, Deadline, ReentrantCriticalSection, run_in_loop, step
+from ragspan.engine.threads import DaemonThreads, Deadline, ReentrantCriticalSection, step
 
 PATIENCE = 20.0
 
@@ -174,11 +171,25 @@ def test_a_signal_handler_can_ask_threads_that_are_just_being_started(threads: D
     assert threads.submit(int).result(PATIENCE) == 0
 
 
-def test_a_fork_leaves_the_event_loops_of_the_parents_threads_alone(threads: DaemonThreads):
-    async def waits_for_a_thread() -> int:
-        return await asyncio.to_thread(lambda: time.sleep(0.1) or 1)
+def test_a_fork_leaves_the_event_loops_of_the_parents_threads_alone(run_script):
+    """Also where the child collects them."""
+    done = run_script(
+        """
+        import asyncio, gc, os, time, warnings
+        warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*fork.*")
+        from ragspan.engine.threads import DaemonThreads, run_in_loop
 
-    assert threads.submit(run_in_loop, waits_for_a_thread).result(PATIENCE) == 1
-    in_child(gc.collect)
+        async def waits_for_a_thread():
+            return await asyncio.to_thread(lambda: time.sleep(0.1) or 1)
 
-    assert threads.submit(run_in_loop, waits_for_a_thread).result(PATIENCE) == 1
+        threads = DaemonThreads(1, name="test")
+        print(threads.submit(run_in_loop, waits_for_a_thread).result(30))
+        if not os.fork():
+            gc.collect()
+            os._exit(0)
+        os.wait()
+        print(threads.submit(run_in_loop, waits_for_a_thread).result(30))
+        """
+    )
+
+    assert done.stdout.splitlines() == ["1", "1"]
