@@ -212,3 +212,47 @@ def test_a_submit_at_the_very_end_does_not_raise(run):
     """)
 
     assert lines == ["{'shutdown': 1}"]
+
+
+INTERRUPTED = {
+    "a submit": ("_count", "engine.submit(record(2)); threading.Event().wait()"),
+    "a shutdown": ("wait_until_out", "engine.shutdown(20); threading.Event().wait()"),
+    "the usual end": ("_tell_waiters", "sys.exit(0)"),
+}
+"""A step of the queue, and what takes it in the main thread."""
+
+
+@pytest.mark.parametrize("interrupted", INTERRUPTED)
+def test_a_sigterm_waits_for_scores_also_where_it_interrupts_a_step_that_it_would_wait_for(run, interrupted):
+    """As a pool's does that is terminated while its workers end."""
+    step, then = INTERRUPTED[interrupted]
+    lines = run(f"""
+        import signal, warnings
+        from ragspan.engine.record_queue import RecordQueue
+        warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*fork.*")
+
+        whole = RecordQueue.{step}
+
+        def interrupted(*arguments, **options):
+            if threading.current_thread() is threading.main_thread():
+                RecordQueue.{step} = whole
+                signal.raise_signal(signal.SIGTERM)
+            return whole(*arguments, **options)
+
+        class Slow:
+            name = "slow"
+            async def score(self, record):
+                await asyncio.sleep(0.2)
+                return Score(value=1.0)
+
+        engine = ScoringEngine(metrics=[Slow()], emitters=[Printing()])
+        if not os.fork():
+            engine.submit(record(1))
+            RecordQueue.{step} = interrupted
+            {then}
+        print("ended by", -os.waitstatus_to_exitcode(os.wait()[1]))
+    """)
+
+    answers = [1, 2] if interrupted == "a submit" else [1]
+    assert [line for line in lines if line.startswith("emitted")] == [f"emitted {answer} slow" for answer in answers]
+    assert lines[-1] == "ended by 15"

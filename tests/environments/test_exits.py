@@ -218,7 +218,6 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.alone  # with much other work beside it, a terminated pool can lose answers
 @pytest.mark.parametrize("pool", POOLS)
 def test_a_pool_of_processes_finishes_what_its_workers_have_in_work(start, judge, scores, pool):
     """One that is terminated ends its workers by SIGTERM, which waits for scores."""

@@ -81,8 +81,6 @@ ROWS = (
         name="`multiprocessing.Pool`, fork",
         command=("pool.py", "fork"),
         usual=("configure",),
-        note="`close()` and `join()` it: one that `terminate()`, or the end of `with`, ends right after its work may lose answers on a "
-        "busy machine, and nothing says so",
     ),
     Row(
         name="`multiprocessing.Pool`, spawn",

@@ -39,6 +39,10 @@ class Drains(Protocol):
     def shutdown(self, timeout: float) -> object:
         """Finish what can be finished, and give up the rest."""
 
+    @property
+    def can_wait(self) -> bool:
+        """Whether `flush` and `shutdown` can wait in this thread; not in a signal handler that interrupted one of its steps."""
+
 
 # A dictionary of which only single operations are used: no lock, which a fork could leave held.
 _started: dict[weakref.ref[Drains], None] = {}
@@ -90,8 +94,12 @@ class _Exit:
         _sigterm.look()
         self._flush(is_all=_ends_without_atexit())
 
-    def end_by_signal(self) -> None:
-        self._flush(is_all=True)
+    def end_by_signal(self) -> bool:
+        """False, and nothing is done, if the signal interrupted what this would have to wait for."""
+        can_wait = all(engine.can_wait for engine in _engines())
+        if can_wait:
+            self._flush(is_all=True)
+        return can_wait
 
     def _flush(self, *, is_all: bool) -> None:
         """What is left in time; what is left then is given up and counted, unless it has another chance."""

@@ -7,7 +7,8 @@ Guarantees of `shutdown`:
 - It takes no longer than its timeout (and a grace of a tenth of a second), whatever hangs.
 - A later call returns the first one's report. A call from another thread waits for that report.
 - A call from a signal handler that interrupted a `submit` or a `shutdown` cannot wait: what it would wait for needs its
-  thread. It closes the queue and reports what is left. The next call, at the end of the process at the latest, does the rest.
+  thread (see `can_wait`). It closes the queue and reports what is left. The next call, at the end of the process at the latest,
+  does the rest.
 """
 
 from __future__ import annotations
@@ -102,6 +103,11 @@ class BackgroundProcessor(ABC):
         """Seconds that the end of the process may wait for what was submitted."""
         return self._processor_options.exit_timeout
 
+    @property
+    def can_wait(self) -> bool:
+        """Whether this thread can wait in `flush` and `shutdown`. A signal handler cannot that interrupted `submit` or `shutdown`."""
+        return not self._queue.is_held_here and not is_owned(self._shutting_down)
+
     def submit(self, capture: Capture) -> None:
         """Take a capture, to be worked on later. Never raises, whatever the capture does."""
         try:
@@ -151,8 +157,7 @@ class BackgroundProcessor(ABC):
         self._queue.close("shutdown")
         if self._report is not None:
             return self._report
-        is_interruption = self._queue.is_held_here or is_owned(self._shutting_down)
-        if is_interruption or not self._shutting_down.acquire(timeout=deadline.remaining):
+        if not self.can_wait or not self._shutting_down.acquire(timeout=deadline.remaining):
             stats = self._queue.stats
             return ShutdownReport(finished=0, abandoned=stats.queued + stats.in_flight, seconds=deadline.elapsed)
         try:

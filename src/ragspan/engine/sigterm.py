@@ -2,7 +2,7 @@
 
 Guarantees:
 - Where nobody handles the signal it waits for the engines, `exit_timeout` at most. Then the process ends by the signal, as it
-  would without ragspan.
+  would without ragspan. If it interrupts a `submit` or a `shutdown`, that goes on first.
 - A handler of the application's, or of a server's, stays as it is and decides alone. It ends the process by Python's usual
   end, which waits for scores.
 - uvicorn's handler ends the server. Then uvicorn sets the handler from before, and raises the signal for it: if that is the
@@ -34,12 +34,17 @@ _PATIENCE = 2.0  # seconds for the main thread to run Python code
 
 
 class SigtermWatch:
-    """Keeps SIGTERM from ending the process before `drain` has returned."""
+    """Keeps SIGTERM from ending the process before `drain` has returned True.
 
-    def __init__(self, drain: Callable[[], None]) -> None:
+    Args:
+        drain: returns False where it cannot wait, because the signal interrupted what it would wait for.
+    """
+
+    def __init__(self, drain: Callable[[], bool]) -> None:
         self._drain = drain
         self._asked_at: float | None = None
         self._ask_main_thread = _main_thread_call(self._take_over)
+        self._raise_again = _main_thread_call(lambda: signal.raise_signal(signal.SIGTERM))
         watch_forks(self, SigtermWatch._forget)
 
     def look(self, log: ThrottledLog | None = None) -> None:
@@ -73,7 +78,8 @@ class SigtermWatch:
             server._captured_signals = _RaisedAgain(server._captured_signals, self._take_over)  # noqa: SLF001
 
     def _end(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a signal handler's
-        self._drain()
+        if not self._drain() and self._raise_again():
+            return
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)
         signal.signal(number, self._end)  # the first process of a container survives its own signals
@@ -110,8 +116,8 @@ def _ends_at_once(handler: Any) -> bool:
     return isinstance(signals, list) and not isinstance(signals, _RaisedAgain)
 
 
-def _main_thread_call(call: Callable[[], None]) -> Callable[[], object]:
-    """What has the main thread make the call as soon as it runs Python code; nothing where Python cannot be asked."""
+def _main_thread_call(call: Callable[[], None]) -> Callable[[], bool]:
+    """What has the main thread make the call as soon as it runs Python code; it returns False where Python cannot be asked."""
 
     def run(_: object) -> int:
         with contextlib.suppress(Exception):
@@ -122,5 +128,5 @@ def _main_thread_call(call: Callable[[], None]) -> Callable[[], object]:
         callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(run)
         add = ctypes.pythonapi.Py_AddPendingCall
     except (AttributeError, OSError, MemoryError):  # PyPy; a system that lets nobody make code
-        return lambda: None
-    return lambda: add(callback, None)
+        return lambda: False
+    return lambda: bool(add(callback, None) == 0)
