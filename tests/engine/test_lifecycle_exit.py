@@ -256,3 +256,51 @@ def test_a_sigterm_waits_for_scores_also_where_it_interrupts_a_step_that_it_woul
     answers = [1, 2] if interrupted == "a submit" else [1]
     assert [line for line in lines if line.startswith("emitted")] == [f"emitted {answer} slow" for answer in answers]
     assert lines[-1] == "ended by 15"
+
+
+def test_a_worker_of_a_pool_ends_by_sigterm_though_its_main_thread_does_not_hear_of_it(run):
+    """Python runs a handler when the main thread's wait ends. Here another thread gets the signal, so that wait goes on."""
+    lines = run("""
+        import multiprocessing, signal, warnings
+        warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*fork.*")
+
+        def interrupt_this_thread():
+            time.sleep(0.3)
+            signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+        def work(number):
+            engine.submit(record(number))
+            threading.Thread(target=interrupt_this_thread, daemon=True).start()
+            lock.acquire()
+
+        engine = ScoringEngine(metrics=[Quick()], emitters=[Printing()])
+        fork = multiprocessing.get_context("fork")
+        lock = fork.Lock()
+        lock.acquire()
+        with fork.Pool(1) as pool:
+            [worker] = pool._pool
+            pool.map_async(work, [1])
+            worker.join(30)
+            print("ended by", -worker.exitcode)
+    """)
+
+    assert sorted(lines[:3]) == ["emitted 1 quick", "ended by 15", "flush"]
+
+
+def test_a_child_ends_by_sigterm_as_it_would_without_ragspan_until_it_has_work(run):
+    lines = run("""
+        import signal, warnings
+        warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*fork.*")
+
+        engine = ScoringEngine(metrics=[Quick()])
+        engine.submit(record())
+        print(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL, flush=True)
+        if not os.fork():
+            print(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
+            engine.submit(record())
+            print(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
+            sys.exit()
+        os.wait()
+    """)
+
+    assert lines == ["False", "True", "False"]

@@ -28,11 +28,12 @@ warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*fork.*
 provider = TracerProvider()
 provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
 trace.set_tracer_provider(provider)
-judge = OverlapJudge() if os.environ.get("JUDGE") == "overlap" else OpenAIJudge("test-model", max_retries=0)
+judge = OverlapJudge() if os.environ.get("JUDGE") == "overlap" else OpenAIJudge("test-model", max_retries=0, timeout=120)
 engine = ScoringEngine(
     metrics=[ContextAdherence(judge, polls=1)],
     emitters=[OTelEmitter(score_wait=60)],  # the judge is held for as long as a busy machine takes to start processes
     exit_timeout=float(os.environ.get("EXIT_TIMEOUT", 30)),
+    metric_timeout=120,
     drain_on_sigterm=os.environ.get("DRAIN_ON_SIGTERM") != "no",
 )
 

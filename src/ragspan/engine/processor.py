@@ -26,6 +26,7 @@ from ragspan.config import DropPolicy
 from ragspan.engine.budget import TokenBucket
 from ragspan.engine.process_end import watch_exit, watch_sigterm
 from ragspan.engine.record_queue import Item, RecordQueue
+from ragspan.engine.sigterm import is_pool_worker
 from ragspan.engine.stats import ShutdownReport
 from ragspan.engine.threads import Deadline, call_guarded, is_owned
 from ragspan.engine.worker import Work, Worker
@@ -92,7 +93,8 @@ class BackgroundProcessor(ABC):
         watch_forks(self, BackgroundProcessor._start_afresh)
         if is_enabled:
             self._self_metrics.watch(self._figures, options.name)
-            self._look_at_sigterm()
+            if not is_pool_worker():  # whose main thread does the work, and sets a handler then
+                self._look_at_sigterm()
 
     @abstractmethod
     def _make_work(self, log: ThrottledLog) -> Work:

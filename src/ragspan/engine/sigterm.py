@@ -10,8 +10,11 @@ Guarantees:
 - Handlers come and go: a server resets them in the child of a fork, a loop that closes takes its handler along. So the engine
   looks again, five times a second, for as long as there is work. It may look from any thread, and Python lets the main thread alone set a handler: that is
   asked to, and does so as soon as it runs Python code. What keeps it from that is logged.
-- Nothing is remembered of a parent that forked, and nothing is changed where the signal is ignored, or handled by something that
-  is not Python.
+- Nothing is changed where the signal is ignored, or handled by something that is not Python. Nothing is kept of a parent that
+  forked: a child ends at once, as it would without ragspan, until it has work of its own.
+- A worker of a `multiprocessing.Pool` ends, whatever it waits for. `terminate()` takes the lock for which its workers wait and
+  keeps it. Where the signal comes between two waits for that lock, Python runs no handler before the second one ends, which it
+  never does. So a thread sends the signal again until the handler has begun.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import contextlib
 import ctypes
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -31,6 +35,7 @@ from ragspan.forks import watch_forks
 from ragspan.throttled_log import ThrottledLog
 
 _PATIENCE = 2.0  # seconds for the main thread to run Python code
+_MISSED = 0.2  # seconds for it to begin the handler
 
 
 class SigtermWatch:
@@ -42,6 +47,8 @@ class SigtermWatch:
 
     def __init__(self, drain: Callable[[], bool]) -> None:
         self._drain = drain
+        self._has_begun = False
+        self._wakeup: tuple[socket.socket, socket.socket] | None = None
         self._asked_at: float | None = None
         self._ask_main_thread = _main_thread_call(self._take_over)
         self._raise_again = _main_thread_call(lambda: signal.raise_signal(signal.SIGTERM))
@@ -73,19 +80,49 @@ class SigtermWatch:
         if handler is signal.SIG_DFL:
             with contextlib.suppress(ValueError):  # another interpreter of this process may set none
                 signal.signal(signal.SIGTERM, self._end)
+                if is_pool_worker() and self._wakeup is None:
+                    self._wake_main_thread()
         elif _ends_at_once(handler):
             server = handler.__self__
             server._captured_signals = _RaisedAgain(server._captured_signals, self._take_over)  # noqa: SLF001
 
     def _end(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a signal handler's
+        self._has_begun = True
         if not self._drain() and self._raise_again():
             return
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)
         signal.signal(number, self._end)  # the first process of a container survives its own signals
 
+    def _wake_main_thread(self) -> None:
+        """See that the handler begins when the signal has come."""
+        others = signal.set_wakeup_fd(-1)
+        if others >= 0:
+            signal.set_wakeup_fd(others)
+            return
+        reader, writer = self._wakeup = socket.socketpair()
+        writer.settimeout(0)
+        signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+
+        def wake() -> None:
+            while signal.SIGTERM not in reader.recv(64):
+                pass
+            time.sleep(_MISSED)
+            while not self._has_begun:
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+                time.sleep(_MISSED)
+
+        with contextlib.suppress(RuntimeError):  # no thread can be started
+            threading.Thread(target=wake, name="ragspan-sigterm", daemon=True).start()
+
     def _forget(self) -> None:
         self._asked_at = None
+        self._has_begun = False
+        if _handler() == self._end:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if self._wakeup is not None:
+            signal.set_wakeup_fd(-1)
+            self._wakeup = None
 
 
 class _RaisedAgain(list[int]):
@@ -98,6 +135,12 @@ class _RaisedAgain(list[int]):
     def __reversed__(self) -> Iterator[int]:
         self._before()
         return super().__reversed__()
+
+
+def is_pool_worker() -> bool:
+    """Whether this process is one of a `multiprocessing.Pool`."""
+    process = sys.modules.get("multiprocessing.process")
+    return process is not None and "PoolWorker" in process.current_process().name
 
 
 def _handler() -> Any:
