@@ -162,12 +162,12 @@ def _quotes(text: str) -> Iterator[Part]:
 def _emphasis(text: str, code: Sequence[tuple[int, int]]) -> Iterator[Part]:
     """The marks around what is bold or slanted or struck out, in Markdown and HTML."""
     taken = marked(len(text), code)
-    for found in _EMPHASIS.finditer(text):
+    for found in _EMPHASIS.finditer(text) if any(map(text.__contains__, "*_~=")) else ():
         mark = len(next(filter(None, found.groups())))
         if not any(taken[found.start() : found.end()]):
             yield Part(kind="markup", start=found.start(), end=found.start() + mark)
             yield Part(kind="markup", start=found.end() - mark, end=found.end())
-    for tag in _STYLE_TAG.finditer(text):
+    for tag in _STYLE_TAG.finditer(text) if "<" in text else ():
         if not any(taken[tag.start() : tag.end()]):
             yield Part(kind="markup", start=tag.start(), end=tag.end())
 

@@ -22,7 +22,7 @@ _LONGEST = 64
 _INSIDE = "\u0300-\u036f\u00ad\u200b-\u200d\u2060"
 _IDEOGRAPH = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 
-_MONTHS = [
+MONTHS = [
     "January",
     "February",
     "March",
@@ -194,11 +194,11 @@ def _parts_of_date(token: str) -> Sequence[str]:
     if len(parts[0]) == 4:  # noqa: PLR2004  the year
         parts.reverse()
     *day, month, year = parts
-    if day and int(month) > len(_MONTHS):  # 12/25/2024
+    if day and int(month) > len(MONTHS):  # 12/25/2024
         day, month = [month], day[0]
-    if not 1 <= int(month) <= len(_MONTHS):
+    if not 1 <= int(month) <= len(MONTHS):
         return (token,)
-    return (*day, _MONTHS[int(month) - 1], year)
+    return (*day, MONTHS[int(month) - 1], year)
 
 
 def _time_key(word: str) -> str:

@@ -26,7 +26,7 @@ MAX_REFUSAL = 4_000
 _SHORT = 100
 """Characters of a response below which its language is no more than a guess."""
 
-_GAP = re.compile(r"[^\S\n]+")
+_GAP = re.compile(r"[^\S\n]{2,}|[^\S\n ]")
 _SPACE_BEFORE_STOP = re.compile(r" +([.,;:!?])(?=\s|$)")
 
 

@@ -55,7 +55,7 @@ _NOT_BY_CHUNKS = re.compile(rf"[{_FULL_STOPS}{_WITHOUT_SPACES}]|\S[{_BULLETS}]|[
 
 _STOP = re.compile(r"""[.!?\u2026]["')\]*_»]{0,3}$""")
 _JOINS = re.compile(r"[AaPp]\.?[Mm]\b|[Cc]ent\b")
-_JOINS_ELSEWHERE = re.compile(r"[AaPp]\.?[Mm]\b|\d{3}(?!\d)")
+_JOINS_ELSEWHERE = re.compile(r"[AaPp]\.?[Mm]\b|Uhr\b|\d{3}(?!\d)")
 
 _NEVER, _ALWAYS, _AFTER_WORDS, _BEFORE_OPENING = range(4)
 """When a chunk ends a sentence. `_AFTER_WORDS`: a number does, unless it numbers an item of a list. `_BEFORE_OPENING`: an

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ragspan import RagRecord
+from ragspan.judges import OverlapJudge
 from ragspan.metrics import ContextAdherence
 
 # What the context says | the same in another format | its neighbour.
@@ -21,6 +22,9 @@ Support answers from 9am to 5pm. | Support answers from 9:00 to 17:00. | Support
 The hall has one hundred and twenty seats. | The hall has 120 seats. | The hall has 100 seats.
 The hall has 120 seats. | The hall has one hundred and twenty seats. | The hall has one hundred and thirty seats.
 The hall has 120 seats. | The hall has one hundred twenty seats. | The hall has two hundred twenty seats.
+A ticket costs $0.99. | A ticket costs 99 cents. | A ticket costs 89 cents.
+A ticket costs 99 cents. | A ticket costs €0.99. | A ticket costs €0.89.
+The toll is £1.50 a day. | The toll is 150 pence a day. | The toll is 250 pence a day.
 The box holds a dozen eggs. | The box holds 12 eggs. | The box holds 10 eggs.
 The box holds 24 eggs. | The box holds two dozen eggs. | The box holds three dozen eggs.
 The walk takes two and a half hours. | The walk takes 2.5 hours. | The walk takes 3.5 hours.
@@ -145,3 +149,32 @@ async def test_a_neighbour_fails(judge, question, context, _, other):
     record = RagRecord(question=question, contexts=[context], response=other)
 
     assert (await ContextAdherence(judge, causes=False).score(record)).label == "fail"
+
+
+@pytest.mark.parametrize("date", ["05/03/2024", "03/05/2024", "5/3/2024"])
+async def test_a_date_that_can_be_read_in_two_ways_is_left_open_where_one_is_the_contexts(date):
+    record = RagRecord(
+        question="",
+        contexts=["The lease was signed on 5 March 2024 in Oslo."],
+        response=f"The lease was signed on {date} in Oslo.",
+    )
+    assert (await ContextAdherence(OverlapJudge()).score(record)).reason == "cannot_tell"
+
+
+@pytest.mark.parametrize("date", ["06/03/2024", "25/03/2024", "05/04/2024"])
+async def test_a_date_of_which_neither_reading_is_the_contexts_fails(date):
+    record = RagRecord(
+        question="",
+        contexts=["The lease was signed on 5 March 2024 in Oslo."],
+        response=f"The lease was signed on {date} in Oslo.",
+    )
+    assert (await ContextAdherence(OverlapJudge()).score(record)).label == "fail"
+
+
+async def test_no_more_than_is_at_most_whatever_stands_between_its_words():
+    record = RagRecord(
+        question="",
+        contexts=["Adults can take two tablets every 4 hours. Do not take more than 8 tablets in 24 hours."],
+        response="Adults can take two tablets every 4 hours, and at most 8 in 24 hours.",
+    )
+    assert (await ContextAdherence(OverlapJudge()).score(record)).label == "pass"

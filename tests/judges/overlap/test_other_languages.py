@@ -10,6 +10,33 @@ from ragspan.records import RagRecord
 
 PAIRS = [
     (
+        "Die Prüfung dauert 2,5 Stunden und kostet 80 Euro.",
+        "Die Prüfung dauert zweieinhalb Stunden.",
+        "Die Prüfung dauert dreieinhalb Stunden.",
+    ),
+    (
+        "Het examen van de leden duurt 1,5 uur en kost 80 euro.",
+        "Het examen van de leden duurt anderhalf uur.",
+        "Het examen van de leden duurt tweeënhalf uur.",
+    ),
+    ("Das Museum schließt um 18.30 Uhr.", "Das Museum schließt um 18:30 Uhr.", "Das Museum schließt um 18:45 Uhr."),
+    ("Das Museum schließt um 18:30 Uhr.", "Das Museum schließt um 18.30 Uhr.", "Das Museum schließt um 19.30 Uhr."),
+    (
+        "Le pont a été dessiné par Hélène Lefèvre à Besançon.",
+        "Le pont a été dessiné par Helene Lefevre à Besancon.",
+        "Le pont a été dessiné par Hélène Dupont à Besançon.",
+    ),
+    (
+        "A ponte foi desenhada por João Gonçalves em Évora.",
+        "A ponte foi desenhada por Joao Gonçalves em Evora.",
+        "A ponte foi desenhada por Pedro Gonçalves em Évora.",
+    ),
+    (
+        "Most zaprojektował Łukasz Wiśniewski w Łodzi.",
+        "Most zaprojektował Lukasz Wisniewski w Lodzi.",
+        "Most zaprojektował Tomasz Wiśniewski w Łodzi.",
+    ),
+    (
         "Rückgaben sind innerhalb von 30 Tagen nach dem Kauf möglich.",
         "Rückgaben sind innerhalb von 30 Tagen möglich.",
         "Rückgaben sind innerhalb von 90 Tagen möglich.",

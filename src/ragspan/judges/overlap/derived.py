@@ -9,15 +9,19 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import reduce
 from itertools import combinations, islice, permutations
+from operator import and_
 
 from ragspan.judges.overlap.context_reader import Context
-from ragspan.text.keys import is_number
-from ragspan.text.languages import Language
+from ragspan.judges.overlap.shared_words import SharedWords
+from ragspan.text.keys import MONTHS, is_number
+from ragspan.text.languages import ENGLISH, Language
 from ragspan.text.sentences import Sentence
 
 DERIVED = "a number follows from others"
 SHORT = "it says little more than yes or no"
+AMBIGUOUS = "a date in digits can be read in two ways"
 DECLINES = "it says that the contexts hold no answer"
 """Why a claim is unsure."""
 
@@ -67,6 +71,19 @@ def is_derived(keys: Collection[str], own: Iterable[str], near: Iterable[str]) -
         or (value not in _YEARS and any(abs(result - value) <= _TOLERANCE * value for result in rounded))
         for value in values
     )
+
+
+def is_ambiguous_date(text: str, absent: Collection[str], shared: SharedWords) -> bool:
+    """Whether absent numbers are of a date as "05/03/2024" of which a context sentence has one of two readings."""
+    for one, other, year in _EITHER_WAY.findall(text):
+        for day, month in ((one, other), (other, one)):
+            keys = (str(int(day)), ENGLISH.key(MONTHS[int(month) - 1]), year)
+            if {str(int(one)), str(int(other))}.issuperset(absent) and reduce(and_, map(shared.sentences_with, keys)):
+                return True
+    return False
+
+
+_EITHER_WAY = re.compile(r"(?<![\d/])(0?[1-9]|1[0-2])/(0?[1-9]|1[0-2])/(\d{4})(?![\d/])")
 
 
 def _is_time_between(keys: Collection[str], beside: Iterable[str]) -> bool:

@@ -20,11 +20,22 @@ from ragspan.judges.overlap.contradictions.comparing import Comparison
 from ragspan.judges.overlap.contradictions.exact import other_identifiers
 from ragspan.judges.overlap.contradictions.flags import find_conflicts, read_topics
 from ragspan.judges.overlap.contradictions.row_facts import RowFinding, find_in_rows
-from ragspan.judges.overlap.derived import DECLINES, DERIVED, SHORT, is_derived, is_exact, is_short_reply, is_unrelated
+from ragspan.judges.overlap.derived import (
+    AMBIGUOUS,
+    DECLINES,
+    DERIVED,
+    SHORT,
+    is_ambiguous_date,
+    is_derived,
+    is_exact,
+    is_short_reply,
+    is_unrelated,
+)
 from ragspan.judges.overlap.english import english
 from ragspan.judges.overlap.shared_words import SharedWords
 from ragspan.text.keys import is_content, is_number
 from ragspan.text.languages import ENGLISH, Language, Languages
+from ragspan.text.languages.writing import without_accents
 from ragspan.text.lazy import Lazy
 from ragspan.text.refusals import refuses
 from ragspan.text.sentences import Sentence
@@ -222,7 +233,7 @@ class _Grader:
         held = max(held, self._held_by_parts(claim, content))
         missing = [at for at in content if sought[at] not in self._shared]
         unknown = frozenset([sought[at] for at in missing]) - self._excused
-        restated = self._comparison.restated(claim, unknown)
+        restated = self._comparison.restated(claim, unknown) | self._with_other_accents(words, sought, missing)
         unheld = unknown - restated
         absent = [at for at in missing if sought[at] in unheld]
         numbers = {at for at in absent if is_number(sought[at])}
@@ -287,10 +298,24 @@ class _Grader:
     def _unsure(self, claim: Sentence, telling: frozenset[str], absent: frozenset[str], window: float) -> str | None:
         """Why words do not show whether a claim is supported; None where they do."""
         if absent:
+            if is_ambiguous_date(claim.text, absent, self._shared):
+                return AMBIGUOUS
             places = self._shared.closest(telling - absent, _SENTENCES_NEAR)
             near = chain.from_iterable(self._contexts[place.context].keys_of(place.sentence) for place in places)
             return DERIVED if is_derived(absent, (*claim.keys, *self._question, *self._said), near) else None
         return SHORT if is_short_reply(claim, telling, self._asked, window, self._language) else None
+
+    def _with_other_accents(self, words: Sequence[str], keys: Sequence[str], missing: Sequence[int]) -> frozenset[str]:
+        """The keys of names that contexts write with other accents, or with none; those of English have none."""
+        if self._language.code == "en":
+            return frozenset()
+        named = frozenset([keys[at] for at in missing if words[at][0].isupper()])
+        return frozenset([key for key in named if without_accents(key) in self._without_accents])
+
+    @Lazy
+    def _without_accents(self) -> frozenset[str]:
+        """The words of the contexts."""
+        return frozenset(without_accents(word) for context in self._contexts for word in context.places)
 
     def _is_unit(self, keys: Sequence[str], at: int) -> bool:
         """True for the unit of a number, if no context has the word: the unit is compared with the number."""

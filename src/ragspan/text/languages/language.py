@@ -39,6 +39,7 @@ _LONGEST = 64
 _LONGEST_RUN = 4096
 _LONGEST_GAP = 40
 _INSIDE = re.compile("[\u00ad\u0640\u200b-\u200f\u2060]")
+_CLOCK = re.compile(r"(?<![\d.,])(\d{1,2})\.(\d\d)(?= ?Uhr\b)")
 _POINTS = re.compile(f"[{MARKS}\u0640]")
 _CONSONANT_SCRIPTS = frozenset({"arabic", "hebrew"})
 """Scripts that write vowels as points, or leave them out."""
@@ -115,6 +116,8 @@ class Language:
 
         Without spaces between words, a token is a pair of neighbouring signs; in Chinese and Japanese each sign as well.
         """
+        if "Uhr" in text:
+            text = _CLOCK.sub(r"\1:\2", text)
         found: list[str] = self._token.findall(text)
         if text.isascii() and self._apostrophe != "elision":
             return found

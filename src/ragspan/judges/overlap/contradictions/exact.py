@@ -43,6 +43,7 @@ _HEDGES = frozenset(
 _AGE = "age"
 """The key of "old": ages are of different people."""
 _IDENTIFIER = re.compile(r"(?<![\w$€£.,:/=-])(?!v\d)[A-Za-z]{1,12}-?\d{1,8}[A-Za-z]{0,4}(?![\w-])")
+_DIGIT = re.compile(r"\d")
 _IN_CODE = re.compile(r"(?<=`)[A-Za-z_]\w{1,40}(?:[._]\w{1,40}){1,4}(?=[`(])")
 
 
@@ -50,6 +51,8 @@ def find_other_number(claim: Sentence, contexts: Sequence[Context], shared: Shar
     """A number with two words after it that a context has with another number, where none has it with this one."""
     keys = claim.keys
     for at, key in enumerate(keys[:-1]):
+        if not key[:1].isdigit():
+            continue
         counted = keys[at + 1]
         if (
             not _counts(keys, at)
@@ -92,7 +95,7 @@ def other_identifiers(
 ) -> tuple[str, ...]:
     """The identifiers of a claim, as "SHA1" or "v2", that neither contexts nor question have, with a hyphen or without."""
     found = []
-    numbered = _IDENTIFIER.findall(claim.text) if any(map(is_number, claim.keys)) else ()
+    numbered = _IDENTIFIER.findall(claim.text) if _DIGIT.search(claim.text) else ()
     for one in dict.fromkeys([*numbered, *(_IN_CODE.findall(claim.text) if "`" in claim.text else ())]):
         keys = language.keys(one)
         pairs = set(pairwise(keys))

@@ -12,6 +12,7 @@ from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.shared_words import SharedWords
 from ragspan.text.keys import is_content, is_negation, is_number
 from ragspan.text.languages import Language
+from ragspan.text.languages.writing import without_accents
 from ragspan.text.sentences import Sentence
 
 _NEAREST = 2
@@ -59,10 +60,11 @@ def _other_name(claim: Sentence, sentence: Sentence, shared: SharedWords, langua
     if language.capitalises_nouns:
         return None
     ours, theirs = set(claim.keys), set(sentence.keys)
-    new = [word for key, word in _capitalised(claim) if key not in shared]
+    plain = set(map(without_accents, theirs))
+    new = [word for key, word in _capitalised(claim) if key not in shared and without_accents(key) not in plain]
     instead = [word for key, word in _capitalised(sentence) if key not in ours]
     rest = {key for key in ours if is_content(key) and key in shared}
-    absent = sum(is_content(key) and key not in shared for key in claim.keys)
+    absent = sum(is_content(key) and key not in shared and without_accents(key) not in plain for key in claim.keys)
     if not new or not instead or len(new) < absent or not rest or not rest <= theirs:
         return None
     return Contradiction(kind="name", response=" ".join(new), context=" ".join(instead[: len(new)]))

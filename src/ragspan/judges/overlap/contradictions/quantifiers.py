@@ -12,6 +12,8 @@ from ragspan.judges.overlap.english import english
 
 _ENOUGH = 0.65
 _REACH = 3
+_DENIED = 3
+"""Words before a limit among which a denial turns it: "do not take more than"."""
 
 _APART = frozenset(
     map(frozenset, ({"must", "optional"}, {"must", "may"}, {"will", "may"}, {"forbidden", "may"}, {"forbidden", "can"}))
@@ -52,7 +54,9 @@ def _bound(facts: SentenceFacts, quantity: Quantity) -> tuple[str, str]:
         if words == "from" and facts.keys[quantity.end : quantity.end + 1] not in (("to",), ("until",)):
             return ">", words
         if words in english().limits and length <= len(before):
-            return english().limits[words], words
+            start = quantity.at - length
+            denied = not english().negations.isdisjoint(facts.keys[max(0, start - _DENIED) : start])
+            return {">": "<", "<": ">"}[english().limits[words]] if denied else english().limits[words], words
     return "", ""
 
 

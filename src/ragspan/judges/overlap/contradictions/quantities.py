@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ragspan.judges.overlap.english import english
@@ -226,6 +226,7 @@ def same(one: Quantity, other: Quantity) -> bool:
         return False
     if one.per and other.per and one.per != other.per:
         return False
+    one, other = _in_hundredths(one, other), _in_hundredths(other, one)
     if one.kind != other.kind:
         halves = {(one.text.lower(), other.kind, other.value), (other.text.lower(), one.kind, one.value)}
         is_half = any(text.startswith("half") and kind == "%" and value == _HALF for text, kind, value in halves)
@@ -235,6 +236,16 @@ def same(one: Quantity, other: Quantity) -> bool:
     most = max(abs(one.value), abs(other.value))
     converted = _CONVERTED if one.size != other.size else _EXACT
     return abs(one.value - other.value) <= converted * most or _rounds_to(one, other) or _rounds_to(other, one)
+
+
+_HUNDREDTHS = {"cents": ("dollars", "euros"), "pence": ("pounds sterling",)}
+
+
+def _in_hundredths(quantity: Quantity, beside: Quantity) -> Quantity:
+    """A sum of money as the other one counts it: "$0.99" beside "99 cents"."""
+    if quantity.kind not in _HUNDREDTHS.get(beside.kind, ()):
+        return quantity
+    return replace(quantity, kind=beside.kind, value=100 * quantity.value)
 
 
 def _rounds_to(exact: Quantity, rounded: Quantity) -> bool:
