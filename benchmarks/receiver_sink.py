@@ -11,6 +11,7 @@ answer is missing, or was dropped after it had been taken.
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import re
 import subprocess
@@ -18,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 import httpx
@@ -139,8 +140,12 @@ def run(options: argparse.Namespace, broker: Broker, folder: Path) -> bool:
             if not options.burst:
                 time.sleep(max(0.0, began + place / 4 - time.monotonic()))
             sending.append(threads.submit(sender.send, with_new_ids(template)))
-            if options.stop and place == number // 2:
+            if options.stop and not options.burst and place == number // 2:
                 receiver.terminate()
+        if options.stop and options.burst:  # all are under way by now, and some have been taken
+            for one in itertools.islice(as_completed(sending), max(1, number // 4)):
+                one.result()
+            receiver.terminate()
         for one in sending:
             became[one.result()] += size
     if not options.stop:
