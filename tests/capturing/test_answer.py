@@ -378,3 +378,42 @@ def test_background_that_handlers_saw_is_added(sink):
     assert [one.text for one in record.background] == ["set", "seen"]
     assert record.background_truncated
     assert (record.contexts_unknown, record.prompts_seen, record.from_model) == ("unmarked_text", True, False)
+
+
+def part(response, **seen):
+    return RagRecord(question=None, contexts=None, response=response, **seen)
+
+
+def test_of_several_parts_the_last_one_with_a_response_answers(sink):
+    """Two frameworks inside one block: a search by one, and then the answer by the other."""
+    parts = [
+        part("found it", prompts_seen=True, from_model=True),
+        part("49 euros", prompts_seen=True, from_model=False),
+        part(None, prompts_seen=True),
+    ]
+    with ragspan.capture(question="Fee?", sink=sink) as answer:
+        for seen in parts:
+            answer.part(object(), lambda seen=seen: seen, lambda _: None)
+
+    (record,) = sink.records()
+    assert (record.response, record.from_model, record.prompts_seen) == ("49 euros", False, True)
+
+
+@pytest.mark.parametrize("unseen", [0, 1])
+def test_a_part_whose_prompts_were_not_all_seen_leaves_those_of_the_block_unseen(sink, unseen):
+    with ragspan.capture(question="Fee?", sink=sink) as answer:
+        for number in range(2):
+            seen = part("49 euros", prompts_seen=number != unseen)
+            answer.part(object(), lambda seen=seen: seen, lambda _: None)
+
+    (record,) = sink.records()
+    assert record.prompts_seen is False
+
+
+def test_a_response_that_is_set_by_hand_is_not_said_to_be_a_models_or_nobodys(sink):
+    with ragspan.capture(question="Fee?", sink=sink) as answer:
+        answer.part(sink, lambda: part("blocked", from_model=False), lambda _: None)
+        answer.response = "49 euros"
+
+    (record,) = sink.records()
+    assert (record.response, record.from_model) == ("49 euros", None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 
 import pytest
+from waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -126,6 +127,104 @@ def test_the_end_waits_for_a_dead_judge_no_longer_than_it_may(start, judge, scor
 
     assert program.wait() == 0
     assert scores() == {"answer": None}
+
+
+def test_a_thread_that_outlives_the_main_one_has_its_answers_scored(start, judge, scores):
+    program = start("""
+        def work():
+            wait_for_test()
+            answer("late")
+        threading.Thread(target=work).start()
+        answer("early")
+        print("the end")
+    """)
+    program.line_with("the end")
+    judge.release()
+    judge.wait_until_asked(1)
+    program.let_go_on()
+
+    assert program.wait() == 0
+    assert scores() == {"early": 1.0, "late": 1.0}
+
+
+def test_a_handler_that_exits_at_an_alarm_lets_answers_of_the_handler_itself_be_scored(start, judge, scores):
+    judge.release()
+    program = start("""
+        def at_alarm(*_):
+            answer("in the handler")
+            sys.exit(4)
+        signal.signal(signal.SIGALRM, at_alarm)
+        answer("before")
+        signal.alarm(1)
+        while True:
+            signal.pause()
+    """)
+
+    assert program.wait() == 4
+    assert scores() == {"before": 1.0, "in the handler": 1.0}
+
+
+@pytest.mark.parametrize("way", ["chain=True", "chain=False"])
+def test_faulthandler_that_shows_the_stacks_at_sigterm_loses_no_answer(start, judge, scores, way):
+    """With `chain`, SIGTERM goes on to ragspan's handler; without it, the program goes on, and ends as usual."""
+    program = start(f"""
+        import faulthandler
+        faulthandler.register(signal.SIGTERM, {way})
+        answer("answer")
+        print("ready")
+        wait_for_test()
+    """)
+    judge.wait_until_asked(1)
+    program.line_with("ready")
+    program.send(signal.SIGTERM)
+    program.line_with("most recent call first")
+    judge.release()
+    program.let_go_on()
+
+    assert program.wait() in {0, -signal.SIGTERM}
+    assert scores() == {"answer": 1.0}
+
+
+def test_a_program_that_replaces_itself_keeps_what_it_has_flushed(start, judge, scores):
+    """As reloaders do. `os.execv` runs nothing at the end, as `os._exit` does."""
+    judge.release()
+    program = start("""
+        which = os.environ.get("WHICH", "first")
+        answer(which)
+        if which == "first":
+            print("flushed", engine.flush(30))
+            os.environ["WHICH"] = "second"
+            os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+    """)
+
+    assert program.wait() == 0
+    assert program.output == ["flushed True"]
+    assert scores() == {"first": 1.0, "second": 1.0}
+
+
+def test_a_daemon_that_leaves_its_parents_and_its_terminal_finishes_its_work(start, judge, scores):
+    """The double fork of daemons, with answers before, and all the descriptors of a terminal replaced."""
+    judge.release()
+    program = start("""
+        answer("before")
+        print("flushed", engine.flush(30))
+        first = os.fork()
+        if not first:
+            os.setsid()
+            if os.fork():
+                os._exit(0)
+            os.chdir("/")
+            for descriptor in (0, 1, 2):
+                os.dup2(os.open(os.devnull, os.O_RDWR), descriptor)
+            for number in range(3):
+                answer(f"daemon {number}")
+            sys.exit(0)
+        os.waitpid(first, 0)
+    """)
+
+    assert program.wait() == 0
+    until(lambda: len(scores()) == 4)
+    assert scores() == dict.fromkeys(["before", "daemon 0", "daemon 1", "daemon 2"], 1.0)
 
 
 # Forks: by the process that gave it

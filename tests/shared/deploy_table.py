@@ -166,6 +166,24 @@ OTHERS = (
         outcome="kept; lost without the flush",
     ),
     Other(
+        name="a program that replaces itself by `os.execv`, as reloaders do",
+        needs="`engine.flush(timeout=10)` before",
+        test="test_exits.py::test_a_program_that_replaces_itself_keeps_what_it_has_flushed",
+        outcome="kept; lost without the flush",
+    ),
+    Other(
+        name="a daemon that forks twice",
+        test="test_exits.py::test_a_daemon_that_leaves_its_parents_and_its_terminal_finishes_its_work",
+    ),
+    Other(
+        name="threads that outlive the main one",
+        test="test_exits.py::test_a_thread_that_outlives_the_main_one_has_its_answers_scored",
+    ),
+    Other(
+        name="`faulthandler` registered for SIGTERM",
+        test="test_exits.py::test_faulthandler_that_shows_the_stacks_at_sigterm_loses_no_answer",
+    ),
+    Other(
         name="functions that are frozen between requests (AWS Lambda)",
         needs="a flush at the end of each request",
         test="test_machines.py::test_a_function_that_is_frozen_between_its_requests",

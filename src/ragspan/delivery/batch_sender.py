@@ -31,7 +31,7 @@ from ragspan.delivery.write_results import (
     Unavailable,
     WriteResult,
 )
-from ragspan.forks import keep_inherited, watch_forks
+from ragspan.forks import watch_forks
 from ragspan.telemetry import semconv
 from ragspan.telemetry.otel_context import suppressed
 from ragspan.telemetry.providers import meter_of
@@ -79,7 +79,7 @@ class BatchSender(Generic[_Item]):
             description="Scores that are done with: delivered to the backend, rejected by it, or dropped.",
         )
         self._begin()
-        watch_forks(self, BatchSender._begin_in_child)
+        watch_forks(self, BatchSender._begin)
 
     def put(self, items: Sequence[_Item]) -> DeliveryStatus:
         """Take items in, to be written later."""
@@ -136,10 +136,6 @@ class BatchSender(Generic[_Item]):
         self._thread: threading.Thread | None = None
         self._is_closed = False
         self._is_over = False
-
-    def _begin_in_child(self) -> None:
-        keep_inherited(vars(self).copy())
-        self._begin()
 
     def _start(self) -> bool:
         """Make sure that there is a thread; False if none can be started."""

@@ -20,7 +20,8 @@ class TestTroubleWithEarlierVersions(WriterLaw):
     test_the_doctor_names_a_variable_that_is_missing = None  # before any server is asked
 
 
-def test_an_event_that_failed_for_the_moment_is_sent_again(server, deliver, make_scored):
+@pytest.mark.parametrize("status", [500, 401, 408, 429])
+def test_an_event_that_failed_for_the_moment_is_sent_again(server, deliver, make_scored, status):
     server.version = 3
 
     def failing(request):
@@ -28,7 +29,7 @@ def test_an_event_that_failed_for_the_moment_is_sent_again(server, deliver, make
         server._take_events({"batch": request.content["batch"][1:]})
         return 207, {
             "successes": [{"id": each, "status": 201} for each in ids[1:]],
-            "errors": [{"id": ids[0], "status": 500}],
+            "errors": [{"id": ids[0], "status": status}],
         }
 
     server.script.extend([None, failing])

@@ -66,3 +66,22 @@ def test_a_project_that_cannot_be_looked_up_now_is_asked_for_again(server, deliv
     deliver(make_scored(), project="support", timeout=1.0 if trouble == "hangs" else 5.0)
 
     assert server.scores == {"faithfulness": 0.5}
+
+
+def test_feedback_that_is_accepted_for_later_is_delivered(server, deliver, make_scored):
+    server.script.append(202)
+    writer = deliver(make_scored())
+
+    assert (writer.stats().delivered, len(server.requests)) == (1, 1)
+
+
+def test_a_project_that_is_not_found_in_time_is_an_outage_and_splits_no_batch(server, make_writer, make_scored, caplog):
+    server.script.append(server.hangs)
+    writer = make_writer(project="support", timeout=1.0)
+    writer.emit(make_scored({name: Score(value=0.5) for name in "ab"}))
+
+    assert writer.flush(PATIENCE)
+    assert [line for line in caplog.messages if "took no" in line] == [
+        "langsmith took no scores: timeout; 2 wait to be tried again"
+    ]
+    assert set(server.scores) == {"a", "b"}
