@@ -2,11 +2,11 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from programs import run_python
 from typer.testing import CliRunner
 
 from ragspan import ConfigurationError, configure
@@ -19,14 +19,8 @@ APPLICATION = Path(__file__).parent / "applications" / "configured.py"
 def run(*configurations, words=(), program=(APPLICATION,), **variables):
     """What a program prints that calls `configure` with these arguments, and asks once after each call."""
     others = {name: value for name, value in os.environ.items() if not name.startswith(("RAGSPAN_", "OTEL_"))}
-    done = subprocess.run(
-        [sys.executable, "-W", "error", *program, json.dumps(configurations), *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env=others | {"NO_PROXY": "*"} | variables,
-    )
+    environment = others | {"NO_PROXY": "*"} | variables
+    done = run_python("-W", "error", *program, json.dumps(configurations), *words, environment=environment)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return done.stdout
@@ -244,14 +238,7 @@ def test_a_wrong_setting_takes_no_other_tracing_away(tmp_path, variables, said):
     others = {name: value for name, value in os.environ.items() if not name.startswith(secret)}
     path = os.pathsep.join(sorted({str(tmp_path), *sys.path}, key=lambda one: one == str(tmp_path)))
     exporters = {f"OTEL_{signal}_EXPORTER": "none" for signal in ("TRACES", "METRICS", "LOGS")}
-    done = subprocess.run(
-        [sys.executable, "-c", LAUNCHED],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env=others | exporters | variables | {"PYTHONPATH": path},
-    )
+    done = run_python("-c", LAUNCHED, environment=others | exporters | variables | {"PYTHONPATH": path})
 
     assert done.stdout.splitlines() == ["later is on"], done.stderr
     assert said in done.stderr

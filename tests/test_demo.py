@@ -3,11 +3,10 @@
 import html
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from programs import run_python
 
 from ragspan.demo import SCRIPT
 
@@ -18,14 +17,8 @@ METRICS = ("context_adherence", "completeness", "context_utilization", "faithful
 
 
 def demo(*arguments, **environment):
-    return subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "ragspan.cli", "demo", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **environment},
-        timeout=120,
-    )
+    command = ("-W", "ignore", "-m", "ragspan.cli", "demo")
+    return run_python(*command, *arguments, environment={**os.environ, **environment})
 
 
 @pytest.fixture(scope="module")

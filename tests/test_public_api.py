@@ -1,9 +1,7 @@
 """What `import ragspan` promises."""
 
-import subprocess
-import sys
-
 import pytest
+from programs import output_of
 
 import ragspan
 
@@ -37,8 +35,7 @@ def test_an_unknown_name_is_an_attribute_error():
 
 def loaded_after(statement):
     program = f"import sys; {statement}; print(' '.join(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    return {module.partition(".")[0] for module in done.stdout.split()}
+    return {module.partition(".")[0] for module in output_of("-c", program).split()}
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,10 @@ from __future__ import annotations
 import gzip
 import importlib
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from programs import run_python
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -19,8 +18,7 @@ def run_benchmark():
     """Runs a program with these arguments; by default it has to end well."""
 
     def run(program, *arguments, is_right=True, env=None):
-        command = [sys.executable, BENCHMARKS / program, *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=env)
+        done = run_python(BENCHMARKS / program, *arguments, timeout=300, environment=env)
         assert not is_right or done.returncode == 0, done.stdout + done.stderr
         return done
 

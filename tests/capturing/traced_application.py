@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import pytest
 from captures import Answered
 from opentelemetry.sdk.trace import ReadableSpan
 
@@ -67,6 +68,25 @@ class Application:
         """Of the searches of all answers, as records name them."""
         spans = [retrieval.span for scored in self.scored() for retrieval in scored.record.retrievals]
         return [span and (span.trace_id, span.span_id) for span in spans]
+
+
+@pytest.fixture
+def new_application() -> Iterator[Callable[..., Application]]:
+    """Makes applications that are traced already, and whose answers are scored."""
+    made: list[Application] = []
+
+    def make(*arguments: Any, **options: Any) -> Application:
+        made.append(Application(*arguments, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.engine.shutdown(timeout=10)
+
+
+@pytest.fixture
+def application(new_application: Callable[..., Application]) -> Application:
+    return new_application()
 
 
 def ids(span: ReadableSpan) -> tuple[int, int]:

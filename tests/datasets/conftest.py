@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from doubtful import asked_judge, endpoint  # noqa: F401 - fixtures
 from typer.testing import CliRunner
 
 from ragspan.cli import app

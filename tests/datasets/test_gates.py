@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
+from programs import run_python
 
 from ragspan.datasets import evaluate
 from ragspan.datasets.gates import Gate, check_gates, require_metrics
@@ -143,8 +141,7 @@ def test_scores():
 @pytest.mark.slow
 def test_pytest_shows_the_line_of_the_test_and_the_worst_answer_and_none_of_our_source(tmp_path):
     (tmp_path / "test_it.py").write_text(IN_PYTEST, encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "test_it.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    done = run_python("-m", "pytest", "-p", "no:cacheprovider", "test_it.py", folder=tmp_path)
 
     assert "response             Something else." in done.stdout
     assert ">       assert_scores(rows" in done.stdout or ">   " in done.stdout

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 
 import pytest
-from doubtful import an_answer, finds_what_is_nowhere, some_answers
+from doubtful import an_answer, some_answers
 
 from ragspan.datasets import evaluate
 from ragspan.datasets.ci import summary_lines
@@ -18,7 +18,7 @@ from ragspan.datasets.result_file import ResultFile
 from ragspan.datasets.running import run
 from ragspan.engine import Budget
 from ragspan.exceptions import ConfigurationError, TableError
-from ragspan.judges import OpenAIJudge, OverlapJudge, Price
+from ragspan.judges import OverlapJudge
 from ragspan.metrics import AnswerRelevance, ContextAdherence, Faithfulness
 from ragspan.testing import RecordingEmitter
 
@@ -28,17 +28,6 @@ METRICS = "context_adherence,completeness,context_utilization,faithfulness"
 @pytest.fixture(autouse=True)
 def in_this_process(monkeypatch):
     monkeypatch.setenv("RAGSPAN_JUDGING", "thread")
-
-
-@pytest.fixture
-def endpoint(fake_openai):
-    fake_openai.answer = finds_what_is_nowhere(fake_openai)
-    return fake_openai
-
-
-@pytest.fixture
-def judge(endpoint):
-    return OpenAIJudge("m", base_url=endpoint.base_url, api_key="-", price=Price(1.0, 1.0))
 
 
 @pytest.fixture
@@ -69,8 +58,8 @@ def wrong_of(result):
     return int(result.record_id.rpartition("-")[2])
 
 
-def test_the_judge_is_asked_about_exactly_its_share_and_all_metrics_of_a_row_are(judge, endpoint):
-    evaluation = evaluate(some_answers(120), METRICS, judge=judge, judge_share=0.2)
+def test_the_judge_is_asked_about_exactly_its_share_and_all_metrics_of_a_row_are(asked_judge, endpoint):
+    evaluation = evaluate(some_answers(120), METRICS, judge=asked_judge, judge_share=0.2)
 
     found = by_row(evaluation)
     assert Counter(one.asked for one in found.values()) == {"doubtful": 19, "random": 5, None: 96}
@@ -80,17 +69,19 @@ def test_the_judge_is_asked_about_exactly_its_share_and_all_metrics_of_a_row_are
         assert (one.screen_score is not None) == bool(one.asked)
 
 
-def test_the_most_doubtful_rows_are_found_wherever_they_stand(judge):
+def test_the_most_doubtful_rows_are_found_wherever_they_stand(asked_judge):
     answers = [an_answer(0, number) for number in range(90)] + [an_answer(4, number) for number in range(10)]
-    found = by_row(evaluate(answers, METRICS, judge=judge, judge_share=0.2))
+    found = by_row(evaluate(answers, METRICS, judge=asked_judge, judge_share=0.2))
 
     assert all(found[row].asked == "doubtful" for row in range(91, 101))
 
 
-def test_the_random_part_is_drawn_by_id_whatever_the_answers_are(judge):
-    good = by_row(evaluate([an_answer(0, number) for number in range(80)], METRICS, judge=judge, judge_share="0.3:0.3"))
+def test_the_random_part_is_drawn_by_id_whatever_the_answers_are(asked_judge):
+    good = by_row(
+        evaluate([an_answer(0, number) for number in range(80)], METRICS, judge=asked_judge, judge_share="0.3:0.3")
+    )
     answers = [an_answer(0, number) for number in reversed(range(80))]
-    turned = by_row(evaluate(answers, METRICS, judge=judge, judge_share="0.3:0.3"))
+    turned = by_row(evaluate(answers, METRICS, judge=asked_judge, judge_share="0.3:0.3"))
 
     drawn = {one.record_id for one in good.values() if one.asked}
     assert drawn == {one.record_id for one in turned.values() if one.asked}
@@ -98,39 +89,39 @@ def test_the_random_part_is_drawn_by_id_whatever_the_answers_are(judge):
     assert len(drawn) == 24
 
 
-def test_a_table_that_can_be_read_once_and_a_file_come_to_the_same(judge, table):
+def test_a_table_that_can_be_read_once_and_a_file_come_to_the_same(asked_judge, table):
     answers = some_answers(60)
-    file = by_row(evaluate(table(answers), METRICS, judge=judge, judge_share=0.2))
-    once = by_row(evaluate(iter(answers), METRICS, judge=judge, judge_share=0.2))
+    file = by_row(evaluate(table(answers), METRICS, judge=asked_judge, judge_share=0.2))
+    once = by_row(evaluate(iter(answers), METRICS, judge=asked_judge, judge_share=0.2))
 
     assert {row: (one.score, one.judge, one.asked) for row, one in file.items()} == {
         row: (one.score, one.judge, one.asked) for row, one in once.items()
     }
 
 
-def test_rows_without_contexts_and_bad_rows_cost_nothing_and_keep_their_places(judge, endpoint):
+def test_rows_without_contexts_and_bad_rows_cost_nothing_and_keep_their_places(asked_judge, endpoint):
     rows = [
         {"question": "q", "contexts": [], "answer": "It is so."},
         "no row",
         {"question": "q", "contexts": None, "answer": "r"},
     ]
     answers = [an_answer(5), *rows, an_answer(0, 1)]
-    evaluation = evaluate(answers, METRICS, judge=judge, judge_share="0.5:0")
+    evaluation = evaluate(answers, METRICS, judge=asked_judge, judge_share="0.5:0")
 
     assert {row: one.asked for row, one in by_row(evaluation).items()} == {1: "doubtful", 2: None, 4: None, 5: None}
     assert [bad.row for bad in evaluation.bad_rows] == [3]
     assert len(endpoint.requests) == 5
 
 
-def test_metadata_that_cannot_be_written_does_not_stop_the_table(judge):
+def test_metadata_that_cannot_be_written_does_not_stop_the_table(asked_judge):
     answers = [an_answer(one % 6, one, metadata={"lock": (lambda: None), "source": "a"}) for one in range(10)]
 
-    assert evaluate(answers, METRICS, judge=judge, judge_share=0.2).rows == 10
+    assert evaluate(answers, METRICS, judge=asked_judge, judge_share=0.2).rows == 10
 
 
-def test_averages_are_by_judge_and_the_rate_is_estimated(judge):
+def test_averages_are_by_judge_and_the_rate_is_estimated(asked_judge):
     answers = some_answers(600, chances=(80, 10, 4, 3, 2, 1))
-    evaluation = evaluate(answers, [ContextAdherence(judge, polls=1)], judge_share="0.2:0.1")
+    evaluation = evaluate(answers, [ContextAdherence(asked_judge, polls=1)], judge_share="0.2:0.1")
 
     summary = evaluation.summary["context_adherence"]
     true = sum(one.record_id[-1] != "0" for one in answers) / 600
@@ -146,9 +137,9 @@ def test_averages_are_by_judge_and_the_rate_is_estimated(judge):
     assert f"context_adherence: {asked.failures.value:.1%} of all rows fail by openai:m, estimated" in shown
 
 
-def test_gates_go_by_the_estimate(judge):
+def test_gates_go_by_the_estimate(asked_judge):
     answers = some_answers(600, chances=(80, 10, 4, 3, 2, 1))
-    evaluation = evaluate(answers, [ContextAdherence(judge, polls=1)], judge_share="0.2:0.1")
+    evaluation = evaluate(answers, [ContextAdherence(asked_judge, polls=1)], judge_share="0.2:0.1")
 
     asked = evaluation.summary["context_adherence"].asked
     gates = [Gate(metric="context_adherence", kind=kind, minimum=1.0) for kind in ("mean", "passing", "none_below")]
@@ -161,11 +152,11 @@ def test_gates_go_by_the_estimate(judge):
     assert lowest.trouble.endswith("the lowest is 0 by openai:m, which scored 120 of 600 rows")
 
 
-def test_the_lowest_score_of_a_gate_is_never_that_of_a_judge_who_was_not_to_give_it(judge, endpoint):
+def test_the_lowest_score_of_a_gate_is_never_that_of_a_judge_who_was_not_to_give_it(asked_judge, endpoint):
     answers = some_answers(60)
     content = json.dumps({"answer": {"grounding": {"reasoning": "-", "verdict": "grounded"}}})
     endpoint.answer = lambda request: endpoint.says(*[content] * request["n"])
-    evaluation = evaluate(answers, [ContextAdherence(judge)], judge_share=0.2)
+    evaluation = evaluate(answers, [ContextAdherence(asked_judge)], judge_share=0.2)
     (result,) = check_gates(evaluation, [Gate(metric="context_adherence", kind="none_below", minimum=0.9)])
 
     assert evaluation.summary["context_adherence"].minimum < 0.5, "by the embedded judge"
@@ -174,7 +165,7 @@ def test_the_lowest_score_of_a_gate_is_never_that_of_a_judge_who_was_not_to_give
     assert f"- ✅ {result}" in "\n".join(summary_lines(evaluation, [result])).replace("&#58;", ":")
 
 
-def test_the_embedded_judge_reads_each_row_once(judge, monkeypatch):
+def test_the_embedded_judge_reads_each_row_once(asked_judge, monkeypatch):
     read = Counter()
     score = ContextAdherence.score
 
@@ -184,14 +175,14 @@ def test_the_embedded_judge_reads_each_row_once(judge, monkeypatch):
 
     monkeypatch.setattr(ContextAdherence, "score", counted)
     answers = some_answers(40)
-    evaluate(answers, METRICS, judge=judge, judge_share=0.2)
+    evaluate(answers, METRICS, judge=asked_judge, judge_share=0.2)
 
     assert {read["overlap", one.record_id] for one in answers} == {1}
     assert sum(times for (name, _), times in read.items() if name == "openai:m") == 8
 
 
-def test_with_few_rows_at_random_a_gate_goes_by_the_embedded_judge_and_says_so(judge):
-    evaluation = evaluate(some_answers(60), [ContextAdherence(judge)], judge_share=0.2)
+def test_with_few_rows_at_random_a_gate_goes_by_the_embedded_judge_and_says_so(asked_judge):
+    evaluation = evaluate(some_answers(60), [ContextAdherence(asked_judge)], judge_share=0.2)
 
     (result,) = check_gates(evaluation, [Gate(metric="context_adherence", kind="passing", minimum=1.0)])
     summary = evaluation.summary["context_adherence"]
@@ -200,8 +191,10 @@ def test_with_few_rows_at_random_a_gate_goes_by_the_embedded_judge_and_says_so(j
     assert "no estimate for all rows: openai:m scored 3 at random, and 20 are needed" in str(evaluation)
 
 
-def test_a_metric_that_the_embedded_judge_cannot_score_has_the_judges_scores_alone(judge):
-    evaluation = evaluate(some_answers(60), [ContextAdherence(judge), AnswerRelevance(judge)], judge_share=0.2)
+def test_a_metric_that_the_embedded_judge_cannot_score_has_the_judges_scores_alone(asked_judge):
+    evaluation = evaluate(
+        some_answers(60), [ContextAdherence(asked_judge), AnswerRelevance(asked_judge)], judge_share=0.2
+    )
 
     relevance = evaluation.summary["answer_relevance"]
     assert (relevance.scored, relevance.asked.unscreened, relevance.asked.scored) == (0, 12, 12)
@@ -209,17 +202,17 @@ def test_a_metric_that_the_embedded_judge_cannot_score_has_the_judges_scores_alo
     assert evaluation.is_scored
 
 
-def test_metrics_with_the_embedded_judge_have_no_share(judge, length_metric):
-    metrics = [ContextAdherence(judge), Faithfulness(OverlapJudge()), length_metric]
+def test_metrics_with_the_embedded_judge_have_no_share(asked_judge, length_metric):
+    metrics = [ContextAdherence(asked_judge), Faithfulness(OverlapJudge()), length_metric]
     evaluation = evaluate(some_answers(40), metrics, judge_share=0.2)
 
     assert [evaluation.summary[name].asked is None for name in evaluation.metrics] == [False, True, True]
     assert {one.judge for one in by_row(evaluation, "faithfulness").values()} == {"overlap"}
 
 
-def test_a_row_is_sent_once_with_the_score_that_counts(judge):
+def test_a_row_is_sent_once_with_the_score_that_counts(asked_judge):
     emitter = RecordingEmitter()
-    evaluate(some_answers(40), METRICS, judge=judge, judge_share=0.2, emitters=[emitter])
+    evaluate(some_answers(40), METRICS, judge=asked_judge, judge_share=0.2, emitters=[emitter])
 
     assert sorted(one.record.record_id for one in emitter.scored) == sorted(one.record_id for one in some_answers(40))
     assert sum(one.asked is not None for one in emitter.scored) == 8
@@ -230,18 +223,20 @@ def test_a_row_is_sent_once_with_the_score_that_counts(judge):
 # Resumed, failed, too dear
 
 
-def test_a_resumed_run_asks_about_the_same_rows_and_pays_for_none_twice(judge, endpoint, tmp_path, table):
+def test_a_resumed_run_asks_about_the_same_rows_and_pays_for_none_twice(asked_judge, endpoint, tmp_path, table):
     answers = some_answers(60)
-    whole = {row: one.asked for row, one in by_row(evaluate(answers, METRICS, judge=judge, judge_share=0.2)).items()}
+    whole = {
+        row: one.asked for row, one in by_row(evaluate(answers, METRICS, judge=asked_judge, judge_share=0.2)).items()
+    }
     output = tmp_path / "out.jsonl"
-    evaluate(table(answers), METRICS, judge=judge, judge_share=0.2, output=output)
+    evaluate(table(answers), METRICS, judge=asked_judge, judge_share=0.2, output=output)
     finished = output.read_text()
     output.unlink()
 
-    journal = _journal_of_half(table(answers), judge, output)
+    journal = _journal_of_half(table(answers), asked_judge, output)
     asked_before = sum(json.loads(line)["asked"] is not None for line in journal.read_text().splitlines()[1:])
     before = len(endpoint.requests)
-    again = evaluate(table(answers), METRICS, judge=judge, judge_share=0.2, output=output, resume=True)
+    again = evaluate(table(answers), METRICS, judge=asked_judge, judge_share=0.2, output=output, resume=True)
 
     assert 0 < asked_before < 12
     assert len(endpoint.requests) - before == 5 * (12 - asked_before)
@@ -250,14 +245,14 @@ def test_a_resumed_run_asks_about_the_same_rows_and_pays_for_none_twice(judge, e
     assert again.summary["faithfulness"].asked.scored == 12
 
 
-def _journal_of_half(path, judge, output):
+def _journal_of_half(path, asked_judge, output):
     """What a run leaves that is killed in the middle of its second reading."""
 
     def stop(progress):
         if progress.done == 60:
             raise KeyboardInterrupt
 
-    given = {"data": path, "metrics": METRICS, "judge": judge, "judge_share": 0.2, "output": output}
+    given = {"data": path, "metrics": METRICS, "judge": asked_judge, "judge_share": 0.2, "output": output}
     with pytest.raises(KeyboardInterrupt):
         run(plan_from({**DEFAULTS, **given}, on_row=stop))
     journal = journal_of(output)
@@ -265,22 +260,22 @@ def _journal_of_half(path, judge, output):
     return journal
 
 
-def test_another_share_is_another_run(judge, tmp_path, table):
+def test_another_share_is_another_run(asked_judge, tmp_path, table):
     output = tmp_path / "out.jsonl"
-    _journal_of_half(table(some_answers(60)), judge, output)
+    _journal_of_half(table(some_answers(60)), asked_judge, output)
 
     with pytest.raises(TableError, match=r'judge_share was "0.2:0.05" and is "0.3:0.075"'):
-        evaluate(table(some_answers(60)), METRICS, judge=judge, judge_share=0.3, output=output, resume=True)
+        evaluate(table(some_answers(60)), METRICS, judge=asked_judge, judge_share=0.3, output=output, resume=True)
 
 
 def test_rows_that_the_judge_failed_on_keep_the_embedded_judges_score_and_are_asked_about_again(
-    judge, endpoint, tmp_path, table
+    asked_judge, endpoint, tmp_path, table
 ):
     answer, output = endpoint.answer, tmp_path / "out.jsonl"
     endpoint.answer = lambda request: endpoint.fails(400, "no")
-    failed = evaluate(table(some_answers(40)), METRICS, judge=judge, judge_share=0.2, output=output)
+    failed = evaluate(table(some_answers(40)), METRICS, judge=asked_judge, judge_share=0.2, output=output)
     endpoint.answer = answer
-    again = evaluate(table(some_answers(40)), METRICS, judge=judge, judge_share=0.2, output=output, resume=True)
+    again = evaluate(table(some_answers(40)), METRICS, judge=asked_judge, judge_share=0.2, output=output, resume=True)
 
     asked = failed.summary["context_adherence"].asked
     assert (asked.scored, sum(asked.fallbacks.values()), failed.summary["context_adherence"].scored) == (0, 8, 40)
@@ -292,9 +287,9 @@ def test_rows_that_the_judge_failed_on_keep_the_embedded_judges_score_and_are_as
     assert not journal_of(output).exists()
 
 
-def test_a_day_that_is_spent_leaves_the_embedded_judges_scores(judge, endpoint):
+def test_a_day_that_is_spent_leaves_the_embedded_judges_scores(asked_judge, endpoint):
     budget = Budget(usd_per_day=0.02)
-    evaluation = evaluate(some_answers(80), METRICS, judge=judge, judge_share=0.5, budget=budget, concurrency=1)
+    evaluation = evaluate(some_answers(80), METRICS, judge=asked_judge, judge_share=0.5, budget=budget, concurrency=1)
 
     found = by_row(evaluation)
     assert len(endpoint.requests) <= 20
@@ -305,10 +300,10 @@ def test_a_day_that_is_spent_leaves_the_embedded_judges_scores(judge, endpoint):
 # Files
 
 
-def test_the_result_file_the_wide_frame_and_the_report_say_who_scored(judge, tmp_path):
+def test_the_result_file_the_wide_frame_and_the_report_say_who_scored(asked_judge, tmp_path):
     pytest.importorskip("pandas")
     output, page = tmp_path / "out.csv", tmp_path / "report.html"
-    evaluation = evaluate(some_answers(40), METRICS, judge=judge, judge_share=0.2, output=output)
+    evaluation = evaluate(some_answers(40), METRICS, judge=asked_judge, judge_share=0.2, output=output)
     write_report(evaluation, page)
 
     read = [one for one in ResultFile(output).results() if one.metric == "faithfulness"]
@@ -326,9 +321,9 @@ def test_the_result_file_the_wide_frame_and_the_report_say_who_scored(judge, tmp
     assert "By the embedded judge alone: " in text
 
 
-def test_two_runs_are_compared_by_the_judge_that_read_all_rows_of_both(judge, tmp_path):
+def test_two_runs_are_compared_by_the_judge_that_read_all_rows_of_both(asked_judge, tmp_path):
     answers = some_answers(60)
-    shared = evaluate(answers, [ContextAdherence(judge)], judge_share=0.2)
+    shared = evaluate(answers, [ContextAdherence(asked_judge)], judge_share=0.2)
     embedded = evaluate(answers, [ContextAdherence(OverlapJudge())])
 
     (metric,) = compare(shared, embedded).metrics
@@ -360,10 +355,10 @@ def test_the_command_takes_a_share_and_its_summary_has_the_estimate(command, end
     assert "estimated from 80 of 200 rows" in told.stderr
 
 
-def test_the_variable_counts_where_no_share_is_given(judge, monkeypatch):
+def test_the_variable_counts_where_no_share_is_given(asked_judge, monkeypatch):
     monkeypatch.setenv("RAGSPAN_JUDGE_SHARE", "0.5:0")
 
-    assert evaluate(some_answers(10), METRICS, judge=judge).summary["faithfulness"].asked.scored == 5
+    assert evaluate(some_answers(10), METRICS, judge=asked_judge).summary["faithfulness"].asked.scored == 5
 
 
 def test_labels_are_compared_with_a_judge_that_reads_all_rows(command, endpoint, monkeypatch, write_jsonl):
@@ -382,9 +377,9 @@ def test_labels_are_compared_with_a_judge_that_reads_all_rows(command, endpoint,
 
 
 @pytest.mark.parametrize("share", [0, 1.5, "a fifth", "0.2:0.3"])
-def test_a_share_that_is_none_is_refused_before_the_table_is_read(judge, share):
+def test_a_share_that_is_none_is_refused_before_the_table_is_read(asked_judge, share):
     with pytest.raises(ConfigurationError, match="judge_share is"):
-        evaluate("nowhere.csv", METRICS, judge=judge, judge_share=share)
+        evaluate("nowhere.csv", METRICS, judge=asked_judge, judge_share=share)
 
 
 def test_without_another_judge_there_is_no_share():

@@ -7,10 +7,9 @@ import json
 import os
 import signal
 import stat
-import subprocess
-import sys
 
 import pytest
+from programs import run_python
 
 from ragspan.config import Settings
 from ragspan.datasets.journal import journal_of
@@ -156,9 +155,7 @@ print(evaluation.rows, len(evaluation.worst))
 
 
 def program(source, *arguments):
-    command = [sys.executable, "-c", source, *map(str, arguments)]
-    environment = {**os.environ, "RAGSPAN_JUDGING": "thread"}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    return run_python("-c", source, *arguments, environment={**os.environ, "RAGSPAN_JUDGING": "thread"})
 
 
 @pytest.mark.slow

@@ -2,23 +2,16 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import pytest
+from programs import run_python
 
 pytestmark = pytest.mark.slow
 
 
 def doctor(*arguments, **variables):
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-m", "ragspan.cli", "doctor", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "COLUMNS": "80", **variables},
-        timeout=120,
-    )
+    environment = {**os.environ, "COLUMNS": "80", **variables}
+    return run_python("-W", "error", "-m", "ragspan.cli", "doctor", *arguments, environment=environment)
 
 
 def test_all_is_well_where_an_endpoint_takes_the_scores(otlp_listener, tmp_path):

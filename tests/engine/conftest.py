@@ -17,6 +17,7 @@ from types import ModuleType
 
 import forked
 import pytest
+from doubtful import asked_judge, endpoint  # noqa: F401 - fixtures
 
 from ragspan.engine import EngineStats, ScoringEngine
 from ragspan.outcomes import NotApplicable, Outcome, Score, ScoredRecord

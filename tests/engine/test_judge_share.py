@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 
 import pytest
-from doubtful import an_answer, finds_what_is_nowhere, some_answers
+from doubtful import an_answer, some_answers
 from measured import points_of
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -14,21 +14,10 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from ragspan.engine import Budget
 from ragspan.exceptions import ConfigurationError
 from ragspan.judge_share import JudgeShare
-from ragspan.judges import OpenAIJudge, OverlapJudge, Price
+from ragspan.judges import OverlapJudge
 from ragspan.metrics import AnswerRelevance, Completeness, ContextAdherence, ContextUtilization, Faithfulness
 from ragspan.outcomes import NotApplicable, Score
 from ragspan.records import RagRecord, SpanAnchor
-
-
-@pytest.fixture
-def endpoint(fake_openai):
-    fake_openai.answer = finds_what_is_nowhere(fake_openai)
-    return fake_openai
-
-
-@pytest.fixture
-def judge(endpoint):
-    return OpenAIJudge("m", base_url=endpoint.base_url, api_key="-", price=Price(1.0, 1.0))
 
 
 def four_metrics(judge):
@@ -54,8 +43,8 @@ def scores_of(scored):
     return {name: outcome for name, outcome in scored.outcomes.items() if isinstance(outcome, Score)}
 
 
-def test_the_judge_is_asked_about_its_share_and_all_metrics_of_an_answer_are(shared, judge, endpoint):
-    found = shared(some_answers(120), *four_metrics(judge))
+def test_the_judge_is_asked_about_its_share_and_all_metrics_of_an_answer_are(shared, asked_judge, endpoint):
+    found = shared(some_answers(120), *four_metrics(asked_judge))
 
     asked = [one for one in found if one.asked]
     assert len(asked) == pytest.approx(24, abs=6)
@@ -65,8 +54,8 @@ def test_the_judge_is_asked_about_its_share_and_all_metrics_of_an_answer_are(sha
         assert judges == {"openai:m" if one.asked else "overlap"}
 
 
-def test_the_most_doubtful_answers_are_asked_about_and_some_at_random(shared, judge):
-    found = shared(some_answers(120), *four_metrics(judge))
+def test_the_most_doubtful_answers_are_asked_about_and_some_at_random(shared, asked_judge):
+    found = shared(some_answers(120), *four_metrics(asked_judge))
 
     wrong = {
         why: [int(one.record.record_id[-1]) for one in found if one.asked == why]
@@ -78,8 +67,8 @@ def test_the_most_doubtful_answers_are_asked_about_and_some_at_random(shared, ju
     assert sum(one.asked is not None for one in worst) / len(worst) > 0.7
 
 
-def test_where_it_was_asked_the_score_is_the_judges_and_the_embedded_judges_stands_beside_it(shared, judge):
-    found = shared(some_answers(60), *four_metrics(judge))
+def test_where_it_was_asked_the_score_is_the_judges_and_the_embedded_judges_stands_beside_it(shared, asked_judge):
+    found = shared(some_answers(60), *four_metrics(asked_judge))
 
     for one in found:
         for name, score in scores_of(one).items():
@@ -91,68 +80,70 @@ def test_where_it_was_asked_the_score_is_the_judges_and_the_embedded_judges_stan
     assert 0 < adherence.screen.value < 0.5
 
 
-def test_a_share_of_all_asks_about_all(shared, judge):
-    found = shared(some_answers(30), ContextAdherence(judge), judge_share=1)
+def test_a_share_of_all_asks_about_all(shared, asked_judge):
+    found = shared(some_answers(30), ContextAdherence(asked_judge), judge_share=1)
 
     assert all(one.asked for one in found)
 
 
-def test_the_random_part_is_drawn_by_trace_whatever_the_answers_are(shared, judge):
+def test_the_random_part_is_drawn_by_trace_whatever_the_answers_are(shared, asked_judge):
     spans = [SpanAnchor(trace_id=number + 1, span_id=1, trace_flags=1) for number in range(60)]
-    good = shared([an_answer(0, parent=span) for span in spans], ContextAdherence(judge), judge_share="0.3:0.3")
-    bad = shared([an_answer(5, parent=span) for span in spans], ContextAdherence(judge), judge_share="0.3:0.3")
+    good = shared([an_answer(0, parent=span) for span in spans], ContextAdherence(asked_judge), judge_share="0.3:0.3")
+    bad = shared([an_answer(5, parent=span) for span in spans], ContextAdherence(asked_judge), judge_share="0.3:0.3")
 
     assert [one.asked for one in good] == [one.asked for one in bad]
     assert {one.asked for one in good} == {"random", None}
     assert sum(one.asked is not None for one in good) == pytest.approx(18, abs=9)
 
 
-def test_what_sampling_leaves_out_is_not_what_the_random_part_leaves_out(shared, judge):
+def test_what_sampling_leaves_out_is_not_what_the_random_part_leaves_out(shared, asked_judge):
     spans = [SpanAnchor(trace_id=number + 1, span_id=1, trace_flags=1) for number in range(200)]
     answers = [an_answer(0, parent=span) for span in spans]
-    found = shared(answers, ContextAdherence(judge), judge_share="0.2:0.2", sample_rate=0.2)
+    found = shared(answers, ContextAdherence(asked_judge), judge_share="0.2:0.2", sample_rate=0.2)
 
     scored = [one for one in found if scores_of(one)]
     assert 0.02 < sum(one.asked is not None for one in scored) / len(scored) < 0.45
 
 
-def test_an_answer_that_no_metric_applies_to_costs_nothing_and_counts_for_nothing(shared, judge, endpoint):
+def test_an_answer_that_no_metric_applies_to_costs_nothing_and_counts_for_nothing(shared, asked_judge, endpoint):
     reader = InMemoryMetricReader()
     nothing = [RagRecord(question="q", contexts=None, response="r", record_id=str(number)) for number in range(40)]
-    found = shared(nothing, *four_metrics(judge), judge_share="0.9", meter_provider=MeterProvider([reader]))
+    found = shared(nothing, *four_metrics(asked_judge), judge_share="0.9", meter_provider=MeterProvider([reader]))
 
     assert not endpoint.requests
     assert {outcome.reason for one in found for outcome in one.outcomes.values()} == {"contexts_unknown"}
     assert points_of(reader, "ragspan.labels") == []
 
 
-def test_a_metric_that_the_embedded_judge_cannot_score_is_left_out_where_the_judge_is_not_asked(shared, judge):
-    found = shared(some_answers(40), ContextAdherence(judge), AnswerRelevance(judge))
+def test_a_metric_that_the_embedded_judge_cannot_score_is_left_out_where_the_judge_is_not_asked(shared, asked_judge):
+    found = shared(some_answers(40), ContextAdherence(asked_judge), AnswerRelevance(asked_judge))
 
     for one in found:
         relevance = one.outcomes["answer_relevance"]
         assert isinstance(relevance, Score) if one.asked else relevance == NotApplicable(reason="not_asked")
 
 
-def test_metrics_with_the_embedded_judge_or_without_any_go_on_as_before(shared, judge, fakes):
-    found = shared(some_answers(40), ContextAdherence(judge), Faithfulness(OverlapJudge()), fakes.ConstantMetric())
+def test_metrics_with_the_embedded_judge_or_without_any_go_on_as_before(shared, asked_judge, fakes):
+    found = shared(
+        some_answers(40), ContextAdherence(asked_judge), Faithfulness(OverlapJudge()), fakes.ConstantMetric()
+    )
 
     assert {one.outcomes["faithfulness"].judge for one in found} == {"overlap"}
     assert {one.outcomes["faithfulness"].screen for one in found} == {None}
     assert {one.outcomes["constant"].value for one in found} == {1.0}
 
 
-def test_who_scores_without_sampling_asks_the_judge(make_engine, judge):
-    engine = make_engine(ContextAdherence(judge), judging="thread", judge_share=0.01)
+def test_who_scores_without_sampling_asks_the_judge(make_engine, asked_judge):
+    engine = make_engine(ContextAdherence(asked_judge), judging="thread", judge_share=0.01)
     found = asyncio.run(engine.score(an_answer(0), sample=False))
 
     assert found.asked == "random"
     assert found.outcomes["context_adherence"].judge == "openai:m"
 
 
-def test_the_embedded_judge_reads_in_the_helper(make_engine, judge, fakes):
+def test_the_embedded_judge_reads_in_the_helper(make_engine, asked_judge, fakes):
     emitter = fakes.ListEmitter()
-    engine = make_engine(*four_metrics(judge), emitters=[emitter], judge_share=0.2)
+    engine = make_engine(*four_metrics(asked_judge), emitters=[emitter], judge_share=0.2)
     for answer in some_answers(30):
         engine.submit(answer)
     assert engine.flush(60)
@@ -165,9 +156,9 @@ def test_the_embedded_judge_reads_in_the_helper(make_engine, judge, fakes):
 # Where the judge fails, or is too dear
 
 
-def test_where_the_judge_fails_the_embedded_judges_score_stays_and_says_why(shared, judge, endpoint, caplog):
+def test_where_the_judge_fails_the_embedded_judges_score_stays_and_says_why(shared, asked_judge, endpoint, caplog):
     endpoint.answer = lambda request: endpoint.fails(400, "no")
-    found = shared(some_answers(40), *four_metrics(judge))
+    found = shared(some_answers(40), *four_metrics(asked_judge))
 
     asked = [one for one in found if one.asked]
     assert asked
@@ -178,17 +169,17 @@ def test_where_the_judge_fails_the_embedded_judges_score_stays_and_says_why(shar
     assert "failed with" in caplog.text
 
 
-def test_where_the_judge_hangs_the_embedded_judges_score_stays(shared, judge, endpoint):
+def test_where_the_judge_hangs_the_embedded_judges_score_stays(shared, asked_judge, endpoint):
     endpoint.answer = lambda request: endpoint.hangs()
-    (found,) = shared([an_answer(5)], ContextAdherence(judge), judge_share=1, metric_timeout=1.0)
+    (found,) = shared([an_answer(5)], ContextAdherence(asked_judge), judge_share=1, metric_timeout=1.0)
 
     score = found.outcomes["context_adherence"]
     assert (score.judge, score.fallback) == ("overlap", "timeout")
 
 
-def test_a_budget_makes_the_share_smaller_and_keeps_the_random_part(shared, judge, endpoint):
+def test_a_budget_makes_the_share_smaller_and_keeps_the_random_part(shared, asked_judge, endpoint):
     budget = Budget(requests_per_minute=60)
-    found = shared(some_answers(150), *four_metrics(judge), judge_share="0.5:0.02", budget=budget)
+    found = shared(some_answers(150), *four_metrics(asked_judge), judge_share="0.5:0.02", budget=budget)
 
     asked = Counter(one.asked for one in found)
     assert len(endpoint.requests) <= 75, "a minute's requests, and what the test's time adds"
@@ -229,9 +220,9 @@ def labels_of(reader):
     }
 
 
-def test_answers_are_counted_by_part_and_by_the_judges_label(shared, judge):
+def test_answers_are_counted_by_part_and_by_the_judges_label(shared, asked_judge):
     reader = InMemoryMetricReader()
-    found = shared(some_answers(100), *four_metrics(judge), meter_provider=MeterProvider([reader]))
+    found = shared(some_answers(100), *four_metrics(asked_judge), meter_provider=MeterProvider([reader]))
 
     told = labels_of(reader)
     asked = Counter(one.asked for one in found)
@@ -243,10 +234,10 @@ def test_answers_are_counted_by_part_and_by_the_judges_label(shared, judge):
     assert told["doubtful", "fail"] == failing
 
 
-def test_an_answer_that_the_judge_failed_on_has_no_label(shared, judge, endpoint):
+def test_an_answer_that_the_judge_failed_on_has_no_label(shared, asked_judge, endpoint):
     endpoint.answer = lambda request: endpoint.fails(400, "no")
     reader = InMemoryMetricReader()
-    found = shared(some_answers(40), ContextAdherence(judge), meter_provider=MeterProvider([reader]))
+    found = shared(some_answers(40), ContextAdherence(asked_judge), meter_provider=MeterProvider([reader]))
 
     told = labels_of(reader)
     assert told["doubtful", "unknown"] == sum(one.asked == "doubtful" for one in found) > 0
@@ -259,9 +250,9 @@ def test_an_answer_that_the_judge_failed_on_has_no_label(shared, judge, endpoint
 @pytest.mark.parametrize(
     "share", [0, -0.1, 1.1, True, "a fifth", "0.2:0.3", "0.2:", "0.2:-0.1", "nan", float("nan"), "0.2:0.1:0.1", ""]
 )
-def test_a_share_that_is_none_is_refused(make_engine, judge, share):
+def test_a_share_that_is_none_is_refused(make_engine, asked_judge, share):
     with pytest.raises(ConfigurationError, match=r"judge_share is .* a share above 0, up to 1"):
-        make_engine(ContextAdherence(judge), judge_share=share)
+        make_engine(ContextAdherence(asked_judge), judge_share=share)
 
 
 def test_a_share_says_its_random_part():
@@ -278,20 +269,20 @@ def test_without_another_judge_there_is_no_share(make_engine):
         make_engine(ContextAdherence(OverlapJudge()), judge_share=0.2)
 
 
-def test_without_a_metric_to_doubt_there_is_no_share(make_engine, judge):
+def test_without_a_metric_to_doubt_there_is_no_share(make_engine, asked_judge):
     with pytest.raises(ConfigurationError, match="goes by the doubts of context_adherence and faithfulness"):
-        make_engine(Completeness(judge), judge_share=0.2)
+        make_engine(Completeness(asked_judge), judge_share=0.2)
 
 
 @pytest.mark.slow
-def test_requests_are_a_fifth_over_bursts_and_restarts(make_engine, judge, endpoint):
+def test_requests_are_a_fifth_over_bursts_and_restarts(make_engine, asked_judge, endpoint):
     answers = some_answers(1000, seed=3)
 
     async def burst(engine, some):
         await asyncio.gather(*(engine.score(one) for one in some))
 
     for first in range(0, 1000, 200):  # five processes, each with four bursts
-        engine = make_engine(*four_metrics(judge), judging="thread", judge_share=0.2)
+        engine = make_engine(*four_metrics(asked_judge), judging="thread", judge_share=0.2)
         for start in range(first, first + 200, 50):
             asyncio.run(burst(engine, answers[start : start + 50]))
         engine.shutdown(20)

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
+from programs import output_of
 
 import ragspan.judges
 
@@ -13,9 +11,7 @@ def test_naming_the_judges_package_loads_no_client():
         "import sys, ragspan.judges, ragspan.metrics; print(sorted({'openai', 'msgspec', 'httpx'} & set(sys.modules)))"
     )
 
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-
-    assert done.stdout.strip() == "[]"
+    assert output_of("-c", code).strip() == "[]"
 
 
 @pytest.mark.parametrize("name", ragspan.judges.__all__)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import random
 import re
 
+import pytest
+
+from ragspan.judges import OpenAIJudge, Price
 from ragspan.records import RagRecord
 
 FACTS = [
@@ -58,3 +61,16 @@ def finds_what_is_nowhere(fake_openai):
         return fake_openai.says(*[reply] * request.get("n", 1), usage=usage)
 
     return answer
+
+
+@pytest.fixture
+def endpoint(fake_openai):
+    """An endpoint that finds what is nowhere in the contexts."""
+    fake_openai.answer = finds_what_is_nowhere(fake_openai)
+    return fake_openai
+
+
+@pytest.fixture
+def asked_judge(endpoint):
+    """A judge that asks that endpoint, at a price."""
+    return OpenAIJudge("m", base_url=endpoint.base_url, api_key="-", price=Price(1.0, 1.0))

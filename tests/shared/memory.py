@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from programs import output_of
 
 QUEUE_BYTES = 8 << 20
 REQUESTS = 800
@@ -82,16 +81,9 @@ class Growth:
 def growth_of(program):
     """How much this program grows; it defines `ask(number)`, a request, and calls `report(ask, stats)`."""
     environment = {name: value for name, value in os.environ.items() if name not in {"TIKTOKEN_CACHE_DIR", "NLTK_DATA"}}
-    done = subprocess.run(
-        [sys.executable, "-c", _BEGINNING + textwrap.dedent(program)],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-        env=environment | {"MALLOC_ARENA_MAX": "2", "MALLOC_TRIM_THRESHOLD_": "0"},
-    )
-    assert done.returncode == 0, done.stderr
-    return Growth(**json.loads(done.stdout.splitlines()[-1]))
+    environment |= {"MALLOC_ARENA_MAX": "2", "MALLOC_TRIM_THRESHOLD_": "0"}
+    printed = output_of("-c", _BEGINNING + textwrap.dedent(program), timeout=600, environment=environment)
+    return Growth(**json.loads(printed.splitlines()[-1]))
 
 
 def assert_bounded(growth):

@@ -14,6 +14,26 @@ import threading
 from waiting import PATIENCE
 
 
+def run_python(*arguments, folder=None, environment=None, timeout=120):
+    """A Python program that has ended, with its status and what it wrote; the environment is all that it has, if given."""
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=timeout,
+        cwd=folder,
+        env=environment,
+    )
+
+
+def output_of(*arguments, **options):
+    """What a Python program prints, which has to end well."""
+    done = run_python(*arguments, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 class Program:
     """A running Python program, whose lines can be waited for."""
 

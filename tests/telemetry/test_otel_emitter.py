@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 
 import pytest
 from forked import in_child
@@ -10,6 +8,7 @@ from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from programs import output_of
 
 from ragspan.exceptions import ConfigurationError
 from ragspan.outcomes import Score, ScoredRecord
@@ -132,9 +131,8 @@ def test_a_child_process_does_not_end_the_spans_of_its_parent(telemetry, make_re
 
 def test_importing_telemetry_loads_no_sdk():
     code = "import sys, ragspan.telemetry; print([m for m in sys.modules if m.startswith('opentelemetry.sdk')])"
-    output = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout
 
-    assert output.strip() == "[]"
+    assert output_of("-c", code).strip() == "[]"
 
 
 class Flushes(NoOpMeterProvider):

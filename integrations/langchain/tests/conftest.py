@@ -5,7 +5,7 @@ import gc
 import pytest
 from lc_captures import ChainCaptures
 from openinference.instrumentation.langchain import LangChainInstrumentor
-from traced_application import Application
+from traced_application import application, new_application  # noqa: F401 - fixtures
 
 
 @pytest.fixture(autouse=True)
@@ -40,26 +40,7 @@ def captured(new_captures):
 
 
 @pytest.fixture
-def new_application():
-    """Makes applications that are traced already, and whose answers are scored."""
-    made = []
-
-    def make(*arguments, **options):
-        made.append(Application(*arguments, **options))
-        return made[-1]
-
-    yield make
-    for application in made:
-        application.engine.shutdown(timeout=10)
-
-
-@pytest.fixture
-def application(new_application):
-    return new_application()
-
-
-@pytest.fixture
-def openinference(application):
+def openinference(application):  # noqa: F811 - the fixture
     """OpenInference traces every call of LangChain, to where the application's own spans go."""
     instrumentor = LangChainInstrumentor()
     instrumentor.instrument(tracer_provider=application.provider)

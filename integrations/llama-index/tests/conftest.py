@@ -12,7 +12,7 @@ from li_model import ScriptedModel, WordEmbedding
 from li_programs import ANSWER
 from llama_index.core import Settings
 from llama_index.core.callbacks import CallbackManager
-from traced_application import Application
+from traced_application import application, new_application  # noqa: F401 - fixtures
 
 from ragspan_llama_index import RagspanCallbackHandler
 
@@ -87,31 +87,12 @@ def expected_failure(caplog):
 
 
 @pytest.fixture
-def new_application():
-    """Makes applications that are traced already, and whose answers are scored."""
-    made = []
-
-    def make(*arguments, **options):
-        made.append(Application(*arguments, **options))
-        return made[-1]
-
-    yield make
-    for application in made:
-        application.engine.shutdown(timeout=10)
-
-
-@pytest.fixture
-def application(new_application):
-    return new_application()
-
-
-@pytest.fixture
 def handle():
     """Attaches handlers, for applications."""
     attached = []
 
-    def attach(application):
-        attached.append(RagspanCallbackHandler(sink=application.engine))
+    def attach(traced):
+        attached.append(RagspanCallbackHandler(sink=traced.engine))
 
     yield attach
     for handler in attached:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from programs import run_python
 
 pytestmark = pytest.mark.slow
 APPLICATIONS = Path(__file__).parents[3] / "tests" / "applications"
@@ -24,14 +23,7 @@ def run(program, **variables):
     others = {
         name: value for name, value in os.environ.items() if not name.startswith(("RAGSPAN_", "OTEL_", "PHOENIX_"))
     }
-    return subprocess.run(
-        [sys.executable, *program],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env=others | {"NO_PROXY": "*", "RAGSPAN_EXIT_TIMEOUT": "60"} | variables,
-    )
+    return run_python(*program, environment=others | {"NO_PROXY": "*", "RAGSPAN_EXIT_TIMEOUT": "60"} | variables)
 
 
 @pytest.mark.parametrize(

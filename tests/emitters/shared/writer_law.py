@@ -10,14 +10,13 @@ import json
 import logging
 import os
 import pickle
-import subprocess
-import sys
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 import requests
 from local_http import LocalHttp
+from programs import output_of, run_python
 
 from ragspan import ConfigurationError
 from ragspan.delivery import DeliveryOptions
@@ -169,7 +168,7 @@ class WriterLaw:
     def test_importing_it_loads_no_http_client(self, backend):
         module = backend.writer.__module__.removesuffix(".emitter")
         program = f"import sys, {module}; print(*sys.modules)"
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        loaded = output_of("-c", program)
 
         heavy = {
             "httpx",
@@ -179,7 +178,7 @@ class WriterLaw:
             "opentelemetry.exporter",
             backend.writer.name,
         }
-        assert not heavy & set(done.stdout.split())
+        assert not heavy & set(loaded.split())
 
     @pytest.mark.slow
     def test_a_name_and_variables_bring_a_programs_scores_there(self, server, backend):
@@ -245,11 +244,5 @@ class WriterLaw:
 
 def run_with(variables, server, *arguments):
     """Run Python with these variables; spans go to the server, too."""
-    return subprocess.run(
-        [sys.executable, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env=os.environ | {"OTEL_EXPORTER_OTLP_ENDPOINT": server.url, "COLUMNS": "200"} | variables,
-    )
+    environment = os.environ | {"OTEL_EXPORTER_OTLP_ENDPOINT": server.url, "COLUMNS": "200"} | variables
+    return run_python(*arguments, environment=environment)

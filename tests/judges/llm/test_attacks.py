@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from programs import output_of
 
 from ragspan.judges.llm import replies
 from ragspan.judges.llm.prompt_context import lay_out
@@ -214,10 +213,10 @@ def test_who_knows_all_texts_does_not_know_the_code():
         f"record = RagRecord(**{HARMLESS!r})\n"
         "print(lay_out(record, max_context_chars=60_000, max_response_chars=20_000).fence.code)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    code = output_of("-c", program)
 
-    assert re.fullmatch(r"[0-9a-f]{20}\n", done.stdout)
-    assert done.stdout.strip() != lay(RagRecord(**HARMLESS)).fence.code
+    assert re.fullmatch(r"[0-9a-f]{20}\n", code)
+    assert code.strip() != lay(RagRecord(**HARMLESS)).fence.code
 
 
 @given(st.text(st.characters(), max_size=200), st.text(st.characters(), max_size=200))
