@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from written_logs import ANSWER, FILTER, HOSE, MOTOR, PUMP, QUESTION, WrittenLog, calls, documents
 
-from ragspan.runs.contents import MESSAGE, ChatMessage, Document
+from ragspan.runs.contents import MESSAGE, Document, PayloadMessage
 
 NOTES = {
     "sentences": ("Three years.", "Four hundred watts."),
@@ -108,7 +108,7 @@ def a_translation(log: WrittenLog) -> str:
     return "Sie läuft drei Jahre."
 
 
-def a_draft_by_a_call_that_another_model_comments_on(log: WrittenLog) -> ChatMessage:
+def a_draft_by_a_call_that_another_model_comments_on(log: WrittenLog) -> PayloadMessage:
     log.searches(PUMP)
     log.says(calls({"years": 3}), f"{PUMP}\n{QUESTION}")
     log.says("Nice.", "Comment.")
@@ -128,7 +128,7 @@ def an_index_of(texts: tuple[str, str], prompt: str) -> Callable[[WrittenLog], A
     return write
 
 
-def asked_with(*messages: ChatMessage) -> Callable[[WrittenLog], Any]:
+def asked_with(*messages: PayloadMessage) -> Callable[[WrittenLog], Any]:
     """A search finds the pump and the hose; one model is given these messages."""
 
     def write(log: WrittenLog) -> str:
@@ -139,7 +139,7 @@ def asked_with(*messages: ChatMessage) -> Callable[[WrittenLog], Any]:
     return write
 
 
-def kept(*messages: ChatMessage) -> Callable[[WrittenLog], Any]:
+def kept(*messages: PayloadMessage) -> Callable[[WrittenLog], Any]:
     """The state of a conversation has kept a document of an earlier turn; one model is given these messages."""
 
     def write(log: WrittenLog) -> str:
@@ -150,7 +150,7 @@ def kept(*messages: ChatMessage) -> Callable[[WrittenLog], Any]:
     return write
 
 
-def found_again(*messages: ChatMessage) -> Callable[[WrittenLog], Any]:
+def found_again(*messages: PayloadMessage) -> Callable[[WrittenLog], Any]:
     """A search finds the document again that the state of the conversation has kept."""
 
     def write(log: WrittenLog) -> str:
@@ -160,13 +160,13 @@ def found_again(*messages: ChatMessage) -> Callable[[WrittenLog], Any]:
     return write
 
 
-ASKED, FOUND = ChatMessage("human", QUESTION), ChatMessage("ai", f"I have found: {PUMP}")
-TALK = (ChatMessage("human", "What do you know?"), ChatMessage("ai", "Nothing yet."))
-AUGMENTED = (ChatMessage("human", f"What do you know? Use: {PUMP}"), TALK[1])
-HOSE_AND_PUMP = ChatMessage("human", f"{HOSE}\n{PUMP}\n{QUESTION}")
+ASKED, FOUND = PayloadMessage("human", QUESTION), PayloadMessage("ai", f"I have found: {PUMP}")
+TALK = (PayloadMessage("human", "What do you know?"), PayloadMessage("ai", "Nothing yet."))
+AUGMENTED = (PayloadMessage("human", f"What do you know? Use: {PUMP}"), TALK[1])
+HOSE_AND_PUMP = PayloadMessage("human", f"{HOSE}\n{PUMP}\n{QUESTION}")
 SEARCH_RESULT = {"type": "search_result", "title": "Page", "content": [{"type": "text", "text": PUMP}]}
 DOCUMENT = {"type": "document", "title": "Manual", "source": {"type": "text", "media_type": "text/plain", "data": PUMP}}
-HISTORY = (ChatMessage("human", "What do you know?"), ChatMessage("ai", f"This: {PUMP}"))
+HISTORY = (PayloadMessage("human", "What do you know?"), PayloadMessage("ai", f"This: {PUMP}"))
 
 PROGRAMS: dict[str, tuple[Callable[[WrittenLog], Any], list[str]]] = {
     **{f"notes: {kind}": (notes(*texts), [PUMP, MOTOR]) for kind, texts in NOTES.items()},
@@ -185,30 +185,30 @@ PROGRAMS: dict[str, tuple[Callable[[WrittenLog], Any], list[str]]] = {
     "the program's words under the assistant's role, before": (asked_with(FOUND, ASKED), [PUMP]),
     "the program's words under the assistant's role, after": (asked_with(ASKED, FOUND), [PUMP]),
     "a greeting before the conversation": (
-        asked_with(ChatMessage("system", PUMP), ChatMessage("ai", "How can I help?"), ASKED),
+        asked_with(PayloadMessage("system", PUMP), PayloadMessage("ai", "How can I help?"), ASKED),
         [PUMP],
     ),
     **{
         f"a {block['type']} as a content block": (
-            asked_with(ChatMessage("human", [block, {"type": "text", "text": QUESTION}])),
+            asked_with(PayloadMessage("human", [block, {"type": "text", "text": QUESTION}])),
             [PUMP],
         )
         for block in (SEARCH_RESULT, DOCUMENT)
     },
     "an earlier answer that quotes a document": (
-        asked_with(*HISTORY, ChatMessage("human", f"{HOSE}\n{QUESTION}")),
+        asked_with(*HISTORY, PayloadMessage("human", f"{HOSE}\n{QUESTION}")),
         [HOSE],
     ),
-    "found, before the history": (asked_with(ChatMessage("human", PUMP), *TALK, ASKED), [PUMP]),
+    "found, before the history": (asked_with(PayloadMessage("human", PUMP), *TALK, ASKED), [PUMP]),
     "found, in a message of an earlier turn as well": (asked_with(*AUGMENTED, HOSE_AND_PUMP), [HOSE, PUMP]),
     "found and kept, in a message of an earlier turn as well": (found_again(*AUGMENTED, HOSE_AND_PUMP), [HOSE, PUMP]),
     "kept, in a message of an earlier turn": (kept(*AUGMENTED, ASKED), []),
-    "kept, shown again by the system": (kept(ChatMessage("system", f"Use: {PUMP}"), *TALK, ASKED), [PUMP]),
-    "kept, shown again in the last message": (kept(*TALK, ChatMessage("human", f"{QUESTION}\nUse: {PUMP}")), [PUMP]),
-    "kept, shown again afterwards": (kept(*TALK, ASKED, ChatMessage("human", f"Use: {PUMP}")), [PUMP]),
-    "kept, shown again in a text": (kept(ChatMessage("human", f"{TALK}\n{QUESTION}\n{PUMP}")), [PUMP]),
+    "kept, shown again by the system": (kept(PayloadMessage("system", f"Use: {PUMP}"), *TALK, ASKED), [PUMP]),
+    "kept, shown again in the last message": (kept(*TALK, PayloadMessage("human", f"{QUESTION}\nUse: {PUMP}")), [PUMP]),
+    "kept, shown again afterwards": (kept(*TALK, ASKED, PayloadMessage("human", f"Use: {PUMP}")), [PUMP]),
+    "kept, shown again in a text": (kept(PayloadMessage("human", f"{TALK}\n{QUESTION}\n{PUMP}")), [PUMP]),
     "a tool's message of the program's own": (
-        asked_with(ASKED, calls({}), ChatMessage("tool", PUMP, call_id="0")),
+        asked_with(ASKED, calls({}), PayloadMessage("tool", PUMP, call_id="0")),
         [PUMP],
     ),
 }
@@ -255,7 +255,7 @@ def test_a_step_that_is_given_a_text_and_finds_nothing():
 def test_an_empty_list_that_a_parser_read_from_a_models_words():
     log = WrittenLog()
     log.says("[]", f"List what is wrong with: {QUESTION}")
-    log.steps(ChatMessage("ai", "[]"), [], name="JsonOutputParser")
+    log.steps(PayloadMessage("ai", "[]"), [], name="JsonOutputParser")
     log.says(ANSWER, f"{PUMP}\n{QUESTION}")
 
     assert log.answers(ANSWER).contexts is None

@@ -14,11 +14,11 @@ from written_logs import ANSWER, FILTER, HOSE, PUMP, QUESTION, WrittenLog, docum
 from ragspan.capturing.log import EventKind
 from ragspan.matching import words_of
 from ragspan.records import RagRecord
-from ragspan.runs.contents import MESSAGE, Call, ChatMessage, Document
+from ragspan.runs.contents import MESSAGE, Call, Document, PayloadMessage
 
 FACT = "The spare kit costs forty euros and is sold in Lyon."
 RULES = "You are a friendly assistant of the pump works; answer in two short sentences, and be polite to everybody."
-ASKED = ChatMessage("human", QUESTION)
+ASKED = PayloadMessage("human", QUESTION)
 LONG = f"{PUMP} Its housing is made of cast iron and painted blue in the works at Graz. {FACT}"
 
 Program = Callable[[WrittenLog, str], object]
@@ -40,7 +40,7 @@ def record_of(program: Program, claim: str) -> RagRecord:
     return record
 
 
-def answers(log: WrittenLog, claim: str, *prompt: ChatMessage) -> None:
+def answers(log: WrittenLog, claim: str, *prompt: PayloadMessage) -> None:
     log.says(claim, list(prompt))
 
 
@@ -52,7 +52,7 @@ def found(write: Callable[[str], str]) -> Program:
 
     def program(log: WrittenLog, fact: str) -> None:
         log.searches(f"{PUMP} {fact}", FILTER)
-        answers(log, fact, ChatMessage("system", f"Use:\n{write(f'{PUMP} {fact}')}"), ASKED)
+        answers(log, fact, PayloadMessage("system", f"Use:\n{write(f'{PUMP} {fact}')}"), ASKED)
 
     return program
 
@@ -65,8 +65,8 @@ def filled(write: Callable[[str], str], variable: str = "context") -> Program:
         given = write(fact)
         prompt = log.fills(
             {variable: given, "question": QUESTION},
-            ChatMessage("system", f"{RULES}\n{given}"),
-            ChatMessage("human", QUESTION),
+            PayloadMessage("system", f"{RULES}\n{given}"),
+            PayloadMessage("human", QUESTION),
         )
         answers(log, fact, *prompt)
 
@@ -78,7 +78,7 @@ def by_hand(write: Callable[[str], str], role: str = "human") -> Program:
 
     def program(log: WrittenLog, fact: str) -> None:
         log.searches(PUMP)
-        answers(log, fact, ChatMessage(role, write(fact)), ASKED)
+        answers(log, fact, PayloadMessage(role, write(fact)), ASKED)
 
     return program
 
@@ -89,32 +89,32 @@ def tool(write: Callable[[str], str], given: object = None, *, beside_search: bo
     def program(log: WrittenLog, fact: str) -> None:
         if beside_search:
             log.searches(PUMP)
-        calls = ChatMessage("ai", calls=[Call("look_up", "7", given or {"query": "spare kit"})])
+        calls = PayloadMessage("ai", calls=[Call("look_up", "7", given or {"query": "spare kit"})])
         log.says(calls, [ASKED])
         log.uses(write(fact), given or {"query": "spare kit"}, "7")
         answers(
             log,
             fact,
-            ChatMessage("system", f"Use: {PUMP}"),
+            PayloadMessage("system", f"Use: {PUMP}"),
             ASKED,
             calls,
-            ChatMessage("tool", write(fact), call_id="7"),
+            PayloadMessage("tool", write(fact), call_id="7"),
         )
 
     return program
 
 
-def earlier_turn(*messages: Callable[[str], ChatMessage]) -> Program:
+def earlier_turn(*messages: Callable[[str], PayloadMessage]) -> Program:
     """A turn before this one brought the fact, and a search of this turn found something else."""
 
     def program(log: WrittenLog, fact: str) -> None:
         log.searches(PUMP)
         history = [
-            ChatMessage("human", "What does the kit cost?"),
+            PayloadMessage("human", "What does the kit cost?"),
             *(write(fact) for write in messages),
-            ChatMessage("ai", "So."),
+            PayloadMessage("ai", "So."),
         ]
-        answers(log, fact, *history, ChatMessage("human", f"{QUESTION}\n{PUMP}"))
+        answers(log, fact, *history, PayloadMessage("human", f"{QUESTION}\n{PUMP}"))
 
     return program
 
@@ -122,8 +122,8 @@ def earlier_turn(*messages: Callable[[str], ChatMessage]) -> Program:
 def kept_from_an_earlier_turn(log: WrittenLog, fact: str) -> None:
     log.steps({"messages": [MESSAGE, MESSAGE], "found": documents(fact)}, {})
     log.searches(PUMP)
-    history = (ChatMessage("human", f"What does it cost? Use: {fact}"), ChatMessage("ai", "So."))
-    answers(log, fact, *history, ChatMessage("human", f"{QUESTION}\n{PUMP}"))
+    history = (PayloadMessage("human", f"What does it cost? Use: {fact}"), PayloadMessage("ai", "So."))
+    answers(log, fact, *history, PayloadMessage("human", f"{QUESTION}\n{PUMP}"))
 
 
 def beside(key: str, *, shown: Callable[[str], str]) -> Program:
@@ -131,7 +131,7 @@ def beside(key: str, *, shown: Callable[[str], str]) -> Program:
 
     def program(log: WrittenLog, fact: str) -> None:
         log.steps(QUESTION, [Document(PUMP, "1", {key: shown(fact)}), Document(FILTER, "2", {key: FILTER + " Often."})])
-        answers(log, fact, ChatMessage("system", f"Use: {shown(fact)}"), ASKED)
+        answers(log, fact, PayloadMessage("system", f"Use: {shown(fact)}"), ASKED)
 
     return program
 
@@ -146,8 +146,8 @@ def a_summary(write: Callable[[str], str]) -> Program:
         answers(
             log,
             fact,
-            ChatMessage("human", f"Here is a summary:\n\n{summary}"),
-            ChatMessage("human", f"{QUESTION}\n{PUMP}"),
+            PayloadMessage("human", f"Here is a summary:\n\n{summary}"),
+            PayloadMessage("human", f"{QUESTION}\n{PUMP}"),
         )
 
     return program
@@ -157,8 +157,8 @@ def an_agent_as_a_tool(log: WrittenLog, fact: str) -> None:
     """What the inner agent read stands for what it said."""
     log.searches(fact)
     log.says("It is forty euros in Lyon.", f"Use: {fact}")
-    told = ChatMessage("tool", "It is forty euros in Lyon.", call_id="7")
-    answers(log, fact, ASKED, ChatMessage("ai", calls=[Call("ask", "7", {})]), told)
+    told = PayloadMessage("tool", "It is forty euros in Lyon.", call_id="7")
+    answers(log, fact, ASKED, PayloadMessage("ai", calls=[Call("ask", "7", {})]), told)
 
 
 def a_tools_words_in_a_scratchpad(log: WrittenLog, fact: str) -> None:
@@ -166,7 +166,7 @@ def a_tools_words_in_a_scratchpad(log: WrittenLog, fact: str) -> None:
     log.searches(PUMP)
     log.says(thought, QUESTION)
     log.uses(fact, "kit")
-    answers(log, fact, ChatMessage("human", f"{RULES}\n{QUESTION}\n{thought}\nObservation: {fact}\nThought:"))
+    answers(log, fact, PayloadMessage("human", f"{RULES}\n{QUESTION}\n{thought}\nObservation: {fact}\nThought:"))
 
 
 TRUE: dict[str, Program] = {
@@ -197,8 +197,8 @@ TRUE: dict[str, Program] = {
     ),
     "a tool's row": tool(lambda fact: f"[('{fact}', 40)]", {"sql": "SELECT price FROM kits"}),
     "a tool of an earlier turn": earlier_turn(
-        lambda fact: ChatMessage("ai", calls=[Call("look_up", "1", {"q": "kit"})]),
-        lambda fact: ChatMessage("tool", fact, call_id="1"),
+        lambda fact: PayloadMessage("ai", calls=[Call("look_up", "1", {"q": "kit"})]),
+        lambda fact: PayloadMessage("tool", fact, call_id="1"),
     ),
     "a document of an earlier turn": kept_from_an_earlier_turn,
     "a window around a sentence": beside("window", shown=lambda fact: f"Before it. {PUMP} {fact}"),
@@ -226,7 +226,7 @@ def without_the_fact(write: Callable[[str], str]) -> Program:
 
     def program(log: WrittenLog, fact: str) -> None:
         log.searches(LONG)
-        answers(log, fact, ChatMessage("system", f"Use:\n{write(LONG)}"), ASKED)
+        answers(log, fact, PayloadMessage("system", f"Use:\n{write(LONG)}"), ASKED)
 
     return program
 
@@ -248,25 +248,25 @@ NOT_SHOWN: dict[str, Program] = {
     )(log, fact),
     "searched and left out": lambda log, fact: (
         log.searches(FACT, PUMP),
-        answers(log, fact, ChatMessage("system", PUMP), ASKED),
+        answers(log, fact, PayloadMessage("system", PUMP), ASKED),
     ),
     "graded by another model": lambda log, fact: (
         log.searches(FACT, PUMP),
         log.says("no", f"Is this relevant? {FACT}"),
-        answers(log, fact, ChatMessage("system", PUMP), ASKED),
+        answers(log, fact, PayloadMessage("system", PUMP), ASKED),
     ),
     "metadata that no prompt shows": lambda log, fact: (
         log.steps(QUESTION, [Document(PUMP, "1", {"about": FACT})]),
-        answers(log, fact, ChatMessage("system", PUMP), ASKED),
+        answers(log, fact, PayloadMessage("system", PUMP), ASKED),
     ),
     "the text of a window that is not shown": lambda log, fact: (
         log.steps(QUESTION, [Document(PUMP, "1", {"window": f"{PUMP} {FACT}"})]),
-        answers(log, fact, ChatMessage("system", f"{PUMP} {HOSE}"), ASKED),
+        answers(log, fact, PayloadMessage("system", f"{PUMP} {HOSE}"), ASKED),
     ),
     "a tool whose text the program cut": lambda log, fact: (
         log.searches(PUMP),
         log.uses(f"{HOSE} {FACT}", {"query": "kit"}, "7"),
-        answers(log, fact, ChatMessage("system", PUMP), ASKED, ChatMessage("tool", HOSE, call_id="7")),
+        answers(log, fact, PayloadMessage("system", PUMP), ASKED, PayloadMessage("tool", HOSE, call_id="7")),
     ),
 }
 
@@ -279,7 +279,7 @@ def test_what_a_program_took_out_before_the_prompt_is_not_supported(program):
 # What is no evidence
 
 
-def beside_documents(*prompt: Callable[[str], ChatMessage], filling: Sequence[str] = ()) -> Program:
+def beside_documents(*prompt: Callable[[str], PayloadMessage], filling: Sequence[str] = ()) -> Program:
     """A template writes documents, and these messages stand beside them; `filling` are its other variables' templates."""
 
     def program(log: WrittenLog, fact: str) -> None:
@@ -302,7 +302,7 @@ def echo(write: Callable[[str], str], given: Callable[[str], object]) -> Program
 def notes_read_again(log: WrittenLog, fact: str) -> None:
     log.searches(PUMP)
     write, read = (
-        ChatMessage("ai", calls=[Call("file", at, given)]) for at, given in (("1", {"text": fact}), ("2", {"at": 1}))
+        PayloadMessage("ai", calls=[Call("file", at, given)]) for at, given in (("1", {"text": fact}), ("2", {"at": 1}))
     )
     log.says(write, [ASKED])
     log.uses("Saved.", {"text": fact}, "1")
@@ -310,41 +310,45 @@ def notes_read_again(log: WrittenLog, fact: str) -> None:
     log.uses(f"notes: {fact}", {"at": 1}, "2")
     prompt = (
         write,
-        ChatMessage("tool", "Saved.", call_id="1"),
+        PayloadMessage("tool", "Saved.", call_id="1"),
         read,
-        ChatMessage("tool", f"notes: {fact}", call_id="2"),
+        PayloadMessage("tool", f"notes: {fact}", call_id="2"),
     )
-    answers(log, fact, ChatMessage("system", PUMP), ASKED, *prompt)
+    answers(log, fact, PayloadMessage("system", PUMP), ASKED, *prompt)
 
 
 def a_draft_of_this_request(log: WrittenLog, fact: str) -> None:
     log.searches(PUMP)
     log.says(fact, f"{PUMP}\n{QUESTION}")
-    answers(log, f"{fact} It is so.", ChatMessage("human", f"{PUMP}\nMend this draft:\n{fact}\nBe brief."))
+    answers(log, f"{fact} It is so.", PayloadMessage("human", f"{PUMP}\nMend this draft:\n{fact}\nBe brief."))
 
 
 def the_users_claim(log: WrittenLog, fact: str) -> None:
     log.searches(PUMP)
     answers(
-        log, fact, ChatMessage("system", f"Use: {PUMP}"), ChatMessage("human", QUESTION), ChatMessage("human", fact)
+        log,
+        fact,
+        PayloadMessage("system", f"Use: {PUMP}"),
+        PayloadMessage("human", QUESTION),
+        PayloadMessage("human", fact),
     )
 
 
-SYSTEM = ChatMessage("system", f"{RULES}\n{PUMP}")
+SYSTEM = PayloadMessage("system", f"{RULES}\n{PUMP}")
 INVENTED: dict[str, Program] = {
     "in the instructions of a template": beside_documents(
-        lambda fact: ChatMessage("system", f"{RULES} Never say: {fact}\n{PUMP}"), lambda fact: ASKED
+        lambda fact: PayloadMessage("system", f"{RULES} Never say: {fact}\n{PUMP}"), lambda fact: ASKED
     ),
     "in an example of a template": beside_documents(
-        lambda fact: ChatMessage("system", f"{RULES}\nExample: Q: Price? A: {fact}\n\n{PUMP}"), lambda fact: ASKED
+        lambda fact: PayloadMessage("system", f"{RULES}\nExample: Q: Price? A: {fact}\n\n{PUMP}"), lambda fact: ASKED
     ),
     "in an example that is filled in": beside_documents(
-        lambda fact: ChatMessage("system", f"{RULES}\nExample: {fact}\n\n{PUMP}"),
+        lambda fact: PayloadMessage("system", f"{RULES}\nExample: {fact}\n\n{PUMP}"),
         lambda fact: ASKED,
         filling=["Example: %s"],
     ),
     "in the format's instructions": beside_documents(
-        lambda fact: ChatMessage("system", f'{PUMP}\nAnswer as JSON: {{"enum": ["{fact}"]}}'),
+        lambda fact: PayloadMessage("system", f'{PUMP}\nAnswer as JSON: {{"enum": ["{fact}"]}}'),
         lambda fact: ASKED,
         filling=['{"enum": ["%s"]}'],
     ),
@@ -355,22 +359,22 @@ INVENTED: dict[str, Program] = {
     ),
     "in example messages": beside_documents(
         lambda fact: SYSTEM,
-        lambda fact: ChatMessage("human", "Price?"),
-        lambda fact: ChatMessage("ai", fact),
+        lambda fact: PayloadMessage("human", "Price?"),
+        lambda fact: PayloadMessage("ai", fact),
         lambda fact: ASKED,
     ),
     "in a system message without documents": lambda log, fact: (
         log.searches(PUMP),
-        answers(log, fact, ChatMessage("system", f"{RULES} {fact}"), ChatMessage("human", f"{PUMP}\n{QUESTION}")),
+        answers(log, fact, PayloadMessage("system", f"{RULES} {fact}"), PayloadMessage("human", f"{PUMP}\n{QUESTION}")),
     ),
     "in an earlier message of the user": lambda log, fact: (
         log.searches(PUMP),
         answers(
             log,
             fact,
-            ChatMessage("human", fact),
-            ChatMessage("ai", "Yes?"),
-            ChatMessage("human", f"{PUMP}\n{QUESTION}"),
+            PayloadMessage("human", fact),
+            PayloadMessage("ai", "Yes?"),
+            PayloadMessage("human", f"{PUMP}\n{QUESTION}"),
         ),
     ),
     "in another message of the user": the_users_claim,
@@ -379,9 +383,9 @@ INVENTED: dict[str, Program] = {
         answers(
             log,
             fact,
-            ChatMessage("human", "Price?"),
-            ChatMessage("ai", fact),
-            ChatMessage("human", f"{PUMP}\n{QUESTION}"),
+            PayloadMessage("human", "Price?"),
+            PayloadMessage("ai", fact),
+            PayloadMessage("human", f"{PUMP}\n{QUESTION}"),
         ),
     ),
     "in a conversation as a text": by_hand(lambda fact: f"{PUMP}\n\nHuman: Price?\nAI: {fact}\nHuman: Thanks."),
@@ -398,7 +402,7 @@ INVENTED: dict[str, Program] = {
     "in a prompt of a model that did not stand behind the answer": lambda log, fact: (
         log.searches(PUMP),
         log.says("yes", f"Is this so? {fact}"),
-        answers(log, fact, ChatMessage("system", PUMP), ASKED),
+        answers(log, fact, PayloadMessage("system", PUMP), ASKED),
     ),
 }
 
@@ -419,7 +423,7 @@ def test_instructions_the_user_and_models_support_no_claim(program):
         (lambda log: None, "unseen_prompt"),
         (lambda log: (log.steps(QUESTION, []), log.says(ANSWER, f"{PUMP}\n{QUESTION}")), "unmarked_text"),
         (lambda log: (log.steps(QUESTION, []), log.says(ANSWER, QUESTION)), None),
-        (lambda log: (log.steps(QUESTION, []), log.says(ANSWER, [ChatMessage("system", RULES), ASKED])), None),
+        (lambda log: (log.steps(QUESTION, []), log.says(ANSWER, [PayloadMessage("system", RULES), ASKED])), None),
         (lambda log: (log.steps(QUESTION, []), log.steps([], RULES), log.says(ANSWER, f"{RULES}\n{QUESTION}")), None),
         (
             lambda log: (log.searches(PUMP), log.says(ANSWER, "Die Pumpe hat drei Jahre Garantie ab dem Kauf.")),
@@ -428,7 +432,7 @@ def test_instructions_the_user_and_models_support_no_claim(program):
         (
             lambda log: (
                 log.steps(QUESTION, []),
-                log.says(ANSWER, [ChatMessage("human", "Hm?"), ChatMessage("ai", f"Yes. {ANSWER}"), ASKED]),
+                log.says(ANSWER, [PayloadMessage("human", "Hm?"), PayloadMessage("ai", f"Yes. {ANSWER}"), ASKED]),
             ),
             "earlier_answer",
         ),

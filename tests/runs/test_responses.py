@@ -9,7 +9,7 @@ import pytest
 from written_logs import ANSWER, FILTER, MOTOR, PUMP, QUESTION, WrittenLog, calls, documents
 
 from ragspan.capturing.snapshots import CUT, ObjectFields
-from ragspan.runs.contents import ChatMessage
+from ragspan.runs.contents import PayloadMessage
 
 REPORT = "All in all the pump is covered for three full years."
 OBJECT = {"years": 3, "reason": "It says so on page one."}
@@ -29,11 +29,11 @@ RESEARCH = {
     "research_loop_count": 1,
 }
 QUERY = '{"query": "pump warranty years", "rationale": "asked"}'
-ASKED = ChatMessage("human", QUESTION)
+ASKED = PayloadMessage("human", QUESTION)
 GUARD = "I must not talk about this."
 
 
-def talk(*messages: ChatMessage, **fields: Any) -> dict[str, Any]:
+def talk(*messages: PayloadMessage, **fields: Any) -> dict[str, Any]:
     """The state of a conversation that begins with the question, and other fields."""
     return {"messages": [ASKED, *messages], **fields}
 
@@ -43,7 +43,7 @@ def nested(depth: int) -> Any:
 
 
 # What models said, one after the other; what the caller got; and the response, a text or an object in JSON.
-RESPONSES: dict[str, tuple[list[str | ChatMessage], Any, Any]] = {
+RESPONSES: dict[str, tuple[list[str | PayloadMessage], Any, Any]] = {
     # Steps and a final field
     "a plan, replanned in words": ([*PLANNED, REPORT], PLAN | {"response": REPORT}, REPORT),
     "a plan, replanned in JSON": (
@@ -76,29 +76,29 @@ RESPONSES: dict[str, tuple[list[str | ChatMessage], Any, Any]] = {
     "partial answers beside a conversation": (
         ["They spoke about pumps.", "What is the warranty?", "Three years.", REPORT],
         talk(
-            ChatMessage("ai", REPORT),
+            PayloadMessage("ai", REPORT),
             conversation_summary="They spoke about pumps.",
             rewritten_questions=["What is the warranty?"],
             agent_answers=[{"index": 0, "question": "q", "answer": "Three years."}],
         ),
         REPORT,
     ),
-    "a conversation under another name": ([ANSWER], {"talk": [ASKED, ChatMessage("ai", ANSWER)]}, ANSWER),
+    "a conversation under another name": ([ANSWER], {"talk": [ASKED, PayloadMessage("ai", ANSWER)]}, ANSWER),
     "a summary for the next turn": (
         [ANSWER, "The user asks about a pump."],
-        talk(ChatMessage("ai", ANSWER), summary="The user asks about a pump."),
+        talk(PayloadMessage("ai", ANSWER), summary="The user asks about a pump."),
         ANSWER,
     ),
     **{
         f"{name} beside a conversation": (
             ["I have looked it up.", REPORT],
-            talk(ChatMessage("ai", "I have looked it up."), **{name: REPORT}),
+            talk(PayloadMessage("ai", "I have looked it up."), **{name: REPORT}),
             REPORT,
         )
         for name in ("answer", "response", "generation", "final_report", "finalAnswer", "final_output")
     },
     **{
-        f"{form} under the role of a person": ([REPORT], talk(ChatMessage("human", text), next="__end__"), text)
+        f"{form} under the role of a person": ([REPORT], talk(PayloadMessage("human", text), next="__end__"), text)
         for form, text in (("words", REPORT), ("words with a heading", f"Researcher: {REPORT}"))
     },
     "the user's own last words": (["yes"], talk(next="__end__"), None),
@@ -165,12 +165,12 @@ RESPONSES: dict[str, tuple[list[str | ChatMessage], Any, Any]] = {
     "an answer with a heading and its sources": ([ANSWER], [f"Answer: {ANSWER}", ["manual.pdf"]], f"Answer: {ANSWER}"),
     "a provider's own form": (
         [ANSWER],
-        {"id": "c-1", "choices": [{"index": 0, "message": ChatMessage("ai", ANSWER)}], "usage": {"total_tokens": 3}},
+        {"id": "c-1", "choices": [{"index": 0, "message": PayloadMessage("ai", ANSWER)}], "usage": {"total_tokens": 3}},
         ANSWER,
     ),
     "what was parsed, beside the message": (
         [f"I know it now.\nFinal Answer: {REPORT}"],
-        talk(ChatMessage("ai", f"I know it now.\nFinal Answer: {REPORT}"), output=REPORT),
+        talk(PayloadMessage("ai", f"I know it now.\nFinal Answer: {REPORT}"), output=REPORT),
         REPORT,
     ),
     # Not the model's words

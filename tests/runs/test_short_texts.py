@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 import pytest
 from written_logs import HOSE, PUMP, QUESTION, WrittenLog
 
-from ragspan.runs.contents import ChatMessage
+from ragspan.runs.contents import PayloadMessage
 
 ANSWER = "It lasts three years, as the manual says."
-ASKED = ChatMessage("human", QUESTION)
+ASKED = PayloadMessage("human", QUESTION)
 
 
-def found_in(log: WrittenLog, *prompt: ChatMessage) -> Sequence[str] | None:
+def found_in(log: WrittenLog, *prompt: PayloadMessage) -> Sequence[str] | None:
     log.says(ANSWER, list(prompt))
     return log.answers(ANSWER).contexts
 
@@ -37,8 +37,8 @@ def found_in(log: WrittenLog, *prompt: ChatMessage) -> Sequence[str] | None:
 def test_short_documents_that_stand_by_themselves(write, by_template):
     log = WrittenLog()
     log.searches("Turin", "Graz")
-    prompt: tuple[ChatMessage, ...] = (
-        ChatMessage("system", f"Name the right place.\n\n{write(['Turin', 'Graz'])}"),
+    prompt: tuple[PayloadMessage, ...] = (
+        PayloadMessage("system", f"Name the right place.\n\n{write(['Turin', 'Graz'])}"),
         ASKED,
     )
     if by_template:
@@ -55,7 +55,7 @@ def test_short_documents_that_stand_by_themselves(write, by_template):
 def test_short_documents_that_were_dropped_and_whose_words_the_instructions_have(instructions, by_template):
     log = WrittenLog()
     log.searches("Context", PUMP, "only", "the context")
-    prompt: tuple[ChatMessage, ...] = (ChatMessage("system", f"{instructions}\n\n{PUMP}"), ASKED)
+    prompt: tuple[PayloadMessage, ...] = (PayloadMessage("system", f"{instructions}\n\n{PUMP}"), ASKED)
     if by_template:
         prompt = log.fills({"context": PUMP, "question": QUESTION}, *prompt)
 
@@ -74,7 +74,7 @@ def drafted(
     for grade in graded:
         log.says(grade, f"Is it relevant? {HOSE}")
     log.says(draft, f"{PUMP}\n\n{QUESTION}")
-    prompt: tuple[ChatMessage, ...] = (ChatMessage("human", write(draft)),)
+    prompt: tuple[PayloadMessage, ...] = (PayloadMessage("human", write(draft)),)
     if filled:
         prompt = log.fills({"draft": draft, "question": QUESTION}, *prompt)
     return found_in(log, *prompt)

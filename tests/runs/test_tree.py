@@ -9,7 +9,7 @@ from written_logs import ANSWER, FILTER, MOTOR, PUMP, QUESTION, WrittenLog, docu
 
 from ragspan.messages import ErrorReport
 from ragspan.records import RagRecord
-from ragspan.runs.contents import ChatMessage
+from ragspan.runs.contents import PayloadMessage
 from ragspan.runs.record_making import make_record
 from ragspan.runs.tree import ModelStep, RequestTree, RerankStep, SearchStep, SeenDocument, Step
 
@@ -38,7 +38,7 @@ class Program:
         step = ModelStep(
             name="model", parent=self.root, started_ns=self.now(), inputs=[prompt], tokens=reply.split(" ")
         )
-        self.tree.end(self.tree.begin(step), self.now(), ChatMessage("ai", reply))
+        self.tree.end(self.tree.begin(step), self.now(), PayloadMessage("ai", reply))
         return step
 
     def ends(self, output: object) -> RagRecord | None:
@@ -117,13 +117,19 @@ def test_a_stream_that_is_left_while_its_model_speaks_has_what_it_said():
     ("inputs", "question"),
     [
         ({"system": "Be nice. Are you?", "user": QUESTION}, QUESTION),
-        ({"text": QUESTION, "earlier": [ChatMessage("human", "Hello?"), ChatMessage("ai", "Hi.")]}, QUESTION),
+        ({"text": QUESTION, "earlier": [PayloadMessage("human", "Hello?"), PayloadMessage("ai", "Hi.")]}, QUESTION),
         ({"data": {"topic": "pumps", "wish": QUESTION}}, QUESTION),
         ({"prompt": "Answer well", "frage": QUESTION}, QUESTION),
         ({"question": "How long?", "keywords": QUESTION}, "How long?"),
-        ({"topic": "pumps", "messages": [ChatMessage("human", QUESTION)]}, QUESTION),
+        ({"topic": "pumps", "messages": [PayloadMessage("human", QUESTION)]}, QUESTION),
         (
-            {"messages": [ChatMessage("human", "Hello?"), ChatMessage("ai", "Hi."), ChatMessage("human", QUESTION)]},
+            {
+                "messages": [
+                    PayloadMessage("human", "Hello?"),
+                    PayloadMessage("ai", "Hi."),
+                    PayloadMessage("human", QUESTION),
+                ]
+            },
             QUESTION,
         ),
     ],
@@ -143,7 +149,7 @@ def test_what_was_searched_with_is_the_question_unless_a_field_says_so(inputs, q
     [
         {"system_prompt": "You are a bot. Be nice.", "user": QUESTION},
         {"input_language": "English", "utterance": QUESTION},
-        {"q": QUESTION, "chat": [ChatMessage("human", "Hello?"), ChatMessage("ai", "Hi.")]},
+        {"q": QUESTION, "chat": [PayloadMessage("human", "Hello?"), PayloadMessage("ai", "Hi.")]},
         {"prompt_template": "Answer: {}", "text": QUESTION},
     ],
 )
@@ -189,7 +195,7 @@ def test_an_answer_that_the_state_does_not_keep_reached_the_caller_on_the_way(ke
     program.search(PUMP)
     node = program.tree.begin(Step(name="answer", parent=program.root, started_ns=program.now()))
     model = ModelStep(name="model", parent=node, started_ns=program.now(), inputs=[PROMPT])
-    program.tree.end(program.tree.begin(model), program.now(), ChatMessage("ai", ANSWER))
+    program.tree.end(program.tree.begin(model), program.now(), PayloadMessage("ai", ANSWER))
     program.tree.end(node, program.now(), kept)
     record = program.ends({"question": QUESTION, "docs": documents(PUMP)})
 
@@ -205,8 +211,8 @@ def test_an_answer_that_the_state_does_not_keep_reached_the_caller_on_the_way(ke
     [
         json.dumps([{"text": PUMP, "id": 1}, {"text": FILTER, "id": 2}]),
         json.dumps({"results": [{"content": PUMP, "score": 0.9}, {"content": FILTER}]}),
-        ChatMessage("tool", [{"type": "text", "text": PUMP}, {"type": "text", "text": FILTER}]),
-        ChatMessage("tool", "see the artifact", artifact=documents(PUMP, FILTER)),
+        PayloadMessage("tool", [{"type": "text", "text": PUMP}, {"type": "text", "text": FILTER}]),
+        PayloadMessage("tool", "see the artifact", artifact=documents(PUMP, FILTER)),
     ],
     ids=["JSON", "JSON around it", "blocks of an MCP server", "an artifact"],
 )
@@ -238,18 +244,20 @@ def test_a_tool_that_nobody_names_is_no_search():
     assert [call.name for call in record.tool_calls] == ["lookup"]
 
 
-@pytest.mark.parametrize("history", [[], [ChatMessage("human", "Hello?"), ChatMessage("ai", "I help with pumps.")]])
+@pytest.mark.parametrize(
+    "history", [[], [PayloadMessage("human", "Hello?"), PayloadMessage("ai", "I help with pumps.")]]
+)
 def test_documents_in_an_assistant_s_message_of_the_program_count_with_and_without_a_history(history):
     program = Program({"question": QUESTION})
     program.search(PUMP)
     said = [
-        ChatMessage("system", "Be brief."),
+        PayloadMessage("system", "Be brief."),
         *history,
-        ChatMessage("ai", f"I found: {PUMP}"),
-        ChatMessage("human", QUESTION),
+        PayloadMessage("ai", f"I found: {PUMP}"),
+        PayloadMessage("human", QUESTION),
     ]
     model = ModelStep(name="model", parent=program.root, started_ns=program.now(), inputs=said)
-    program.tree.end(program.tree.begin(model), program.now(), ChatMessage("ai", ANSWER))
+    program.tree.end(program.tree.begin(model), program.now(), PayloadMessage("ai", ANSWER))
     record = program.ends(ANSWER)
 
     assert record is not None

@@ -12,7 +12,7 @@ from ragspan.capturing.log import EventKind, RequestLog, RunKey, TokenStream
 from ragspan.capturing.snapshots import Snapshot
 from ragspan.messages import note_error
 from ragspan.records import RagRecord
-from ragspan.runs.contents import Call, ChatMessage, Document, FilledPrompt
+from ragspan.runs.contents import Call, Document, FilledPrompt, PayloadMessage
 from ragspan.runs.events import ModelStart, SearchStart, ToolStart, record_of_log
 
 QUESTION = "How long is the warranty on the pump?"
@@ -27,9 +27,9 @@ def documents(*texts: str) -> list[Document]:
     return [Document(text, f"doc-{place}", {}) for place, text in enumerate(texts)]
 
 
-def calls(*arguments: Snapshot) -> ChatMessage:
+def calls(*arguments: Snapshot) -> PayloadMessage:
     """A model's message that calls a tool with each of these arguments."""
-    return ChatMessage("ai", calls=[Call("tool", str(place), given) for place, given in enumerate(arguments)])
+    return PayloadMessage("ai", calls=[Call("tool", str(place), given) for place, given in enumerate(arguments)])
 
 
 class WrittenLog:
@@ -49,7 +49,7 @@ class WrittenLog:
         """A tool is called and returns something."""
         self._run(given or {}, result, ToolStart("tool", call_id))
 
-    def fills(self, given: Snapshot, *messages: ChatMessage) -> tuple[ChatMessage, ...]:
+    def fills(self, given: Snapshot, *messages: PayloadMessage) -> tuple[PayloadMessage, ...]:
         """A prompt template gives out messages."""
         self._run(given, FilledPrompt(messages), "ChatPromptTemplate")
         return messages
@@ -60,11 +60,14 @@ class WrittenLog:
     def calls_tool(self, name: str, arguments: Snapshot, result: Snapshot) -> None:
         self._run(arguments, result, ToolStart(name, "call-1"))
 
-    def says(self, reply: str | ChatMessage, prompt: str | Sequence[ChatMessage] = "Say something.") -> None:
+    def says(self, reply: str | PayloadMessage, prompt: str | Sequence[PayloadMessage] = "Say something.") -> None:
         """A model is called and replies."""
         given = [prompt] if isinstance(prompt, str) else list(prompt)
         self._run(
-            given, reply if isinstance(reply, ChatMessage) else ChatMessage("ai", reply), ModelStart("model"), told=()
+            given,
+            reply if isinstance(reply, PayloadMessage) else PayloadMessage("ai", reply),
+            ModelStart("model"),
+            told=(),
         )
 
     def fails(self, prompt: str, *tokens: str) -> None:

@@ -56,8 +56,8 @@ class Call:
 
 
 @dataclass(slots=True)
-class ChatMessage:
-    """A chat message."""
+class PayloadMessage:
+    """A chat message in a payload, or a reply of a model."""
 
     role: str
     """human, ai, system or tool."""
@@ -164,12 +164,12 @@ def scored_document(item: Snapshot) -> tuple[Document, float | None] | None:
     return None
 
 
-def tool_messages(output: Snapshot) -> list[ChatMessage]:
+def tool_messages(output: Snapshot) -> list[PayloadMessage]:
     """The messages in a tool's output: itself, or those of the state update that a command carries."""
     if isinstance(output, Hidden):
         update = output.inside.get("update") if isinstance(output.inside, dict) else None
         output = update.get("messages") if isinstance(update, dict) else None
-    return [each for each in (output if isinstance(output, list) else [output]) if isinstance(each, ChatMessage)]
+    return [each for each in (output if isinstance(output, list) else [output]) if isinstance(each, PayloadMessage)]
 
 
 def documents_of_messages(messages: Sequence[Snapshot]) -> tuple[list[Found], bool]:
@@ -178,7 +178,7 @@ def documents_of_messages(messages: Sequence[Snapshot]) -> tuple[list[Found], bo
     Those of the user's last message and after it are of the current request; of earlier ones, which are history, it
     is only said whether there are any.
     """
-    spoken = [message for message in messages if isinstance(message, ChatMessage)]
+    spoken = [message for message in messages if isinstance(message, PayloadMessage)]
     last = max((index for index, message in enumerate(spoken) if message.role == "human"), default=-1)
     beside = [documents_in(message.artifact) if message.role == "tool" else [] for message in spoken]
     if last >= 0:
@@ -186,22 +186,22 @@ def documents_of_messages(messages: Sequence[Snapshot]) -> tuple[list[Found], bo
     return [found for lists in beside[max(last, 0) :] for found in lists], any(beside[: max(last, 0)])
 
 
-def prompt_of(messages: Sequence[Snapshot], documents: Snapshot) -> list[ChatMessage]:
+def prompt_of(messages: Sequence[Snapshot], documents: Snapshot) -> list[PayloadMessage]:
     """A chat prompt, or a plain one, with all that it shows as text; some models get documents beside the messages."""
     prompt = [
-        ChatMessage("human", each)
+        PayloadMessage("human", each)
         if isinstance(each, str)
-        else ChatMessage(each.role, each.prompt_text, each.calls, each.call_id, unread=each.unread)
+        else PayloadMessage(each.role, each.prompt_text, each.calls, each.call_id, unread=each.unread)
         for each in messages
-        if isinstance(each, (str, ChatMessage))
+        if isinstance(each, (str, PayloadMessage))
     ]
-    return prompt if documents is None else [*prompt, ChatMessage("system", "\n".join(texts_in(documents)))]
+    return prompt if documents is None else [*prompt, PayloadMessage("system", "\n".join(texts_in(documents)))]
 
 
 def is_conversation(inputs: Snapshot) -> bool:
     """Whether a payload is the state of a conversation, whose documents may be an earlier turn's."""
     lists = [value for value in inputs.values() if isinstance(value, list)] if isinstance(inputs, dict) else []
-    return any(items and (isinstance(items[-1], ChatMessage) or items[-1] is MESSAGE) for items in lists)
+    return any(items and (isinstance(items[-1], PayloadMessage) or items[-1] is MESSAGE) for items in lists)
 
 
 def calls_text(calls: Snapshot) -> str | None:
@@ -234,7 +234,7 @@ def _plain(value: Snapshot) -> Any:
         return _plain(value.arguments)
     if isinstance(value, (Opaque, Document)):
         return _NOTHING
-    if isinstance(value, ChatMessage):
+    if isinstance(value, PayloadMessage):
         return value.text
     if isinstance(value, dict):
         items = {key: _plain(item) for key, item in value.items()}
@@ -248,7 +248,7 @@ def texts_in(value: Snapshot, *, in_objects: bool = True) -> Iterator[str]:
     """Every text in a snapshot, also those of documents and messages; if not `in_objects`, without those in the program's own objects."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, (Document, ChatMessage)):
+    elif isinstance(value, (Document, PayloadMessage)):
         yield value.text
     elif isinstance(value, (dict, list)) and (in_objects or not isinstance(value, ObjectFields)):
         for item in value.values() if isinstance(value, dict) else value:

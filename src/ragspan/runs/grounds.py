@@ -14,7 +14,7 @@ from ragspan.capturing.snapshots import Snapshot
 from ragspan.matching import PromptWords, words_of
 from ragspan.records import Background, RetrievedContext, UnknownContexts
 from ragspan.runs.answering import answering_calls, is_said_by
-from ragspan.runs.contents import ChatMessage, FilledPrompt, prompt_of
+from ragspan.runs.contents import FilledPrompt, PayloadMessage, prompt_of
 from ragspan.runs.documents import SeenDocuments
 from ragspan.runs.prompt_pieces import Piece, Pieces
 from ragspan.runs.prompt_provenance import Behind, Turn, prompts_behind
@@ -144,7 +144,7 @@ def _ends_in(value: Snapshot) -> Iterator[str]:
     """The ends of all pictures, and of texts that may be one, that a request was called with."""
     if isinstance(value, str):
         yield value[-_TAIL:] if len(value) >= _TAIL or "/" in value else ""
-    elif isinstance(value, ChatMessage):
+    elif isinstance(value, PayloadMessage):
         yield from value.unread
     elif isinstance(value, (dict, list)):
         for item in value.values() if isinstance(value, dict) else value:

@@ -10,7 +10,7 @@ from itertools import islice
 from ragspan.capturing.snapshots import Snapshot
 from ragspan.matching import PromptTexts, Span, occurrences, unescaped, words_of
 from ragspan.records import MAX_BACKGROUND, BackgroundKind
-from ragspan.runs.contents import ChatMessage, texts_in
+from ragspan.runs.contents import PayloadMessage, texts_in
 from ragspan.runs.documents import SeenDocuments
 from ragspan.runs.prompt_provenance import Behind, Turn
 from ragspan.runs.said_in import lines_of_models, memories_in, schemas_in, spoken_in, within, without
@@ -80,7 +80,7 @@ class Pieces:
                 if left <= 0:
                     return
 
-    def _of_part(self, number: int, message: ChatMessage, turn: Turn) -> Iterator[Piece]:
+    def _of_part(self, number: int, message: PayloadMessage, turn: Turn) -> Iterator[Piece]:
         text = self._behind.texts.parts[number]
         if message.role == "tool":
             yield from self._of_tool(number, message, turn, text)
@@ -140,7 +140,7 @@ class Pieces:
 
     # Tools
 
-    def _of_tool(self, number: int, message: ChatMessage, turn: Turn, text: str) -> Iterator[Piece]:
+    def _of_tool(self, number: int, message: PayloadMessage, turn: Turn, text: str) -> Iterator[Piece]:
         held = self._behind.holding.get(number, ())
         tool = next((each for each in self._tools if each.call_id == message.call_id is not None), None)
         if tool is not None and (
@@ -157,7 +157,7 @@ class Pieces:
         kind: BackgroundKind = "history" if turn is Turn.EARLIER else "metadata" if held else "tool"
         yield from self._pieces(text, self._without_arguments(text, free, message), kind)
 
-    def _without_arguments(self, text: str, free: Sequence[Span], message: ChatMessage) -> Sequence[Span]:
+    def _without_arguments(self, text: str, free: Sequence[Span], message: PayloadMessage) -> Sequence[Span]:
         """A result without what it repeats of its call's arguments, and of longer ones that models wrote."""
         calls = [call for part, _ in self._behind.parts.values() for call in part.calls or ()]
         own = [text for call in calls if call.id == message.call_id for text in texts_in(call.arguments)]
@@ -230,9 +230,9 @@ class _Said:
         return self._own[words]
 
 
-def _people_in(value: Snapshot) -> Iterator[ChatMessage]:
+def _people_in(value: Snapshot) -> Iterator[PayloadMessage]:
     """The messages of people in what a request was called with."""
-    if isinstance(value, ChatMessage):
+    if isinstance(value, PayloadMessage):
         if value.role == "human":
             yield value
     elif isinstance(value, (dict, list)):

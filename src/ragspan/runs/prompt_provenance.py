@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from ragspan.matching import Held, Match, PromptTexts, PromptWords, Speech, words_of
 from ragspan.runs.answering import is_one_word, is_verdict, words_said_by
-from ragspan.runs.contents import ChatMessage, normalise_spaces
+from ragspan.runs.contents import PayloadMessage, normalise_spaces
 from ragspan.runs.metadata_texts import texts_beside, windows
 from ragspan.runs.short_texts import SHORT, Filled, is_a_document, is_a_draft
 from ragspan.runs.tree import ModelStep, SeenDocument
@@ -47,7 +47,7 @@ class Behind:
     runs: Sequence[ModelStep]
     """The calls of models, in order of time; those of the answer's parts in the order of the parts."""
     texts: PromptTexts
-    parts: Mapping[int, tuple[ChatMessage, Turn]]
+    parts: Mapping[int, tuple[PayloadMessage, Turn]]
     """By its number in `texts`, each part of these prompts in order, this turn's before earlier ones of a call."""
     found: Sequence[Found]
     """The documents, in prompt order."""
@@ -168,7 +168,7 @@ class Turn(enum.Enum):
     """A model's words, which hold no documents even if they quote some."""
 
 
-def _turns_of(parts: Sequence[ChatMessage], was_said: Callable[[str], bool]) -> list[Turn]:
+def _turns_of(parts: Sequence[PayloadMessage], was_said: Callable[[str], bool]) -> list[Turn]:
     """The turns of a prompt's parts.
 
     An earlier turn ends with an assistant's message between two of a person's that no model gave in this request. Other
@@ -216,7 +216,7 @@ class _Provenance:
         self._numbers: dict[tuple[bool, str], int] = {}
         self._parts: dict[int, dict[int, None]] = {}
         self._results: dict[int, str] = {}
-        self.parts: dict[int, tuple[ChatMessage, Turn]] = {}
+        self.parts: dict[int, tuple[PayloadMessage, Turn]] = {}
         """The parts of all prompts by their numbers."""
         said = {_squeezed(run.said) for run in models}
         was_said = functools.cache(lambda text: _squeezed(text) in said)  # an agent's prompts repeat their parts

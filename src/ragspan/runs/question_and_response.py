@@ -13,8 +13,8 @@ from ragspan.matching import words_of
 from ragspan.provider_replies import facts_of
 from ragspan.records import AnswerStatus
 from ragspan.runs.contents import (
-    ChatMessage,
     Document,
+    PayloadMessage,
     as_json,
     calls_text,
     content_text,
@@ -60,7 +60,7 @@ def question_in(inputs: Snapshot, queries: Sequence[str] = (), *, named_only: bo
     return next(iter([*named, *searched, *often, *going_on, *alike, *rest, *spoken, *others]), None)
 
 
-def _leaves(value: Snapshot, key: str = "") -> Iterator[tuple[str, str | list[ChatMessage]]]:
+def _leaves(value: Snapshot, key: str = "") -> Iterator[tuple[str, str | list[PayloadMessage]]]:
     """The texts and conversations in a payload by the name of their field, the deeper ones last."""
     deeper: list[tuple[str, Snapshot]] = []
     if isinstance(value, dict):
@@ -78,23 +78,23 @@ def _leaves(value: Snapshot, key: str = "") -> Iterator[tuple[str, str | list[Ch
             deeper += [(key, item) for item in reversed(value) if isinstance(item, (dict, list, str))]
     elif isinstance(value, str):
         yield key, value
-    elif isinstance(value, ChatMessage) and value.role == "human":
+    elif isinstance(value, PayloadMessage) and value.role == "human":
         yield key, [value]
     for name, item in deeper:
         yield from _leaves(item, name)
 
 
-def _conversation_in(items: Sequence[Snapshot], *, are_messages: bool) -> list[ChatMessage]:
+def _conversation_in(items: Sequence[Snapshot], *, are_messages: bool) -> list[PayloadMessage]:
     """The messages among the items of a list, if one of them is the user's."""
     messages = [
-        ChatMessage("human", item) if isinstance(item, str) else item
+        PayloadMessage("human", item) if isinstance(item, str) else item
         for item in items
-        if isinstance(item, ChatMessage) or (are_messages and isinstance(item, str))
+        if isinstance(item, PayloadMessage) or (are_messages and isinstance(item, str))
     ]
     return messages if any(message.role == "human" for message in messages) else []
 
 
-def _last_of_user(messages: Sequence[ChatMessage]) -> ChatMessage | None:
+def _last_of_user(messages: Sequence[PayloadMessage]) -> PayloadMessage | None:
     said = (message for message in reversed(messages) if message.role == "human")
     last = next(said, None)
     return None if last is None or not last.text.strip() else last
@@ -206,10 +206,10 @@ def _is_last(chunk: tuple[bool, Sequence[Mapping[str, Any]]] | None) -> bool:
 # The response
 
 
-class _Said:
-    """What the models of a request said."""
+class _Replies:
+    """The replies of a request's models."""
 
-    def __init__(self, replies: Sequence[ChatMessage]) -> None:
+    def __init__(self, replies: Sequence[PayloadMessage]) -> None:
         self._replies = replies
         self._whole = {normalise_spaces(reply.text) for reply in replies if reply.text.strip()}
         self._fields: set[str] | None = None
@@ -237,7 +237,7 @@ class _Answers:
     def __init__(self, tree: RequestTree) -> None:
         self._tree = tree
         self._replies = [step.reply for step in tree.answering_models if step.reply is not None]
-        self._said = _Said(self._replies)
+        self._said = _Replies(self._replies)
         self._asked = question_in(tree.inputs)
 
     def response(self) -> str | None:
@@ -267,17 +267,17 @@ class _Answers:
         """A value as the text of an answer; None if it is none."""
         if isinstance(value, str):
             return value
-        if isinstance(value, ChatMessage):
+        if isinstance(value, PayloadMessage):
             return value.text if value.text.strip() else calls_text(value.arguments)
         if isinstance(value, list):
-            messages = [item for item in value if isinstance(item, ChatMessage)]
+            messages = [item for item in value if isinstance(item, PayloadMessage)]
             if messages:
                 return self._last_words(messages[-1])
             if value and all(isinstance(item, str) for item in value):
                 return "\n".join(value)
         return as_json(value) if isinstance(value, (dict, list)) else None
 
-    def _last_words(self, last: ChatMessage) -> str | None:
+    def _last_words(self, last: PayloadMessage) -> str | None:
         """What a conversation ends with, if it is an answer.
 
         That is the assistant's text, a tool's that replaces it, or a model's words under the role of a person, as
@@ -303,7 +303,7 @@ class _Answers:
         texts = [value for value in rest.values() if isinstance(value, str)]
         if len(texts) == 1 and texts[0].strip():
             return texts[0]
-        messages = [value for value in own.values() if isinstance(value, ChatMessage)]
+        messages = [value for value in own.values() if isinstance(value, PayloadMessage)]
         return as_json(rest) or next((calls_text(message.arguments) for message in messages), None)
 
     def _candidates(self, own: Mapping[str, Snapshot]) -> Iterator[Snapshot]:
@@ -319,7 +319,7 @@ class _Answers:
             if is_parsed or _is_called(key, field_names.ANSWERING) or "final" in _words(key):
                 yield texts[key]
         for key in sorted(own, key=lambda key: key != "messages"):  # states may hold the messages of workers, too
-            if _holds_messages(own[key]) and not (isinstance(own[key], ChatMessage) and not own[key].text.strip()):
+            if _holds_messages(own[key]) and not (isinstance(own[key], PayloadMessage) and not own[key].text.strip()):
                 yield own[key]
         yield from (own[key] for key in sorted(said, key=lambda key: not self._said.has(texts[key])))
         yield from self._unnamed(own, texts, is_named=bool(named))
@@ -382,8 +382,8 @@ def _is_called(key: str, names: Iterable[str]) -> bool:
 
 
 def _holds_messages(value: Snapshot) -> bool:
-    return isinstance(value, ChatMessage) or (
-        isinstance(value, list) and any(isinstance(item, ChatMessage) for item in value)
+    return isinstance(value, PayloadMessage) or (
+        isinstance(value, list) and any(isinstance(item, PayloadMessage) for item in value)
     )
 
 
@@ -393,7 +393,7 @@ def _is_data(value: Snapshot) -> bool:
     return value is CUT or not isinstance(value, (Opaque, Document))
 
 
-def _was_spoken(output: Snapshot, replies: Iterable[ChatMessage]) -> bool:
+def _was_spoken(output: Snapshot, replies: Iterable[PayloadMessage]) -> bool:
     """Whether a model said exactly this object, as JSON or as the arguments of a tool call."""
     if not isinstance(output, (dict, list)) or not output:
         return False

@@ -12,7 +12,7 @@ from ragspan.messages import Message, ToolRequest
 from ragspan.provider_replies import facts_of
 from ragspan.record_json import plain_entries
 from ragspan.records import Generation, Reranking, Retrieval, RetrievedContext, ToolCall
-from ragspan.runs.contents import Call, ChatMessage, Document
+from ragspan.runs.contents import Call, Document, PayloadMessage
 from ragspan.runs.tree import ModelStep, RerankStep, SearchStep, SeenDocument, Step, ToolStep
 
 ToContext = Callable[[SeenDocument], RetrievedContext]
@@ -184,7 +184,7 @@ def _ordered(found: Sequence[SeenDocument]) -> tuple[RetrievedContext, ...]:
     )
 
 
-def _message(part: ChatMessage) -> Message:
+def _message(part: PayloadMessage) -> Message:
     return Message(
         role=_ROLES.get(part.role, part.role),
         text=part.text,
@@ -213,7 +213,7 @@ def _as_text(value: Snapshot) -> str | None:
 
 
 def _in_words(value: Any) -> Any:
-    if isinstance(value, (ChatMessage, Document)):
+    if isinstance(value, (PayloadMessage, Document)):
         return value.text
     return value.arguments if isinstance(value, Call) else "OPAQUE"
 

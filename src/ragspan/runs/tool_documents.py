@@ -7,7 +7,7 @@ from typing import Any
 
 from ragspan import field_names
 from ragspan.capturing.snapshots import Snapshot
-from ragspan.runs.contents import ChatMessage, Document, Found, content_text, documents_in, json_in, tool_messages
+from ragspan.runs.contents import Document, Found, PayloadMessage, content_text, documents_in, json_in, tool_messages
 from ragspan.runs.tree import RequestTree, SearchStep, ToolStep
 
 _MAX_DOCUMENTS = 1000
@@ -31,7 +31,7 @@ def documents_of_result(output: Snapshot) -> Found:
     return (found or [pair for parts in texts for part in parts for pair in _read(part)])[:_MAX_DOCUMENTS]
 
 
-def _parts_of(message: ChatMessage) -> list[Any]:
+def _parts_of(message: PayloadMessage) -> list[Any]:
     """The text of a message, or those of its blocks, as MCP's tools give several."""
     return (
         [message.content] if isinstance(message.content, str) else [content_text([block]) for block in message.content]

@@ -11,7 +11,7 @@ from ragspan.capturing.snapshots import OPAQUE, Opaque, Snapshot
 from ragspan.config import retrieval_tools
 from ragspan.messages import ErrorReport, NotedError
 from ragspan.records import RetrievedContext, SpanAnchor
-from ragspan.runs.contents import ChatMessage, Document, content_text, tool_messages
+from ragspan.runs.contents import Document, PayloadMessage, content_text, tool_messages
 
 INTERRUPT = "GraphInterrupt"
 """A graph raises an error of this name to wait for a person."""
@@ -126,11 +126,11 @@ class ModelStep(Step):
     """Documents that it was given beside its messages."""
     rewritten: Sequence[tuple[Document, str]] = ()
     """Documents that the program had changed in place until then, with their new texts."""
-    prompt: Sequence[ChatMessage] = ()
+    prompt: Sequence[PayloadMessage] = ()
     """What it was given, as texts; nothing inside a search."""
     seen: Mapping[SeenDocument, str] = field(default_factory=dict)
     """The documents that were seen until then, with their texts at that moment: programs change them in place."""
-    reply: ChatMessage | None = None
+    reply: PayloadMessage | None = None
     provider_metadata: Sequence[Mapping[str, Any]] = ()
     """What the provider said about the reply, in any form."""
     tokens: Sequence[Any] = ()
@@ -211,7 +211,7 @@ class RequestTree:
         """End a step with what it gave; of a model, with its reply."""
         step.ended_ns, step.output, step.late_inputs = ended_ns, output, late_inputs
         if isinstance(step, ModelStep):
-            step.reply = output if isinstance(output, ChatMessage) else ChatMessage("ai")
+            step.reply = output if isinstance(output, PayloadMessage) else PayloadMessage("ai")
             output = step.reply.text
         self._end(step, OPAQUE if isinstance(step, SearchStep) else output)
 

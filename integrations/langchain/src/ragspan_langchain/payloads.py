@@ -17,7 +17,7 @@ from ragspan.kept_metadata import kept_entries, small_entries
 from ragspan.plain_data import fields_of, is_dict, items_of, text_keyed, text_of
 from ragspan.provider_replies import notes_of
 from ragspan.provider_search import reports_search
-from ragspan.runs import MEDIA, MESSAGE, ROLES, UNREAD, Call, ChatMessage, Document, FilledPrompt
+from ragspan.runs import MEDIA, MESSAGE, ROLES, UNREAD, Call, Document, FilledPrompt, PayloadMessage
 
 _END = 64
 _DATA = ("data", "base64", "file_data", "url", "image_url", "file_id", "file_uri", "uri")
@@ -35,7 +35,7 @@ def take_each(values: Iterable[Any], log: RequestLog) -> list[Snapshot]:
     return [_plain_message(value, log) or SNAPSHOTS.take(value, log) for value in values]
 
 
-def _plain_message(value: Any, log: RequestLog) -> ChatMessage | None:
+def _plain_message(value: Any, log: RequestLog) -> PayloadMessage | None:
     """A snapshot of a message of the framework's own class that holds a text and nothing else, as most do; None for others."""
     role = _own_messages.get(id(type(value)))
     if role is None:
@@ -50,7 +50,7 @@ def _plain_message(value: Any, log: RequestLog) -> ChatMessage | None:
         return None
     log.texts[id(content)] = content
     log.parts += 1
-    return ChatMessage(role, content)
+    return PayloadMessage(role, content)
 
 
 def filled_prompt(prompt: Any, log: RequestLog) -> FilledPrompt:
@@ -90,7 +90,7 @@ def take_found(found: Any, log: RequestLog) -> Snapshot:
     return taken
 
 
-def take_reply(response: Any, log: RequestLog) -> tuple[ChatMessage, Sequence[Mapping[str, Any]]]:
+def take_reply(response: Any, log: RequestLog) -> tuple[PayloadMessage, Sequence[Mapping[str, Any]]]:
     """The reply of the first generation in an `LLMResult`, and what the provider said about it."""
     result = fields_of(response)
     generations = items_of(items[0]) if (items := items_of(result.get("generations"))) else None  # one for each prompt
@@ -98,11 +98,11 @@ def take_reply(response: Any, log: RequestLog) -> tuple[ChatMessage, Sequence[Ma
     message = own.get("message")
     if message is None:
         text = text_of(own.get("text"))
-        return ChatMessage("ai", "" if text is None else log.count(text)), notes_of(
+        return PayloadMessage("ai", "" if text is None else log.count(text)), notes_of(
             provider_metadata_in(result, own, {})
         )
     taken, fields = _plain_message(message, log) or SNAPSHOTS.take(message, log), fields_of(message)
-    if type(taken) is ChatMessage:
+    if type(taken) is PayloadMessage:
         content = fields.get("content")
         with_reply = (
             fields.get("additional_kwargs"),
@@ -170,9 +170,9 @@ def _read_message(copying: Copying, value: Any, depth: int) -> Snapshot:
     beside, content = own.get("additional_kwargs"), own.get("content")
     if type(content) is str:  # mostly
         copying.texts[id(content)] = content
-        message = ChatMessage(_role_of(own), content)
+        message = PayloadMessage(_role_of(own), content)
     else:
-        message = ChatMessage(_role_of(own), _content(copying, content, depth))
+        message = PayloadMessage(_role_of(own), _content(copying, content, depth))
         if type(content) is list:
             message.unread = [_end_of(block) for block in content if _is_unread(block)]
     if beside is not None and (type(beside) is not dict or beside):
@@ -264,13 +264,13 @@ def _read_fields(copying: Copying, given: dict[Any, Any], depth: int) -> Snapsho
             return Opaque()
         role = text_of(value.get("role")) if "role" in value else kind
         if role is not None and (role := role.lower()) in ROLES and "content" in value:
-            return ChatMessage(ROLES[role], _content(copying, value["content"], depth))
+            return PayloadMessage(ROLES[role], _content(copying, value["content"], depth))
     return copying.fields(given, depth)
 
 
 def _read_tuple(copying: Copying, value: tuple[Any, ...], depth: int) -> Snapshot:
     if copying.whole and len(value) == 2 and (role := text_of(value[0])) is not None and role.lower() in ROLES:  # noqa: PLR2004  (role, content)
-        return ChatMessage(ROLES[role.lower()], _content(copying, value[1], depth))
+        return PayloadMessage(ROLES[role.lower()], _content(copying, value[1], depth))
     return copying.items(value, depth)
 
 

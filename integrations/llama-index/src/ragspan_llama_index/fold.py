@@ -11,7 +11,7 @@ from ragspan.capturing import Event, EventKind, RequestLog, RunKey
 from ragspan.messages import ErrorReport, NotedError
 from ragspan.record_json import plain_entries
 from ragspan.records import AnswerStatus, RagRecord
-from ragspan.runs import ChatMessage, Document, RequestTree, documents_of_result, first_of, question_in
+from ragspan.runs import Document, PayloadMessage, RequestTree, documents_of_result, first_of, question_in
 from ragspan.runs import Step as CommonStep
 from ragspan.text.answers import without_thoughts
 from ragspan_llama_index.classes import SPEAKING, UUID_LENGTH
@@ -169,7 +169,7 @@ def _handed_on(child: Step, step: Step) -> bool:
 _OBSERVATION = "Observation:"  # so a reasoning agent tells its model, as the user, what a tool gave
 
 
-def asked_in(prompt: Sequence[ChatMessage]) -> str | None:
+def asked_in(prompt: Sequence[PayloadMessage]) -> str | None:
     """What the user said last in a conversation that went on: a resumed agent is not told again."""
     spoke = [place for place, part in enumerate(prompt) if part.role == "ai"]
     before = prompt[: spoke[-1]] if spoke else ()

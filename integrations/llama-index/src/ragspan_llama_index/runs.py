@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 from ragspan.capturing import OPAQUE, RunKey, Snapshot, inner_logs
 from ragspan.records import Generation, Reranking, Retrieval, RetrievedContext, ToolCall
 from ragspan.runs import (
-    ChatMessage,
     Document,
     FilledPrompt,
     ModelStep,
+    PayloadMessage,
     RequestTree,
     SearchStep,
     SeenDocument,
@@ -185,7 +185,7 @@ class Runs:
         found = None if step.found is None else list(self._documents_of(step.found))
         if step.role == "tool":
             about["name"] = step.tool_name or step.name
-            told = ChatMessage("tool", step.answer_text() or "", artifact=found or None)
+            told = PayloadMessage("tool", step.answer_text() or "", artifact=found or None)
             return ToolStep(inputs=step.arguments, **about), None if step.answer_text() is None else told
         if step.role == "search":
             asked = step.asked[0][1] if step.asked else None
@@ -206,7 +206,7 @@ class Runs:
             first_token_ns=stream.first_ns if stream is not None and stream.tokens else None,
             **about,
         )
-        return run, ChatMessage("ai", said or "", calls, searched=step.searched) if said or calls else None
+        return run, PayloadMessage("ai", said or "", calls, searched=step.searched) if said or calls else None
 
     def _filled(self, step: Step) -> Sequence[str]:
         """The texts that the framework filled its prompt template with."""

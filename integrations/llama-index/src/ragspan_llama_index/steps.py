@@ -9,7 +9,7 @@ from ragspan.capturing import RequestLog
 from ragspan.config import retrieval_tools
 from ragspan.messages import ErrorReport, NotedError
 from ragspan.records import RetrievedContext, SpanAnchor
-from ragspan.runs import ROLES, Call, ChatMessage
+from ragspan.runs import ROLES, Call, PayloadMessage
 from ragspan_llama_index.classes import ClassFacts, Role
 from ragspan_llama_index.files import File
 from ragspan_llama_index.nodes import NodeSnapshot, text_shown
@@ -41,12 +41,12 @@ class SeenNode:
         return self.text if shown is None else shown
 
 
-def message_of(role: Any, contents: Sequence[str | File], calls: Sequence[Call], call_id: Any) -> ChatMessage:
+def message_of(role: Any, contents: Sequence[str | File], calls: Sequence[Call], call_id: Any) -> PayloadMessage:
     """A message of a prompt."""
     own = ROLES.get(role, role) if isinstance(role, str) else "human"
     read = [(each, each.text() if isinstance(each, File) else each) for each in contents]
     unread = [each.end for each, text in read if isinstance(each, File) and text is None]
-    return ChatMessage(
+    return PayloadMessage(
         own, "\n".join(text for _, text in read if text is not None), list(calls), call_id, unread=unread
     )
 
@@ -76,7 +76,7 @@ class Step:
     model: str | None = None
     reply: Sequence[Any] = ()  # what a model's provider told about its reply, in whatever form
     searched = False  # the model's provider searched by itself
-    prompt: Sequence[ChatMessage] = ()  # what a model was given
+    prompt: Sequence[PayloadMessage] = ()  # what a model was given
     filled: Sequence[str] = ()  # of a method that asks a model: what its prompt template was filled with
     files: Sequence[File] = ()  # those that the user gave with the question
     fields: Sequence[str] = ()  # the texts in a result that has several parts

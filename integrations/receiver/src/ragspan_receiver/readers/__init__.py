@@ -12,7 +12,7 @@ from dataclasses import replace
 from ragspan.config import Settings
 from ragspan.datasets.sources import Opinion, StoredAnswer
 from ragspan.records import RagRecord
-from ragspan.runs import ChatMessage
+from ragspan.runs import PayloadMessage
 from ragspan.telemetry import semconv
 from ragspan.throttled_log import ThrottledLog
 from ragspan_receiver.readers import genai, openinference, vercel
@@ -99,7 +99,7 @@ def _as_search(step: SpanStep, payloads: Payloads) -> None:
     """A tool whose results are documents is a search."""
     asked = step.inputs.values() if isinstance(step.inputs, dict) else [step.inputs]
     step.query = next((text for text in asked if isinstance(text, str)), None)
-    result = step.output.text if isinstance(step.output, ChatMessage) else step.output
+    result = step.output.text if isinstance(step.output, PayloadMessage) else step.output
     step.kind, step.found = "retriever", payloads.documents_in(result, loosely=True)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ragspan import field_names
 from ragspan.capturing import OPAQUE
-from ragspan.runs import NO_INPUT_YET, ChatMessage
+from ragspan.runs import NO_INPUT_YET, PayloadMessage
 from ragspan_receiver.readers.payloads import (
     Payloads,
     arguments_in,
@@ -142,8 +142,8 @@ def _read_chain(step: SpanStep, payloads: Payloads, gave: Any) -> None:
         step.query, step.found = query, found
         return
     if isinstance(gave, dict) and {"text", "logprobs"} <= gave.keys() and isinstance(step.inputs, str):
-        step.kind, step.prompt = "model", [ChatMessage("human", step.inputs)]
-        step.reply = ChatMessage("ai", as_text(gave["text"]) or "")
+        step.kind, step.prompt = "model", [PayloadMessage("human", step.inputs)]
+        step.reply = PayloadMessage("ai", as_text(gave["text"]) or "")
         return
     asked, said = _prompt(step.span, payloads), _replies(step.span, payloads)
     if step.inputs is OPAQUE and any(part.role != "system" for part in asked):
@@ -197,23 +197,23 @@ def _read_tool(step: SpanStep, payloads: Payloads, _: Any) -> None:
 # Messages
 
 
-def _prompt(span: TracedSpan, payloads: Payloads) -> list[ChatMessage]:
+def _prompt(span: TracedSpan, payloads: Payloads) -> list[PayloadMessage]:
     """The system's instructions and the messages that a model or an agent was given."""
     system = [part.get("content") for part in _parts(_content(span, "gen_ai.system_instructions"))]
-    messages = [ChatMessage("system", each) for each in system if isinstance(each, str)]
+    messages = [PayloadMessage("system", each) for each in system if isinstance(each, str)]
     given = list(_messages(_content(span, "gen_ai.input.messages"), payloads))
     given = given or [_numbered(one, payloads) for one in numbered(span.attributes, "gen_ai.prompt")]
     return messages + (given or list(_in_events(span, payloads)))
 
 
-def _replies(span: TracedSpan, payloads: Payloads) -> list[ChatMessage]:
+def _replies(span: TracedSpan, payloads: Payloads) -> list[PayloadMessage]:
     """The messages that it answered with."""
     said = list(_messages(_content(span, "gen_ai.output.messages"), payloads))
     said = said or [_numbered(one, payloads, "assistant") for one in numbered(span.attributes, "gen_ai.completion")]
     return said or list(_in_events(span, payloads, replies=True))
 
 
-def _in_events(span: TracedSpan, payloads: Payloads, *, replies: bool = False) -> Iterator[ChatMessage]:
+def _in_events(span: TracedSpan, payloads: Payloads, *, replies: bool = False) -> Iterator[PayloadMessage]:
     """The messages in events of their own, one each, as the conventions had them from 1.28 to 1.36."""
     for event in span.events:
         role = "assistant" if replies else _EVENTS.get(event.name)
@@ -245,12 +245,12 @@ def _parts(value: Any) -> Iterator[Mapping[str, Any]]:
             yield part
 
 
-def _messages(value: Any, payloads: Payloads) -> Iterator[ChatMessage]:
+def _messages(value: Any, payloads: Payloads) -> Iterator[PayloadMessage]:
     for one in _parts(value):
         yield payloads.message(one, str(one.get("role", "user")))
 
 
-def _numbered(fields: Mapping[str, Any], payloads: Payloads, role: str = "user") -> ChatMessage:
+def _numbered(fields: Mapping[str, Any], payloads: Payloads, role: str = "user") -> PayloadMessage:
     """A message of attributes named `gen_ai.prompt.0.role` and the like."""
     content = fields.get("content")
     parts = json_of(content)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ragspan import field_names
 from ragspan.capturing import OPAQUE, Snapshot
-from ragspan.runs import ChatMessage
+from ragspan.runs import PayloadMessage
 from ragspan_receiver.readers.payloads import (
     Payloads,
     arguments_in,
@@ -108,12 +108,12 @@ def _read_postprocessing(step: SpanStep, payloads: Payloads) -> None:
             step.kind, step.found = "reranker", found
 
 
-def _messages_of(payload: Snapshot) -> list[ChatMessage]:
+def _messages_of(payload: Snapshot) -> list[PayloadMessage]:
     """The messages in a payload of LangChain's."""
     asked = payload.get("messages") if isinstance(payload, dict) else None
     while isinstance(asked, list) and asked and isinstance(asked[0], list):
         asked = asked[0]
-    return asked if isinstance(asked, list) and all(isinstance(one, ChatMessage) for one in asked) else []
+    return asked if isinstance(asked, list) and all(isinstance(one, PayloadMessage) for one in asked) else []
 
 
 def _read_model(step: SpanStep, payloads: Payloads) -> None:
@@ -125,7 +125,9 @@ def _read_model(step: SpanStep, payloads: Payloads) -> None:
         _messages_of(step.inputs)
         or [_message(one, payloads) for one in numbered(attributes, "llm.input_messages")]
         or [
-            ChatMessage("human", prompt) for prompt in _listed(attributes.get("llm.prompts")) if isinstance(prompt, str)
+            PayloadMessage("human", prompt)
+            for prompt in _listed(attributes.get("llm.prompts"))
+            if isinstance(prompt, str)
         ]
     )
     replies = numbered(attributes, "llm.output_messages")
@@ -140,16 +142,16 @@ def _read_model(step: SpanStep, payloads: Payloads) -> None:
     }
 
 
-def _plain_reply(output: Any) -> ChatMessage | None:
+def _plain_reply(output: Any) -> PayloadMessage | None:
     """What a model without messages said: a text, or LangChain's generations."""
     generations = as_fields(output).get("generations")
     while isinstance(generations, list) and generations:
         generations = generations[0]
     said = generations.get("text") if isinstance(generations, dict) else output
-    return ChatMessage("ai", said) if isinstance(said, str) else None
+    return PayloadMessage("ai", said) if isinstance(said, str) else None
 
 
-def _message(fields: Mapping[str, Any], payloads: Payloads) -> ChatMessage:
+def _message(fields: Mapping[str, Any], payloads: Payloads) -> PayloadMessage:
     """A message, made of its attributes."""
     content = fields.get("message.content")
     if not isinstance(content, str):

@@ -9,7 +9,7 @@ from typing import Any
 
 from ragspan import field_names
 from ragspan.capturing import CUT, OPAQUE, Hidden, Snapshot
-from ragspan.runs import MEDIA, ROLES, Call, ChatMessage, Document
+from ragspan.runs import MEDIA, ROLES, Call, Document, PayloadMessage
 
 Fields = Mapping[str, Any]
 
@@ -120,9 +120,9 @@ class Payloads:
             return None
         return self.document(text, own_id=_first(value, field_names.ID), metadata=_first(value, field_names.METADATA))
 
-    def message(self, value: Fields, role: str, depth: int = 0) -> ChatMessage:
+    def message(self, value: Fields, role: str, depth: int = 0) -> PayloadMessage:
         """A message: LangChain's fields, or the parts of OpenTelemetry's conventions."""
-        message = ChatMessage(ROLES.get(role.lower().removesuffix("messagechunk"), "human"))
+        message = PayloadMessage(ROLES.get(role.lower().removesuffix("messagechunk"), "human"))
         content = value.get("content")
         if isinstance(value.get("parts"), list):
             self._read_parts(message, value["parts"], depth)
@@ -141,7 +141,7 @@ class Payloads:
             message.documents = self.snapshot(beside["documents"], depth + 1)
         return message
 
-    def _read_parts(self, message: ChatMessage, parts: Iterable[Any], depth: int) -> None:
+    def _read_parts(self, message: PayloadMessage, parts: Iterable[Any], depth: int) -> None:
         texts = []
         for part in parts:
             if not isinstance(part, Mapping):

@@ -14,9 +14,9 @@ from ragspan.messages import MAX_MESSAGE, MAX_STACKTRACE, ErrorReport
 from ragspan.records import RagRecord, RetrievedContext, SpanAnchor
 from ragspan.runs import (
     INTERRUPT,
-    ChatMessage,
     Document,
     ModelStep,
+    PayloadMessage,
     RequestTree,
     RerankStep,
     SearchStep,
@@ -162,7 +162,7 @@ class Request:
             tree.fail(own, time_ns, error, late)
             return
         if step.kind == "model":
-            payload = step.reply or ChatMessage("ai")
+            payload = step.reply or PayloadMessage("ai")
         elif step.kind in {"retriever", "reranker"}:
             payload = OPAQUE if step.found is None else [list(pair) for pair in step.found]
         elif last is not None and last.reply is not None:
@@ -245,7 +245,7 @@ def _count_once(steps: Sequence[SpanStep]) -> None:
             for each in reversed(outer):
                 each.kind = "chain"
                 if each.reply is not None and (step.reply is None or not step.reply.text):
-                    step.reply = ChatMessage("ai", each.reply.text, step.reply.calls if step.reply else None)
+                    step.reply = PayloadMessage("ai", each.reply.text, step.reply.calls if step.reply else None)
 
 
 def _take_payloads_of_only_chain(steps: Sequence[SpanStep]) -> None:

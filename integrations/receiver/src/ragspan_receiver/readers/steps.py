@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from ragspan.capturing import OPAQUE, Snapshot
-from ragspan.runs import ChatMessage, Document
+from ragspan.runs import Document, PayloadMessage
 from ragspan_receiver.spans import TracedSpan
 
 Kind: TypeAlias = Literal["chain", "agent", "model", "retriever", "reranker", "tool", "ignored"]
@@ -46,14 +46,14 @@ class SpanStep:
     """The documents that a reranker was given."""
     written: Sequence[str] = ()
     """Documents as a step wrote them for the model, such as with their metadata."""
-    prompt: Sequence[ChatMessage] = ()
+    prompt: Sequence[PayloadMessage] = ()
     """The messages that a model was given."""
     beside: Snapshot = None
     """Documents that a model was given beside its prompt."""
-    reply: ChatMessage | None = None
+    reply: PayloadMessage | None = None
     provider_metadata: Mapping[str, Any] = field(default_factory=dict)
     """What the span says about a model's reply, as `ragspan.provider_replies` reads it."""
-    made_prompt: Sequence[ChatMessage] = ()
+    made_prompt: Sequence[PayloadMessage] = ()
     """The prompt that a chain filled in for the next model."""
     has_ended: bool = True
     """False for a model of which only the prompt is known, since spans come when they end."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from ragspan import field_names
 from ragspan.capturing import OPAQUE, Snapshot
-from ragspan.runs import ChatMessage
+from ragspan.runs import PayloadMessage
 from ragspan_receiver.readers.payloads import Payloads, as_text, json_of, text, whole
 from ragspan_receiver.readers.steps import Kind, SpanStep
 from ragspan_receiver.spans import TracedSpan
@@ -86,7 +86,7 @@ def _read_model(step: SpanStep, payloads: Payloads) -> None:
     step.provider_metadata = usage | {"finish_reason": text(attributes, "ai.response.finishReason")}
 
 
-def _said(attributes: Mapping[str, Any], payloads: Payloads) -> ChatMessage | None:
+def _said(attributes: Mapping[str, Any], payloads: Payloads) -> PayloadMessage | None:
     said, calls = _first(attributes, "ai.response.text", "ai.response.object"), attributes.get("ai.response.toolCalls")
     called = [_call(one) for one in _listed(json_of(calls))]
     return payloads.message({"content": as_text(said) or "", "tool_calls": called}, "ai") if said or called else None
@@ -101,7 +101,7 @@ def _call(part: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"id": part.get("toolCallId"), "name": part.get("toolName"), "args": given}
 
 
-def _messages(value: Mapping[str, Any], payloads: Payloads) -> Iterator[ChatMessage]:
+def _messages(value: Mapping[str, Any], payloads: Payloads) -> Iterator[PayloadMessage]:
     """A message of the SDK; results of several tools are one each."""
     role, content = str(value.get("role", "user")), value.get("content")
     if isinstance(content, str):
