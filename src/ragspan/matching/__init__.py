@@ -9,7 +9,7 @@ from ragspan.matching.literal import occurrences
 from ragspan.matching.normalization import unescaped, words_of
 from ragspan.matching.prompt_texts import Match, PromptTexts
 from ragspan.matching.prompt_words import PromptWords
-from ragspan.matching.speech import Held, Speech
+from ragspan.matching.speech import Holders, Speech
 from ragspan.matching.word_positions import Span
 
-__all__ = ["Held", "Match", "PromptTexts", "PromptWords", "Span", "Speech", "occurrences", "unescaped", "words_of"]
+__all__ = ["Holders", "Match", "PromptTexts", "PromptWords", "Span", "Speech", "occurrences", "unescaped", "words_of"]

@@ -102,7 +102,7 @@ def take_between(runs: Sequence[Run], prompt: PromptWords) -> None:
             prompt.take(between[0], between[1] - between[0], EXCERPT)
 
 
-class Excerpt:
+class ExcerptWriter:
     """Writes what a part of a prompt has of a text.
 
     Args:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ragspan.matching.excerpts import Excerpt, aligned, take_between
+from ragspan.matching.excerpts import ExcerptWriter, aligned, take_between
 from ragspan.matching.literal import NOWHERE, literal_positions, occurrences, spans_of
 from ragspan.matching.normalization import MAX_COST, Counts, is_laid_out, words_of
 from ragspan.matching.prompt_words import APART, EXCERPT, FOUND, FREE, PromptWords, Run
@@ -207,7 +207,7 @@ class PromptTexts:
                 yield Match(part=part, position=position, whole=not own.is_cut, text=text, find_span=find)
             else:
                 wanted = WordPositions(text, own.texts[text])
-                excerpt = Excerpt(text, own.words, wanted, self.parts[part], positions, first, self.words)
+                excerpt = ExcerptWriter(text, own.words, wanted, self.parts[part], positions, first, self.words)
                 written, (begin, stop) = excerpt.written(runs)
                 edges = positions.span(position, end)
                 self._masks.setdefault(part, []).extend([(begin, edges[0]), (edges[1], stop)])

@@ -23,7 +23,7 @@ _sentence_end = re.compile(r"(?<=[.!?。！？])\s*")  # noqa: RUF001  Chinese a
 
 
 @dataclass(kw_only=True, slots=True)
-class Held:
+class Holders:
     """The parts of prompts that hold what a model said, by their numbers."""
 
     words: Sequence[str]
@@ -47,7 +47,7 @@ class Speech:
         self._prompts = prompts
         self._lines: dict[int, set[str]] = {}
 
-    def held(self, said: Sequence[str]) -> list[Held]:
+    def held(self, said: Sequence[str]) -> list[Holders]:
         """Which parts hold each of the texts that models said, whole, a sentence of it, or a run of its words.
 
         One word stands anywhere, so it takes two, or a line with nothing else. What looks like an excerpt of a text, and is
@@ -55,14 +55,14 @@ class Speech:
         """
         most = MAX_COST // 3 // max(1, len(said))
         spelled = [words_of(text, most) for text in said]
-        held = [Held(words=words) for words, _ in spelled]
+        held = [Holders(words=words) for words, _ in spelled]
         self._add_holders(held)
-        sentences: list[Held] = []
-        speakers: list[Held] = []
+        sentences: list[Holders] = []
+        speakers: list[Holders] = []
         for own, text in zip(held, said, strict=True):
             parts = _sentence_end.split(text[:most])
             words = [words_of(part)[0] for part in parts] if len(parts) > 1 else []
-            sentences += [Held(words=sentence) for sentence in words if len(sentence) >= _MIN_SENTENCE]
+            sentences += [Holders(words=sentence) for sentence in words if len(sentence) >= _MIN_SENTENCE]
             speakers += [own] * (len(sentences) - len(speakers))
         self._add_holders(sentences)
         for sentence, own in zip(sentences, speakers, strict=True):
@@ -71,7 +71,7 @@ class Speech:
             self._prompts.miss()
         return held
 
-    def _add_holders(self, held: Sequence[Held]) -> None:
+    def _add_holders(self, held: Sequence[Holders]) -> None:
         prompt = self._prompts.words
         for own, positions in zip(held, prompt.positions_of([own.words for own in held]), strict=True):
             words = own.words

@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ragspan.matching import Held, Match, PromptTexts, PromptWords, Speech, words_of
+from ragspan.matching import Holders, Match, PromptTexts, PromptWords, Speech, words_of
 from ragspan.runs.answering import is_one_word, is_verdict, words_said_by
 from ragspan.runs.contents import PayloadMessage, normalise_spaces
 from ragspan.runs.metadata_texts import texts_beside, windows
@@ -294,7 +294,7 @@ class _Provenance:
             if (text := self.parts[number][0].text) and self.parts[number][1] is not Turn.SPOKEN
         )
 
-    def _held(self, prompts: PromptTexts) -> dict[str, Held]:
+    def _held(self, prompts: PromptTexts) -> dict[str, Holders]:
         """Which parts hold what a model said; also tools' results that are a part of it, as of an inner answer."""
         said = list(dict.fromkeys(text for own in self._words.values() for text in own))
         held = Speech(prompts).held(said)
@@ -316,7 +316,7 @@ def _ended_before(earlier: ModelStep, later: ModelStep) -> bool:
     return not earlier.beside_search and earlier.error is None and 0 < earlier.ended_ns <= later.started_ns
 
 
-def _are_quoted(words: Held, parts: AbstractSet[int]) -> bool:
+def _are_quoted(words: Holders, parts: AbstractSet[int]) -> bool:
     """Whether one of these parts of a prompt holds what a model said, other than inside a document."""
     return not parts.isdisjoint(words.as_line) or (
         parts.isdisjoint(words.in_found) and not parts.isdisjoint(words.free)

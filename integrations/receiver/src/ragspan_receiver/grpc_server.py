@@ -21,7 +21,7 @@ from google.rpc.status_pb2 import Status
 from ragspan.command_line import host_and_port
 from ragspan.exceptions import ConfigurationError
 from ragspan_receiver.bodies import RefusedError
-from ragspan_receiver.intake import Held, Intake
+from ragspan_receiver.intake import HeldBytes, Intake
 
 _SERVICE = "opentelemetry.proto.collector.trace.v1.TraceService"
 _MAX_MESSAGE = 16 * 1024 * 1024  # bytes
@@ -102,7 +102,7 @@ class GRPCServer:
             self._calls -= 1
         raise AssertionError("abort raises")
 
-    async def _message(self, messages: AsyncIterator[bytes], held: Held) -> bytes:
+    async def _message(self, messages: AsyncIterator[bytes], held: HeldBytes) -> bytes:
         """The message of a call.
 
         Raises:

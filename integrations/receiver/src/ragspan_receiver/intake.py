@@ -35,7 +35,7 @@ _ROOM = 8.0  # seconds that a sender waits for room before it has to try again; 
 _LOOK = 0.05  # seconds between two looks for room
 
 
-class Held:
+class HeldBytes:
     """What one request holds."""
 
     def __init__(self, intake: Intake) -> None:
@@ -67,14 +67,14 @@ class Intake:
         """Bytes of requests under way."""
 
     @asynccontextmanager
-    async def holding(self) -> AsyncIterator[Held]:
+    async def holding(self) -> AsyncIterator[HeldBytes]:
         """Counts the bytes of one request, until the block ends. It begins when there is room.
 
         Raises:
             RefusedError: there is none for some seconds.
         """
         await self._room(Deadline(_ROOM))
-        held = Held(self)
+        held = HeldBytes(self)
         try:
             yield held
         finally:

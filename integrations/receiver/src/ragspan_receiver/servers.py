@@ -28,7 +28,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ragspan.command_line import listener_at
 from ragspan_receiver.bodies import RefusedError
-from ragspan_receiver.intake import MAX_BODY, MAX_JSON, Held, Intake
+from ragspan_receiver.intake import MAX_BODY, MAX_JSON, HeldBytes, Intake
 from ragspan_receiver.receiver import Receiver
 
 _DESCRIPTORS, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -95,7 +95,7 @@ class OTLPApplication:
                 body, received=len(body), is_json=is_json, is_packed=is_packed, gone=receive()
             )
 
-    async def _read(self, receive: _Receive, most: int, held: Held) -> bytearray:
+    async def _read(self, receive: _Receive, most: int, held: HeldBytes) -> bytearray:
         """The body of a request, up to so many bytes.
 
         Raises:
