@@ -266,7 +266,7 @@ def _exporters() -> list[SpanExporter]:
     if _application_has_provider():
         return []
     try:
-        SpanLimits()  # it reads variables, and refuses what is no number
+        SpanLimits()  # it reads variables, and refuses what is not a number
     except ValueError as error:
         raise ConfigurationError(f"OpenTelemetry cannot be set up as OTEL_* says: {error}") from None
     return environment.exporters("traces")

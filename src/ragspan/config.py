@@ -388,6 +388,6 @@ def _for_no_judge(environment: Mapping[str, str]) -> list[str]:
         return []
     given = [name for name in _OF_OTHER_JUDGES if environment.get(name, "").strip()]
     return [
-        f"{name} is set, but RAGSPAN_JUDGE names no judge that takes it: the embedded judge asks nobody"
+        f"{name} is set, but RAGSPAN_JUDGE names no judge that takes it: the embedded judge sends no request"
         for name in given
     ]
