@@ -38,6 +38,8 @@ from langchain_core.messages import AIMessage
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool
+from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
+from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.llms.mock import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
@@ -157,15 +159,32 @@ class _Nodes(NodeRetriever):
         return [NodeWithScore(node=TextNode(text=text), score=0.5) for text in self._texts]
 
 
-def query(texts: Sequence[str]) -> Request:
-    """A query engine of LlamaIndex."""
+class _PartsModel(CustomLLM):
+    """Says something else each time."""
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        return LLMMetadata()
+
+    @llm_completion_callback()
+    def complete(self, prompt: str, formatted: bool = False, **_: Any) -> CompletionResponse:
+        del prompt, formatted
+        return CompletionResponse(text=words(30))
+
+    @llm_completion_callback()
+    def stream_complete(self, prompt: str, formatted: bool = False, **_: Any) -> Any:
+        raise NotImplementedError
+
+
+def query(texts: Sequence[str], model: Callable[[], Any] = lambda: MockLLM(max_tokens=50)) -> Request:
+    """A query engine of LlamaIndex that asks its model about each text."""
 
     def run(sink: KeepingSink) -> None:
         handler: Any = LlamaIndexHandler(sink=sink)
         root = get_dispatcher()
         root.add_span_handler(handler)
         try:
-            synthesizer = get_response_synthesizer(llm=MockLLM(max_tokens=50), response_mode="accumulate")  # type: ignore[arg-type]
+            synthesizer = get_response_synthesizer(llm=model(), response_mode="accumulate")  # type: ignore[arg-type]
             RetrieverQueryEngine(_Nodes(texts), response_synthesizer=synthesizer).query(QUESTION)
         finally:
             root.span_handlers.remove(handler)
@@ -232,6 +251,12 @@ CASES = (
         unit="contexts",
         sizes=(100, 200, 400, 800),
         request=lambda size: query([words(100) for _ in range(size)]),
+    ),
+    Case(
+        name="LlamaIndex, partial answers",
+        unit="contexts",
+        sizes=(25, 50, 100, 200),
+        request=lambda size: query([words(100) for _ in range(size)], _PartsModel),
     ),
 )
 

@@ -215,13 +215,14 @@ def test_the_records_of_long_requests_hold_what_reached_the_prompts(figures_of):
     measured = {row["case"]: row for row in figures_of("long_requests.py")}
     says = {case: row["says"] for case, row in measured.items()}
 
-    assert len(measured) == 11
+    assert len(measured) == 12
     assert all(len(row["seconds"]) == 2 and min(row["seconds"]) > 0 for row in measured.values())
     assert says["agent"] == says["agent, other order"] == "200 contexts"
     assert says["agent, trimmed"] == "200 contexts, 200 truncated"
     assert says["contexts"] == says["contexts, other order"] == "2500 contexts"
     assert says["answer"] == "10 contexts"
     assert says["LlamaIndex, contexts"] == "200 contexts"
+    assert says["LlamaIndex, partial answers"] == "50 contexts"
 
 
 @pytest.mark.alone

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from ragspan.matching import PromptWords, words_of
@@ -17,6 +17,8 @@ _MAX_COMPARED = 20_000
 """Characters of a message that are compared."""
 _MAX_FIELDS = 1000
 _MAX_VERDICT = 40
+_FEW = 20
+"""Texts that are looked for one by one."""
 _MIN_LIKENESS = 0.5
 _SHARED = 8
 """Words in a row that a response has from a model."""
@@ -36,14 +38,15 @@ def answering_calls(models: Sequence[ModelStep], response: str | None) -> list[M
     if same or not spoke:
         return (same or list(models))[-1:]
     fields = _fields_in(response or "")
-    starts = PromptWords([answer]).positions_of([said[id(run)][0] for run in spoke])
+    starts = _starts_in(answer, [said[id(run)][0] for run in spoke])
     whole = f" {' '.join(answer)} "
     quoted = {}
-    for run, places in zip(spoke, starts, strict=True):
+    for run in spoke:
         words = said[id(run)][0]
-        is_part = bool(places) or (len(words) > len(answer) and whole in f" {' '.join(words)} ")
+        start = starts.get(tuple(words), -1)
+        is_part = start >= 0 or (len(words) > len(answer) and whole in f" {' '.join(words)} ")
         if (is_part and len(words) > 1 and len(answer) > 1) or run.said.strip() in fields:
-            quoted[id(run)] = places[0] if places else -1
+            quoted[id(run)] = start
     if quoted:
         return sorted((run for run in spoke if id(run) in quoted), key=lambda run: quoted[id(run)])
     replied = [run for run in models if run.reply is not None] or spoke
@@ -61,13 +64,26 @@ def is_said_by(models: Sequence[ModelStep], response: str) -> bool:
     said = [words for text in dict.fromkeys(texts) if (words := words_of(text, most)[0])]
     if not answer or any(answer == words for words in said):
         return True
+    if _starts_in(answer, said):
+        return True
     read = PromptWords(said)
     if any(sum(run.length for run in runs) >= _SHARED for runs in read.runs(answer, 0).values()):
         return True
-    if read.positions_of([answer])[0] or any(PromptWords([answer]).positions_of(said)):
+    if read.positions_of([answer])[0]:
         return True
     wanted = Counter(answer)
     return any(2 * (Counter(words) & wanted).total() >= len(words) + len(answer) * _MIN_LIKENESS for words in said)
+
+
+def _starts_in(answer: Sequence[str], said: Iterable[Sequence[str]]) -> dict[tuple[str, ...], int]:
+    """Where texts begin in an answer that has all of their words in a row; only the order of these numbers means anything."""
+    texts = list(dict.fromkeys(map(tuple, said)))
+    if len(texts) <= _FEW:  # an index of the answer takes longer
+        whole = f" {' '.join(answer)} "
+        starts = [whole.find(f" {' '.join(words)} ") for words in texts]
+    else:
+        starts = [next(iter(found), -1) for found in PromptWords([answer]).positions_of(list(map(list, texts)))]
+    return {words: start for words, start in zip(texts, starts, strict=True) if start >= 0}
 
 
 def _said_just(run: ModelStep, response: str, answer: Sequence[str], most: int) -> bool:

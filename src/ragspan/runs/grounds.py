@@ -114,8 +114,14 @@ def _contexts(behind: Behind, to_context: ToContext) -> list[RetrievedContext]:
 
 def with_recorded(tree: RequestTree, contexts: Sequence[RetrievedContext]) -> tuple[RetrievedContext, ...]:
     """These contexts, and those that the program named and that are not among them."""
-    known = {known for context in contexts for known in (context.text, context.id)} - {None}
-    named = {context.text: context for context in tree.recorded if known.isdisjoint({context.text, context.id})}
+    by_id = {context.id: context.text for context in contexts if context.id is not None}
+    known = {context.text for context in contexts}
+    named = {
+        context.text: context
+        for context in tree.recorded
+        if context.text not in known
+        and context.text not in by_id.get(context.id or "", "")  # written with its metadata
+    }
     return (*contexts, *named.values())
 
 

@@ -58,6 +58,9 @@ class Pieces:
         self._tools = [step for step in steps if isinstance(step, ToolStep)]
         self._searches = [step for step in steps if isinstance(step, SearchStep)]
         self._filled = filled
+        self._documents = {text for each in seen.all for text in (each.text, each.document.written)}
+        self._values: dict[int, tuple[set[str], set[str]]] = {}
+        """By the list of what a template was filled with, the documents, which were looked for already, and all else."""
         last = max((run.started_ns for run in behind.runs), default=0)
         earlier = [run for run in self._models if 0 < run.ended_ns <= last][-_MAX_TEXTS:]
         self._said = _Said((run.said, run) for run in earlier)
@@ -107,16 +110,24 @@ class Pieces:
             held = [match.text for match in self._behind.holding.get(number, ()) if match.text not in counted]
             yield from (Piece(text=each, kind="history") for each in held)
         elif text in self._filled:
-            yield from self._of_template(of_documents, text, rest)
+            yield from self._of_template(number, text, rest)
         elif of_documents:
             yield from self._pieces(text, rest, "other")
         elif not (message.role == "system" and self._seen.empty_search):
             yield from self._pieces(text, rest, None)
         yield from self._pieces(text, [span for each in tool_spans for span in within(free, each)], "history")
 
-    def _of_template(self, of_documents: Sequence[Span], text: str, rest: Sequence[Span]) -> Iterator[Piece]:
-        """What a prompt template was filled with: around documents, whose spans are these, it is what a formatter wrote."""
-        values = [span for value in long_enough(self._filled[text]) for span in _spans(text, value)[:1]]
+    def _of_template(self, number: int, text: str, rest: Sequence[Span]) -> Iterator[Piece]:
+        """What a prompt template was filled with: around documents it is what a formatter wrote."""
+        matches = self._behind.holding.get(number, ())
+        of_documents = [match.span for match in matches]
+        given = self._filled[text]
+        if id(given) not in self._values:
+            own = set(long_enough(given))
+            self._values[id(given)] = own & self._documents, own - self._documents
+        own, others = self._values[id(given)]
+        values = [match.span for match in matches if match.text in own]
+        values += [span for value in others for span in _spans(text, value)[:1]]
         for value in values:
             has_documents = any(within(of_documents, value))
             yield from self._pieces(text, within(rest, value), "metadata" if has_documents else None)

@@ -230,7 +230,7 @@ class _Provenance:
                     self._results[number] = part.text
         self._words = {id(run): self._said(run) for run in models}
         brief = [run for run in models if run not in answering and is_one_word(run.said)]
-        self._drafts = {id(run): run.said for run in brief} if len(brief) == 1 else {}  # several grade or choose
+        self._brief = {id(run): run for run in brief} if len(brief) == 1 else {}  # several grade or choose
 
     @property
     def texts(self) -> list[str]:
@@ -253,20 +253,30 @@ class _Provenance:
 
     def candidates(self, later: ModelStep) -> list[ModelStep]:
         """The calls that may stand behind another one and add anything: an agent's call repeats all earlier ones."""
-        parts = self._parts[id(later)].keys()
-        return [
-            run
-            for run in self.models
-            if (self._words[id(run)] or id(run) in self._drafts)
+        return [run for run in self.models if self._is_candidate(run, later)]
+
+    def _is_candidate(self, run: ModelStep, later: ModelStep) -> bool:
+        is_heard = self._words[id(run)] or id(run) in self._brief
+        return (
+            bool(is_heard)
             and _ended_before(run, later)
-            and not self._parts[id(run)].keys() <= parts
-        ]
+            and not self._parts[id(run)].keys() <= self._parts[id(later)].keys()
+        )
+
+    def _speakers_in(self, held: Mapping[str, Holders]) -> Mapping[int, list[ModelStep]]:
+        """By the number of a part, the calls whose words stand in it."""
+        speakers: dict[int, list[ModelStep]] = {}
+        for run in self.models:
+            for number in {number for text in self._words[id(run)] for number in held[text].free | held[text].as_line}:
+                speakers.setdefault(number, []).append(run)
+        return speakers
 
     def behind(self, answering: Sequence[ModelStep], prompts: PromptTexts) -> tuple[list[ModelStep], AbstractSet[int]]:
         """The calls behind an answer, in order of time, and the tools' results that are what a model said."""
         began = min((run.started_ns for run in answering), default=0)
         order = {id(run): (began, index) for index, run in enumerate(answering)}
         held = self._held(prompts)
+        speakers = self._speakers_in(held)
         waiting = list(answering)
         behind: list[ModelStep] = []
         said: set[int] = set()
@@ -275,7 +285,10 @@ class _Provenance:
             current = waiting.pop()
             behind.append(current)
             parts = self._parts[id(current)].keys()
-            for earlier in self.candidates(current):
+            near = {id(run): run for number in parts for run in speakers.get(number, ())}
+            for earlier in {**near, **self._brief}.values():
+                if not self._is_candidate(earlier, current):
+                    continue
                 words = [held[text] for text in self._words[id(earlier)]]
                 said.update(number for own in words for number in own.as_line if number in self._results)
                 if id(earlier) not in known and (
@@ -287,9 +300,8 @@ class _Provenance:
 
     def _is_drafted(self, run: ModelStep, parts: Iterable[int]) -> bool:
         """Whether one of these parts hands on the single word that a call said."""
-        word = self._drafts.get(id(run))
-        return word is not None and any(
-            is_a_draft(word, text, self.filled)
+        return id(run) in self._brief and any(
+            is_a_draft(run.said, text, self.filled)
             for number in parts
             if (text := self.parts[number][0].text) and self.parts[number][1] is not Turn.SPOKEN
         )

@@ -68,7 +68,7 @@ def lines_of_models(text: str, said: Iterable[str], is_own: Callable[[str], bool
         left -= len(text)
         if left < 0:
             return
-        for start in occurrences(text, words):
+        for start in occurrences(text, words) if words in text else ():
             end = start + len(words)
             before, after = text[:start].rpartition("\n")[2], text[end:].partition("\n")[0]
             is_line = not any(map(str.isalnum, before[-200:] + after[:200])) or before.rstrip().endswith(":")
