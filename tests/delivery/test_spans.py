@@ -5,7 +5,7 @@ import time
 from importlib.metadata import entry_points
 
 import pytest
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import Event, ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.trace import SpanContext, TraceFlags
 from waiting import until
@@ -56,9 +56,9 @@ class Hanging(SpanExporter):
         return self._let_go.is_set()
 
 
-def a_span(name, number=1, **attributes):
+def a_span(name, number=1, *, events=(), **attributes):
     context = SpanContext(trace_id=1, span_id=number, is_remote=False, trace_flags=TraceFlags(1))
-    return ReadableSpan(name=name, context=context, attributes=attributes)
+    return ReadableSpan(name=name, context=context, attributes=attributes, events=events)
 
 
 def spans(*names):
@@ -133,10 +133,18 @@ def test_a_span_that_is_refused_for_good_holds_no_other_up(make_exporter):
     assert exporter.stats().waiting == 1
 
 
-def test_the_bound_on_bytes_counts_what_spans_carry(make_exporter):
+@pytest.mark.parametrize(
+    "large",
+    [
+        lambda: a_span("large", text="x" * 100_000),
+        lambda: a_span("large", events=[Event("exception", {"exception.stacktrace": "x" * 100_000})]),
+    ],
+    ids=["attributes", "events"],
+)
+def test_the_bound_on_bytes_counts_what_spans_carry(make_exporter, large):
     exporter = make_exporter(FailingAtFirst(), delivery=DeliveryOptions(queue_bytes=100_000))
 
-    exporter.export([a_span("large", text="x" * 100_000)])
+    exporter.export([large()])
     exporter.export([a_span("small", 2, text="x")])
     exporter.force_flush(PATIENCE_MILLIS)
 

@@ -236,6 +236,16 @@ def test_trouble_is_logged_by_its_kind_once_a_minute(post_office, make_scored, c
     assert {record.levelno for record in caplog.records} == {logging.WARNING}
 
 
+def test_a_score_that_a_later_one_replaces_is_counted_and_not_logged(make_post_office, make_scored, caplog):
+    post_office = make_post_office(delivery=DeliveryOptions(linger=PATIENCE))
+    for value in (0.1, 0.2):
+        post_office.emit(make_scored(a=value))
+
+    assert post_office.flush(PATIENCE)
+    assert post_office.stats().dropped == {"replaced": 1}
+    assert caplog.messages == []
+
+
 def test_what_became_of_scores_is_told_to_the_metrics(make_post_office, make_scored):
     reader = InMemoryMetricReader()
     post_office = make_post_office(meter_provider=MeterProvider([reader], shutdown_on_exit=False))
