@@ -70,6 +70,7 @@ def test_an_emitter_that_hangs_holds_a_bounded_number_of_threads_until_it_comes_
 
     hanging.release()
     assert engine.flush(fakes.PATIENCE)
+    assert len(hanging.journal) == 3, "what nobody waits for any more is not asked"
 
 
 def test_flush_asks_every_emitter_even_if_one_has_not_sent_all(fakes, make_engine):

@@ -12,6 +12,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 from ragspan import RagRecord, Score, ScoringEngine
 from ragspan.delivery.writer import ScoreWriter
@@ -68,8 +69,8 @@ def asked_by(emitters):
     return metric.judge.asked
 
 
-def exporting(processor=SimpleSpanProcessor):
-    provider = TracerProvider(shutdown_on_exit=False)
+def exporting(processor=SimpleSpanProcessor, **options):
+    provider = TracerProvider(shutdown_on_exit=False, **options)
     exporter = InMemorySpanExporter()
     provider.add_span_processor(processor(exporter))
     return provider, exporter
@@ -100,12 +101,14 @@ def shut_down(provider):
         lambda: [OTelEmitter(meter_provider=MeterProvider(shutdown_on_exit=False))],
         lambda: [OTelEmitter(logger_provider=LoggerProvider(shutdown_on_exit=False))],
         lambda: [OTelEmitter(), Writer()],
+        lambda: [OTelEmitter(tracer_provider=exporting(sampler=ALWAYS_OFF)[0]), Writer()],
         lambda: [OTelEmitter(meter_provider=shut_down(metered()))],
         lambda: [OTelEmitter(logger_provider=shut_down(with_logs(SimpleLogRecordProcessor(LogsInMemory()))))],
         lambda: [OTelEmitter(logger_provider=shut_down(with_logs(BatchLogRecordProcessor(LogsInMemory()))))],
     ],
     ids=[
         *("no emitter", "no provider", "no exporter", "no reader", "no processor of logs", "a writer without a span"),
+        "a writer whose span is sampled out",
         *("metrics were shut down", "logs were shut down", "batches of logs were shut down"),
     ],
 )

@@ -142,3 +142,15 @@ def test_it_is_told_who_is_away_and_for_how_long(clock):
     assert (away.metric, away.seconds, away.patience, away.failure) == ("m", 5, 100, OUT)
     trials.begin().ends_with(SCORE)
     assert patience.away is None
+
+
+def test_of_several_judges_that_are_away_the_one_that_has_been_for_the_longest_is_told(clock):
+    patience = Patience(clock=clock)
+    for second, metric in enumerate(["first", "second", "third"]):
+        clock.now = float(second)
+        patience.begins(metric)
+    clock.now = 10.0
+    for metric in ("third", "first", "second"):
+        patience.pause(metric, Tries(), OUT, is_paid=True)
+
+    assert (patience.away.metric, patience.away.seconds) == ("first", 10.0)

@@ -82,3 +82,14 @@ def test_spans_that_are_kept_through_an_outage_say_why_they_wait(nobody, caplog)
 
     assert "exporter took no spans: no server listens there: connection refused; 1 wait" in caplog.text
     assert "Max retries exceeded" not in caplog.text
+
+
+def test_a_cause_that_an_exporter_logs_twice_in_one_try_is_told_once(caplog):
+    logger = logging.getLogger("opentelemetry.exporter.otlp.of_a_test")
+    told = []
+    with export_log.hearing(told.append):
+        for _ in range(2):
+            logger.warning("ConnectionRefusedError(111, 'Connection refused')")
+
+    assert len(told) == 1
+    assert caplog.messages == []

@@ -66,9 +66,8 @@ def answer_groups(scored: ScoredRecord, options: EmitterOptions) -> Iterator[Att
     }
     for metric, score in scores.items():
         yield {semconv.EXPLANATION + metric: explain(score)}
-    if response is not None:  # the map points into it
-        for metric, score in scores.items():
-            yield {semconv.CLAIMS + metric: claim_map(record, score, options.content)}
+    for metric, score in scores.items():
+        yield {semconv.CLAIMS + metric: claim_map(record, score, options.content)}
     for metric, score in scores.items():
         yield {semconv.JUDGE_OF + metric: score.judge and clean_name(score.judge)}
         for name, figure in score.details.items():
