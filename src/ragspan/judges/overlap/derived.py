@@ -90,7 +90,7 @@ def _is_time_between(keys: Collection[str], beside: Iterable[str]) -> bool:
     """Whether numbers are the hours or minutes between two times: "six hours" from 08:12 to 14:30."""
     clock = [
         int(hour) * 60 + int(minute)
-        for hour, _, minute in (key.partition(":") for key in beside if _TIME.fullmatch(key))
+        for hour, _, minute in (key.partition(":") for key in beside if ":" in key and _TIME.fullmatch(key))
     ]
     spans = {abs(one - other) for one, other in combinations(clock[:_MOST_OPERANDS], 2)} - {0}
     known = {str(value) for span in spans for value in (span, span // 60, round(span / 60), span % 60)}
