@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 from opentelemetry.sdk._logs import LoggerProvider
@@ -16,6 +17,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 from ragspan import RagRecord, Score, ScoringEngine
 from ragspan.delivery.writer import ScoreWriter
+from ragspan.records import SpanAnchor
 from ragspan.telemetry import OTelEmitter
 from ragspan.telemetry.emitter_protocols import ScoreEmitter
 
@@ -58,6 +60,36 @@ class Kept(ScoreEmitter):
 
 class Writer(Kept):
     needs_span = True
+
+
+class NamesSpan:
+    """An emitter of one's own, that names a span of the application's and keeps nothing itself."""
+
+    def __init__(self, span):
+        self.span = span
+
+    def start(self, record):
+        return SimpleNamespace(
+            span=self.span,
+            retrieval_spans=(),
+            holds_scores=False,
+            finish=lambda *_: None,
+            late=lambda *_: None,
+            abandon=lambda *_: None,
+        )
+
+    def flush(self, timeout):
+        return True
+
+    def shutdown(self, timeout):
+        pass
+
+
+@pytest.mark.parametrize("is_sampled", [True, False])
+def test_a_writer_to_a_span_of_others_has_scores_where_that_span_is_sampled(is_sampled):
+    span = SpanAnchor(trace_id=1, span_id=2, trace_flags=int(is_sampled))
+
+    assert asked_by([NamesSpan(span), Writer()]) == int(is_sampled)
 
 
 def asked_by(emitters):
