@@ -62,7 +62,7 @@ class Writer(Kept):
     needs_span = True
 
 
-class NamesSpan:
+class NamesSpan(ScoreEmitter):
     """An emitter of one's own, that names a span of the application's and keeps nothing itself."""
 
     def __init__(self, span):
@@ -77,12 +77,6 @@ class NamesSpan:
             late=lambda *_: None,
             abandon=lambda *_: None,
         )
-
-    def flush(self, timeout):
-        return True
-
-    def shutdown(self, timeout):
-        pass
 
 
 @pytest.mark.parametrize("is_sampled", [True, False])
