@@ -83,12 +83,12 @@ class NamesSpan(ScoreEmitter):
 def test_a_writer_to_a_span_of_others_has_scores_where_that_span_is_sampled(is_sampled):
     span = SpanAnchor(trace_id=1, span_id=2, trace_flags=int(is_sampled))
 
-    assert asked_by([NamesSpan(span), Writer()]) == int(is_sampled)
+    assert asked_by([NamesSpan(span), Writer()], score_unsampled=True) == int(is_sampled)
 
 
-def asked_by(emitters):
+def asked_by(emitters, **options):
     metric = PaidMetric()
-    with ScoringEngine(metrics=[metric], emitters=emitters, judging="thread") as engine:
+    with ScoringEngine(metrics=[metric], emitters=emitters, judging="thread", **options) as engine:
         engine.submit(RECORD)
         engine.flush(60)  # False of a provider that was shut down
         assert engine.stats().finished == 1
