@@ -17,7 +17,9 @@ from ragspan.datasets.report import compare, write_report
 from ragspan.datasets.result_file import ResultFile
 from ragspan.datasets.running import run
 from ragspan.engine import Budget
+from ragspan.engine.table_share import TableShare
 from ragspan.exceptions import ConfigurationError, TableError
+from ragspan.judge_share import JudgeShare
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import AnswerRelevance, ContextAdherence, Faithfulness
 from ragspan.testing import RecordingEmitter
@@ -87,6 +89,16 @@ def test_the_random_part_is_drawn_by_id_whatever_the_answers_are(asked_judge):
     assert drawn == {one.record_id for one in turned.values() if one.asked}
     assert {one.asked for one in good.values()} == {"random", None}
     assert len(drawn) == 24
+
+
+def test_a_row_of_which_the_embedded_judge_has_no_doubt_can_be_in_the_random_part_alone(asked_judge):
+    rows = TableShare(JudgeShare(total=0.5, random=0.25), [ContextAdherence(asked_judge)])
+    for row in range(400):
+        rows.add(str(row), None)
+
+    counts = Counter(rows.asked())
+    assert counts.keys() == {"random", None}
+    assert 80 <= counts["random"] <= 120
 
 
 def test_a_table_that_can_be_read_once_and_a_file_come_to_the_same(asked_judge, table):
