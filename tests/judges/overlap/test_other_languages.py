@@ -22,6 +22,31 @@ PAIRS = [
     ("Das Museum schließt um 18.30 Uhr.", "Das Museum schließt um 18:30 Uhr.", "Das Museum schließt um 18:45 Uhr."),
     ("Das Museum schließt um 18:30 Uhr.", "Das Museum schließt um 18.30 Uhr.", "Das Museum schließt um 19.30 Uhr."),
     (
+        "La bibliothèque ferme à 18:30 tous les jours.",
+        "La bibliothèque ferme à 18 h 30.",
+        "La bibliothèque ferme à 19 h 30.",
+    ),
+    (
+        "De bibliotheek sluit om 18:30 en is op zondag niet open.",
+        "De bibliotheek sluit om 18.30 uur en is op zondag niet open.",
+        "De bibliotheek sluit om 19.30 uur en is op zondag niet open.",
+    ),
+    (
+        "La biblioteca chiude alle 18:30 nei giorni feriali.",
+        "La biblioteca chiude alle ore 18.30 nei giorni feriali.",
+        "La biblioteca chiude alle ore 19.30 nei giorni feriali.",
+    ),
+    (
+        "Biblioteka jest otwarta do 18:30 w dni robocze.",
+        "Biblioteka jest otwarta do godz. 18.30 w dni robocze.",
+        "Biblioteka jest otwarta do godz. 19.30 w dni robocze.",
+    ),
+    (
+        "Biblioteket lukker klokken 18:30 på hverdage og er ikke åbent om søndagen.",
+        "Biblioteket lukker kl. 18.30 på hverdage og er ikke åbent om søndagen.",
+        "Biblioteket lukker kl. 19.30 på hverdage og er ikke åbent om søndagen.",
+    ),
+    (
         "Le pont a été dessiné par Hélène Lefèvre à Besançon.",
         "Le pont a été dessiné par Helene Lefevre à Besancon.",
         "Le pont a été dessiné par Hélène Dupont à Besançon.",

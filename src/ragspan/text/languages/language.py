@@ -39,7 +39,18 @@ _LONGEST = 64
 _LONGEST_RUN = 4096
 _LONGEST_GAP = 40
 _INSIDE = re.compile("[\u00ad\u0640\u200b-\u200f\u2060]")
-_CLOCK = re.compile(r"(?<![\d.,])(\d{1,2})\.(\d\d)(?= ?Uhr\b)")
+_CLOCKS: Final = {
+    sign: re.compile(form)
+    for sign, form in (
+        ("Uhr", r"(?<![\d.,])(\d{1,2})\.(\d\d)(?= ?Uhr\b)"),
+        ("uur", r"(?<![\d.,])(\d{1,2})\.(\d\d)(?= uur\b)"),
+        (" h ", r"(?<![\d.,])(\d{1,2}) h (\d\d)\b"),
+        ("ore ", r"(?<=\bore )(\d{1,2})\.(\d\d)\b(?![.,]\d)"),
+        ("godz. ", r"(?<=\bgodz\. )(\d{1,2})\.(\d\d)\b(?![.,]\d)"),
+        ("kl. ", r"(?<=\bkl\. )(\d{1,2})\.(\d\d)\b(?![.,]\d)"),
+    )
+}
+"""How times are written other than 18:30 and 18h30, by what every text with such a time has."""
 _POINTS = re.compile(f"[{MARKS}\u0640]")
 _CONSONANT_SCRIPTS = frozenset({"arabic", "hebrew"})
 """Scripts that write vowels as points, or leave them out."""
@@ -116,8 +127,9 @@ class Language:
 
         Without spaces between words, a token is a pair of neighbouring signs; in Chinese and Japanese each sign as well.
         """
-        if "Uhr" in text:
-            text = _CLOCK.sub(r"\1:\2", text)
+        for sign, clock in _CLOCKS.items():
+            if sign in text:
+                text = clock.sub(r"\1:\2", text)
         found: list[str] = self._token.findall(text)
         if text.isascii() and self._apostrophe != "elision":
             return found
