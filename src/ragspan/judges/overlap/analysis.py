@@ -22,11 +22,10 @@ from ragspan.judges.overlap.grounding import (
     Grade,
     answer_score,
     at_best_and_worst,
-    comparable_claims,
-    grade_across,
     grade_claims,
     probability,
 )
+from ragspan.judges.overlap.other_language_claims import comparable_claims, grade_across
 from ragspan.judges.overlap.shared_words import SharedWords
 from ragspan.records import RagRecord
 from ragspan.text.answers import stated
