@@ -1,4 +1,4 @@
-"""What `make check` refuses in code and pages of ragspan: "is no", first lines that lean on others, modules of one name, long functions."""
+"""What `make check` refuses in code and pages: "is no", leaning first lines, modules of one name, long functions and files."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ THERE = re.compile(r"\bthere (?:is|are|was|were) no\b", re.IGNORECASE)
 PRIVATE = re.compile(r"\b(?:as above|nobody)\b", re.IGNORECASE)
 LEANING = re.compile(r"(?:Likewise|As above|As the next|And so on|Ditto)\b")
 MOST_LINES = 60
+MOST_LINES_OF_A_FILE = 400
 QUOTED = {"guards.py", "prompts.py"}  # prompts: those of guard models are the words of their makers
 
 
@@ -58,8 +59,11 @@ def modules_of_one_name() -> Iterator[str]:
     yield from (f"modules of one name: {', '.join(files)}" for files in named.values() if len(files) > 1)
 
 
-def long_functions(file: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+def long_files_and_functions(file: Path) -> Iterator[str]:
+    text = file.read_text(encoding="utf-8")
+    if text.count("\n") > MOST_LINES_OF_A_FILE:
+        yield f"{file.relative_to(ROOT)}: it has {text.count(chr(10))} lines, and {MOST_LINES_OF_A_FILE} are enough"
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             lines = (node.end_lineno or 0) - node.lineno + 1
             if lines > MOST_LINES:
@@ -70,7 +74,7 @@ def main() -> None:
     found = [each for file in [*SOURCES, *PAGES] for each in wrong_words(file)]
     found += [each for file in SOURCES for each in leaning_docstrings(file)]
     found += [each for file in SOURCES for each in private_messages(file)]
-    found += [each for file in SOURCES for each in long_functions(file)]
+    found += [each for file in SOURCES for each in long_files_and_functions(file)]
     found += modules_of_one_name()
     print("\n".join([*found, f"wording: {len(found)} to mend"]))
     sys.exit(bool(found))
