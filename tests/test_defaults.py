@@ -235,6 +235,25 @@ def test_an_address_that_nothing_can_send_to_is_an_error_without_its_secrets(reg
     assert "secret" not in str(told.value)
 
 
+def test_the_classifier_of_a_metric_that_is_not_installed_is_not_called_a_judge(monkeypatch):
+    monkeypatch.setattr(installed, "entry_points", EntryPoints([]).select)
+    monkeypatch.setenv("RAGSPAN_METRICS", "faithfulness_hhem")
+
+    with pytest.raises(ConfigurationError) as told:
+        ragspan.default_engine()
+
+    assert str(told.value) == "hhem is not installed; pip install 'ragspan[hhem]'"
+
+
+def test_a_broker_without_the_package_for_it_is_an_error_that_names_the_package(monkeypatch):
+    monkeypatch.setattr(installed, "entry_points", EntryPoints([]).select)
+
+    with pytest.raises(ConfigurationError, match=r"'nats'.*: pip install 'ragspan\[nats\]'") as told:
+        defaults.sink_from(Settings(sink="nats://broker:4222"))
+
+    assert "none" not in str(told.value)
+
+
 def test_what_is_no_address_is_an_error_that_does_not_show_it(monkeypatch):
     monkeypatch.setenv("RAGSPAN_SINK", "user:secret@broker")
 

@@ -213,9 +213,11 @@ def sink_from(settings: Settings) -> RecordSink:
     """
     scheme = (settings.sink or "").partition("://")[0].lower()
     known = part_names(_SINKS)
+    others = ", ".join(known)
     missing = (
-        f"RAGSPAN_SINK has an address of the kind {scheme!r}, but no installed package takes records there"
-        f"{meant(scheme, known)}; there are: {', '.join(known) or 'none'}; ragspan's own: pip install 'ragspan[nats]'"
+        f"RAGSPAN_SINK has an address of the kind {scheme!r}, and no installed package takes records there"
+        f"{meant(scheme, known)}{f'; the installed ones take: {others}' if others else ''}; for nats:// and tls://: "
+        "pip install 'ragspan[nats]'"
     )
     sink: RecordSink = load_part(_SINKS, scheme, missing)(settings)
     return sink

@@ -50,14 +50,46 @@ def test_a_judge_that_agrees_is_said_to(run, table, tmp_path):
 
     assert done.exit_code == 0, done.output
     assert "60 of 60 rows have a label" in done.stdout
-    assert ["context_adherence", "60", "(30)", "1", "(1", "to", "1)"] in [
+    assert ["context_adherence", "60", "(30)", "1", "(.88", "to", "1)"] in [
         line.split()[:7] for line in done.stdout.splitlines()
     ]
     told = json.loads((tmp_path / "agreement.json").read_text())
     assert (told["label"], told["measure"], told["failures"]["value"]) == ("label", "context_adherence", 0.5)
     (figures,) = told["metrics"]
     assert figures["balanced_accuracy"]["value"] == 1.0
-    assert figures["missing_labels"] == 0
+    assert figures["missing_labels"] == 20
+
+
+def test_a_few_labels_that_all_agree_do_not_make_a_judge_certain(run, table, tmp_path):
+    few = table(lambda number, is_right: people(number, is_right=is_right) if number < 5 else "")
+    done = run(few, "--metrics", "context_adherence", "--json", tmp_path / "agreement.json")
+
+    assert done.exit_code == 0, done.output
+    (figures,) = json.loads((tmp_path / "agreement.json").read_text())["metrics"]
+    for figure in (figures["auroc"], figures["balanced_accuracy"]):
+        assert figure["value"] == 1.0
+        assert figure["lower"] == pytest.approx(0.158, abs=0.001)  # two of the labels are bad: 0.025 ** (1 / 2)
+        assert figure["upper"] == 1.0
+    assert figures["missing_labels"] > 300
+
+
+def test_enough_labels_that_all_agree_need_no_more():
+    row = {"question": "What is known?", "contexts": [CONTEXT]}
+    rows = [{**row, "response": text, "label": text in RIGHT} for text in (RIGHT[0], WRONG[0]) for _ in range(40)]
+
+    (figures,) = agreement(evaluate(rows, ["context_adherence"], label_column="label")).metrics
+
+    assert str(figures.auroc) == "1 (.91 to 1)"
+    assert figures.missing_labels == 0
+
+
+def test_a_judge_that_passes_all_of_a_few_is_not_certain_to_be_chance():
+    row = {"question": "What is known?", "contexts": [CONTEXT]}
+    rows = [{**row, "response": RIGHT[0], "label": number < 3} for number in range(6)]
+
+    (figures,) = agreement(evaluate(rows, ["context_adherence"], label_column="label")).metrics
+
+    assert str(figures.balanced_accuracy) == ".50 (.00 to 1)"
 
 
 def test_a_judge_that_people_disagree_with_is_told_from_one_they_agree_with(run, table):

@@ -42,6 +42,7 @@ def test_all_are_listed_with_their_address_and_whether_their_key_is_set(set_vari
     lines = {line.split()[0]: line for line in run().output.splitlines()}
 
     assert {f"{name}:<model>" for name in PRESETS} | {"overlap", "hhem", "langchain"} <= set(lines)
+    assert lines["langchain"].endswith("from the package ragspan-langchain")
     assert "MISTRAL_API_KEY is set" in lines["mistral:<model>"]
     assert "GEMINI_API_KEY or GOOGLE_API_KEY: not set" in lines["gemini:<model>"]
     assert "none needed" in lines["ollama:<model>"]

@@ -117,6 +117,7 @@ def test_where_scores_go_nowhere_it_fails(examined, variables):
 
     assert findings.states() == ["ok", "failed", "skipped"]
     assert findings.codes() == ["scored", "no_exporter", "span_lost"]
+    assert "was not sent" in findings[2].found
 
 
 def test_scores_that_come_late_are_told_as_well(passed, sent_to, fake_openai):

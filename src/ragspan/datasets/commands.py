@@ -96,7 +96,7 @@ def agree(
     patience: option.Patience = None,
     json: Annotated[Path | None, typer.Option(metavar="FILE", help="The figures for a program.")] = None,
 ) -> None:
-    """Say how well the judge agrees with your labels: score a table whose rows have one, or some of whose rows have.
+    """Say how well the judge agrees with your labels: score a table in which all rows, or some, have one.
 
     A label is compared with the metrics that measure it, which the name of its column tells: one with "complete" in it with
     completeness, one with "relevant" with relevance, any other with context adherence and faithfulness. --metrics compares

@@ -20,6 +20,8 @@ from ragspan.metrics.rates import LEAST_LABELS, RateEstimate, Stratum, rate_by_l
 CLOSE: Final = 0.05
 """How near a figure should be known: its 95 % interval ends that far from it."""
 _BINS: Final = 5
+_TAIL: Final = 0.025
+"""At each end of a 95 % interval."""
 _SUPPORTED: Final = ("context_adherence", "faithfulness", "faithfulness_hhem")
 """Adherence first: it is of the whole response, as a label is, and ranks responses better than the share of their claims."""
 _MEASURES: Final = {
@@ -137,8 +139,11 @@ def _agreement(
     values = [result.score or 0.0 for result in labelled]
     good = [labels[result.row] for result in labelled]
     bootstrap = Bootstrap([str(result.row) for result in labelled], seed=metric)
-    ranked = _figure(bootstrap.estimate(auroc(values, good)))
-    right = None if threshold is None else _figure(bootstrap.estimate(balanced_accuracy(values, good, threshold)))
+    rarer = min(sum(good), len(good) - sum(good))
+    ranked = _figure(bootstrap.estimate(auroc(values, good)), rarer)
+    right = (
+        None if threshold is None else _figure(bootstrap.estimate(balanced_accuracy(values, good, threshold)), rarer)
+    )
     best = right or ranked
     # An interval shrinks with the root of the number.
     times = 0.0 if best is None else ((best.upper - best.lower) / 2 / CLOSE) ** 2
@@ -153,9 +158,21 @@ def _agreement(
     )
 
 
-def _figure(estimate: Estimate) -> Figure | None:
+def _figure(estimate: Estimate, rarer: int) -> Figure | None:
+    """The figure, unless it is undefined.
+
+    Args:
+        estimate: of the figure.
+        rarer: labels of the rarer kind, good or bad.
+    """
+    value = estimate.value
+    if math.isnan(value):
+        return None
     lower, upper = estimate.interval
-    return None if math.isnan(estimate.value) else Figure(value=estimate.value, lower=lower, upper=upper)
+    if lower == upper:  # no resample differs, though there may be two labels: a share of them is bounded all the same
+        reach = 1 - _TAIL ** (1 / rarer)
+        lower, upper = max(value - reach, 0.0), min(value + reach, 1.0)
+    return Figure(value=value, lower=lower, upper=upper)
 
 
 def _failures(results: Iterable[ResultRow], labels: Mapping[int, bool]) -> RateEstimate | None:

@@ -77,7 +77,7 @@ def _rows() -> Iterator[tuple[str, str, str]]:
         address = shown_url(preset.base_url) if preset.base_url is not None else preset.shown_address
         yield f"{preset.name}:<model>", _key(preset), address
     for name, source in part_sources(JUDGES).items():
-        yield name, "", f"as {source} says"
+        yield name, "", f"from the package {source}"
 
 
 def _key(preset: Preset) -> str:

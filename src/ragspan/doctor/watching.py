@@ -90,7 +90,9 @@ def watch_record(judge: str, settings: Settings, seconds: float) -> list[Finding
     on_way += _exported(endpoints) if endpoints or by_tools or exporter_is_configured() else [_printed(settings)]
     if all(each.state == "ok" for each in [*on_way, *reached]):  # else it is said there
         on_way += [_logged(each) for each in dict.fromkeys(complaints)]
-    ids = _ids(record, root, result, has_arrived=has_arrived)
+    is_sent = bool(by_tools) or exporter_is_configured()
+    what = "arrived" if has_arrived else "did not arrive" if is_sent else "was not sent"
+    ids = _ids(record, root, result, what=what)
     return [judged(judge, result, scored_in, refused_by_judges(metrics)), *reached, *on_way, ids]
 
 
@@ -270,7 +272,7 @@ def _printed(settings: Settings) -> Finding:
     return finding("record", "no_exporter", "warning", f"{found}, and nothing else is done with them")
 
 
-def _ids(record: RagRecord, root: SpanAnchor, result: ScoredRecord | Dropped | None, *, has_arrived: bool) -> Finding:
+def _ids(record: RagRecord, root: SpanAnchor, result: ScoredRecord | Dropped | None, *, what: str) -> Finding:
     """The ids by which a tool finds the record."""
     span = result.span if isinstance(result, ScoredRecord) else None
     ids: dict[str, Any] = {
@@ -279,9 +281,8 @@ def _ids(record: RagRecord, root: SpanAnchor, result: ScoredRecord | Dropped | N
         "record_id": record.record_id,
     }
     named = ", ".join(f"{key} {value}" for key, value in ids.items())
-    state: State = "ok" if has_arrived else "skipped"
-    what = "arrived" if has_arrived else "did not arrive"
-    code: Code = "span_arrived" if has_arrived else "span_lost"
+    state: State = "ok" if what == "arrived" else "skipped"
+    code: Code = "span_arrived" if what == "arrived" else "span_lost"
     return finding(
         "record", code, state, f"the span {(answer_name(record) if span else NAME)!r} {what}: {named}", **ids
     )

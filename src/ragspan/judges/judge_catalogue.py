@@ -74,7 +74,7 @@ def judge_part(name: str) -> Callable[..., Any]:
     Raises:
         ConfigurationError: there is none, or its package cannot be imported.
     """
-    part: Callable[..., Any] = load_part(JUDGES, name, f"there is no judge {name!r} here{_install_hint(name)}")
+    part: Callable[..., Any] = load_part(JUDGES, name, f"{name} is not installed{_install_hint(name)}")
     return part
 
 
