@@ -91,8 +91,9 @@ class _Exit:
 
     def drain(self) -> None:
         """Where the end begins. A SIGTERM that comes now, or again, waits as well."""
-        _sigterm.look()
-        self._flush(is_all=_ends_without_atexit())
+        if _engines():
+            _sigterm.look()
+            self._flush(is_all=_ends_without_atexit())
 
     def end_by_signal(self) -> bool:
         """False, and nothing is done, if the signal interrupted what this would have to wait for."""
