@@ -110,7 +110,7 @@ def tallies(runs: Sequence[Run], *, at_a_time: int) -> Iterator[tuple[Run, Tally
 def show(framework: str, rows: Sequence[Tally], left_out: Mapping[str, str]) -> None:
     console = Console(width=None if sys.stdout.isatty() else 160)
     table = Table(title=f"{framework}: requests captured right, and what was wrong with the others")
-    for heading in ("", "version", "cases right", "requests right", "strictly", *COLUMNS):
+    for heading in ("", "version", "cases right", "requests right", "strictly", "unknown contexts", *COLUMNS):
         table.add_column(heading, justify="left" if heading in {"", "version"} else "right")
     for row in rows:
         table.add_row(
@@ -119,6 +119,7 @@ def show(framework: str, rows: Sequence[Tally], left_out: Mapping[str, str]) -> 
             f"{row.cases_right} of {row.cases}",
             f"{row.requests_right} of {row.requests}",
             str(row.requests_strictly_right),
+            str(row.requests_of_unknown_contexts),
             *(str(row.faults.get(fault, 0)) for fault in COLUMNS),
         )
     for name, reason in left_out.items():

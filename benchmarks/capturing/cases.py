@@ -1,7 +1,7 @@
 """The integrations' own tests as cases: a pytest plugin that lets any library take ragspan's place in them.
 
 A test of an integration runs a program with `captured.config`, and says what the records are with
-`assert captured.answers() == [...]`. Here `captured` is a `Witness`: the program runs with a peer instead, and the
+`assert captured.answers() == [...]`, or with what else the prompts held with `captured.grounded_answers()`. Here `captured` is a `Witness`: the program runs with a peer instead, and the
 comparison grades what the peer saw. A test is a case up to the first thing that it asks of ragspan alone, such as its
 handler's open runs; a test that says nothing of whole records before that is none, and neither is one of a module that
 imports ragspan itself.
@@ -59,6 +59,8 @@ class Witness:
 
     def answers(self) -> Answers:
         return Answers(self, self._peer.seen())
+
+    grounded_answers = answers
 
     def begin(self) -> None:
         self.comparisons = []

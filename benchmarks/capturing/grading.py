@@ -2,11 +2,12 @@
 
 Graded generously: white space, the order of contexts and repeated ones do not count. A question or a response is right
 wherever it stands in what the library has for it: in a field of a chain's output, or in an object's representation. A
-LlamaIndex passage may lack the metadata that the model saw before it. An unfinished request is right unless it would
-be taken for a finished one: unless there is an answer, and nothing says that it is not whole.
+LlamaIndex passage may lack the metadata that the model saw before it. Where a test says what else of the prompt is
+evidence, a library may have it in any field, also among its contexts. An unfinished request is right unless it would be
+taken for a finished one: unless there is an answer, and nothing says that it is not whole.
 
-A second grade is strict: the three texts as they are, contexts in the order of the prompt, each once; and an unfinished
-request is there, and known as one.
+A second grade is strict: the texts as they are, contexts in the order of the prompt, each once, the background in a field
+of its own; contexts that nobody can know are said to be unknown; and an unfinished request is there, and known as one.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 from capturing.reading import Readable, words
 
-Fault: TypeAlias = Literal["question", "contexts", "response", "unfinished", "missed", "mixed up", "made up"]
+Fault: TypeAlias = Literal[
+    "question", "contexts", "background", "response", "unfinished", "missed", "mixed up", "made up"
+]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
 
-_FIELDS: tuple[Fault, ...] = ("question", "contexts", "response")
+_FIELDS: tuple[Fault, ...] = ("question", "contexts", "background", "response")
 _MAX_SHOWN = 600
 
 
@@ -32,6 +35,11 @@ class Expected(Protocol):
     @property
     def contexts(self) -> Sequence[str] | None: ...
     @property
+    def background(self) -> Sequence[tuple[str, str]] | None:
+        """Kind and text of the evidence beside the contexts; None where the test says nothing of it."""
+        ...
+
+    @property
     def response(self) -> str | None: ...
     @property
     def status(self) -> str: ...
@@ -42,8 +50,10 @@ class Seen:
     """A request as a library's evaluation would read it; question and response are what it would put in a prompt."""
 
     question: Any
-    contexts: tuple[str, ...]
+    contexts: tuple[str, ...] | None
+    """None if the library says that it does not know them."""
     response: Any
+    background: tuple[str, ...] = ()
     is_unfinished: bool = False
     """The library says that the request failed or was left."""
 
@@ -97,7 +107,8 @@ class _Candidate:
             "question": Readable(seen.question),
             "response": Readable(seen.response),
         }
-        self._contexts = {words(context) for context in seen.contexts}
+        self._contexts = {words(context) for context in seen.contexts or ()}
+        self._background = {words(text) for text in seen.background}
 
     @property
     def would_be_scored(self) -> bool:
@@ -118,7 +129,10 @@ class _Candidate:
     def has(self, field: Fault, wanted: Expected) -> bool:
         """Whether this field is that request's."""
         if field == "contexts":
-            return self._has_contexts(wanted.contexts or ())
+            return self._has_contexts(wanted.contexts or (), _background(wanted))
+        if field == "background":
+            held = self._contexts | self._background
+            return all(any(text in one for one in held) for text in _background(wanted))
         return self._texts[field].holds(_text(field, wanted))
 
     def is_mixed_with(self, other: Expected, wanted: Expected) -> bool:
@@ -135,19 +149,24 @@ class _Candidate:
             return self.seen.is_unfinished and self.seen.question == wanted.question
         return (
             self.seen.question == wanted.question
-            and list(self.seen.contexts) == list(wanted.contexts or ())
+            and _listed(self.seen.contexts) == _listed(wanted.contexts)
+            and (wanted.background is None or list(self.seen.background) == [text for _, text in wanted.background])
             and (self.seen.response or None) == (wanted.response or None)
         )
 
-    def _has_contexts(self, wanted: Sequence[str]) -> bool:
-        """Whether each of one is among the others, and the other way round."""
+    def _has_contexts(self, wanted: Sequence[str], background: set[str]) -> bool:
+        """Whether each of one is among the others, and the other way round, but for what is background."""
         forms = [_forms(text) for text in wanted]
-        return all(form & self._contexts for form in forms) and self._contexts <= set().union(*forms)
+        return all(form & self._contexts for form in forms) and self._contexts <= background.union(*forms)
 
 
 def _forms(text: str) -> set[str]:
     """A passage as it is, and without the metadata that LlamaIndex puts before it."""
     return {words(text), words(text.partition("\n\n")[2])} - {""}
+
+
+def _background(wanted: Expected) -> set[str]:
+    return {words(text) for _, text in wanted.background or ()}
 
 
 def _text(field: Fault, wanted: Expected) -> str | None:
@@ -175,7 +194,8 @@ def _missed(wanted: Expected) -> Graded:
 def _plain_expected(wanted: Expected) -> dict[str, Any]:
     return {
         "question": wanted.question,
-        "contexts": None if wanted.contexts is None else list(wanted.contexts),
+        "contexts": _listed(wanted.contexts),
+        "background": None if wanted.background is None else list(wanted.background),
         "response": wanted.response,
         "status": wanted.status,
     }
@@ -184,10 +204,15 @@ def _plain_expected(wanted: Expected) -> dict[str, Any]:
 def _plain(seen: Seen) -> dict[str, Any]:
     return {
         "question": _brief(seen.question),
-        "contexts": list(map(_brief, seen.contexts)),
+        "contexts": None if seen.contexts is None else list(map(_brief, seen.contexts)),
+        "background": list(map(_brief, seen.background)),
         "response": _brief(seen.response),
         "is_unfinished": seen.is_unfinished,
     }
+
+
+def _listed(texts: Sequence[str] | None) -> list[str] | None:
+    return None if texts is None else list(texts)
 
 
 def _brief(value: Any) -> str | None:

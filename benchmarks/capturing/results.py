@@ -28,6 +28,8 @@ class Tally:
     requests: int
     requests_right: int
     requests_strictly_right: int
+    requests_of_unknown_contexts: int
+    """Requests of which the library says that nobody can know the contexts."""
     faults: Mapping[str, int]
     """Requests with each fault; those made up, and cases whose program failed."""
     themes: Mapping[str, tuple[int, int]]
@@ -59,6 +61,9 @@ def tally(
         requests=sum(len(_requests(case)) for case in reference),
         requests_right=sum(not request["faults"] for request in requests),
         requests_strictly_right=sum(request["is_strictly_right"] for request in requests),
+        requests_of_unknown_contexts=sum(
+            bool(request["seen"]) and request["seen"]["contexts"] is None for request in requests
+        ),
         faults=dict(Counter(fault for detail in details for fault in detail["faults"])),
         themes=themes,
         details=details,

@@ -172,10 +172,12 @@ class Wanted:
     contexts: list[str] | None = None
     response: str | None = ANSWER
     status: str = "complete"
+    background: list[tuple[str, str]] | None = None
 
 
 RIGHT = {"contexts": PASSAGES}
 LEFT = {"contexts": PASSAGES, "response": "It", "status": "aborted"}
+TOOL = RIGHT | {"background": [("tool", "Open at nine.")]}
 STRICT, LOOSE = ((), True), ((), False)
 """Right as it stands; right in another form. What is wrong has a fault."""
 GRADES = {
@@ -192,12 +194,19 @@ GRADES = {
     "an object": (RIGHT | {"response": '{"years": 3}'}, {"response": {"parsed": {"years": 3}}}, LOOSE),
     "another object": (RIGHT | {"response": '{"years": 3}'}, {"response": {"parsed": {"years": 4}}}, "response"),
     "none found": ({"contexts": []}, {"contexts": ()}, STRICT),
-    "not observable": ({"contexts": None}, {"contexts": ()}, STRICT),
+    "not observable": ({"contexts": None}, {"contexts": None}, STRICT),
+    "not observable, and taken for none": ({"contexts": None}, {"contexts": ()}, LOOSE),
     "none expected": ({"contexts": None}, {}, "contexts"),
     "no question": (RIGHT, {"question": ""}, "question"),
     "another question": (RIGHT, {"question": "Rephrased?"}, "question"),
     "one too few": (RIGHT, {"contexts": ("Three years.",)}, "contexts"),
     "one too many": (RIGHT, {"contexts": ("Three years.", "By hand.", "In Lyon.")}, "contexts"),
+    "background": (TOOL, {"background": ("Open at nine.",)}, STRICT),
+    "background among the contexts": (TOOL, {"contexts": (*PASSAGES, "Open at nine.")}, LOOSE),
+    "background in a longer context": (TOOL, {"background": ("It says: Open at nine.",)}, LOOSE),
+    "no background": (TOOL, {}, "background"),
+    "background of which nothing is said": (RIGHT, {"background": ("Open at nine.",)}, STRICT),
+    "too much background": (RIGHT | {"background": []}, {"background": ("Open at nine.",)}, LOOSE),
     "no answer": (RIGHT, {"response": None}, "response"),
     "a part of the answer": (RIGHT, {"response": "It runs"}, "response"),
     "unfinished, scored as if whole": (LEFT, {"response": "It"}, "unfinished"),
@@ -254,7 +263,7 @@ def test_only_what_would_be_scored_is_made_up(part):
 
 def case(*faults, name="a_case", error=None, made_up=0):
     """The report of a case, with the faults of each of its requests."""
-    requests = [{"faults": list(of_one), "is_strictly_right": not of_one} for of_one in faults]
+    requests = [{"faults": list(of_one), "is_strictly_right": not of_one, "seen": None} for of_one in faults]
     comparisons = [{"requests": requests, "made_up": [{}] * made_up}] if faults or made_up else []
     return {"theme": "calling", "name": name, "comparisons": comparisons, "error": error}
 
@@ -278,6 +287,16 @@ def test_a_case_is_right_when_all_its_requests_are_and_nothing_was_made_up(part,
     assert ((tallied.cases_right, tallied.cases), (tallied.requests_right, tallied.requests)) == (right, requests)
     assert tallied.faults == faults
     assert tallied.themes == {"calling": right}
+
+
+def test_requests_whose_contexts_are_said_to_be_unknown_are_counted(part):
+    reported = case([], [], ["missed"])
+    requests = reported["comparisons"][0]["requests"]
+    requests[0]["seen"], requests[1]["seen"] = {"contexts": None}, {"contexts": []}
+
+    tallied = part("capturing.results").tally("langchain", "peer", "1", [reported], [reported])
+
+    assert (tallied.requests, tallied.requests_of_unknown_contexts) == (3, 1)
 
 
 def test_only_what_is_a_case_with_ragspan_is_a_measure_for_others(part):

@@ -63,7 +63,7 @@ def test_ragspan_and_what_is_installed_with_the_tests_run_the_same_cases(figures
         assert receiver["requests_right"] >= 0.85 * ours["requests"]
     cases = [case for row in counted for case in row["details"]]
     requests = [one for case in cases for comparison in case["comparisons"] for one in comparison["requests"]]
-    assert {"question", "contexts", "response", "status"} == set(requests[0]["expected"])
+    assert {"question", "contexts", "background", "response", "status"} == set(requests[0]["expected"])
     assert all(request["seen"] or request["faults"] == ["missed"] for request in requests)
 
 

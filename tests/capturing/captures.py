@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ragspan.records import Capture, RagRecord
 
@@ -59,6 +59,8 @@ class Answered:
     swallowed: Sequence[str] = ()
     evidence: Sequence[str | None] = ()
     """The ids of the leaf passages."""
+    background: ClassVar[None] = None
+    """It says nothing of what else the prompts held; `Grounded` does."""
 
     @classmethod
     def of(cls, record: RagRecord) -> Answered:
@@ -70,6 +72,29 @@ class Answered:
             record.error_type,
             record.swallowed_errors,
             tuple(passage.id for passage in record.evidence),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grounded:
+    """An answer with all that it rests on, and why its contexts are not known; background is kinds and texts."""
+
+    question: str | None
+    contexts: Sequence[str] | None
+    response: str | None
+    background: Sequence[tuple[str, str]] = ()
+    unknown: str | None = None
+    status: str = "complete"
+
+    @classmethod
+    def of(cls, record: RagRecord) -> Grounded:
+        return cls(
+            question=record.question,
+            contexts=None if record.contexts is None else [context.text for context in record.contexts],
+            response=record.response,
+            background=[(each.kind, each.text) for each in record.background],
+            unknown=record.contexts_unknown,
+            status=record.status,
         )
 
 
@@ -110,6 +135,9 @@ class Captures:
 
     def answers(self) -> list[Answered]:
         return [Answered.of(record) for record in self.records()]
+
+    def grounded_answers(self) -> list[Grounded]:
+        return [Grounded.of(record) for record in self.records()]
 
     def answer(self) -> Answered:
         return Answered.of(self.record())

@@ -36,8 +36,9 @@ class Ragspan:
 def seen_of(record: RagRecord) -> Seen:
     return Seen(
         question=record.question,
-        contexts=tuple(context.text for context in record.contexts or ()),
+        contexts=None if record.contexts is None else tuple(context.text for context in record.contexts),
         response=record.response,
+        background=tuple(each.text for each in record.background),
         is_unfinished=record.status != "complete",
     )
 

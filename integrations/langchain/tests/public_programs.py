@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from captures import Grounded
 from rag_programs import ANSWER, QUESTION
 
 PROGRAMS: dict[str, PublicProgram] = {}
@@ -16,11 +17,7 @@ class PublicProgram:
     """A program, and what of its record is told by the words of its prompts."""
 
     run: Callable[[dict[str, Any]], Any]
-    contexts: Sequence[str] | None
-    background: Sequence[tuple[str, str]]
-    unknown: str | None
-    question: str | None
-    response: str
+    answer: Grounded
     records: int
 
 
@@ -38,11 +35,9 @@ def program(
     def put(run: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]], Any]:
         PROGRAMS[run.__name__.replace("_", " ")] = PublicProgram(
             run=run,
-            contexts=contexts,
-            background=background,
-            unknown=unknown,
-            question=question,
-            response=response,
+            answer=Grounded(
+                question=question, contexts=contexts, response=response, background=list(background), unknown=unknown
+            ),
             records=records,
         )
         return run

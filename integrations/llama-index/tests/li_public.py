@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from captures import Grounded
 from li_programs import ANSWER, QUESTION
 
 PROGRAMS: dict[str, PublicProgram] = {}
@@ -18,11 +19,7 @@ class PublicProgram:
 
     run: Callable[[], Any]
     said: Sequence[Any]
-    contexts: Sequence[str] | None
-    background: Sequence[tuple[str, str]]
-    unknown: str | None
-    question: str
-    response: str
+    answer: Grounded
     marks: Sequence[pytest.MarkDecorator]
 
 
@@ -41,11 +38,9 @@ def program(
         PROGRAMS[run.__name__.replace("_", " ")] = PublicProgram(
             run=run,
             said=said or (ANSWER,),
-            contexts=contexts,
-            background=background,
-            unknown=unknown,
-            question=question,
-            response=response,
+            answer=Grounded(
+                question=question, contexts=contexts, response=response, background=list(background), unknown=unknown
+            ),
             marks=marks,
         )
         return run
