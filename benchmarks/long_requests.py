@@ -9,7 +9,7 @@ answers at once, and its record is made three times; the table shows the cheapes
 - processor time of the largest record (at most 0.25 s);
 - the exponent with which it grew over the last two sizes (1 is linear; below 0.01 s it is noise and not judged);
 - the longest time in which no other thread ran (at most 20 ms), seen by a thread that wants to run every half millisecond,
-  in processor time of the process, so that other programs on the machine do not count;
+  in processor time of the process: what other programs take does not count, but a full machine may let that thread wait;
 - what the record says: the number of its contexts, how many are truncated, or that they are not known.
 
 A row that misses a target is marked. Other programs on the same cores make processor times longer: a row counts only on
