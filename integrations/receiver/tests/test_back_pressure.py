@@ -205,6 +205,60 @@ def test_the_pace_follows_what_handing_on_takes(sink, answers):
     assert receiver._pace < 100 * (1 - receiver_module._NEWEST) ** 90
 
 
+def test_a_request_that_is_being_taken_when_the_process_ends_is_handed_on_as_a_whole(answers):
+    sink = SmallSink(room=1000)
+    is_half, may_go_on = threading.Event(), threading.Event()
+    receiver = Receiver(sink)
+    add = receiver.traces.add
+
+    def slowly(trace_id, spans):
+        added = add(trace_id, spans)
+        is_half.set()
+        assert may_go_on.wait(60)
+        return added
+
+    receiver.traces.add = slowly
+    taking = threading.Thread(target=receiver.take, args=(answers(10),))
+    taking.start()
+    assert is_half.wait(60)
+    receiver.stop()
+    finishing = threading.Thread(target=receiver.finish, args=(60,))
+    finishing.start()
+    finishing.join(0.2)
+    assert finishing.is_alive(), "it waits for the rest of the request"
+    may_go_on.set()
+    taking.join(60)
+    finishing.join(60)
+
+    assert len(sink.records) == 10
+
+
+def test_traces_count_from_when_they_are_taken_until_they_were_read(sink, clock, answers):
+    receiver = Receiver(sink, limits=BufferLimits(quiet=1), clock=clock, end=10)
+    receiver._pace = 0.1
+    receiver.take(answers(36))
+    clock.now += 2
+
+    ended = receiver.traces.ended()
+    assert not receiver.is_ready, "that they have ended makes no room"
+    receiver.traces.release(ended[0])
+    assert receiver.is_ready
+
+
+def test_traces_whose_root_never_came_count_once_they_have_ended(sink, clock, span, request_with):
+    receiver = Receiver(sink, limits=BufferLimits(deadline=30), clock=clock)
+    parts = {"openinference.span.kind": "LLM"}
+    receiver.take(request_with(span(b"1" * 16, parent=b"2" * 8, attributes=parts)).SerializeToString())
+    assert receiver.traces.to_read == 0
+    clock.now += 31
+
+    (ended,) = receiver.traces.ended()
+
+    assert receiver.traces.to_read == 1
+    receiver.traces.release(ended)
+    assert receiver.traces.to_read == 0
+
+
 class FleetSink(SmallSink):
     """Has so many answers to hand on, and was done with so many."""
 

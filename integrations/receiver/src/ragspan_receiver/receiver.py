@@ -108,6 +108,8 @@ class Receiver:
         self._sinks_progress: tuple[int, float] | None = None
         """How many answers it was done with when it was last looked at, and when that was; None where it had no others."""
         self._stopped = threading.Event()
+        self._taking = threading.Lock()
+        """Of who takes a request, and of who ends all traces."""
         self._logged: dict[str, tuple[int, float]] = {}
         self._to_read: deque[Trace] = deque()
         """Traces that have ended, the oldest first."""
@@ -163,14 +165,15 @@ class Receiver:
             RefusedError: it is none, there are too many spans in it, or the receiver stops. Nothing of it is taken then.
         """
         batch = batch_of(body, received=received)
-        if self._stopped.is_set():
-            self.refuse()
         rejected = batch.rejected
-        for trace_id, spans in batch.traces.items():
-            if self._is_sampled(trace_id):
-                rejected += self.traces.add(trace_id, spans)
-            else:
-                self.traces.count("spans.not_sampled", len(spans))
+        with self._taking:
+            if self._stopped.is_set():
+                self.refuse()
+            for trace_id, spans in batch.traces.items():
+                if self._is_sampled(trace_id):
+                    rejected += self.traces.add(trace_id, spans)
+                else:
+                    self.traces.count("spans.not_sampled", len(spans))
         self.traces.count("requests.accepted")
         self.traces.count("spans.own", batch.own)
         self.traces.count("spans.rejected", batch.rejected)
@@ -193,7 +196,8 @@ class Receiver:
     def finish(self, timeout: float) -> None:
         """Read all traces as if they had ended, for `timeout` seconds at most; what is left then is counted."""
         deadline = Deadline(timeout)
-        self._to_read += self.traces.ended(all_of_them=True)
+        with self._taking:  # a request that is being taken counts as a whole
+            self._to_read += self.traces.ended(all_of_them=True)
         self._hand_on(lambda: not deadline.remaining)
         self.traces.count("traces.abandoned", len(self._to_read))
         while self._to_read:
@@ -239,7 +243,7 @@ class Receiver:
                 return True
         except IndexError:
             pass  # nothing waits
-        to_read = self.traces.whole + len(self._to_read)
+        to_read = self.traces.to_read
         return to_read * self._pace + self._sinks_work(to_read) > max(self._end, _LEAST) * _SHARE
 
     def _sinks_work(self, to_come: int) -> float:

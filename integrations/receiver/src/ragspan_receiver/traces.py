@@ -109,8 +109,8 @@ class OpenTraces:
         self._ended: dict[bytes, None] = {}
         """The ids of traces that have ended, the oldest first."""
         self._counts: Counter[str] = Counter()
-        self.whole = 0
-        """Open ones that have a root and are to be read."""
+        self.to_read = 0
+        """Open ones that can be read, as far as one sees, and those that have ended and were not released yet."""
         self.size = 0
         """Bytes of traces that are open, or have ended and were not released yet."""
 
@@ -148,10 +148,11 @@ class OpenTraces:
                 if span.id not in trace.spans:
                     self._add(trace, span, now)
             self.size += trace.size - before
-            self.whole += trace.is_whole - was_whole
+            self.to_read += trace.is_whole - was_whole
             if len(trace.spans) > self._limits.max_trace_spans or trace.size > self._limits.max_trace_bytes:
                 self._end(trace)
                 self.size -= trace.size
+                self.to_read -= trace.is_whole
                 self._counts["traces.too_large"] += 1
                 return len(spans)
             self._counts["spans.accepted"] += len(spans)
@@ -174,6 +175,7 @@ class OpenTraces:
                 is_cut_off = trace.is_cut_off or (trace.ends > now and not trace.has_root)
                 if trace.is_marked and not is_cut_off:
                     found.append(trace)
+                    self.to_read += not trace.is_whole
                 else:
                     self._counts["traces.cut_off"] += trace.is_marked
                     self.size -= trace.size
@@ -183,6 +185,7 @@ class OpenTraces:
         """Free the room of a trace whose spans are no longer kept."""
         with self._lock:
             self.size -= trace.size
+            self.to_read -= 1
 
     # What follows runs under the lock.
 
@@ -197,7 +200,6 @@ class OpenTraces:
 
     def _end(self, trace: Trace) -> None:
         del self._open[trace.id]
-        self.whole -= trace.is_whole
         self._counts["traces.ended"] += 1
         self._counts["traces.of_interest"] += trace.is_marked
         self._ended[trace.id] = None
