@@ -284,7 +284,7 @@ def test_a_worker_of_a_pool_ends_by_sigterm_though_its_main_thread_does_not_hear
             print("ended by", -worker.exitcode)
     """)
 
-    assert sorted(lines[:3]) == ["emitted 1 quick", "ended by 15", "flush"]
+    assert {"emitted 1 quick", "ended by 15"} <= set(lines)
 
 
 def test_a_child_ends_by_sigterm_as_it_would_without_ragspan_until_it_has_work(run):

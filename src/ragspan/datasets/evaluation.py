@@ -63,8 +63,8 @@ def evaluate(
         question_column: a column's name, a path into a column of dictionaries such as `"prediction.contexts"`, or a
             function of the row. By default the names of Ragas, DeepEval, TruLens, LangSmith and `RagRecord` are known.
         contexts_column: like `question_column`; a cell is a list, the JSON text of a list, or a single text.
-        answer_column: like `question_column`: the response that is scored; `ground_truth_column` is another name for it.
-        ground_truth_column: see `answer_column`.
+        answer_column: like `question_column`: the response that is scored.
+        ground_truth_column: another name for `answer_column`.
         label_column: what people say of some responses, such as `yes` or `no`; `Evaluation.labels` has it.
         id_column: by default `id`, `record_id` or `example_id`; else rows are named by their number.
         output: the file of results, as CSV, JSONL or Parquet by its ending; a journal beside it has the rows that are done.
@@ -73,7 +73,7 @@ def evaluate(
         limit: rows to evaluate, at least 1; None is all.
         concurrency: records that are scored at the same time; by default `RAGSPAN_CONCURRENCY`.
         budget: else `RAGSPAN_BUDGET_*`. Limits per minute pace the run; a day's dollars end it, the rest is `budget_exhausted`.
-        patience: seconds without an answer after which a judge has failed; by default 600, and 90 before its first answer.
+        patience: seconds without an answer after which a judge has failed, 0 or more; else 600, and 90 before its first answer.
         judge_share: the share of the rows that the judge is asked about, above 0, up to 1; else `RAGSPAN_JUDGE_SHARE`, or all.
             It gets the most doubtful rows, by the embedded judge, and a random part: a quarter of the share, or what follows
             a colon, as in `"0.2:0.1"`. `MetricSummary.asked` has its figures and estimates.

@@ -8,8 +8,8 @@ Guarantees:
 - uvicorn's handler ends the server. Then uvicorn sets the handler from before, and raises the signal for it: if that is the
   system's, which would end the process at once, ours is set first.
 - Handlers come and go: a server resets them in the child of a fork, a loop that closes takes its handler along. So the engine
-  looks again, five times a second, for as long as there is work. It may look from any thread, and Python lets the main thread alone set a handler: that is
-  asked to, and does so as soon as it runs Python code. What keeps it from that is logged.
+  looks again, five times a second, for as long as there is work. It may look from any thread, and Python lets the main thread
+  alone set a handler: that is asked to, and does so as soon as it runs Python code. What keeps it from that is logged.
 - Nothing is changed where the signal is ignored, or handled by something that is not Python. Nothing is kept of a parent that
   forked: a child ends at once, as it would without ragspan, until it has work of its own.
 - A worker of a `multiprocessing.Pool` ends, whatever it waits for. `terminate()` takes the lock for which its workers wait and
@@ -95,7 +95,7 @@ class SigtermWatch:
         signal.signal(number, self._end)  # the first process of a container survives its own signals
 
     def _wake_main_thread(self) -> None:
-        """See that the handler begins when the signal has come."""
+        """See that the handler begins when the signal has come, unless others are told of signals already."""
         others = signal.set_wakeup_fd(-1)
         if others >= 0:
             signal.set_wakeup_fd(others)
@@ -116,6 +116,7 @@ class SigtermWatch:
             threading.Thread(target=wake, name="ragspan-sigterm", daemon=True).start()
 
     def _forget(self) -> None:
+        """In the child of a fork: what was the parent's is undone."""
         self._asked_at = None
         self._has_begun = False
         if _handler() == self._end:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan import RagRecord
+from ragspan import RagRecord, Score
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import ContextAdherence
 
@@ -151,24 +151,22 @@ async def test_a_neighbour_fails(judge, question, context, _, other):
     assert (await ContextAdherence(judge, causes=False).score(record)).label == "fail"
 
 
-@pytest.mark.parametrize("date", ["05/03/2024", "03/05/2024", "5/3/2024"])
-async def test_a_date_that_can_be_read_in_two_ways_is_left_open_where_one_is_the_contexts(date):
+@pytest.mark.parametrize(
+    ("date", "outcome"),
+    [
+        *((date, "cannot_tell") for date in ("05/03/2024", "03/05/2024", "5/3/2024")),
+        *((date, "fail") for date in ("06/03/2024", "25/03/2024", "05/04/2024")),
+    ],
+)
+async def test_a_date_that_can_be_read_in_two_ways_is_left_open_only_where_one_is_the_contexts(date, outcome):
     record = RagRecord(
         question="",
         contexts=["The lease was signed on 5 March 2024 in Oslo."],
         response=f"The lease was signed on {date} in Oslo.",
     )
-    assert (await ContextAdherence(OverlapJudge()).score(record)).reason == "cannot_tell"
+    found = await ContextAdherence(OverlapJudge()).score(record)
 
-
-@pytest.mark.parametrize("date", ["06/03/2024", "25/03/2024", "05/04/2024"])
-async def test_a_date_of_which_neither_reading_is_the_contexts_fails(date):
-    record = RagRecord(
-        question="",
-        contexts=["The lease was signed on 5 March 2024 in Oslo."],
-        response=f"The lease was signed on {date} in Oslo.",
-    )
-    assert (await ContextAdherence(OverlapJudge()).score(record)).label == "fail"
+    assert (found.label if isinstance(found, Score) else found.reason) == outcome
 
 
 async def test_no_more_than_is_at_most_whatever_stands_between_its_words():
