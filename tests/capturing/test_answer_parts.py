@@ -1,0 +1,166 @@
+"""What a program sets of an answer: texts, documents and prompts, and what is none."""
+
+from __future__ import annotations
+
+import itertools
+from types import SimpleNamespace
+
+import pytest
+
+import ragspan
+from ragspan import Background, RetrievedContext, field_names
+from ragspan.messages import Message
+from ragspan.record_json import MAX_CONTEXTS
+
+
+class Unreadable:
+    """A document whose text is loaded when it is asked for, and the store is gone."""
+
+    def __init__(self, error):
+        self._error = error
+
+    @property
+    def page_content(self):
+        raise self._error
+
+
+def test_a_document_that_cannot_be_read_costs_itself_and_nothing_else(sink, caplog):
+    error = LookupError("secret")
+    with ragspan.capture(sink=sink) as answer:
+        ragspan.record_contexts(iter(["recorded", Unreadable(error)]))
+        answer.contexts = ["first", Unreadable(error), "last"]
+
+    assert [context.text for context in sink.records()[0].contexts] == ["first", "last", "recorded"]
+    assert "this Unreadable has none" in caplog.text
+    assert "secret" not in caplog.text
+
+
+def raising_midway():
+    yield "first"
+    raise LookupError
+
+
+@pytest.mark.parametrize("contexts", [[Unreadable(LookupError())], raising_midway(), 5, "one string", [5]])
+def test_contexts_of_which_none_can_be_read_are_unknown(sink, contexts):
+    with ragspan.capture(sink=sink) as answer:
+        answer.contexts = contexts
+    ragspan.record_contexts(contexts)
+
+    assert sink.records()[0].contexts is None
+
+
+@pytest.mark.parametrize(
+    "contexts", [range(10**9), iter(range(10**9)), {"text": "t"}], ids=["range", "iterator", "dict"]
+)
+def test_what_is_no_list_of_contexts_is_not_walked_through(sink, caplog, contexts):
+    with ragspan.capture(sink=sink) as answer:
+        answer.contexts = contexts
+
+    assert sink.records()[0].contexts is None
+    assert f"contexts are a list or tuple of texts or documents, not {type(contexts).__name__}" in caplog.text
+
+
+def test_of_a_generator_without_end_as_many_contexts_are_read_as_a_record_holds(sink, caplog):
+    with ragspan.capture(sink=sink) as answer:
+        answer.contexts = (str(number) for number in itertools.count())
+
+    assert len(sink.records()[0].contexts) == MAX_CONTEXTS
+    assert f"more than {MAX_CONTEXTS} contexts" in caplog.text
+
+
+def test_a_program_may_say_that_no_context_reaches_the_prompt(sink):
+    for said in ([], (), iter(())):
+        with ragspan.capture(sink=sink):
+            ragspan.record_contexts(said)
+        with ragspan.capture(sink=sink):
+            ragspan.record_contexts(said)
+            ragspan.record_contexts(["but this one does"])
+
+    assert [[context.text for context in record.contexts] for record in sink.records()] == [
+        [],
+        ["but this one does"],
+    ] * 3
+
+
+def test_the_exception_of_the_block_is_not_replaced_by_that_of_a_document(sink):
+    with pytest.raises(ValueError, match="of the block"), ragspan.capture(sink=sink) as answer:  # noqa: PT012
+        answer.contexts = [Unreadable(LookupError())]
+        raise ValueError("of the block")
+
+    assert sink.records()[0].error_type == "ValueError"
+
+
+def test_what_is_no_text_is_logged_by_its_type_alone(sink, caplog):
+    with ragspan.capture(sink=sink) as answer:
+        answer.contexts = [{"secret": "secret"}]
+    with ragspan.capture(sink=sink) as answer:
+        answer.response = ["secret"]
+
+    kept_out = "an answer or a part of it is not captured: "
+    assert [line.removeprefix(kept_out) for line in caplog.messages] == [
+        f"a context that is a dictionary has a text under one of {', '.join(field_names.TEXT)}",
+        "response should be a text, not list",
+    ]
+
+
+def test_dictionaries_of_a_store_are_contexts(sink):
+    with ragspan.capture(sink=sink) as answer:
+        answer.contexts = [{"text": "Card payments settle within two days.", "id": 7, "score": 0.5, "url": "a.html"}]
+        ragspan.record_contexts([{"content": "Refunds take a week."}])
+
+    [record] = sink.records()
+    assert record.contexts == (
+        RetrievedContext(text="Card payments settle within two days.", id="7", score=0.5, source="a.html"),
+        RetrievedContext(text="Refunds take a week."),
+    )
+
+
+def test_a_misspelt_part_of_an_answer_is_logged(sink, caplog):
+    with ragspan.capture(sink=sink) as answer:
+        answer.context = ["secret"]
+
+    assert caplog.messages == ["an answer has no 'context': set its question, contexts and response"]
+
+
+def test_background_and_the_prompt_can_be_set(sink):
+    with ragspan.capture(question="Fee?", sink=sink) as answer:
+        answer.contexts = ["Cards are grey."]
+        answer.background = ["49 euros", Background(text="rows: 1", kind="tool")]
+        answer.prompt = [
+            {"role": "developer", "content": "Be brief."},
+            {"role": "user", "content": [{"type": "text", "text": "Fee?"}, {"type": "image_url", "image_url": {}}]},
+            {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]},
+            SimpleNamespace(role="tool", content="rows: 1"),
+        ]
+        answer.response = "49 euros"
+
+    (record,) = sink.records()
+    assert record.background == (Background(text="49 euros"), Background(text="rows: 1", kind="tool"))
+    (model,) = record.generations
+    assert [(message.role, message.text, len(message.tool_requests)) for message in model.prompt] == [
+        ("system", "Be brief.", 0),
+        ("user", "Fee?", 0),
+        ("assistant", "", 1),
+        ("tool", "rows: 1", 0),
+    ]
+    assert record.prompts_seen
+
+
+def test_a_prompt_may_be_a_text(sink):
+    with ragspan.capture(sink=sink) as answer:
+        answer.prompt = "Fee?"
+
+    assert sink.records()[0].generations[0].prompt == (Message(role="user", text="Fee?"),)
+
+
+@pytest.mark.parametrize("prompt", [7, [7], [{"content": "no role"}], {"role": "user"}])
+def test_a_prompt_that_is_none_is_logged_and_left_out(sink, prompt, caplog):
+    with ragspan.capture(sink=sink) as made:
+        made.prompt = prompt
+        made.background = 7
+        made.response = "49 euros"
+
+    (record,) = sink.records()
+    assert (record.generations, record.prompts_seen, record.background) == ((), False, ())
+    assert "a prompt is a text, or a list of messages with a role and a content" in caplog.text
+    assert "background is a sequence of texts" in caplog.text
