@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -37,6 +38,8 @@ class InUse:
         """The `ScoringEngine` that `default_engine` has made where the sink is another one."""
         self.configured: Any = None
         """The `Configured` of the last `configure`. It and the engine know this module, so it does not name their types."""
+        self.provider_ends: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        """The `ProviderEnd` of each provider of spans that somebody writes to."""
         self.said: set[str] = set()
         """Why set-ups have failed."""
         self._only: dict[Callable[[], Any], Any] = {}

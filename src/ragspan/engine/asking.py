@@ -25,6 +25,7 @@ from typing import Final
 
 from opentelemetry.metrics import Meter
 
+from ragspan.engine.allowance import Denial
 from ragspan.engine.budget import BudgetTracker
 from ragspan.engine.sampling import draw
 from ragspan.judge_share import JudgeShare
@@ -114,8 +115,8 @@ class Decision:
         self._is_complete = False
         self._outcomes: dict[str, Outcome] = {}
         self._taken: asyncio.Future[Asked | None] = asyncio.get_running_loop().create_future()
-        self.denied_by: str | None = None
-        """The limit of the budget for which none of the metrics asks the judge after all."""
+        self.denial: Denial | None = None
+        """By the budget, which lowers the share: none of the metrics asks the judge, and none waits until it may."""
 
     @property
     def asked(self) -> Asked | None:
@@ -183,8 +184,9 @@ class Asking:
                 return "random" if is_drawn else None
             room = 1.0
             if self._budget is not None:
-                decision.denied_by = self._budget.limit_on(self._cost)
-                room = (self._budget.room() or 0.0) if decision.denied_by is None else 0.0
+                limit = self._budget.limit_on(self._cost)
+                decision.denial = None if limit is None else Denial(limit, None)
+                room = (self._budget.room() or 0.0) if limit is None else 0.0
             return self._threshold.choose(doubt, is_drawn=is_drawn, room=room)
 
         decision = Decision(choose)

@@ -12,7 +12,6 @@ import concurrent.futures
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from ragspan.engine.threads import DaemonThreads, Deadline, call_guarded
 from ragspan.records import RagRecord, SpanAnchor
@@ -21,8 +20,6 @@ from ragspan.throttled_log import ThrottledLog
 
 _GRACE = 0.05  # seconds beyond the deadline, in which emitters that need no time answer
 _THREADS = 2  # of an emitter: one for a shutdown while a flush hangs
-
-_Spans: TypeAlias = tuple[SpanAnchor | None, ...]
 
 
 class EmitterGroup:
@@ -38,11 +35,12 @@ class EmitterGroup:
         """Start the record at all emitters; what one of them cannot start, the others do."""
         group = GroupHandle(self._log)
         for emitter, _ in self._emitters:
-            started, error = call_guarded(_start, emitter, record)
-            if started is None:
+            try:
+                handle = emitter.start(record)
+                span, searches = handle.span, tuple(handle.retrieval_spans or ())
+            except BaseException as error:  # noqa: BLE001 - the emitter's, as in `call_guarded`
                 self._log.failed("emitter_start", error, type(emitter).__name__)
                 continue
-            handle, span, searches = started
             group.started.append((emitter, handle))
             group.span = group.span or span
             if not any(group.retrieval_spans):
@@ -84,17 +82,16 @@ class GroupHandle:
     started: list[tuple[Emitter, AnswerHandle]] = field(default_factory=list)
     span: SpanAnchor | None = None
     """The answer's: the first that an emitter names."""
-    retrieval_spans: _Spans = ()
+    retrieval_spans: tuple[SpanAnchor | None, ...] = ()
 
     @property
     def holds_scores(self) -> bool:
         """Whether outcomes would get anywhere: else no judge should be paid for them."""
-        return any(self._holds(emitter, handle) for emitter, handle in self.started)
-
-    def _holds(self, emitter: Emitter, handle: AnswerHandle) -> bool:
-        if getattr(emitter, "needs_span", False):
-            return self.span is not None and self.span.sampled
-        return bool(getattr(handle, "holds_scores", True))
+        has_span = self.span is not None and self.span.sampled
+        return any(
+            has_span if getattr(emitter, "needs_span", False) else getattr(handle, "holds_scores", True)
+            for emitter, handle in self.started
+        )
 
     def tell(self, tell: Callable[[AnswerHandle], None]) -> None:
         """Tell each emitter's handle how the answer goes on."""
@@ -102,8 +99,3 @@ class GroupHandle:
             _, error = call_guarded(tell, handle)
             if error is not None:
                 self.log.failed("emitter", error, type(emitter).__name__)
-
-
-def _start(emitter: Emitter, record: RagRecord) -> tuple[AnswerHandle, SpanAnchor | None, _Spans]:
-    handle = emitter.start(record)
-    return handle, handle.span, tuple(handle.retrieval_spans or ())

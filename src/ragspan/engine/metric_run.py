@@ -25,7 +25,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from ragspan.engine.allowance import Allowance, Denial
+from ragspan.engine.allowance import Allowance
 from ragspan.engine.asking import Decision, Reading
 from ragspan.engine.budget import BudgetTracker
 from ragspan.engine.helper.scoring import HelperScoring
@@ -177,25 +177,21 @@ class MetricRunner:
             if run.screened is not None and run.decision.asked is None:
                 run.end(run.screened, is_last=True)
                 return
-        denial = self._denial_of(run)
+        denial = None if run.decision is None else run.decision.denial
+        if denial is None and run.allowance is not None and self._is_paid_for:
+            denial = run.allowance.spent()
         if denial is None:
             outcome = await outcome_of(self._own, record, run.note_thread)
             if isinstance(outcome, MetricFailure) and run.outcome is None and run.allowance is not None:
                 denial = run.allowance.denial
         if denial is not None:
-            if run.again is not None and denial.wait is not None and run.is_trying():
+            if run.again is not None and denial.wait is not None and run.task is asyncio.current_task():
                 run.wait(max(denial.wait, _PACE))
                 return
             outcome = await self._fall_back(run, record, denial.limit)
         outcome = await self.parts.redaction.outcome(outcome)
-        if run.is_trying():  # else the try has timed out, and there is another
+        if run.task is asyncio.current_task():  # else the try has timed out, and there is another
             run.end(outcome)
-
-    def _denial_of(self, run: MetricTask) -> Denial | None:
-        """What denies the judge any request about the record, before it is asked."""
-        if run.decision is not None and run.decision.denied_by is not None:
-            return Denial(run.decision.denied_by, None)  # a budget lowers the share: nobody waits
-        return run.allowance.spent() if run.allowance is not None and self._is_paid_for else None
 
     async def _ask_screen(self, run: MetricTask, decision: Decision, record: RagRecord) -> None:
         """Let the embedded judge score, and wait until it is decided whether the judge is asked, which then has its own time."""
@@ -251,6 +247,7 @@ class MetricTask:
     ended: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     """Done when there is an outcome."""
     task: asyncio.Task[None] | None = None
+    """The try that is under way."""
     timer: asyncio.TimerHandle | None = None
     thread_call: Future[Any] | None = None
     began: float = field(default_factory=time.perf_counter)
@@ -271,10 +268,6 @@ class MetricTask:
     def note_thread(self, call: Future[Any]) -> None:
         """It works in a thread."""
         self.thread_call = call
-
-    def is_trying(self) -> bool:
-        """Whether the running task is the try that is under way."""
-        return self.task is asyncio.current_task()
 
     def wait(self, seconds: float) -> None:
         """End this try, and begin another one later."""

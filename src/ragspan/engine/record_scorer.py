@@ -93,6 +93,7 @@ class RecordScorer:
             )
             for metric in options.metrics
         ]
+        self._spends = any(runner.is_paid for runner in self._runners)
         self._asking: Asking | None = None
         if options.judge_share is not None:
             self._asking = Asking(options.judge_share, screens, self._budget, self_metrics.meter)
@@ -172,7 +173,7 @@ class RecordScorer:
             own = self._asking.decision(identity if work.item.sample else None)
             reading = work.item.reading
             work.decision = own if reading is None else Decision(lambda _: reading.asked)
-        is_for_nothing = work.item.on_end is None and not work.handle.holds_scores
+        is_for_nothing = self._spends and work.item.on_end is None and not work.handle.holds_scores
         for runner in self._runners:
             if work.item.only is not None and runner.name not in work.item.only:
                 continue

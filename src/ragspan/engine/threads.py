@@ -76,9 +76,8 @@ class Deadline:
         return max(0.0, min(self._timeout - self.elapsed, threading.TIMEOUT_MAX))
 
 
-def is_owned(lock: threading.RLock) -> bool:
-    """Whether this thread holds it."""
-    return lock._is_owned()  # type: ignore[attr-defined, no-any-return]  # noqa: SLF001 - as `threading` itself does
+is_owned: Callable[[threading.RLock], bool] = type(threading.RLock())._is_owned  # type: ignore[attr-defined]  # noqa: SLF001
+"""Whether this thread holds the lock; `threading` itself asks so."""
 
 
 class ReentrantCriticalSection:

@@ -51,23 +51,20 @@ def interval(timed: RagRecord | Step, within: tuple[int, int] = _ALL_TIME) -> tu
 
 def answer_name(record: RagRecord) -> str:
     """The name of the answer's span."""
-    return clean_name(f"{_answer_operation(record)} {record.name}")
-
-
-def _answer_operation(record: RagRecord) -> str:
-    return semconv.OPERATION_INVOKE_AGENT if record.is_agent else semconv.OPERATION_INVOKE_WORKFLOW
+    return clean_name(f"{_ANSWER_KINDS[record.is_agent].operation} {record.name}")
 
 
 def start_answer(tracer: Tracer, record: RagRecord, content: ContentPolicy) -> Span:
     """Start the answer's span, under the record's parent if it has one."""
+    kind = _ANSWER_KINDS[record.is_agent]
     return tracer.start_span(
         answer_name(record),
         context=context_with(record.parent),
         start_time=interval(record)[0],
         attributes=encodable(
             {
-                semconv.OPENINFERENCE_SPAN_KIND: semconv.KIND_AGENT if record.is_agent else semconv.KIND_CHAIN,
-                semconv.GEN_AI_OPERATION_NAME: _answer_operation(record),
+                semconv.OPENINFERENCE_SPAN_KIND: kind.kind,
+                semconv.GEN_AI_OPERATION_NAME: kind.operation,
                 semconv.GEN_AI_AGENT_NAME if record.is_agent else semconv.GEN_AI_WORKFLOW_NAME: clean_name(record.name),
                 semconv.RECORD_ID: record.record_id,
                 semconv.FRAMEWORK: record.framework,
@@ -162,13 +159,18 @@ def step_name(step: Step) -> str:
 
 
 class _Kind(NamedTuple):
-    """The kind of a step's span, in OpenTelemetry's conventions and in OpenInference's."""
+    """The kind of a span, in OpenTelemetry's conventions and in OpenInference's."""
 
     operation: str
     kind: str
     span_kind: SpanKind = SpanKind.INTERNAL
 
 
+_ANSWER_KINDS = {
+    True: _Kind(semconv.OPERATION_INVOKE_AGENT, semconv.KIND_AGENT),
+    False: _Kind(semconv.OPERATION_INVOKE_WORKFLOW, semconv.KIND_CHAIN),
+}
+"""Of an agent's answers, and of others."""
 _KINDS: Mapping[type[Step], _Kind] = {
     ToolCall: _Kind(semconv.OPERATION_EXECUTE_TOOL, semconv.KIND_TOOL),
     Retrieval: _Kind(semconv.OPERATION_RETRIEVAL, semconv.KIND_RETRIEVER, SpanKind.CLIENT),

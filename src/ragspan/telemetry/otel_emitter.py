@@ -14,6 +14,7 @@ import weakref
 from dataclasses import dataclass
 from typing import Any
 
+from opentelemetry import trace
 from opentelemetry._logs import LoggerProvider
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import Span, TracerProvider
@@ -34,7 +35,7 @@ from ragspan.telemetry.content import EmitterOptions
 from ragspan.telemetry.emitter_protocols import AnswerHandle
 from ragspan.telemetry.environment import why_no_spans
 from ragspan.telemetry.otel_context import anchor_of, context_with, is_valid
-from ragspan.telemetry.provider_end import Engine, end_of, exports_spans
+from ragspan.telemetry.provider_end import Engine, exports_spans
 from ragspan.telemetry.providers import Providers
 from ragspan.telemetry.score_attributes import event_attributes, measured
 from ragspan.telemetry.values import encodable
@@ -45,7 +46,6 @@ _NO_TRACER_PROVIDER = (
     "program, with OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_TRACES_EXPORTER set, or set up OpenTelemetry."
 )
 _SWITCHED_OFF = "%s, so there are no spans for scores, and no judge is paid for any."
-_PROVIDER_OVER = "The TracerProvider was shut down: answers have no spans any more, and no judge is paid for them."
 _TRACED_TWICE = (
     "Another instrumentation already traces these answers, so each appears twice. "
     "RAGSPAN_SPANS=scores, or OTelEmitter(spans='scores'), adds the scores to the existing spans."
@@ -86,17 +86,7 @@ class OTelEmitter(EmitterOptions):
     def is_used_by(self, engine: Engine) -> None:
         """Have this engine finish its work before the provider of spans is shut down."""
         self._engines.add(engine)
-        self._look_at_provider()
-
-    def _look_at_provider(self) -> bool:
-        """Whether somebody gets the spans of the provider in use. The global one may have been set since."""
-        provider = self.providers.tracer_provider
-        end = end_of(provider)
-        if end is not None:
-            end.engines.update(self._engines)
-            if end.is_over:
-                self._log.report("provider_over", _PROVIDER_OVER)
-        return exports_spans(provider)
+        exports_spans(self.tracer_provider or trace.get_tracer_provider(), self._engines, self._log)
 
     def start(self, record: RagRecord) -> AnswerHandle:
         """Start the answer's span; the handle has none if there is no tracer provider.
@@ -106,7 +96,9 @@ class OTelEmitter(EmitterOptions):
         searches = tuple(retrieval.span for retrieval in record.retrievals)
         if self.is_closed:
             return _AnswerSpan(self, record, None, ())
-        self.exports_spans = self._look_at_provider()
+        # The global one may have been set since.
+        provider = self.tracer_provider or trace.get_tracer_provider()
+        self.exports_spans = exports_spans(provider, self._engines, self._log)
         if self.spans == "scores" and is_valid(record.parent):
             return _AnswerSpan(self, record, record.parent, searches)
         if not self._has_warned and any(searches):

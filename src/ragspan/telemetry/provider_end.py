@@ -16,15 +16,18 @@ import logging
 import sys
 import time
 import weakref
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from opentelemetry import trace
 
 from ragspan.process import in_use
+from ragspan.throttled_log import ThrottledLog
 
 if TYPE_CHECKING:  # loading telemetry loads no SDK
     from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 
+_OVER = "The TracerProvider was shut down: answers have no spans any more, and no judge is paid for them."
 _logger = logging.getLogger("ragspan")
 
 
@@ -45,12 +48,9 @@ class ProviderEnd:
         self.engines: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def on_start(self, span: Any, parent_context: Any = None) -> None:
-        """Let it pass."""
+        """Let the span pass."""
 
-    def on_end(self, span: Any) -> None:
-        """Let it pass."""
-
-    _on_ending = on_end
+    on_end = _on_ending = on_start
 
     def shutdown(self) -> None:
         if self.is_over:
@@ -69,30 +69,6 @@ class ProviderEnd:
         return True
 
 
-class _Ends:
-    """Of all providers of the process that somebody writes to."""
-
-    def __init__(self) -> None:
-        self.of: weakref.WeakKeyDictionary[TracerProvider, ProviderEnd] = weakref.WeakKeyDictionary()
-
-
-def _is_the_sdks(provider: object) -> TypeGuard[TracerProvider]:
-    module = sys.modules.get("opentelemetry.sdk.trace")
-    return module is not None and isinstance(provider, module.TracerProvider)
-
-
-def end_of(provider: object) -> ProviderEnd | None:
-    """The end of this provider, which is waited for from now on; None if it is not the SDK's."""
-    if not _is_the_sdks(provider):
-        return None
-    ends = in_use.only(_Ends).of
-    found = ends.get(provider)
-    if found is None:
-        found = ends.setdefault(provider, ProviderEnd())
-        _put_first(found, provider)
-    return found
-
-
 def _put_first(end: ProviderEnd, provider: TracerProvider) -> None:
     """Before the exporting processors: the SDK shuts processors down in their order, and has no other way to come first."""
     every = getattr(provider, "_active_span_processor", None)
@@ -104,13 +80,24 @@ def _put_first(end: ProviderEnd, provider: TracerProvider) -> None:
         every._span_processors = (end, *every._span_processors)  # noqa: SLF001
 
 
-def exports_spans(provider: object) -> bool:
-    """Whether somebody gets the spans of this provider. Where that cannot be told, it is taken to be so."""
+def exports_spans(provider: object, engines: Iterable[Engine], log: ThrottledLog) -> bool:
+    """Whether somebody gets the spans of this provider, which waits for these engines before it ends.
+
+    Where that cannot be seen, it is taken to be so.
+    """
     if isinstance(provider, (trace.ProxyTracerProvider, trace.NoOpTracerProvider)):
         return False
-    end = end_of(provider)
-    if end is not None and end.is_over:
-        return False
+    sdk = sys.modules.get("opentelemetry.sdk.trace")
+    end: ProviderEnd | None = None
+    if sdk is not None and isinstance(provider, sdk.TracerProvider):
+        end = in_use.provider_ends.get(provider)
+        if end is None:
+            end = in_use.provider_ends.setdefault(provider, ProviderEnd())
+            _put_first(end, cast("TracerProvider", provider))
+        end.engines.update(engines)
+        if end.is_over:
+            log.report("provider_over", _OVER)
+            return False
     processors = getattr(getattr(provider, "_active_span_processor", None), "_span_processors", None)
     return processors is None or any(one is not end for one in processors)
 

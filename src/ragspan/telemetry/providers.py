@@ -12,7 +12,7 @@ import netrc  # noqa: F401 - else `requests` imports it at the first export, in 
 import time
 import weakref
 from importlib import metadata
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from opentelemetry import _logs, metrics, trace
 from opentelemetry._logs import LoggerProvider
@@ -68,12 +68,6 @@ class Providers:
             description="Scores of answers, from 0 to 1.",
             explicit_bucket_boundaries_advisory=SCORE_BUCKETS,
         )
-
-    @property
-    def tracer_provider(self) -> TracerProvider:
-        """The one in use now."""
-        given = self._given["tracer"]
-        return trace.get_tracer_provider() if given is None else cast("TracerProvider", given)
 
     @property
     def has_metrics(self) -> bool:

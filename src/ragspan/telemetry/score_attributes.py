@@ -50,7 +50,7 @@ def answer_groups(scored: ScoredRecord, options: EmitterOptions) -> Iterator[Att
         semconv.PROMPT_VERSION: _joined(score.prompt_version for score in scores.values()),
         **{semconv.LABEL + metric: score.label for metric, score in scores.items()},
         **{semconv.SCREEN + metric: score.screen and float(score.screen.value) for metric, score in scores.items()},
-        **{semconv.CAUSE + metric: score.cause for metric, score in scores.items()},
+        **{semconv.CAUSE + metric: score.cause for metric, score in scores.items() if score.causes},
         **{
             semconv.FALLBACK + metric: score.fallback and clean_name(score.fallback) for metric, score in scores.items()
         },
@@ -112,7 +112,7 @@ def evaluation_result(metric: str, outcome: Outcome, options: EmitterOptions, pl
                 semconv.JUDGE: outcome.judge and clean_name(outcome.judge),
                 semconv.PROMPT_VERSION: outcome.prompt_version and clean_name(outcome.prompt_version),
                 semconv.SCREEN + metric: outcome.screen and float(outcome.screen.value),
-                semconv.CAUSE + metric: outcome.cause,
+                semconv.CAUSE + metric: outcome.cause if outcome.causes else None,
                 semconv.FALLBACK + metric: outcome.fallback and clean_name(outcome.fallback),
             }
         case MetricFailure():

@@ -94,7 +94,7 @@ class SelfMetrics:
                 result, reason = semconv.RESULT_SCORED, outcome.fallback and clean_name(outcome.fallback)
         about = {semconv.GEN_AI_EVALUATION_NAME: clean_name(metric)}
         self._outcomes.add(1, encodable({**about, semconv.RESULT: result, semconv.REASON: reason}))
-        if isinstance(outcome, Score) and outcome.cause is not None:
+        if isinstance(outcome, Score) and outcome.causes:
             step = outcome.losing_step and clean_name(outcome.losing_step)
             judge = {semconv.JUDGE: outcome.judge and clean_name(outcome.judge)}
             self._causes.add(1, encodable({**about, **judge, semconv.CAUSE_KIND: outcome.cause, semconv.STEP: step}))

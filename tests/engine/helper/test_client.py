@@ -166,7 +166,7 @@ async def test_a_question_that_is_asked_alone_waits_for_those_that_are_open(make
     await asyncio.to_thread(blockade.wait_until_started)
     alone = asyncio.ensure_future(one._ask_alone("flush", 0.0))
     await asyncio.sleep(0)
-    assert one._current.open_questions == 1
+    assert len(one._current.open_questions) == 1
     blockade.let_go()
 
     assert await open_question

@@ -256,7 +256,7 @@ def test_what_a_stopped_helper_is_sent_has_a_bound(fakes, engine_of, explanation
     assert engine.flush(fakes.PATIENCE)
     assert engine.stats().dropped == {}
     assert {scored.outcomes["obeying"].error_type for scored in emitter.scored[-300:]} == {"timeout"}
-    assert helper.open_questions == 256
+    assert len(helper.open_questions) == 256
 
 
 def test_the_helper_forgets_all_but_the_last_records(engine_of, explanations):

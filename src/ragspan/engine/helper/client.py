@@ -101,7 +101,7 @@ class HelperClient:
             self._loop, self._door, self._is_closed = loop, asyncio.Lock(), False
         try:
             async with self._door:
-                helper = await self._helper_with_less_than(self._max_questions)
+                helper = await self._helper(self._max_questions)
             return await helper.ask(kind, *payload)
         except HelperLost:
             pass
@@ -140,23 +140,22 @@ class HelperClient:
             helper.end()
 
     async def _ask_alone(self, kind: str, *payload: Any) -> Any:
-        helper = await self._helper_with_less_than(1)
+        helper = await self._helper(1)
         self._is_one_alone = True
         try:
             return await helper.ask(kind, *payload)
         finally:
             self._is_one_alone = False
 
-    async def _helper_with_less_than(self, questions: int) -> Helper:
-        while (helper := await self._helper()).open_questions >= questions:
-            await helper.wait_for_progress()
-        return helper
-
-    async def _helper(self) -> Helper:
+    async def _helper(self, max_questions: int) -> Helper:
+        """The helper as soon as it has fewer open questions than this."""
         while not self._is_closed:
             if self._ready is not None and not self._ready.cancelled():
                 with contextlib.suppress(HelperUnavailable):  # its start failed: there is a pause now
-                    return await asyncio.shield(self._ready)
+                    helper = await asyncio.shield(self._ready)
+                    if len(helper.open_questions) < max_questions:
+                        return helper
+                    await helper.wait_for_progress()
             elif not (pause := self._pause.remaining):
                 self._ready = asyncio.get_running_loop().create_task(self._start())
             elif self._has_to_wait:

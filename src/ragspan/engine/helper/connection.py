@@ -46,12 +46,13 @@ class Helper:
     def __init__(self, *, on_note: Callable[[Message], None], on_lost: Callable[[Helper], None]) -> None:
         self._on_note = on_note
         self._on_lost = on_lost
-        self._open: dict[int, asyncio.Future[Any]] = {}
         self._progress = asyncio.Event()
         self._silent_since = 0.0
         self._is_lost = False
         self._loop = asyncio.get_running_loop()
         self._link = FramedProtocol(on_message=self._received, on_lost=self._lost)
+        self.open_questions: dict[int, asyncio.Future[Any]] = {}
+        """Those without an answer, including those for which nobody waits any more."""
         self.asked = 0
         """Questions so far."""
         self.is_hung = False
@@ -60,11 +61,6 @@ class Helper:
 
     async def connect(self) -> None:
         await self._loop.create_connection(lambda: self._link, sock=self.process.socket)
-
-    @property
-    def open_questions(self) -> int:
-        """Those without an answer, including those for which nobody waits any more."""
-        return len(self._open)
 
     async def wait_for_progress(self) -> None:
         """Return when a question is answered, or the helper is lost."""
@@ -80,10 +76,10 @@ class Helper:
         """
         if self._is_lost:
             raise HelperLost
-        if not self._open:
+        if not self.open_questions:
             self._silent_since = self._loop.time()
         self.asked = number = self.asked + 1
-        answer = self._open[number] = self._loop.create_future()
+        answer = self.open_questions[number] = self._loop.create_future()
         self._link.send((kind, number, *payload))
         try:
             return await answer
@@ -110,7 +106,7 @@ class Helper:
         if not number:
             self._on_note(message)
             return
-        answer = self._open.pop(number)
+        answer = self.open_questions.pop(number)
         self._progress.set()
         if answer.done():  # cancelled
             return
@@ -123,10 +119,10 @@ class Helper:
         self._is_lost = True
         self._on_lost(self)  # before the questions end, so that they are asked again elsewhere
         self._progress.set()
-        for answer in self._open.values():
+        for answer in self.open_questions.values():
             if not answer.done():
                 answer.set_exception(HelperLost())
-        self._open.clear()
+        self.open_questions.clear()
 
 
 class FramedProtocol(asyncio.Protocol):
