@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Two that hand streamed answers over in other ways than the newest: token by token, and as one piece.
 LLAMA_INDEX_RELEASES := 0.14.21 0.14.24
-LLAMA_INDEX_TOOLS := pytest pytest-asyncio llama-index-retrievers-bm25 openinference-instrumentation-llama-index starlette uvicorn
+LLAMA_INDEX_TOOLS := pytest pytest-asyncio pytest-xdist llama-index-retrievers-bm25 openinference-instrumentation-llama-index starlette uvicorn
 
 HHEM_TORCH := torch==2.13.0
 HHEM_TOOLS := transformers pytest pytest-asyncio hypothesis opentelemetry-exporter-otlp-proto-http
@@ -44,7 +44,7 @@ CLIENT_TOOLS := ddtrace langfuse langsmith opentelemetry-exporter-otlp-proto-htt
 
 E2E := .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX) .venv-mlflow/.installed-$(MLFLOW)
 
-.PHONY: test-clients test-deploys docs docs-build e2e pictures phoenix chromium demo test test-all test-llama-index-releases test-hhem test-environments test-neighbours test-newest-neighbours peers check format install build constraints clean
+.PHONY: test-clients test-deploys test-slow environments docs docs-build e2e pictures phoenix chromium demo test test-all test-llama-index-releases test-hhem test-environments test-neighbours test-newest-neighbours peers check format install build constraints clean
 
 # The demo runs where everything is installed already, else in a small environment of its own.
 DEMO := $(if $(wildcard $(VENV)/.installed),$(VENV),.venv-demo)
@@ -53,17 +53,20 @@ DEMO_MEMBERS := -e . -e 'integrations/langchain[demo]' -e integrations/llama-ind
 demo: $(DEMO)/.installed  ## answer eight questions, well and badly, and show each answer with its scores
 	@$(DEMO)/bin/ragspan demo
 
-# A file's tests run in one process, so that what they share is made once; tests wait for servers and processes, so half as many
-# again run as there are cores.
-WORKERS = $(shell $(PYTHON) -c 'import os; print(min(8, (os.cpu_count() or 1) * 3 // 2))')
-PARALLEL = -n $(WORKERS) --dist loadfile
+# A file's tests run in one process, so that what they share is made once. Tests wait for servers and processes, and use less than
+# half of a core: more of them run than there are cores, and fewer of the slow ones, which start processes themselves.
+CORES = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() or 1)')
+WORKERS = $(shell $(PYTHON) -c 'print(min(8, $(CORES) * 5 // 2))')
+SLOW_WORKERS = $(shell $(PYTHON) -c 'print(min(8, $(CORES) * 2))')
 
 test: install  ## the tests that take no longer than seconds, in parallel
-	$(BIN)/python -m pytest $(PARALLEL) -m "not slow and not alone"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow and not alone"
 
-test-all: test  ## every test: after those, the slow ones, and those alone that want the machine for themselves
-	$(BIN)/python -m pytest $(PARALLEL) -m "slow and not alone"
+test-slow: install  ## the slow tests, in parallel, and then those alone that want the machine for themselves
+	$(BIN)/python -m pytest -n $(SLOW_WORKERS) --dist loadfile -m "slow and not alone"
 	$(BIN)/python -m pytest -m alone
+
+test-all: test test-slow  ## every test
 
 check: install  ## formatting, lint, types, layers, wording
 	$(BIN)/ruff format --check .
@@ -116,7 +119,7 @@ $(VENV)/.installed: $(PROJECTS)
 test-llama-index-releases: $(LLAMA_INDEX_RELEASES:%=.venv-llama-index-%/.installed)  ## the LlamaIndex tests on other releases of it
 	@for release in $(LLAMA_INDEX_RELEASES); do \
 	  echo "Testing on llama-index-core $$release ..."; \
-	  .venv-llama-index-$$release/bin/python -m pytest -q -m "not slow" integrations/llama-index/tests || exit; \
+	  .venv-llama-index-$$release/bin/python -m pytest -q -n $(WORKERS) -m "not slow" integrations/llama-index/tests || exit; \
 	done
 
 .venv-llama-index-%/.installed: $(VENV)/.installed
@@ -146,10 +149,12 @@ test-clients: .venv-clients/.installed  ## the native writers, and the handlers,
 	@touch $@
 
 test-environments: .venv-environments/.installed  ## the servers, workers and tools that the other tests skip
-	.venv-environments/bin/python -m pytest -q tests/environments -k "celery or hypercorn or gevent or UvicornWorker or notebook or pyinstaller"
+	.venv-environments/bin/python -m pytest -q -n $(SLOW_WORKERS) tests/environments -k "celery or hypercorn or gevent or UvicornWorker or notebook or pyinstaller"
 
-test-deploys: .venv-environments/.installed  ## the whole table of deploys: servers under load that get SIGTERM
-	DEPLOYS=whole .venv-environments/bin/python -m pytest -q -n $(WORKERS) tests/environments/test_deploys.py
+# What `rest` leaves out runs with the slow tests.
+DEPLOYS := whole
+test-deploys: .venv-environments/.installed  ## the whole table of deploys, or its rest: servers under load that get SIGTERM
+	DEPLOYS=$(DEPLOYS) .venv-environments/bin/python -m pytest -q -n $(SLOW_WORKERS) tests/environments/test_deploys.py
 
 .venv-environments/.installed: $(VENV)/.installed
 	@$(BIN)/python -m venv --clear $(@D)
@@ -166,6 +171,8 @@ test-neighbours: test-newest-neighbours .venv-neighbours-oldest/.installed  ## t
 	@$(BIN)/python -m venv --clear $(@D)
 	$(call install_into,$(@D),/dev/null,-e . -e integrations/langchain $(NEIGHBOURS_$*) $(NEIGHBOUR_TOOLS))
 	@touch $@
+
+environments: $(E2E) .venv-environments/.installed $(LLAMA_INDEX_RELEASES:%=.venv-llama-index-%/.installed) .venv-hhem/.installed .venv-neighbours-newest/.installed  ## what CI needs beside .venv
 
 docs: .venv-docs/.installed  ## the documentation as a site, at http://localhost:8000
 	$(MKDOCS) serve

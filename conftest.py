@@ -13,6 +13,18 @@ from local_http import LocalHttp
 
 pytest.register_assert_rewrite("li_programs")
 
+
+def pytest_configure():
+    """What is made until all tests are known stays until the end: the collector need not look at it, then or ever again."""
+    gc.disable()
+
+
+def pytest_collection_finish():
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
 _PATHS = ("/chat/completions", "/embeddings", "/responses", "/lettucedetect/spans")
 
 

@@ -153,10 +153,6 @@ def test_answers_that_people_find_unsupported_are_high_risk_and_the_others_are_n
     assert "(high)" in next(line for line in unsupported.splitlines() if line.strip().startswith("faithfulness"))
 
 
-# Those that want the machine for themselves
-
-
-@pytest.mark.alone
 @pytest.mark.parametrize("file_format", ["csv", "jsonl"])
 def test_a_table_six_times_as_large_needs_no_more_memory(run_benchmark, file_format):
     arguments = ("--megabytes", 4, 24, "--metrics", "context_utilization", "--format", file_format)
@@ -165,6 +161,44 @@ def test_a_table_six_times_as_large_needs_no_more_memory(run_benchmark, file_for
 
     assert int(large[1]) > 5 * int(small[1]) > 1000
     assert float(large[4]) - float(small[4]) < MAX_GROWTH
+
+
+def test_each_contestant_of_the_hot_path_is_measured_or_left_out_with_a_reason(figures_of):
+    measured = figures_of("hot_path.py")
+    programs, costs = measured["programs"], {cost["contestant"]: cost for cost in measured["peers"]}
+    left_out = {absent["contestant"]: absent["reason"] for absent in measured["left_out"]}
+
+    assert {program["framework"] for program in programs} == {"LangChain", "LlamaIndex"}
+    assert {"invoke", "astream", "query", "stream_chat"} <= {program["scenario"] for program in programs}
+    assert costs.keys() >= {*OURS, "OpenInference"}
+    assert costs.keys() | left_out.keys() == OURS | PEERS
+    assert not costs.keys() & left_out.keys()
+    assert all(left_out.values())
+    assert all(cost["bare_us"] > 0 for cost in (*programs, *costs.values()))
+    assert {name for name, cost in costs.items() if cost["exported_bytes"] == 0} == {"ragspan"}
+
+
+def test_the_callbacks_of_a_query_are_measured_one_by_one(run_benchmark):
+    done = run_benchmark("callbacks.py", "--program", "query", "--requests", 3)
+
+    rows = [line.split()[0] for line in done.stdout.splitlines() if line.strip()]
+    assert rows.count("span_enter") == rows.count("span_exit") == 14
+
+
+def test_the_records_of_long_requests_hold_what_reached_the_prompts(figures_of):
+    measured = {row["case"]: row for row in figures_of("long_requests.py")}
+    says = {case: row["says"] for case, row in measured.items()}
+
+    assert len(measured) == 12
+    assert all(len(row["seconds"]) == 2 and min(row["seconds"]) > 0 for row in measured.values())
+    assert says["agent"] == says["agent, other order"] == "200 contexts"
+    assert says["agent, trimmed"] == "200 contexts, 200 truncated"
+    assert says["contexts"] == says["contexts, other order"] == "2500 contexts"
+    assert says["answer"] == "10 contexts"
+    assert says["LlamaIndex, contexts"] == says["LlamaIndex, partial answers"] == "200 contexts"
+
+
+# Those that want the machine for themselves
 
 
 @pytest.mark.alone
@@ -184,44 +218,6 @@ def test_one_worker_of_the_fleet_and_two_are_measured_and_what_one_can_do_at_mos
         assert run["worker_cpu"] > 0
         assert run["worker_cpu"] * run["per_second"] < 1.1 * measured["machine"]["processors"]
         assert 0 < run["machine_share"] <= 1.01
-
-
-@pytest.mark.alone
-def test_each_contestant_of_the_hot_path_is_measured_or_left_out_with_a_reason(figures_of):
-    measured = figures_of("hot_path.py")
-    programs, costs = measured["programs"], {cost["contestant"]: cost for cost in measured["peers"]}
-    left_out = {absent["contestant"]: absent["reason"] for absent in measured["left_out"]}
-
-    assert {program["framework"] for program in programs} == {"LangChain", "LlamaIndex"}
-    assert {"invoke", "astream", "query", "stream_chat"} <= {program["scenario"] for program in programs}
-    assert costs.keys() >= {*OURS, "OpenInference"}
-    assert costs.keys() | left_out.keys() == OURS | PEERS
-    assert not costs.keys() & left_out.keys()
-    assert all(left_out.values())
-    assert all(cost["bare_us"] > 0 for cost in (*programs, *costs.values()))
-    assert {name for name, cost in costs.items() if cost["exported_bytes"] == 0} == {"ragspan"}
-
-
-@pytest.mark.alone
-def test_the_callbacks_of_a_query_are_measured_one_by_one(run_benchmark):
-    done = run_benchmark("callbacks.py", "--program", "query", "--requests", 3)
-
-    rows = [line.split()[0] for line in done.stdout.splitlines() if line.strip()]
-    assert rows.count("span_enter") == rows.count("span_exit") == 14
-
-
-@pytest.mark.alone
-def test_the_records_of_long_requests_hold_what_reached_the_prompts(figures_of):
-    measured = {row["case"]: row for row in figures_of("long_requests.py")}
-    says = {case: row["says"] for case, row in measured.items()}
-
-    assert len(measured) == 12
-    assert all(len(row["seconds"]) == 2 and min(row["seconds"]) > 0 for row in measured.values())
-    assert says["agent"] == says["agent, other order"] == "200 contexts"
-    assert says["agent, trimmed"] == "200 contexts, 200 truncated"
-    assert says["contexts"] == says["contexts, other order"] == "2500 contexts"
-    assert says["answer"] == "10 contexts"
-    assert says["LlamaIndex, contexts"] == says["LlamaIndex, partial answers"] == "200 contexts"
 
 
 @pytest.mark.alone

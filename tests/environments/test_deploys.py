@@ -1,6 +1,6 @@
 """Deploys under load: real servers get SIGTERM while they answer real requests, and every answer that was given is scored once.
 
-`make test-deploys` runs the whole table; the other slow tests run some of its rows.
+`make test-deploys` runs the whole table, or what the other slow tests, which run some of its rows, leave of it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="servers that fork, and SIGTERM"),
 ]
 
-WHOLE = os.environ.get("DEPLOYS") == "whole"
+DEPLOYS = os.environ.get("DEPLOYS", "usual")
 APPLICATION = Path(__file__).parent / "deployed"
 CLIENTS = 4
 PAUSE = (
@@ -152,14 +152,17 @@ def assert_kept(otlp_listener):
     return check
 
 
+def case(*values, usual, needs=(), name):
+    """A row, skipped where another run has it: `whole` has all, `rest` those that are not usual."""
+    rests = ("rest" if usual else "usual") == DEPLOYS or any(importlib.util.find_spec(each) is None for each in needs)
+    marks = [pytest.mark.skip(reason="runs in `make test-deploys`")] if rests else []
+    return pytest.param(*values, marks=marks, id=name)
+
+
 def cases():
     for row in ROWS:
         for way in WAYS:
-            missing = [module for module in row.needs if importlib.util.find_spec(module) is None]
-            rests = not WHOLE and way not in row.usual
-            reason = "runs in `make test-deploys`"
-            marks = [pytest.mark.skip(reason=reason)] if missing or rests else []
-            yield pytest.param(row, way, marks=marks, id=f"{row.name}, {way}")
+            yield case(row, way, usual=way in row.usual, needs=row.needs, name=f"{row.name}, {way}")
 
 
 @pytest.mark.parametrize(("row", "way"), list(cases()))
@@ -202,15 +205,15 @@ ENDS = {
 USUAL_ENDS = {"SIGINT, uvicorn", "to the group, uvicorn workers", "to the group, gunicorn asgi"}
 
 
-def needs_uvicorn_worker(command):
-    return any("uvicorn_worker" in part for part in command) and importlib.util.find_spec("uvicorn_worker") is None
+def needs(command):
+    return ["uvicorn_worker"] if any("uvicorn_worker" in part for part in command) else []
 
 
-@pytest.mark.parametrize("end", ENDS)
-def test_other_signals_and_more_of_them_lose_no_answer(deploy, assert_kept, end):
-    command, number, send = ENDS[end]
-    if needs_uvicorn_worker(command) or not (WHOLE or end in USUAL_ENDS):
-        pytest.skip("runs in `make test-deploys`")
+@pytest.mark.parametrize(
+    ("command", "number", "send"),
+    [case(*end, usual=name in USUAL_ENDS, needs=needs(end[0]), name=name) for name, end in ENDS.items()],
+)
+def test_other_signals_and_more_of_them_lose_no_answer(deploy, assert_kept, command, number, send):
     deployed = deploy(command)
     deployed.answers(40)
     deployed.end(number, send=send)
@@ -226,17 +229,22 @@ RECYCLED = {
 }
 
 
-@pytest.mark.parametrize("server", RECYCLED)
-def test_workers_that_end_after_a_number_of_requests_lose_no_answer(deploy, assert_kept, server):
-    if needs_uvicorn_worker(RECYCLED[server]) or not (WHOLE or server == "uvicorn workers"):
-        pytest.skip("runs in `make test-deploys`")
-    deployed = deploy(RECYCLED[server])
+@pytest.mark.parametrize(
+    "command",
+    [
+        case(command, usual=name == "uvicorn workers", needs=needs(command), name=name)
+        for name, command in RECYCLED.items()
+    ],
+)
+def test_workers_that_end_after_a_number_of_requests_lose_no_answer(deploy, assert_kept, command):
+    deployed = deploy(command)
     until(lambda: len(deployed.pids()) > 2, what="a third process that answers")
     deployed.end()
 
     assert_kept(deployed)
 
 
+@pytest.mark.skipif(DEPLOYS == "rest", reason="runs with the slow tests")
 def test_a_server_that_reloads_on_a_change_loses_no_answer(deploy, assert_kept, tmp_path):
     deployed = deploy((*UVICORN, "--reload", "--reload-delay=0.05"))
     deployed.answers(20)
@@ -247,6 +255,7 @@ def test_a_server_that_reloads_on_a_change_loses_no_answer(deploy, assert_kept, 
     assert_kept(deployed)
 
 
+@pytest.mark.skipif(DEPLOYS == "rest", reason="runs with the slow tests")
 def test_workers_that_gunicorn_replaces_at_sighup_lose_no_answer(deploy, assert_kept):
     deployed = deploy(gunicorn("gthread"))
     deployed.answers(20)
