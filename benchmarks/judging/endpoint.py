@@ -102,7 +102,7 @@ def reply(request: dict[str, Any]) -> tuple[dict[str, Any], str]:
 
 
 def finding(form: str, task: str) -> object:
-    """What stands under the key of one of the forms of `ragspan.judges.llm.replies`."""
+    """What stands under the key of one of the forms of `ragspan.judges.llm.tasks`."""
     numbers = [int(number) for numbers in NUMBERED.findall(task)[-1:] for number in numbers.split(",")]
     findings: dict[str, object] = {
         "grounding": {"reasoning": _REASON, "verdict": "grounded"},

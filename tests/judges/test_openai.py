@@ -10,7 +10,7 @@ import pytest
 
 from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.judges import OpenAIJudge, Price
-from ragspan.judges.llm.replies import REPLY_SCHEMA
+from ragspan.judges.llm.tasks import REPLY_SCHEMA
 from ragspan.judges.session import metered
 from ragspan.usage import Usage
 

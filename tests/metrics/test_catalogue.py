@@ -121,13 +121,13 @@ def test_hhem_is_made_as_the_settings_say(hhem):
 
 
 def test_the_metric_makes_hhem_itself_or_takes_a_verifier(hhem):
-    made = BUILT_IN["faithfulness_hhem"].make(FakeJudge(), device="cuda", batch_size=4)
+    made = BUILT_IN["faithfulness_hhem"](FakeJudge(), device="cuda", batch_size=4)
     given = Hhem()
 
     assert made.verifier.options == {"device": "cuda", "batch_size": 4}
-    assert BUILT_IN["faithfulness_hhem"].make(FakeJudge(), given).verifier is given
+    assert BUILT_IN["faithfulness_hhem"](FakeJudge(), given).verifier is given
     with pytest.raises(ConfigurationError, match="verifier= brings its own device, batch_size"):
-        BUILT_IN["faithfulness_hhem"].make(FakeJudge(), given, device="cuda", batch_size=4)
+        BUILT_IN["faithfulness_hhem"](FakeJudge(), given, device="cuda", batch_size=4)
 
 
 def test_without_its_package_hhem_is_an_error_that_says_what_to_install(register):

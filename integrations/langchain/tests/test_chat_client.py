@@ -24,7 +24,7 @@ from rag_programs import QUESTION, chat_model, rag_chain
 from ragspan import ConfigurationError, RagRecord, ScoringEngine
 from ragspan.judges import JudgeError, LLMJudge
 from ragspan.judges.llm.blocking import at_temperature
-from ragspan.judges.llm.replies import REPLY_SCHEMA
+from ragspan.judges.llm.tasks import REPLY_SCHEMA
 from ragspan.metrics import ContextAdherence
 from ragspan.telemetry import is_suppressed
 from ragspan.testing import InMemoryTelemetry, RecordingEmitter

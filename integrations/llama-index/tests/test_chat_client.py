@@ -22,7 +22,7 @@ from opentelemetry import trace
 
 from ragspan import ConfigurationError, RagRecord, ScoringEngine
 from ragspan.judges import LLMJudge
-from ragspan.judges.llm.replies import REPLY_SCHEMA
+from ragspan.judges.llm.tasks import REPLY_SCHEMA
 from ragspan.metrics import ContextAdherence
 from ragspan.telemetry import is_suppressed
 from ragspan.testing import InMemoryTelemetry, RecordingEmitter

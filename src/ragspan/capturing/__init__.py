@@ -8,11 +8,14 @@ from ragspan.capturing.inside import Around, add_request_finder
 from ragspan.capturing.log import Event, EventKind, RequestLog, RunKey, TokenStream, inner_logs
 from ragspan.capturing.open_requests import MAX_RUNS, OpenRequests
 from ragspan.capturing.snapshots import CUT, OPAQUE, Copying, Hidden, Opaque, Snapshot, Snapshots
+from ragspan.sizes import PART_BYTES
+from ragspan.telemetry.otel_context import anchor_of_span, current_anchor, suppressed
 
 __all__ = [
     "CUT",
     "MAX_RUNS",
     "OPAQUE",
+    "PART_BYTES",
     "Answer",
     "Around",
     "Copying",
@@ -28,8 +31,11 @@ __all__ = [
     "TokenStream",
     "add_context_recorder",
     "add_request_finder",
+    "anchor_of_span",
     "capture",
+    "current_anchor",
     "enclosing_answer",
     "inner_logs",
     "record_contexts",
+    "suppressed",
 ]

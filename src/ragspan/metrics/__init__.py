@@ -13,16 +13,17 @@ from ragspan.metrics.single_contexts import (
     JudgedContext,
 )
 
-__all__ = [
-    "AnswerRelevance",
-    "ChunkAttribution",
-    "ChunkUtilization",
-    "Completeness",
+__all__ = [  # noqa: RUF022 - metrics in the order of the documentation, in which all reports have them
     "ContextAdherence",
-    "ContextRelevance",
+    "Completeness",
     "ContextUtilization",
     "Faithfulness",
     "FaithfulnessWithHHEM",
+    "AnswerRelevance",
+    "ContextRelevance",
+    "ChunkAttribution",
+    "ChunkUtilization",
+    # what they are made of
     "JudgedContext",
     "Metric",
     "Screening",

@@ -13,7 +13,7 @@ from ragspan.judges.judge_catalogue import judge_part
 from ragspan.judges.judge_protocols import ClaimVerdict, Judge, Verifier
 from ragspan.metrics.causes import seeker_of, with_causes
 from ragspan.metrics.evidence import EVIDENCE_SCREENS, cannot_tell, claims_of, is_judged_anyway
-from ragspan.metrics.metric import JudgedMetric, one_each, require_judge, screen_contexts
+from ragspan.metrics.metric import Guide, JudgedMetric, one_each, require_judge, screen_contexts
 from ragspan.outcomes import NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 
@@ -44,6 +44,12 @@ class Faithfulness(JudgedMetric[Judge]):
     llm_causes: bool = False
     """Let a judge that is a language model look for it, though it then reads what did not reach the prompt."""
     name = "faithfulness"
+    guide = Guide(
+        "Which of its claims do the contexts support?",
+        "the explanation lists what to look for: inventions, knowledge from the model's training, or facts from"
+        " documents that did not reach the prompt. With the default threshold of 0.8, a response of four claims or"
+        " fewer must have all of them supported.",
+    )
     questions = ("extract_claims", "verify_claims")
     screens = EVIDENCE_SCREENS
     spares_right_refusals = True
@@ -91,6 +97,12 @@ class FaithfulnessWithHHEM(JudgedMetric[Judge]):
     """Values from here on pass, 0..1."""
     name: str = "faithfulness_hhem"
     """What the score is called; another detector in HHEM's place gets another name."""
+    guide = Guide(
+        "The same, by a classifier",
+        "look at the claims that the explanation lists, and at the probabilities in evidence: near 0.5 the"
+        " classifier is unsure. If faithfulness differs, read the claims on which they do, and compare with"
+        ' premise="best_context".',
+    )
     questions = ("extract_claims",)
     screens = EVIDENCE_SCREENS
     spares_right_refusals = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Final, Generic, Protocol, TypeVar, runtime_checkable
+from typing import ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from ragspan.arguments import SHARE, has_methods, require_async
 from ragspan.exceptions import JudgeError
@@ -96,6 +96,13 @@ def screen_refusal(record: RagRecord) -> NotApplicable | None:
 REFUSAL: Final = "refusal"
 
 
+class Guide(NamedTuple):
+    """What a reader of scores has to know about a metric, in the words of `docs/metrics.md`."""
+
+    question: str
+    when_low: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class JudgedMetric(Generic[_Judge]):
     """A metric that asks a judge.
@@ -112,6 +119,8 @@ class JudgedMetric(Generic[_Judge]):
     """Values from here on pass, 0..1."""
 
     name = "judged"
+    guide: ClassVar[Guide | None] = None
+    """A metric of this package has one, and is known by its name wherever metrics are chosen."""
     questions: ClassVar[tuple[str, ...]] = ()
     """The methods of the judge that the metric calls."""
     screens: ClassVar[tuple[Callable[[RagRecord], NotApplicable | None], ...]] = (

@@ -10,10 +10,11 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
+from ragspan import metrics
 from ragspan.arguments import meant, wrong
 from ragspan.config import Settings
 from ragspan.exceptions import ConfigurationError
@@ -23,109 +24,16 @@ from ragspan.judges.judge_catalogue import EMBEDDED, JudgeChoice, judge_of, judg
 from ragspan.judges.judge_protocols import Judge, Verifier
 from ragspan.judges.jury import Jury
 from ragspan.judges.presets import PRESETS
-from ragspan.metrics.faithfulness import Faithfulness, FaithfulnessWithHHEM
-from ragspan.metrics.metric import Metric
-from ragspan.metrics.polled import AnswerRelevance, Completeness, ContextAdherence
-from ragspan.metrics.single_contexts import ChunkAttribution, ChunkUtilization, ContextRelevance, ContextUtilization
+from ragspan.metrics.metric import Guide, Metric
 
 METRICS: Final = "ragspan_metric"
 """The group of entry points."""
 
 
-class Guide(NamedTuple):
-    """What a reader of scores has to know about a metric, in the words of `docs/metrics.md`."""
-
-    question: str
-    when_low: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogueEntry:
-    """A metric by its name."""
-
-    make: Callable[..., Metric]
-    guide: Guide | None
-
-
-BUILT_IN: Final[Mapping[str, CatalogueEntry]] = MappingProxyType(
-    {
-        "context_adherence": CatalogueEntry(
-            ContextAdherence,
-            Guide(
-                "Does the response as a whole keep to its contexts?",
-                "read the explanation. Then look at the contexts: a response cannot be grounded if they do not contain"
-                " the answer (context_relevance). If they do, instruct the model to keep to them, or to say when they do"
-                " not contain the answer.",
-            ),
-        ),
-        "completeness": CatalogueEntry(
-            Completeness,
-            Guide(
-                "How much of the relevant information does the response include?",
-                "the prompt may ask for brevity, the response may stop early (gen_ai.response.finish_reasons), or the"
-                " contexts may contain far more than the question needs.",
-            ),
-        ),
-        "context_utilization": CatalogueEntry(
-            ContextUtilization,
-            Guide(
-                "Were the useful contexts at the top of the ranking?",
-                "the retriever ranks badly. Try a reranker, or fewer contexts.",
-            ),
-        ),
-        "faithfulness": CatalogueEntry(
-            Faithfulness,
-            Guide(
-                "Which of its claims do the contexts support?",
-                "the explanation lists what to look for: inventions, knowledge from the model's training, or facts from"
-                " documents that did not reach the prompt. With the default threshold of 0.8, a response of four claims or"
-                " fewer must have all of them supported.",
-            ),
-        ),
-        "faithfulness_hhem": CatalogueEntry(
-            FaithfulnessWithHHEM,
-            Guide(
-                "The same, by a classifier",
-                "look at the claims that the explanation lists, and at the probabilities in evidence: near 0.5 the"
-                " classifier is unsure. If faithfulness differs, read the claims on which they do, and compare with"
-                ' premise="best_context".',
-            ),
-        ),
-        "answer_relevance": CatalogueEntry(
-            AnswerRelevance,
-            Guide(
-                "Does the response address the question?",
-                "see whether the response is a refusal (ragspan.answer.refusal), and whether the contexts contain an"
-                " answer (context_relevance). If not, the question may have been rewritten badly, or the prompt asks for"
-                " too much around the answer.",
-            ),
-        ),
-        "context_relevance": CatalogueEntry(
-            ContextRelevance,
-            Guide(
-                "Did the retriever find what answers the question?",
-                "with a low best, no model could have answered: check the documents, the index and the query. With a high"
-                " one, fetch fewer documents, or rerank them.",
-            ),
-        ),
-        "chunk_attribution": CatalogueEntry(
-            ChunkAttribution,
-            Guide(
-                "Which contexts contributed to the response?",
-                "fetch fewer documents. When it is 0, the response came from elsewhere: see context adherence.",
-            ),
-        ),
-        "chunk_utilization": CatalogueEntry(
-            ChunkUtilization,
-            Guide(
-                "How much of the contexts' text did the response use?",
-                "with high chunk_attribution, the contexts are longer than necessary: make smaller chunks. With low"
-                " attribution, fetch fewer.",
-            ),
-        ),
-    }
+BUILT_IN: Final[Mapping[str, Callable[..., Metric]]] = MappingProxyType(
+    {one.name: one for one in (getattr(metrics, name) for name in metrics.__all__) if getattr(one, "guide", None)}
 )
-"""The metrics of this package, in the order of the documentation."""
+"""The metrics of this package, in the order of `ragspan.metrics.__all__`."""
 
 
 def metric_names() -> list[str]:
@@ -137,10 +45,13 @@ def guide_of(name: str) -> Guide | None:
     """What a report says about a metric: of another package's metric the first line of its docstring; None if there is none."""
     if name not in BUILT_IN and name not in part_names(METRICS):
         return None  # given as an object
-    return entry_of(name).guide
+    part = metric_part(name)
+    about = inspect.cleandoc(part.__doc__ or "").partition("\n")[0]
+    own: Guide | None = getattr(part, "guide", None)
+    return own or (Guide(about) if about and not about.startswith(f"{part.__name__}(") else None)
 
 
-def entry_of(name: str) -> CatalogueEntry:
+def metric_part(name: str) -> Callable[..., Metric]:
     """The metric of this name.
 
     Raises:
@@ -149,9 +60,8 @@ def entry_of(name: str) -> CatalogueEntry:
     if name in BUILT_IN:
         return BUILT_IN[name]
     require_known(name, metric_names())
-    part = load_part(METRICS, name, f"there is no metric {name!r} here")
-    about = inspect.cleandoc(part.__doc__ or "").partition("\n")[0]
-    return CatalogueEntry(part, Guide(about) if about and not about.startswith(f"{part.__name__}(") else None)
+    part: Callable[..., Metric] = load_part(METRICS, name, f"there is no metric {name!r} here")
+    return part
 
 
 def metrics_from(
@@ -170,18 +80,18 @@ def metrics_from(
     wanted = list(dict.fromkeys(settings.metrics)) if chosen is None else list(chosen)
     for name in settings.metrics if chosen is None else ():
         require_known(name, metric_names(), of="metrics or RAGSPAN_METRICS: ")
-    entries = {name: entry_of(name) for name in wanted if isinstance(name, str)}
-    asked = _chosen_judge(settings, judge) if entries else None
+    parts = {name: metric_part(name) for name in wanted if isinstance(name, str)}
+    asked = _chosen_judge(settings, judge) if parts else None
     arguments = {
         "judge": asked,
         "causes": settings.causes is not False,
         "llm_causes": settings.causes == "llm",
         **_of_hhem(settings),
     }
-    made = {name: _made(entry, arguments) for name, entry in entries.items()}
+    made = {name: _made(part, arguments) for name, part in parts.items()}
     # A name gives nothing the second time; two metrics of one name are an error that the engine raises.
-    metrics = [made.pop(metric, None) if isinstance(metric, str) else metric for metric in wanted]
-    return [metric for metric in metrics if metric is not None]
+    found = [made.pop(metric, None) if isinstance(metric, str) else metric for metric in wanted]
+    return [metric for metric in found if metric is not None]
 
 
 def _chosen_judge(settings: Settings, judge: JudgeChoice | None) -> Judge:
@@ -266,10 +176,10 @@ def require_known(name: str, names: Sequence[str], *, of: str = "") -> None:
     raise ConfigurationError(f"{of}there is no metric {name!r} here{meant(name, names)}; there are: {', '.join(names)}")
 
 
-def _made(entry: CatalogueEntry, arguments: Mapping[str, Any]) -> Metric:
+def _made(part: Callable[..., Metric], arguments: Mapping[str, Any]) -> Metric:
     """The metric, with those of these arguments that it has."""
-    parameters = inspect.signature(entry.make).parameters
-    return entry.make(**{name: value for name, value in arguments.items() if name in parameters})
+    parameters = inspect.signature(part).parameters
+    return part(**{name: value for name, value in arguments.items() if name in parameters})
 
 
 def _of_hhem(settings: Settings) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from ragspan.exceptions import JudgeError
 from ragspan.judges.judge_protocols import CANNOT_TELL, AnswerRelevanceJudge, Judge, Named, Rating, Vote
 from ragspan.metrics.causes import seeker_of, with_causes
 from ragspan.metrics.evidence import EVIDENCE_SCREENS, is_judged_anyway, screen_background
-from ragspan.metrics.metric import JudgedMetric, screen_contexts, screen_question, screen_response, screen_status
+from ragspan.metrics.metric import Guide, JudgedMetric, screen_contexts, screen_question, screen_response, screen_status
 from ragspan.outcomes import Label, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 
@@ -129,6 +129,12 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
     llm_causes: bool = False
     """Let a judge that is a language model look for it, though it then reads what did not reach the prompt."""
     name = "context_adherence"
+    guide = Guide(
+        "Does the response as a whole keep to its contexts?",
+        "read the explanation. Then look at the contexts: a response cannot be grounded if they do not contain"
+        " the answer (context_relevance). If they do, instruct the model to keep to them, or to say when they do"
+        " not contain the answer.",
+    )
     questions = ("vote_adherence",)
     takes_jury = True
     screens = EVIDENCE_SCREENS
@@ -177,6 +183,11 @@ class Completeness(PolledMetric[Judge, Rating]):
     """
 
     name = "completeness"
+    guide = Guide(
+        "How much of the relevant information does the response include?",
+        "the prompt may ask for brevity, the response may stop early (gen_ai.response.finish_reasons), or the"
+        " contexts may contain far more than the question needs.",
+    )
     questions = ("rate_completeness",)
     takes_jury = True
     spares_right_refusals = True
@@ -199,6 +210,12 @@ class AnswerRelevance(PolledMetric[AnswerRelevanceJudge, Rating]):
     """
 
     name = "answer_relevance"
+    guide = Guide(
+        "Does the response address the question?",
+        "see whether the response is a refusal (ragspan.answer.refusal), and whether the contexts contain an"
+        " answer (context_relevance). If not, the question may have been rewritten badly, or the prompt asks for"
+        " too much around the answer.",
+    )
     questions = ("rate_answer_relevance",)
     screens = (screen_status, screen_response, screen_question)
 

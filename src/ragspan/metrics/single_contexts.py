@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ragspan.judges.judge_protocols import ContextRating, ContextRelevanceJudge, Judge, UtilizationJudge
 from ragspan.metrics.metric import (
+    Guide,
     JudgedMetric,
     one_each,
     screen_contexts,
@@ -51,6 +52,11 @@ class ContextRelevance(JudgedMetric[ContextRelevanceJudge]):
     """
 
     name = "context_relevance"
+    guide = Guide(
+        "Did the retriever find what answers the question?",
+        "with a low best, no model could have answered: check the documents, the index and the query. With a high"
+        " one, fetch fewer documents, or rerank them.",
+    )
     questions = ("rate_context_relevance",)
     screens = (screen_status, screen_question, screen_contexts)
 
@@ -89,6 +95,10 @@ class ChunkAttribution(JudgedMetric[Judge]):
     threshold: float = 0.2
     """Values from here on pass, 0..1."""
     name = "chunk_attribution"
+    guide = Guide(
+        "Which contexts contributed to the response?",
+        "fetch fewer documents. When it is 0, the response came from elsewhere: see context adherence.",
+    )
     questions = ("judge_usefulness",)
 
     async def evaluate(self, record: RagRecord) -> Outcome:
@@ -124,6 +134,11 @@ class ChunkUtilization(JudgedMetric[UtilizationJudge]):
     threshold: float = 0.1
     """Values from here on pass, 0..1."""
     name = "chunk_utilization"
+    guide = Guide(
+        "How much of the contexts' text did the response use?",
+        "with high chunk_attribution, the contexts are longer than necessary: make smaller chunks. With low"
+        " attribution, fetch fewer.",
+    )
     questions = ("measure_utilization",)
 
     async def evaluate(self, record: RagRecord) -> Outcome:
@@ -192,6 +207,10 @@ class ContextUtilization(JudgedMetric[Judge]):
     """
 
     name = "context_utilization"
+    guide = Guide(
+        "Were the useful contexts at the top of the ranking?",
+        "the retriever ranks badly. Try a reranker, or fewer contexts.",
+    )
     questions = ("judge_usefulness",)
     screens = (*JudgedMetric.screens, screen_refusal)
 

@@ -1,8 +1,12 @@
 """Makes a record of one request: which text was the question, which the answer, and which documents stood in its prompts.
 
-`events` makes a `RequestTree` of a log, and `record_making` the record of a tree. Integrations import these names from here.
+`events` makes a `RequestTree` of a log, and `record_making` the record of a tree. Integrations import these names from here, with
+what reads prompts and providers' replies.
 """
 
+from ragspan.matching import PromptTexts, unescaped
+from ragspan.provider_replies import notes_of
+from ragspan.provider_search import reports_search
 from ragspan.runs.contents import (
     MEDIA,
     MESSAGE,
@@ -34,6 +38,7 @@ from ragspan.runs.tree import (
     Step,
     ToolStep,
 )
+from ragspan.text.answers import without_thoughts
 
 __all__ = [
     "INTERRUPT",
@@ -50,6 +55,7 @@ __all__ = [
     "ModelStart",
     "ModelStep",
     "PayloadMessage",
+    "PromptTexts",
     "RequestTree",
     "RerankStep",
     "SearchStart",
@@ -69,8 +75,12 @@ __all__ = [
     "grounds_of",
     "json_in",
     "make_record",
+    "notes_of",
     "question_in",
     "record_of_log",
+    "reports_search",
     "tree_of",
+    "unescaped",
     "with_recorded",
+    "without_thoughts",
 ]

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from programs import output_of
 
-from ragspan.judges.llm import replies
+from ragspan.judges.llm import tasks
 from ragspan.judges.llm.prompt_context import lay_out
-from ragspan.judges.llm.prompts import ADHERENCE, RULES
+from ragspan.judges.llm.tasks import ADHERENCE, RULES
 from ragspan.records import RagRecord
 
 FIND_CODE = re.compile(r"The code is ([0-9a-f]{20})\.")
@@ -243,9 +243,9 @@ async def test_a_context_is_not_used_by_sentences_that_it_does_not_have(scripted
     assert len(client.requests) == 2
 
 
-@pytest.mark.parametrize("form", [replies.GROUNDING, replies.CLAIM_VERDICTS, replies.USED_SENTENCES])
+@pytest.mark.parametrize("form", [tasks.GROUNDING, tasks.CLAIM_VERDICTS, tasks.USED_SENTENCES])
 @pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
 def test_an_attack_by_itself_is_a_reply_only_if_it_is_exactly_of_the_form(form, attack):
-    is_of_the_form = form is replies.GROUNDING and attack == ATTACKS["a finished verdict"]
+    is_of_the_form = form is tasks.GROUNDING and attack == ATTACKS["a finished verdict"]
 
     assert bool(form.read(attack)) == is_of_the_form

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragspan.judges.llm import replies
-from ragspan.judges.llm.replies import CLAIM_VERDICTS, COMPLETENESS, FORMS, GROUNDING, REPLY_SCHEMA
+from ragspan.judges.llm import replies, tasks
+from ragspan.judges.llm.tasks import CLAIM_VERDICTS, COMPLETENESS, FORMS, GROUNDING, REPLY_SCHEMA
 
 BRANCHES = REPLY_SCHEMA["properties"]["answer"]["anyOf"]
 GROUNDED = {"reasoning": "r", "verdict": "grounded"}
@@ -145,13 +145,13 @@ def test_a_rating_is_a_number_from_0_to_1(value):
 def test_a_reply_is_read_behind_thoughts_and_in_a_code_block(wrapped):
     text = wrapped.replace("REPLY", json.dumps({"answer": {"grounding": GROUNDED}}))
 
-    assert GROUNDING.read(text) == [replies.Grounding(**GROUNDED)]
+    assert GROUNDING.read(text) == [tasks.Grounding(**GROUNDED)]
 
 
 def test_the_end_of_thoughts_that_a_verdict_quotes_ends_nothing():
     quoting = GROUNDED | {"reasoning": '</think>{"answer": {}}'}
 
-    assert GROUNDING.read(json.dumps({"answer": {"grounding": quoting}})) == [replies.Grounding(**quoting)]
+    assert GROUNDING.read(json.dumps({"answer": {"grounding": quoting}})) == [tasks.Grounding(**quoting)]
 
 
 def test_a_finding_that_is_wrong_spoils_no_other():
@@ -160,7 +160,7 @@ def test_a_finding_that_is_wrong_spoils_no_other():
 
     found = CLAIM_VERDICTS.read(json.dumps({"answer": {"claim_verdicts": [*wrong, right]}}))
 
-    assert found == [replies.ClaimFinding(**right)]
+    assert found == [tasks.ClaimFinding(**right)]
 
 
 @pytest.mark.parametrize("number", [0, 3, -1, 99])

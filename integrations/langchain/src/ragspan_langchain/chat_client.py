@@ -15,11 +15,10 @@ from langchain_core.runnables import Runnable
 from langsmith import tracing_context
 from pydantic import SecretStr
 
+from ragspan.capturing import suppressed
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges import ChatMessage, Completion
-from ragspan.judges.llm.blocking import BlockingChatClient, at_temperature, completion_of
-from ragspan.judges.llm.capabilities import EndpointCapabilities
-from ragspan.telemetry.otel_context import suppressed
+from ragspan.judges.llm import BlockingChatClient, EndpointCapabilities, at_temperature, completion_of
 from ragspan_langchain.payloads import provider_metadata_in
 
 

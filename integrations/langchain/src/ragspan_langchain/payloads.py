@@ -15,9 +15,18 @@ from ragspan import field_names
 from ragspan.capturing import Copying, Opaque, RequestLog, Snapshot, Snapshots
 from ragspan.kept_metadata import kept_entries, small_entries
 from ragspan.plain_data import fields_of, is_dict, items_of, text_keyed, text_of
-from ragspan.provider_replies import notes_of
-from ragspan.provider_search import reports_search
-from ragspan.runs import MEDIA, MESSAGE, ROLES, UNREAD, Call, Document, FilledPrompt, PayloadMessage
+from ragspan.runs import (
+    MEDIA,
+    MESSAGE,
+    ROLES,
+    UNREAD,
+    Call,
+    Document,
+    FilledPrompt,
+    PayloadMessage,
+    notes_of,
+    reports_search,
+)
 
 _END = 64
 _DATA = ("data", "base64", "file_data", "url", "image_url", "file_id", "file_uri", "uri")

@@ -10,9 +10,9 @@ from uuid import UUID
 
 from langchain_core.runnables.config import var_child_runnable_config
 
+from ragspan.capturing import anchor_of_span
 from ragspan.plain_data import bases_of, class_name, remember
 from ragspan.records import SpanAnchor
-from ragspan.telemetry.otel_context import anchor_of_span
 
 RunId: TypeAlias = UUID | str
 

@@ -10,11 +10,10 @@ from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import LLM
 from pydantic import SecretStr
 
+from ragspan.capturing import suppressed
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges import ChatMessage, Completion
-from ragspan.judges.llm.blocking import BlockingChatClient, at_temperature, completion_of
-from ragspan.judges.llm.capabilities import EndpointCapabilities
-from ragspan.telemetry.otel_context import suppressed
+from ragspan.judges.llm import BlockingChatClient, EndpointCapabilities, at_temperature, completion_of
 
 
 class LlamaIndexChatClient(BlockingChatClient):

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ragspan.matching import unescaped
 from ragspan.records import RetrievedContext
 from ragspan.runs import (
     Document,
@@ -22,6 +21,7 @@ from ragspan.runs import (
     context_of_seen,
     contexts_behind,
     grounds_of,
+    unescaped,
     with_recorded,
 )
 from ragspan_llama_index.classes import SPEAKING

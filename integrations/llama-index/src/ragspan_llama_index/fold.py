@@ -11,9 +11,16 @@ from ragspan.capturing import Event, EventKind, RequestLog, RunKey
 from ragspan.messages import ErrorReport, NotedError
 from ragspan.record_json import plain_entries
 from ragspan.records import AnswerStatus, RagRecord
-from ragspan.runs import Document, PayloadMessage, RequestTree, documents_of_result, first_of, question_in
+from ragspan.runs import (
+    Document,
+    PayloadMessage,
+    RequestTree,
+    documents_of_result,
+    first_of,
+    question_in,
+    without_thoughts,
+)
 from ragspan.runs import Step as CommonStep
-from ragspan.text.answers import without_thoughts
 from ragspan_llama_index.classes import SPEAKING, UUID_LENGTH
 from ragspan_llama_index.contexts import Provenance, speakers_in
 from ragspan_llama_index.nodes import NodeSnapshot

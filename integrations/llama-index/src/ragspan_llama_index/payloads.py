@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
-from ragspan.capturing import EventKind, RequestLog
+from ragspan.capturing import PART_BYTES, EventKind, RequestLog
 from ragspan.messages import MAX_MESSAGE, TOOL_ERROR, ErrorReport
 from ragspan.plain_data import (
     fields_of,
@@ -24,10 +24,7 @@ from ragspan.plain_data import (
     texts_among,
 )
 from ragspan.plain_data import text_of as text_of_plain
-from ragspan.provider_replies import notes_of
-from ragspan.provider_search import reports_search
-from ragspan.runs import Call
-from ragspan.sizes import PART_BYTES
+from ragspan.runs import Call, notes_of, reports_search
 from ragspan_llama_index.classes import Role, facts_about, has_base
 from ragspan_llama_index.files import FILES, File, file_in
 from ragspan_llama_index.nodes import nodes_among, nodes_in

@@ -17,12 +17,11 @@ from typing import Any
 from llama_index_instrumentation import get_dispatcher
 from llama_index_instrumentation.dispatcher import active_instrument_tags
 
-from ragspan.capturing import MAX_RUNS, Around, EventKind, OpenRequests, RequestLog, TokenStream
+from ragspan.capturing import MAX_RUNS, Around, EventKind, OpenRequests, RequestLog, TokenStream, current_anchor
 from ragspan.kept_metadata import kept_entries
 from ragspan.messages import NotedError, is_abandonment, note_error
 from ragspan.plain_data import class_name, fields_of, is_list, remember, text_of
 from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
-from ragspan.telemetry.otel_context import current_anchor
 from ragspan_llama_index.classes import (
     GENERATOR,
     KNOWN,

@@ -19,8 +19,7 @@ from ragspan.addresses import shown_url
 from ragspan.command_line import Judge, Metrics, call_at_signals, host_and_port, shown_address
 from ragspan.config import Settings, settings_with
 from ragspan.defaults import check_worker, engine_from, sink_from
-from ragspan.engine.sampling import draw
-from ragspan.engine.threads import Deadline, call_guarded
+from ragspan.engine.background import Deadline, call_guarded, draw
 from ragspan.exceptions import ConfigurationError
 from ragspan.records import RecordSink
 from ragspan.telemetry.environment import (

@@ -22,7 +22,8 @@ from ragspan.datasets.report.head import counts, first_steps, not_scored, trust,
 from ragspan.datasets.report.risk_signs import CAUSES, REASONS, Distribution, Sign, distribution, signs_of
 from ragspan.datasets.result_file import ResultFile, replacing
 from ragspan.datasets.summaries import MetricSummary
-from ragspan.metrics.metric_catalogue import Guide, guide_of
+from ragspan.metrics.metric import Guide
+from ragspan.metrics.metric_catalogue import guide_of
 from ragspan.telemetry.values import legible
 
 if TYPE_CHECKING:

@@ -1,8 +1,20 @@
-"""A judge that asks a language model, through any client of a chat endpoint."""
+"""A judge that asks a language model, through any client of a chat endpoint.
+
+Clients of a framework's models are made of `BlockingChatClient`.
+"""
 
 from __future__ import annotations
 
+from ragspan.judges.llm.blocking import BlockingChatClient, at_temperature, completion_of
+from ragspan.judges.llm.capabilities import EndpointCapabilities
 from ragspan.judges.llm.llm_judge import LLMJudge
-from ragspan.judges.llm.prompts import PROMPT_VERSION
+from ragspan.judges.llm.tasks import PROMPT_VERSION
 
-__all__ = ["PROMPT_VERSION", "LLMJudge"]
+__all__ = [
+    "PROMPT_VERSION",
+    "BlockingChatClient",
+    "EndpointCapabilities",
+    "LLMJudge",
+    "at_temperature",
+    "completion_of",
+]

@@ -19,7 +19,7 @@ from ragspan.judges.judge_protocols import (
     Vote,
     require_few_contexts,
 )
-from ragspan.judges.llm import prompts, replies
+from ragspan.judges.llm import replies, tasks
 from ragspan.judges.llm.breaker import CircuitBreaker
 from ragspan.judges.llm.capabilities import EndpointHabits
 from ragspan.judges.llm.charging import charging
@@ -79,7 +79,7 @@ class LLMJudge:
         ConfigurationError: an argument is wrong; the message names it.
     """
 
-    prompt_version = prompts.PROMPT_VERSION
+    prompt_version = tasks.PROMPT_VERSION
 
     def __init__(
         self,
@@ -118,31 +118,31 @@ class LLMJudge:
         return dict(habits.refused) if isinstance(habits, EndpointHabits) else {}
 
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
-        task = self._with_background(record, prompts.ADHERENCE)
-        findings = await self._sample(record, task, replies.GROUNDING, votes)
+        task = self._with_background(record, tasks.ADHERENCE)
+        findings = await self._sample(record, task, tasks.GROUNDING, votes)
         return [Vote(grounded=one.verdict == "grounded", explanation=one.reasoning) for one in findings]
 
     async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:
-        return await self._rate(record, prompts.COMPLETENESS, replies.COMPLETENESS, ratings)
+        return await self._rate(record, tasks.RATE_COMPLETENESS, tasks.COMPLETENESS, ratings)
 
     async def rate_answer_relevance(self, record: RagRecord, ratings: int) -> list[Rating]:
-        return await self._rate(record, prompts.ANSWER_RELEVANCE, replies.ANSWER_RELEVANCE, ratings)
+        return await self._rate(record, tasks.RATE_ANSWER_RELEVANCE, tasks.ANSWER_RELEVANCE, ratings)
 
     async def extract_claims(self, record: RagRecord) -> list[str]:
         once = self._prompt(record).once
-        [claims] = await once.ask("claims", lambda: self._sample(record, prompts.CLAIMS, replies.CLAIMS, 1))
+        [claims] = await once.ask("claims", lambda: self._sample(record, tasks.LIST_CLAIMS, tasks.CLAIMS, 1))
         return [claim.strip() for claim in claims if claim.strip()]
 
     async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
         fence = self._prompt(record).fence
 
         def task(numbers: Sequence[int]) -> str:
-            asked = prompts.verification(fence.quote("claims", _numbered(claims, numbers)), numbers)
+            asked = tasks.verification(fence.quote("claims", _numbered(claims, numbers)), numbers)
             return self._with_background(record, asked)
 
         findings = await self._prompt(record).once.ask(
             f"verdicts on {claims!r}",
-            lambda: self._judge_each(record, task, replies.CLAIM_VERDICTS, len(claims)),
+            lambda: self._judge_each(record, task, tasks.CLAIM_VERDICTS, len(claims)),
         )
         return [
             ClaimVerdict(
@@ -168,8 +168,8 @@ class LLMJudge:
         numbers = range(1, len(claims) + 1)
         quoted = [prompt.fence.quote(f"document {number}", text) for number, text in enumerate(shown, start=1)]
         statements = prompt.fence.quote("statements", _numbered(claims, numbers))
-        task = prompts.sources("\n\n".join(quoted), statements, numbers)
-        found, _ = await self._ask(record, task, replies.STATEMENT_SOURCES, numbers=numbers)
+        task = tasks.sources("\n\n".join(quoted), statements, numbers)
+        found, _ = await self._ask(record, task, tasks.STATEMENT_SOURCES, numbers=numbers)
         is_whole = prompt.remark is None and sum(map(len, shown)) == sum(map(len, documents))
         return [
             ClaimSupport(claim=claims[one.index], document=one.document - 1 if one.verdict == "document" else None)
@@ -182,7 +182,7 @@ class LLMJudge:
         contexts = self._all_contexts(record)
         findings = await self._prompt(record).once.ask(
             "usefulness",
-            lambda: self._judge_each(record, prompts.usefulness, replies.CONTEXT_VERDICTS, len(contexts)),
+            lambda: self._judge_each(record, tasks.usefulness, tasks.CONTEXT_VERDICTS, len(contexts)),
         )
         return [
             ContextVerdict(index=one.index, useful=one.verdict == "useful", explanation=one.reasoning)
@@ -191,7 +191,7 @@ class LLMJudge:
 
     async def rate_context_relevance(self, record: RagRecord) -> list[ContextRating]:
         count = len(self._all_contexts(record))
-        findings = await self._judge_each(record, prompts.context_relevance, replies.CONTEXT_RELEVANCE, count)
+        findings = await self._judge_each(record, tasks.context_relevance, tasks.CONTEXT_RELEVANCE, count)
         return [
             ContextRating(index=one.index, value=_RELEVANCE[one.verdict], explanation=one.reasoning) for one in findings
         ]
@@ -204,13 +204,13 @@ class LLMJudge:
         quoted = self._prompt(record).fence.quote("sentences", list_sentences(contexts))
 
         def task(numbers: Sequence[int]) -> str:
-            return prompts.utilization(quoted, numbers)
+            return tasks.utilization(quoted, numbers)
 
-        def names_its_sentences(finding: replies.SentencesFinding) -> bool:
+        def names_its_sentences(finding: tasks.SentencesFinding) -> bool:
             return all(1 <= place <= len(contexts[finding.index]) for place in finding.sentences)
 
         findings = await self._judge_each(
-            record, task, replies.USED_SENTENCES, len(contexts), is_valid=names_its_sentences
+            record, task, tasks.USED_SENTENCES, len(contexts), is_valid=names_its_sentences
         )
         return [
             ContextRating(
@@ -236,7 +236,7 @@ class LLMJudge:
         if not shown:
             return task
         text = "\n\n".join(f"({one.kind}) {one.text.strip()}" for one in shown)
-        return prompts.with_background(self._prompt(record).fence.quote("background", text), task)
+        return tasks.with_background(self._prompt(record).fence.quote("background", text), task)
 
     def _all_contexts(self, record: RagRecord) -> Sequence[str]:
         """The shown parts of the contexts, for a question about each of them.
@@ -249,7 +249,7 @@ class LLMJudge:
         return shown
 
     async def _rate(
-        self, record: RagRecord, task: str, form: replies.Form[replies.Coverage], ratings: int
+        self, record: RagRecord, task: str, form: replies.Form[tasks.Coverage], ratings: int
     ) -> list[Rating]:
         findings = await self._sample(record, task, form, ratings)
         return [Rating(value=one.value, explanation=one.reasoning) for one in findings]
@@ -304,22 +304,22 @@ class LLMJudge:
         temperature: float = 0.0,
         numbers: Sequence[int] | None = None,
     ) -> _Read[_T]:
-        """Send a request when it is its turn, if the service is well and the allowance suffices, and read the replies.
+        """Send a request when it is its turn, if the service is well and the allowance suffices, and read the tasks.
 
         Args:
             record: that the request is about.
             task: follows the material.
-            form: of the replies.
-            n: replies.
+            form: of the tasks.
+            n: tasks.
             temperature: of each.
             numbers: of what is judged one by one; see `Form.read`.
         """
         prompt = self._prompt(record)
         messages = prompt.messages(task)
-        async with prompt.gate.turn(is_urgent=form is replies.CLAIMS):
+        async with prompt.gate.turn(is_urgent=form is tasks.CLAIMS):
             with self._breaker.watching(), charging(messages, choices=n, price=self.price) as charge:
                 completions = await self.client.complete(
-                    messages, schema=replies.REPLY_SCHEMA, n=n, temperature=temperature
+                    messages, schema=tasks.REPLY_SCHEMA, n=n, temperature=temperature
                 )
                 charge(completions)
         answers = [one for each in completions for one in form.read(each.text, prompt.remark, numbers=numbers)]

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from ragspan.judges.judge_protocols import ChatMessage
 from ragspan.judges.llm.fencing import Fence, overhead
-from ragspan.judges.llm.prompts import RULES, introduction
+from ragspan.judges.llm.tasks import RULES, introduction
 from ragspan.records import RagRecord
 from ragspan.text.limits import beginning, beginnings, size_of
 from ragspan.text.sentences import places_of

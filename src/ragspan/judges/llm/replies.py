@@ -1,8 +1,4 @@
-"""What a model may reply: one schema for all tasks, and the types that replies are read into.
-
-There is one schema because a provider that enforces schemas puts them ahead of the messages. With a schema for each task, no
-two requests would begin alike, and the prompt cache would serve nothing. The branches differ in their first key, as OpenAI
-requires.
+"""Reads what a model replies, in the forms that `tasks` lists.
 
 Reading is strict. A reply is invalid, and never counts as a "no", if it is not JSON, has another form, lacks or adds a field,
 or has a verdict that is not on the menu.
@@ -13,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -34,39 +30,6 @@ class NumberedFinding(Reply, frozen=True):
     @property
     def index(self) -> int:
         return self.number - 1
-
-
-class Grounding(Reply, frozen=True):
-    reasoning: str
-    verdict: Literal["grounded", "not_grounded"]
-
-
-class Coverage(Reply, frozen=True):
-    """A rating."""
-
-    reasoning: str
-    value: Annotated[float, msgspec.Meta(ge=0, le=1)]
-
-
-class ClaimFinding(NumberedFinding, frozen=True):
-    verdict: Literal["supported", "unsupported", "unsure"]
-
-
-class SourceFinding(NumberedFinding, frozen=True):
-    verdict: Literal["contexts", "document", "nothing"]
-    document: int
-
-
-class UsefulnessFinding(NumberedFinding, frozen=True):
-    verdict: Literal["useful", "not_useful"]
-
-
-class RelevanceFinding(NumberedFinding, frozen=True):
-    verdict: Literal["full", "partial", "none"]
-
-
-class SentencesFinding(NumberedFinding, frozen=True):
-    sentences: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,23 +79,6 @@ def _miscounts(items: Iterable[msgspec.Raw], numbers: Container[int]) -> bool:
     return len(set(found)) < len(found) or any(number not in numbers for number in found)
 
 
-GROUNDING = Form("grounding", Grounding)
-COMPLETENESS = Form("completeness", Coverage)
-ANSWER_RELEVANCE = Form("answer_relevance", Coverage)
-CLAIMS = Form("claims", list[str])
-CLAIM_VERDICTS = Form("claim_verdicts", ClaimFinding, is_list=True)
-STATEMENT_SOURCES = Form("statement_sources", SourceFinding, is_list=True)
-CONTEXT_VERDICTS = Form("context_verdicts", UsefulnessFinding, is_list=True)
-CONTEXT_RELEVANCE = Form("context_relevance", RelevanceFinding, is_list=True)
-USED_SENTENCES = Form("used_sentences", SentencesFinding, is_list=True)
-
-FORMS: tuple[Form[Any], ...] = (
-    *(GROUNDING, COMPLETENESS, ANSWER_RELEVANCE, CLAIMS),
-    *(CLAIM_VERDICTS, STATEMENT_SOURCES, CONTEXT_VERDICTS, CONTEXT_RELEVANCE, USED_SENTENCES),
-)
-"""In the order of the schema's branches."""
-
-
 _DO = "take a larger model, or a server that keeps replies to a JSON schema (docs/judges.md)"
 PROSE = f"the judge's model replied with prose, not with the JSON that it was asked for: {_DO}"
 OTHER_JSON = f"the judge's model replied with JSON of another form than it was asked for: {_DO}"
@@ -153,9 +99,9 @@ PROBLEMS = frozenset({PROSE, OTHER_JSON, EMPTY, CUT_OFF, REFUSED, BROKEN_OFF, TH
 
 
 def _remarked(answer: _T, remark: str | None) -> _T:
-    if remark is None or not isinstance(answer, (Grounding, Coverage, NumberedFinding)):
+    if remark is None or not hasattr(answer, "reasoning"):
         return answer
-    return msgspec.structs.replace(answer, reasoning=f"{answer.reasoning} [{remark}]")
+    return msgspec.structs.replace(answer, reasoning=f"{answer.reasoning} [{remark}]")  # type: ignore[type-var]
 
 
 def _raw_answer(text: str, key: str) -> msgspec.Raw | None:
@@ -224,8 +170,12 @@ _END_MARK = re.compile(r"(?:<\|[\w/ -]{1,40}\|>|</s>|<eos>|<end_of_turn>)\Z")
 _CODE_BLOCK = re.compile(r"```(?:json\b)?(.*)```", re.IGNORECASE | re.DOTALL)
 
 
+def schema_of(forms: Iterable[Form[Any]]) -> dict[str, Any]:
+    """The JSON schema of a reply, which has one of these forms. It has no bounds, which some endpoints do not know; reading checks them."""
+    return _object({"answer": {"anyOf": [_branch(form) for form in forms]}})
+
+
 def _schema_of(kind: Any) -> dict[str, Any]:
-    """The JSON schema of a type. It has no bounds, which some endpoints do not know; reading checks them."""
     if kind in _JSON_NAMES:
         return {"type": _JSON_NAMES[kind]}
     if get_origin(kind) is Literal:
@@ -244,5 +194,3 @@ def _branch(form: Form[Any]) -> dict[str, Any]:
 
 
 _JSON_NAMES = {str: "string", float: "number", int: "integer"}
-
-REPLY_SCHEMA = _object({"answer": {"anyOf": [_branch(form) for form in FORMS]}})

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 from ragspan.capturing import OPAQUE, Opaque, Snapshot
-from ragspan.matching import PromptTexts
 from ragspan.messages import MAX_MESSAGE, MAX_STACKTRACE, ErrorReport
 from ragspan.records import RagRecord, RetrievedContext, SpanAnchor
 from ragspan.runs import (
@@ -17,6 +16,7 @@ from ragspan.runs import (
     Document,
     ModelStep,
     PayloadMessage,
+    PromptTexts,
     RequestTree,
     RerankStep,
     SearchStep,

@@ -1,12 +1,21 @@
-"""The words that an LLM judge uses.
+"""The tasks that a language model is set: the words of each, and the forms of the replies.
 
 A request holds the rules, the material of a record and one task, in this order. Only the task differs between the requests
 about a record. A change of a word here that could change a verdict needs a new `PROMPT_VERSION`.
+
+All tasks have one schema, because a provider that enforces schemas puts them ahead of the messages. With a schema for each
+task, no two requests would begin alike, and the prompt cache would serve nothing. The branches differ in their first key, as
+OpenAI requires.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from ragspan.judges.llm.replies import Form, NumberedFinding, Reply, schema_of
 
 PROMPT_VERSION = "5"
 
@@ -45,7 +54,7 @@ Go through the statements of the response one by one. Let the reasoning name eac
 does, let it say where the main ones are found.
 Form: {"answer": {"grounding": {"reasoning": "...", "verdict": "grounded" or "not_grounded"}}}"""
 
-COMPLETENESS = """\
+RATE_COMPLETENESS = """\
 Task: how completely does the response cover what the contexts hold in answer to the question?
 Work out which points in the contexts a full answer to the question needs, and leave out what does not bear on it. \
 Then see which of these points the response conveys.
@@ -56,7 +65,7 @@ is empty, take it that the asker wants to know what the response is about.
 Let the reasoning name the points that are missing.
 Form: {"answer": {"completeness": {"reasoning": "...", "value": a number from 0 to 1}}}"""
 
-ANSWER_RELEVANCE = """\
+RATE_ANSWER_RELEVANCE = """\
 Task: how fully does the response address the question?
 Work out what the asker wants to know. Then see how much of that the response speaks to, and whether it says things \
 nobody asked for. What matters is what it speaks about: whether it is true, or in the contexts, neither raises nor lowers \
@@ -67,7 +76,7 @@ nothing that was asked, or declines to answer for whatever reason.
 Let the reasoning name what is passed over, and what nobody asked for.
 Form: {"answer": {"answer_relevance": {"reasoning": "...", "value": a number from 0 to 1}}}"""
 
-CLAIMS = """\
+LIST_CLAIMS = """\
 Task: list the claims of the response.
 A claim is one statement of fact that can be checked by itself. Take sentences that state several facts apart. Let each \
 claim be understood without the others: put what they stand for in place of pronouns and references, from the question \
@@ -168,3 +177,55 @@ Form: {{"answer": {{"used_sentences": [{{"number": the context's number, "reason
 
 def _list(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, numbers))
+
+
+class Grounding(Reply, frozen=True):
+    reasoning: str
+    verdict: Literal["grounded", "not_grounded"]
+
+
+class Coverage(Reply, frozen=True):
+    """A rating."""
+
+    reasoning: str
+    value: Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class ClaimFinding(NumberedFinding, frozen=True):
+    verdict: Literal["supported", "unsupported", "unsure"]
+
+
+class SourceFinding(NumberedFinding, frozen=True):
+    verdict: Literal["contexts", "document", "nothing"]
+    document: int
+
+
+class UsefulnessFinding(NumberedFinding, frozen=True):
+    verdict: Literal["useful", "not_useful"]
+
+
+class RelevanceFinding(NumberedFinding, frozen=True):
+    verdict: Literal["full", "partial", "none"]
+
+
+class SentencesFinding(NumberedFinding, frozen=True):
+    sentences: list[int]
+
+
+GROUNDING = Form("grounding", Grounding)
+COMPLETENESS = Form("completeness", Coverage)
+ANSWER_RELEVANCE = Form("answer_relevance", Coverage)
+CLAIMS = Form("claims", list[str])
+CLAIM_VERDICTS = Form("claim_verdicts", ClaimFinding, is_list=True)
+STATEMENT_SOURCES = Form("statement_sources", SourceFinding, is_list=True)
+CONTEXT_VERDICTS = Form("context_verdicts", UsefulnessFinding, is_list=True)
+CONTEXT_RELEVANCE = Form("context_relevance", RelevanceFinding, is_list=True)
+USED_SENTENCES = Form("used_sentences", SentencesFinding, is_list=True)
+
+FORMS: tuple[Form[Any], ...] = (
+    *(GROUNDING, COMPLETENESS, ANSWER_RELEVANCE, CLAIMS),
+    *(CLAIM_VERDICTS, STATEMENT_SOURCES, CONTEXT_VERDICTS, CONTEXT_RELEVANCE, USED_SENTENCES),
+)
+"""In the order of the schema's branches."""
+
+REPLY_SCHEMA = schema_of(FORMS)
