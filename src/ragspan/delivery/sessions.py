@@ -3,7 +3,7 @@
 Guarantees:
 - A reply takes no more than the session's bound in bytes, packed and unpacked. What is beyond is not read: the reply is cut there.
 - A request and its whole reply take no longer than the time limit, however slowly the server sends: Requests alone limits the
-  time for each piece. Connecting, and sending the request, take as long at most as Requests is told for connecting.
+  time for each piece. Connecting, and sending the request, take at most as long as Requests has for connecting.
 - No redirect is followed, so what is sent reaches the server that was named, and no other.
 """
 

@@ -240,7 +240,7 @@ _TAKING: Mapping[bool | None, tuple[Code, State]] = {
     False: ("no_worker", "failed"),
     None: ("worker_unknown", "warning"),
 }
-"""By whether a worker takes what is in the stream; None if that cannot be told."""
+"""By whether a worker takes what is in the stream; None if that is not known."""
 
 
 def _has(sink: object, *methods: str) -> bool:

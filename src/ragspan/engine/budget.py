@@ -45,7 +45,7 @@ class Budget:
     """Limits of what the judges of an engine may spend, over all of its metrics.
 
     They hold for judges that ask a language model, request by request: before one is sent, what it is expected to take is
-    set aside, and corrected to what it took. What the reply told was used counts, so requests under way may lead over a
+    set aside, and corrected to what it took. What the reply says was used counts, so requests under way may lead over a
     limit by as much as they take more than expected; a minute's excess is taken off the next minutes. Retries within a
     provider's client are not seen and count as one request. A request that fails counts as a request and takes nothing
     else; one that is cancelled counts in full. The embedded judge and classifiers are never limited.
@@ -138,7 +138,7 @@ class TokenBucket:
 
     def settle(self, taken: float, used: float) -> None:
         """Correct what was taken to what turned out to be used, down into debt if need be; what does not fit in is lost."""
-        self._level = self.level + taken - used  # whoever asks for the level is told no more than the capacity
+        self._level = self.level + taken - used  # whoever asks for the level gets no more than the capacity
 
 
 class DailySum:

@@ -63,7 +63,7 @@ class RunnerParts:
     """The judge that takes over when the budget is spent; without one the metric does not apply then."""
     patience: Patience | None
     on_end: Callable[[MetricTask, Outcome], None]
-    """Is told of each run that has ended."""
+    """Called with each run that has ended."""
 
 
 class MetricRunner:

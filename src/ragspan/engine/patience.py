@@ -24,7 +24,7 @@ _LASTING = frozenset({401, 402, 403, 404, 407})
 _TOO_MANY = 429
 _LONGEST_PAUSE = 10.0
 _NOTICEABLE = 2.0
-"""Seconds without an answer before it is told: below, a judge that answers too many at once is not away."""
+"""Seconds without an answer before it is reported: below, a judge that answers too many at once is not away."""
 _MOST_TRIES = 3
 """Of a metric on one record, while others are answered: then it is the record that the judge cannot take."""
 _SUSPECT = 60.0

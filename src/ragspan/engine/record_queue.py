@@ -51,7 +51,7 @@ class Item:
     reading: Reading | None = None
     """What the embedded judge has said of it before, which decides in place of the engine's threshold."""
     on_end: Callable[[ScoredRecord | Dropped], None] | None = None
-    """Told once what became of it, outside of every lock."""
+    """Called once with what became of it, outside of every lock."""
     is_out: bool = False
     """It has ended in any way; what is still done with it does not count."""
 

@@ -46,7 +46,7 @@ class RecordScorer:
 
     Args:
         options: of the engine.
-        self_metrics: told what becomes of each metric.
+        self_metrics: counts what becomes of each metric.
         log: of the engine; counts errors.
         uses_helper: whether metrics may be scored in a helper process.
     """

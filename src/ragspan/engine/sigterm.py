@@ -95,7 +95,7 @@ class SigtermWatch:
         signal.signal(number, self._end)  # the first process of a container survives its own signals
 
     def _wake_main_thread(self) -> None:
-        """See that the handler begins when the signal has come, unless others are told of signals already."""
+        """See that the handler begins when the signal has come, unless others hear of signals already."""
         others = signal.set_wakeup_fd(-1)
         if others >= 0:
             signal.set_wakeup_fd(others)

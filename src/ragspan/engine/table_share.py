@@ -1,6 +1,6 @@
 """Which rows of a table a judge is asked about, where it is asked about a share of them only.
 
-A table is whole, so the most doubtful rows are told exactly, where an engine's threshold follows the answers as they come. All
+A table is whole, so the most doubtful rows are known exactly, where an engine's threshold follows the answers as they come. All
 else is as there: see `ragspan.engine.asking`. The judge is asked about as many of the rows that can be doubted as the share says,
 to one. The rows of the random part are drawn by their ids from those that do not count as doubtful, whatever their doubts are.
 """

@@ -233,7 +233,7 @@ class WorkerLoop(asyncio.SelectorEventLoop):
 
     Args:
         threads: for what judges do in threads, such as resolving host names.
-        on_error: told of errors in callbacks, and of tasks whose error nobody asked for.
+        on_error: gets errors in callbacks, and of tasks whose error nobody asked for.
     """
 
     def __init__(self, *, threads: DaemonThreads, on_error: Callable[[BaseException], None]) -> None:

@@ -1,7 +1,7 @@
 """Evidence from the prompts themselves, for programs whose search no callback shows: `unknown_contexts="prompt"`.
 
 Text of the system, of models and of users is not evidence. In a message with the role of the user, a program's text cannot be
-told from the user's but for the question, and instructions cannot be told from documents.
+distinguished from the user's but for the question, nor instructions from documents.
 """
 
 from __future__ import annotations

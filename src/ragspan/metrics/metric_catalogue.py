@@ -24,14 +24,20 @@ from ragspan.judges.judge_catalogue import EMBEDDED, JudgeChoice, judge_of, judg
 from ragspan.judges.judge_protocols import Judge, Verifier
 from ragspan.judges.jury import Jury
 from ragspan.judges.presets import PRESETS
-from ragspan.metrics.metric import Guide, Metric
+from ragspan.metrics.metric import Guide, JudgedMetric, Metric
 
 METRICS: Final = "ragspan_metric"
 """The group of entry points."""
 
 
+def _name_of(metric: type[JudgedMetric[Any]]) -> str:
+    """The name of its class, or the default of the field."""
+    name: object = metric.name
+    return name if isinstance(name, str) else str(metric.__dataclass_fields__["name"].default)
+
+
 BUILT_IN: Final[Mapping[str, Callable[..., Metric]]] = MappingProxyType(
-    {one.name: one for one in (getattr(metrics, name) for name in metrics.__all__) if getattr(one, "guide", None)}
+    {_name_of(one): one for one in (getattr(metrics, name) for name in metrics.__all__) if getattr(one, "guide", None)}
 )
 """The metrics of this package, in the order of `ragspan.metrics.__all__`."""
 

@@ -23,7 +23,7 @@ _ABOUT_SOURCE = re.compile(
     r"abgerufen|zugriff|stand|consulté|consultado|consultato|geraadpleegd)\b[^!?\n]{0,60}|\d{1,2}:\d\d:\d\d",
     re.IGNORECASE,
 )
-"""What is told of a source beside its name: when it was read, and how well it fits."""
+"""What is said of a source besides its name: when it was read, and how well it fits."""
 _NUMBERED = (
     r"(?:documents?|docs?|sources?|src|refs?|references?|contexts?|ctx|passages?|chunks?|notes?|fn|results?|citations?|cite?|id|chunk_?id|web|file|page|kb|no|nr|§|№|"
     r"dokument|quelle|kontext|source|fuente|fonte|bron|źródło|документ|источник|kaynak|belge|文档|文檔|来源|來源|資料|文書|出典)"

@@ -27,7 +27,7 @@ _LONGEST_CELL, _LONGEST_HEAD = 400, 60
 _MOST_COLUMNS = 60
 _MOST_NAMING = 3
 _MOST_KINDS = 16
-"""Kinds of records of one text that are told apart at a time."""
+"""Kinds of records of one text that are kept separate at a time."""
 _DEPTH = 3
 """Keys of JSON that name a column at most."""
 _SEPARATORS = "\t;,"

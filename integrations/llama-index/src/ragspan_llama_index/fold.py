@@ -177,7 +177,7 @@ _OBSERVATION = "Observation:"  # so a reasoning agent tells its model, as the us
 
 
 def asked_in(prompt: Sequence[PayloadMessage]) -> str | None:
-    """What the user said last in a conversation that went on: a resumed agent is not told again."""
+    """What the user said last in a conversation that went on: a resumed agent does not get it again."""
     spoke = [place for place, part in enumerate(prompt) if part.role == "ai"]
     before = prompt[: spoke[-1]] if spoke else ()
     told = [part.text for part in before if part.role == "human" and not part.text.startswith(_OBSERVATION)]

@@ -57,7 +57,7 @@ def texts_given(arguments: _Arguments, log: RequestLog) -> Sequence[str]:
 
 
 def reply_in(response: Any, log: RequestLog, *, inside_synthesis: bool) -> dict[str, Any]:
-    """What a model's provider told about its reply."""
+    """What a model's provider said about its reply."""
     fields = fields_of(response)
     raw, beside, message = fields.get("raw"), fields.get("additional_kwargs"), fields.get("message")
     payload: dict[str, Any] = {}
@@ -65,7 +65,7 @@ def reply_in(response: Any, log: RequestLog, *, inside_synthesis: bool) -> dict[
         _, payload["asked_for"] = _contents_of(message, log)
         if reports_search((fields_of(message).get("additional_kwargs"),)):
             payload["searched"] = True
-    if raw is not None or not (type(beside) is dict and not beside):  # else nothing was told
+    if raw is not None or not (type(beside) is dict and not beside):  # else nothing was said
         payload["reply"] = notes_of((raw, beside))
         if reports_search((raw, beside)):
             payload["searched"] = True

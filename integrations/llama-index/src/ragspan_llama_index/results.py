@@ -63,12 +63,12 @@ def watch_chat(place: Place, response: Any, on_end: OnEnd) -> Stream:
 
 def _watch(place: Place, response: Any, on_end: OnEnd, *, is_async: bool) -> Stream | str | None:
     own = fields_of(response)
-    source, told = own.get("response_gen"), plain_text(own.get("response_txt"))
+    source, text = own.get("response_gen"), plain_text(own.get("response_txt"))
     stream = _known(place, source)
     if stream is not None:
         return stream
-    if told is not None:
-        return place[0].count(told)  # the framework has read it by itself
+    if text is not None:
+        return place[0].count(text)  # the framework has read it by itself
     stream = Stream(place, on_end)
     watching = watched(source, stream, _plain, is_async=is_async)
     if watching is None:  # a list, say: it is all there

@@ -74,7 +74,7 @@ class Step:
     streams = False  # it is a model's, and its words come later, past every span
     tokens: Sequence[str | None] = ()  # these words, where the model tells of them
     model: str | None = None
-    reply: Sequence[Any] = ()  # what a model's provider told about its reply, in whatever form
+    reply: Sequence[Any] = ()  # what a model's provider said about its reply, in whatever form
     searched = False  # the model's provider searched by itself
     prompt: Sequence[PayloadMessage] = ()  # what a model was given
     filled: Sequence[str] = ()  # of a method that asks a model: what its prompt template was filled with

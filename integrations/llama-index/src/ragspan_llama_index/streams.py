@@ -275,7 +275,7 @@ async def _noting_async(source: Any, stream: Stream, read: Callable[[Any], Any])
 def watched(source: Any, stream: Stream, read: Callable[[Any], Any], *, is_async: bool) -> Any:
     """The same stream, noting what `read` takes out of its tokens; None if it cannot be watched.
 
-    `is_async` is what its response says. It cannot be told from the source: other instrumentations put in objects that look
+    `is_async` is what its response says. The source does not show it: other instrumentations put in objects that look
     like both kinds.
     """
     if in_class(type(source), "__anext__" if is_async else "__next__") is None:

@@ -156,7 +156,7 @@ class Consumer:
                 client = await self._connection.client()
                 await client.request(delivery.reply, said, timeout=_CONFIRMATION)
             except Exception as error:  # noqa: BLE001, PERF203 - it is sent again
-                self.log.report("end", "the broker could not be told that a delivery has ended: %s", error_text(error))
+                self.log.report("end", "the broker was not reached at the end of a delivery: %s", error_text(error))
                 await asyncio.sleep(_PAUSE)
             else:
                 return disposition
@@ -176,7 +176,7 @@ class Consumer:
         """Put messages into the stream once more that were delivered and still exist, but whose acknowledgement is not expected.
 
         A broker that is killed may have noted that a message was acknowledged, but not that it is deleted. Or it may have lost the
-        note that a message was given back. These cannot be told apart, and nobody would get such a message again. They only show
+        note that a message was given back. They look alike, and nobody would get such a message again. They only show
         at a moment when the consumer expects no acknowledgement at all.
 
         Raises:

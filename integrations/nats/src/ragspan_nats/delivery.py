@@ -70,7 +70,7 @@ class Delivery:
     is_judging: bool = True
     """Whether it is being scored or waits for that."""
     disposition: Disposition | None = None
-    """How it ends; set before the broker is told."""
+    """How it ends; set before the broker hears of it."""
 
     @classmethod
     def of(cls, message: Msg) -> Delivery:

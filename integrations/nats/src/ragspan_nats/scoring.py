@@ -95,7 +95,7 @@ class FleetScoring:
     Args:
         settings: of the engine and its emitters.
         options: of the worker.
-        log: told of trouble.
+        log: gets warnings.
 
     Raises:
         ConfigurationError: no exporter of spans is configured, or a setting is wrong.
@@ -337,7 +337,7 @@ class SpanWriter:
         exporters: of spans.
         retry_window: seconds for which a record is tried again.
         meter_provider: counts what became of the records.
-        exporting: told of each export that was taken, or was not.
+        exporting: called with each export that was taken, or was not.
     """
 
     def __init__(

@@ -149,7 +149,7 @@ class NatsSink(BackgroundProcessor):
         """Ask the broker, for `timeout` seconds at most, whether a worker takes the records; see `ragspan_nats.takers`.
 
         Returns:
-            Whether one does, None where that cannot be told, and what was seen, in words.
+            Whether one does, None where that is not known, and what was seen, in words.
         """
         from ragspan_nats.takers import look_for_workers
 

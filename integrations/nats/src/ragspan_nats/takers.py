@@ -22,7 +22,7 @@ _LOOK = 0.2  # seconds between two looks at the consumer
 
 
 async def look_for_workers(access: BrokerAccess, stream: Stream, timeout: float) -> tuple[bool | None, str]:
-    """Whether a worker takes records, None where that cannot be told, and what was seen, in words.
+    """Whether a worker takes records, None where that is not known, and what was seen, in words.
 
     Watches for two seconds, so that a request of a worker that has just died is over, or for `timeout` seconds if that is less.
     """

@@ -1,6 +1,6 @@
 """Brings spans to an MLflow server by OTLP.
 
-MLflow wants to be told the experiment of all spans, by its id, in a header. Where the header is missing it refuses the spans
+MLflow wants the experiment of all spans, by its id, in a header. Where the header is missing it refuses the spans
 with status 422, which exporters log and drop. Most people know their experiment by its name; so the id is looked up.
 
 Guarantees:

@@ -25,7 +25,7 @@ from ragspan.text.tables import Block, tables_in, without_tables
 MAX_CHARACTERS = 80_000
 """Characters of contexts that are read for one record; long contexts give way first."""
 MAX_CONTEXTS = 1000
-"""Contexts that are told apart; beyond that, neighbours count as one."""
+"""Contexts that are kept separate; beyond that, neighbours count as one."""
 
 _PRONOUNS = frozenset({"it", "they", "he", "she", "this", "these", "its", "their", "his", "her"})
 _OPENING = 4
@@ -224,7 +224,7 @@ def told_apart(texts: Sequence[str]) -> Sequence[str]:
 
 
 def within_bounds(texts: Sequence[str]) -> list[str]:
-    """The texts as far as they are read: told apart, and `MAX_CHARACTERS` in all."""
+    """The texts as far as they are read: separate ones, and `MAX_CHARACTERS` in all."""
     texts = told_apart(texts)
     return [text[:share] for text, share in zip(texts, characters_read(texts, MAX_CHARACTERS), strict=True)]
 
@@ -236,9 +236,9 @@ def _read(text: str, language: Language) -> Context:
     if structure is None and not blocks:
         return Context(reader(language).read(text), language=language, text=text)
     outside = "" if structure else "\n".join(before for before, _ in without_tables(even, blocks))
-    told = structure.statements if structure else [line for block in blocks for line in _statements(block)]
+    statements = structure.statements if structure else [line for block in blocks for line in _statements(block)]
     prose = list(reader(language).plainly(outside))
-    read = [*prose, *(one for line in told for one in [(line, " ".join(language.keys(line)).split())] if one[1])]
+    read = [*prose, *(one for line in statements for one in [(line, " ".join(language.keys(line)).split())] if one[1])]
     return Context(
         [key for _, keys in read for key in (*keys, END)],
         language=language,

@@ -74,8 +74,8 @@ class SentenceFacts:
         self._measured = frozenset(
             place for one in self.quantities if one.kind not in WORDED for place in range(one.at, one.end)
         )
-        told = map(self._tells, range(len(self.keys))) if self._measured else map(_tells_as_content, self.keys)
-        self.content = frozenset(compress(self.keys, told))
+        tells = map(self._tells, range(len(self.keys))) if self._measured else map(_tells_as_content, self.keys)
+        self.content = frozenset(compress(self.keys, tells))
         """Keys of its content words, without numbers."""
 
     @Lazy
@@ -150,8 +150,8 @@ class SentenceFacts:
         if keys[start] not in {"that", "who", "which"}:
             return 0
         verb = next((at for at in range(start + 1, end) if keys[at] in auxiliaries), end)
-        told = next((at for at in range(verb + 1, end) if is_content(keys[at])), end)
-        return next((at for at in range(told + 1, end) if keys[at] in auxiliaries and self.words[at] != "not"), 0)
+        first = next((at for at in range(verb + 1, end) if is_content(keys[at])), end)
+        return next((at for at in range(first + 1, end) if keys[at] in auxiliaries and self.words[at] != "not"), 0)
 
     def _denials(self, start: int, end: int) -> Iterator[int]:
         known, keys = english(), (*self.keys, "", "")
