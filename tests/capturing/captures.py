@@ -151,7 +151,7 @@ def in_another_process(program: str, *arguments: str, given: bytes = b"") -> str
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         check=True,
-        timeout=60,
+        timeout=300,
     ).stdout.decode()
 
 

@@ -131,7 +131,7 @@ def test_metadata_that_cannot_be_written_does_not_stop_the_table(asked_judge):
     assert evaluate(answers, METRICS, judge=asked_judge, judge_share=0.2).rows == 10
 
 
-def test_averages_are_by_judge_and_the_rate_is_estimated(asked_judge):
+def test_averages_are_by_judge_and_the_rate_is_estimated_and_gates_go_by_it(asked_judge):
     answers = some_answers(600, chances=(80, 10, 4, 3, 2, 1))
     evaluation = evaluate(answers, [ContextAdherence(asked_judge, polls=1)], judge_share="0.2:0.1")
 
@@ -148,12 +148,6 @@ def test_averages_are_by_judge_and_the_rate_is_estimated(asked_judge):
     assert "the embedded judge's figures, over all rows. openai:m was asked about a share of them (0.2:0.1)" in shown
     assert f"context_adherence: {asked.failures.value:.1%} of all rows fail by openai:m, estimated" in shown
 
-
-def test_gates_go_by_the_estimate(asked_judge):
-    answers = some_answers(600, chances=(80, 10, 4, 3, 2, 1))
-    evaluation = evaluate(answers, [ContextAdherence(asked_judge, polls=1)], judge_share="0.2:0.1")
-
-    asked = evaluation.summary["context_adherence"].asked
     gates = [Gate(metric="context_adherence", kind=kind, minimum=1.0) for kind in ("mean", "passing", "none_below")]
     mean, passing, lowest = check_gates(evaluation, gates)
     assert mean.reached == asked.mean

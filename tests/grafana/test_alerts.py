@@ -30,6 +30,7 @@ def test_prometheus_takes_the_rules(promtool):
     assert "rules found" in run(promtool, "check", "rules", "--lint-fatal", RULES)
 
 
+@pytest.mark.slow
 def test_the_rules_do_what_their_cases_say(promtool):
     assert "SUCCESS" in run(promtool, "test", "rules", CASES)
 

@@ -169,6 +169,7 @@ def ask_in_every_way(config, program, failing):
         failing.invoke(QUESTION, config)
 
 
+@pytest.mark.slow
 def test_a_thousand_requests_leave_nothing_open_and_no_object_behind():
     sink = CountingSink()
     handler = RagspanCallbackHandler(sink=sink)

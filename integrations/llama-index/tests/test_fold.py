@@ -113,6 +113,6 @@ def test_folding_imports_nothing_of_the_framework():
     program = (
         "import sys, ragspan_llama_index.fold; print([name for name in sys.modules if name.startswith('llama_index')])"
     )
-    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=True)
 
     assert shown.stdout.strip() == "[]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fleet_parts import STREAM
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+pytestmark = pytest.mark.slow
 
 SHORT = ("--ack-wait", 5)
 COPIES = {"RAGSPAN_NATS_REPLICAS": "3"}

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+pytestmark = pytest.mark.slow
 
 SHORT = ("--ack-wait", 2.5)
 

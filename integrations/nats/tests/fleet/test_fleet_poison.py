@@ -7,7 +7,7 @@ import sys
 import pytest
 from fleet_poison import no_records, packed, raw_frames, send_raw, small_lists, strange_records
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+pytestmark = pytest.mark.slow
 
 
 def test_what_is_no_record_is_put_aside_and_holds_nothing_up(fleet):
