@@ -9,6 +9,7 @@ import pytest
 
 from ragspan.judges.overlap.analysis import Analysis
 from ragspan.judges.overlap.english import english
+from ragspan.judges.overlap.explanations import explain_contradiction
 from ragspan.metrics import ContextAdherence, Faithfulness
 from ragspan.records import RagRecord
 
@@ -24,7 +25,7 @@ def contradictions():
 
     def found(response, *contexts, question=""):
         analysis = Analysis(RagRecord(question=question, contexts=contexts, response=response))
-        return [str(one) for grade in analysis.grades for one in grade.contradictions]
+        return [explain_contradiction(one, analysis) for grade in analysis.grades for one in grade.contradictions]
 
     return found
 

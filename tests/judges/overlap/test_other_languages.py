@@ -117,7 +117,7 @@ async def test_the_explanation_names_both_numbers():
 
     (vote,) = await OverlapJudge().vote_adherence(RagRecord(question=None, contexts=[context], response=response), 1)
 
-    assert 'says "300" where the context says "330"' in vote.explanation
+    assert 'says "300 Meter" where the context says "330 Meter"' in vote.explanation
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from ragspan.judges.overlap.context_reader import (
     MAX_CONTEXTS,
     Context,
     ContextReader,
+    Place,
     told_apart,
     within_bounds,
 )
@@ -29,6 +30,7 @@ from ragspan.judges.overlap.other_language_claims import comparable_claims, grad
 from ragspan.judges.overlap.shared_words import SharedWords
 from ragspan.records import RagRecord
 from ragspan.text.answers import stated
+from ragspan.text.keys import content_of
 from ragspan.text.languages import Languages, characters_read, guess, languages_of
 from ragspan.text.lazy import Lazy
 from ragspan.text.responses import MAX_CHARACTERS as MAX_RESPONSE
@@ -51,12 +53,19 @@ class Analysis:
         record: its contexts are what the claims are compared with.
         reader: keeps contexts.
         alone: the analysis of some of the contexts. Further ones only add support: the better grade of a claim counts.
+        documents: how many of the contexts are documents, where those after them are background.
     """
 
     def __init__(
-        self, record: RagRecord, reader: ContextReader | None = None, *, alone: Analysis | None = None
+        self,
+        record: RagRecord,
+        reader: ContextReader | None = None,
+        *,
+        alone: Analysis | None = None,
+        documents: int | None = None,
     ) -> None:
         self.record = record
+        self.documents = len(record.contexts or ()) if documents is None else documents
         self._alone = alone
         texts = [context.text for context in record.contexts or ()]
         response, question = stated(record.response or ""), record.question or ""
@@ -68,10 +77,11 @@ class Analysis:
             self.languages = self.languages.with_few_stems()
         self.language = self.languages.response
         self._texts = texts
+        self._closest: dict[str, Place | None] = {}
         self._claims = self._as_in_contexts(read_claims(record.response or "", self.language))
         if not self.languages.are_comparable:
             self._claims = comparable_claims(self._claims, self.languages)
-        self._question = frozenset(self.language.keys(question))
+        self.question = frozenset(self.language.keys(question))
         self.contexts = (ContextReader() if reader is None else reader).read(texts, self.languages.contexts)
 
     @property
@@ -127,7 +137,7 @@ class Analysis:
     @Lazy
     def declines_rightly(self) -> bool:
         """Whether the response declines, and the contexts are about something else."""
-        return declines(self.record.response or "") and is_unrelated(self._question, self.contexts)
+        return declines(self.record.response or "") and is_unrelated(self.question, self.contexts)
 
     def grade(self, claims: Sequence[str]) -> list[Grade]:
         """One grade for each of any claims."""
@@ -135,6 +145,17 @@ class Analysis:
             return self.grades
         read = self._as_in_contexts([read_sentence(claim, self.language) for claim in claims])
         return self._graded(read, SharedWords(read, self.contexts))
+
+    def closest(self, claim: str) -> Place | None:
+        """The sentence of the contexts with most of the words of a claim and its question."""
+        if claim not in self._closest:
+            own = content_of(self.language.keys(claim))
+            self._closest[claim] = self._shared.nearest(own, self._asked - own)
+        return self._closest[claim]
+
+    @Lazy
+    def _asked(self) -> frozenset[str]:
+        return content_of(self.question)
 
     @property
     def note(self) -> str | None:
@@ -145,7 +166,7 @@ class Analysis:
     def coverage(self) -> Coverage:
         """What the response has of what the contexts say about the question."""
         _require_comparable(self.languages)
-        return cover(self._shared.content, self.contexts, self._question)
+        return cover(self._shared.content, self.contexts, self.question)
 
     def shared(self) -> list[float]:
         """How much of the response each context shares, 0..2."""
@@ -161,7 +182,7 @@ class Analysis:
     def asked(self) -> list[float]:
         """The share of the question's words that each context holds."""
         _require_comparable(self._languages_of_question())
-        return held_shares(self._question, self._each_context())
+        return held_shares(self.question, self._each_context())
 
     def _as_in_contexts(self, claims: Sequence[Sentence]) -> tuple[Sentence, ...]:
         """The claims, of which English ones have names as the contexts write them."""
@@ -174,7 +195,7 @@ class Analysis:
         if not self.languages.are_comparable:
             grades = grade_across(claims, self.contexts, self.languages)
         else:
-            grades = grade_claims(claims, self.contexts, shared, self._question, self.language)
+            grades = grade_claims(claims, self.contexts, shared, self.question, self.language)
         if self._alone is None:
             return grades
         with contextlib.suppress(JudgeError):  # these are in another language

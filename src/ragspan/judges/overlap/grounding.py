@@ -15,6 +15,7 @@ from itertools import chain, groupby, islice
 from ragspan.judges.overlap.context_reader import Context
 from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.contradictions.comparing import Comparison
+from ragspan.judges.overlap.contradictions.counterparts import placed
 from ragspan.judges.overlap.contradictions.exact import other_identifiers
 from ragspan.judges.overlap.contradictions.flags import find_conflicts, read_topics
 from ragspan.judges.overlap.contradictions.row_facts import RowFinding, find_in_rows
@@ -255,14 +256,21 @@ class _Grader:
             conflicts=find_conflicts(claim.text, self._topics),
             refuses=declines and not self._is_answered(),
             unsure=unsure,
-            contradictions=(in_rows.contradiction,)
-            if in_rows.contradiction is not None
-            else ()
-            if unsure or in_rows.holds
-            else self._comparison.contradictions(claim, frozenset([sought[at] for at in absent])),
+            contradictions=self._contradictions(claim, in_rows, unheld & telling, is_open=unsure is not None),
             compared=_WITH_DENIALS if self._comparison.finds_denials else _WITHOUT_DENIALS,
             searched=self._lone and self._language.code == "en",
         )
+
+    def _contradictions(
+        self, claim: Sentence, in_rows: RowFinding, absent: frozenset[str], *, is_open: bool
+    ) -> tuple[Contradiction, ...]:
+        if in_rows.contradiction is not None:
+            found: tuple[Contradiction, ...] = (in_rows.contradiction,)
+        elif is_open or in_rows.holds:
+            return ()
+        else:
+            found = self._comparison.contradictions(claim, absent)
+        return tuple(placed(one, claim, self._contexts, self._shared, self._language) for one in found)
 
     def _is_part_of_name(self, claim: Sentence, at: int) -> bool:
         """Whether a name or number that contexts hold stands beside a name: "Southeast London", "HTTP 429"."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import ClassVar
 
 from ragspan.judges.background import as_evidence, shown_background
@@ -19,7 +18,8 @@ from ragspan.judges.judge_protocols import (
 )
 from ragspan.judges.overlap.analysis import EVEN, Analysis, share_read
 from ragspan.judges.overlap.context_reader import ContextReader
-from ragspan.judges.overlap.coverage import Coverage, are_useful, completeness
+from ragspan.judges.overlap.coverage import are_useful, completeness
+from ragspan.judges.overlap.explanations import UNRELATED, explain_answer, explain_claim, explain_coverage, noted
 from ragspan.judges.overlap.grounding import Grade, probability
 from ragspan.judges.session import session_of
 from ragspan.records import RagRecord, as_contexts
@@ -65,7 +65,7 @@ class OverlapJudge:
         evidence = self._evidence(record)
         evidence.require_certain_grounding()
         grounded = evidence.grounding >= EVEN
-        explanation = _noted(explain_answer(evidence.grades, grounded=grounded), evidence, evidence.grades)
+        explanation = noted(explain_answer(evidence, grounded=grounded), evidence, evidence.grades)
         return [Vote(grounded=grounded, explanation=explanation, probability=evidence.grounding)] * votes
 
     async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:
@@ -158,102 +158,20 @@ class OverlapJudge:
         if not shown:
             return alone
         has_contexts = any(context.text.strip() for context in record.contexts or ())
-        return Analysis(as_evidence(record, shown), self._reader, alone=alone if has_contexts else None)
+        documents = len(record.contexts or ())
+        return Analysis(
+            as_evidence(record, shown), self._reader, alone=alone if has_contexts else None, documents=documents
+        )
 
 
 def _verdict(index: int, grade: Grade, analysis: Analysis) -> ClaimVerdict:
     supported = probability(grade.score, analysis.language)
     decided: Verdict = "supported" if supported >= EVEN else "unsupported"
+    explanation = explain_claim(grade, analysis, supported=decided == "supported")
     return ClaimVerdict(
         index=index,
         verdict="unsure" if grade.unsure else decided,
         claim=grade.sentence,
-        explanation=_noted(_reason_of(grade, decided), analysis, [grade]),
+        explanation=noted(explanation, analysis, [grade]),
         probability=supported,
     )
-
-
-def _reason_of(grade: Grade, decided: Verdict) -> str:
-    if grade.unsure:
-        return f"{grade.unsure}, which words do not show"
-    return explain_supported(grade) if decided == "supported" else explain_sentence(grade)
-
-
-def _noted(explanation: str, analysis: Analysis, grades: Sequence[Grade]) -> str:
-    if analysis.note is None or analysis.declines_rightly:
-        return explanation
-    lacks_any = any(grade.numbers or grade.names for grade in grades)
-    return f"{analysis.note}; {explanation if lacks_any else 'the contexts hold all of them'}"
-
-
-UNRELATED = "the contexts have hardly a word of the question"
-_MOST_WORDS = 8
-_LONGEST_QUOTE = 160
-
-
-def explain_answer(grades: Sequence[Grade], *, grounded: bool) -> str:
-    """Why a response passes or fails: its worst sentence, and what that lacks."""
-    if not grades:
-        return "the response has no content that a context could hold"
-    worst = min(grades, key=lambda grade: grade.score)
-    if not grounded:
-        return f"{explain_sentence(worst)}; in {quoted(worst.sentence)}"
-    return (
-        f"{worst.compared} were compared, and no contradiction was found; "
-        f"the weakest sentence is {quoted(worst.sentence)}: {_closeness(worst)}"
-    )
-
-
-def explain_supported(grade: Grade) -> str:
-    """What was compared of a sentence that passes: nothing that is missing, which would say the opposite of the verdict."""
-    return f"{grade.compared} were compared; {_closeness(grade)}"
-
-
-def explain_sentence(grade: Grade) -> str:
-    """What of a sentence the contexts contradict, or what they lack."""
-    if grade.contradictions:
-        return "; ".join(map(str, grade.contradictions))
-    lacks = grade.conflicts or grade.numbers or grade.names or grade.words
-    return _held(grade) if lacks else explain_supported(grade)
-
-
-def _held(grade: Grade) -> str:
-    lacks = [
-        f"{what}: {listed(items)}"
-        for what, items in (
-            ("the context says otherwise about", grade.conflicts),
-            ("numbers not in the context", grade.numbers),
-            ("names not in the context", grade.names),
-            ("words not in the context", grade.words),
-        )
-        if items
-    ]
-    if lacks:
-        return "; ".join(lacks)
-    return _closeness(grade)
-
-
-def _closeness(grade: Grade) -> str:
-    if grade.declines_rightly:
-        return UNRELATED
-    if grade.context is None:
-        return "its words are too general to be looked for"
-    return f"{grade.window:.0%} of its content words stand close together in a context"
-
-
-def explain_coverage(coverage: Coverage) -> str:
-    if coverage.missing:
-        return f"lacks {listed(coverage.missing)} of the context's main words"
-    return "the response has all main words of the context" if coverage.share else "the context has no content"
-
-
-def listed(words: Iterable[str]) -> str:
-    """The first few of the words, each once."""
-    distinct = iter(dict.fromkeys(words))
-    shown = ", ".join(islice(distinct, _MOST_WORDS))
-    return f"{shown}, ..." if next(distinct, None) is not None else shown
-
-
-def quoted(sentence: str) -> str:
-    text = sentence if len(sentence) <= _LONGEST_QUOTE else f"{sentence[:_LONGEST_QUOTE]}..."
-    return f'"{text}"'

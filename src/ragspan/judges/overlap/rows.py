@@ -46,9 +46,12 @@ class Value:
 
     def may_stand_for(self, other: Value) -> bool:
         """Whether one could stand in the place of the other."""
-        if any(map(is_number, self.keys)) != any(map(is_number, other.keys)):
+        if any(map(is_number, self.keys)) != any(map(is_number, other.keys)) or self._is_time() != other._is_time():
             return False
         return self.unit == other.unit or not (self.unit and other.unit)
+
+    def _is_time(self) -> bool:
+        return any(":" in key for key in self.keys)
 
 
 _NO_VALUE = Value(keys=(), number=None)

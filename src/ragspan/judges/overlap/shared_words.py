@@ -7,9 +7,11 @@ from collections.abc import Iterable, Sequence
 from itertools import chain, pairwise
 
 from ragspan.judges.overlap.context_reader import Context, Pair, Place, Run
-from ragspan.text.keys import content_of
+from ragspan.text.keys import content_of, is_number
 from ragspan.text.sentences import Sentence
 
+_COMMON = 20
+"""Sentences of a word that tells little about any one of them."""
 _GAP = 2
 """Numbers left free between two contexts, so that no window of three sentences spans both."""
 
@@ -69,6 +71,19 @@ class SharedWords:
             found.append(self.place(best))
             left &= ~(1 << best)
         return found
+
+    def nearest(self, words: Iterable[str], asked: Iterable[str]) -> Place | None:
+        """The sentence that has most of the words of a claim, and of its question, which count half; None where none has any.
+
+        Common words do not count, and numbers twice.
+        """
+        planes: list[int] = []
+        for word, times in chain(((word, 2 + 2 * is_number(word)) for word in words), ((word, 1) for word in asked)):
+            sentences = self.sentences_with(word)
+            for _ in range(times if 0 < sentences.bit_count() <= _COMMON else 0):
+                _count(planes, sentences)
+        held, best = _most(planes)
+        return self.place(best) if held else None
 
     def covered(self, keys: Sequence[str]) -> int:
         """How many of the words of a claim are in a run of three that a context has as well."""

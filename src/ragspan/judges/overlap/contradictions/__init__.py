@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ragspan.judges.overlap.context_reader import Place
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Contradiction:
@@ -20,8 +22,7 @@ class Contradiction:
     response: str
     context: str
     """Empty where the context says nothing of the kind."""
-
-    def __str__(self) -> str:
-        if not self.context:
-            return f'says "{self.response}", and the context does not'
-        return f'says "{self.response}" where the context says "{self.context}"'
+    place: Place | None = None
+    """The sentence that has the context's side."""
+    faces: bool = False
+    """The two sides are known to be counterparts: they can be set beside each other."""

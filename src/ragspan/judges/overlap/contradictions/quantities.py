@@ -156,6 +156,8 @@ class _Reader:
         ):
             place += 1
         unit = self._key(place)
+        if unit in {"$", "€", "£"} and is_number(self._key(place + 1)):
+            return "", 1.0, end  # it belongs to the next number: "Season 2: $20,000"
         if unit in units and (len(unit) > 1 or self._words[place] in _SYMBOLS):
             kind, size = units[unit]
             return kind, size, place + 1
