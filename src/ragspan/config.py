@@ -138,8 +138,8 @@ class Settings:
     """`RAGSPAN_SINK`: the address of a broker, such as `nats://broker:4222`. Handlers send records there, and workers
     elsewhere score them."""
     emitters: Annotated[tuple[str, ...], _read(_NAMES, _listed_in_lower_case)] = ("otel",)
-    """`RAGSPAN_EMITTERS`: where scores go, names separated by commas: `otel` for OpenTelemetry, and `phoenix`, `mlflow`,
-    `langfuse`, `langsmith`, `datadog`, which write to the spans that `otel` makes or finds."""
+    """`RAGSPAN_EMITTERS`: where scores go, names separated by commas: `otel` for OpenTelemetry, and those of tools, such as
+    `phoenix`, which write to the spans that `otel` makes or finds."""
     spans: SpanStyle = "answer"
     """`RAGSPAN_SPANS`: `answer` builds the answer's span; `scores` only adds scores to an application's own spans."""
     dimensions: Annotated[tuple[str, ...], _read(_DIMENSIONS, _listed)] = ()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import pkgutil
 import re
 
 import pytest
 import yaml
 from doc_pages import PAGES, ROOT, name_of
 
+import ragspan.emitters
 from ragspan.judges import OpenAIJudge
 from ragspan.judges.presets import PRESETS
 
@@ -18,11 +20,7 @@ MODULES = (
     "ragspan.datasets",
     "ragspan.datasets.report",
     "ragspan.delivery",
-    "ragspan.emitters.datadog",
-    "ragspan.emitters.langfuse",
-    "ragspan.emitters.langsmith",
-    "ragspan.emitters.mlflow",
-    "ragspan.emitters.phoenix",
+    *(f"ragspan.emitters.{one.name}" for one in pkgutil.iter_modules(ragspan.emitters.__path__)),
     "ragspan.engine",
     "ragspan.judges",
     "ragspan.metrics",

@@ -18,6 +18,7 @@ from ragspan.records import RagRecord, SpanAnchor
 ANSWER = SpanAnchor(trace_id=0xA1, span_id=0xB2)
 ENDED_NS = 1_763_900_000_123_456_789
 _PREFIXES = ("DD_", "LANGCHAIN_", "LANGFUSE_", "LANGSMITH_", "MLFLOW_", "OTEL_", "PHOENIX_", "RAGSPAN_")
+"""Of variables of tools; those that a `Backend` names go as well."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,11 +41,11 @@ class Backend:
 
 
 @pytest.fixture(autouse=True)
-def bare_environment(monkeypatch):
+def bare_environment(monkeypatch, backend):
     """No proxy stands in the way, and nothing that the machine has set is found."""
     monkeypatch.setenv("NO_PROXY", "*")
-    for name in [name for name in os.environ if name.startswith(_PREFIXES)]:
-        monkeypatch.delenv(name)
+    for name in [name for name in os.environ if name.startswith(_PREFIXES)] + [*backend.variables("")]:
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture

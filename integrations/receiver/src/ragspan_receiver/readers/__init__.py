@@ -25,6 +25,11 @@ WHOLE_TRACE = ""
 """Stands for a span's id where an opinion is about all of a trace."""
 _CONVENTIONS = ("gen_ai.", "llm.", "ai.", "langfuse.observation.", "langsmith.", "mlflow.span", "lmnr.span")
 """The attributes of spans about models begin with these."""
+_READERS: Sequence[tuple[str, Callable[[TracedSpan, Payloads], SpanStep | None]]] = (
+    (openinference.KIND, openinference.read),
+    (vercel.OPERATION, vercel.read),
+)
+"""The attribute that only spans of a convention have, and its reader. Spans without one may be of the GenAI conventions."""
 _log = ThrottledLog()
 
 
@@ -66,12 +71,10 @@ def _step(span: TracedSpan, payloads: Payloads, not_read: Callable[[str], object
     if span.scope.startswith(semconv.SCOPE):
         return None
     try:
-        if openinference.KIND in span.attributes:
-            step = openinference.read(span, payloads)
-        elif vercel.OPERATION in span.attributes:
-            step = vercel.read(span, payloads)
-        else:
-            step = genai.read(span, payloads) if genai.is_one(span) else None
+        reader = next((read for mark, read in _READERS if mark in span.attributes), None)
+        if reader is None and genai.is_one(span):
+            reader = genai.read
+        step = None if reader is None else reader(span, payloads)
     except Exception as problem:  # noqa: BLE001  others wrote the span
         _log.report("span", "a span could not be read (%s)", type(problem).__name__)
         return None
@@ -84,7 +87,7 @@ def _step(span: TracedSpan, payloads: Payloads, not_read: Callable[[str], object
 
 def _not_read_of(span: TracedSpan, step: SpanStep | None) -> str | None:
     """Which spans of which instrumentation are about models, and cannot be read; None for this one."""
-    is_read = openinference.KIND in span.attributes or vercel.OPERATION in span.attributes or genai.knows(span)
+    is_read = any(mark in span.attributes for mark, _ in _READERS) or genai.knows(span)
     if step is None and (is_read or not any(key.startswith(_CONVENTIONS) for key in span.attributes)):
         return None
     if step is None:
