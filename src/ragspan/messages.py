@@ -129,7 +129,7 @@ def note_error(error: BaseException) -> NotedError:
 
 
 def _message_of(error: BaseException) -> str:
-    """What the error says, without running a `__str__` of the program's own: that may load what it tells of."""
+    """What the error says, without running a `__str__` of the program's own: that may load what it describes."""
     given = _ARGUMENTS(error)
     kind = type(error)
     write = (_writers.get(id(kind)) or remember(_writers, kind, (_writer_of(kind), kind)))[0]

@@ -284,7 +284,7 @@ def headline(evaluation: Evaluation) -> str:
 
 
 def counted_rows(evaluation: Evaluation) -> list[str]:
-    """How many rows are refusals, how many nobody can tell of, and how many had no contexts, in words."""
+    """How many rows are refusals, of how many the judge is unsure, and how many had no contexts, in words."""
     counts = ((evaluation.special.get(reason, 0), words) for reason, words in _COUNTS.items())
     return [f"{count:,} {one if count == 1 else more}" for count, (one, more) in counts if count]
 

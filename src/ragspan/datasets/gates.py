@@ -14,7 +14,7 @@ from ragspan.metrics.metric_catalogue import require_known
 Kind: TypeAlias = Literal["mean", "passing", "none_below"]
 
 MIN_SCORED = 0.5
-"""The share of the rows that should have a score; below, a gate tells of the few rows that have one."""
+"""The share of the rows that should have a score; below it, a gate speaks for a few rows only."""
 _ROWS_SHOWN = 3
 _OPTIONS: Mapping[Kind, str] = {"mean": "--fail-under", "passing": "--min-passing", "none_below": "--none-below"}
 _SHOULD: Mapping[Kind, str] = {

@@ -63,10 +63,10 @@ FailUnder: TypeAlias = Annotated[
 ]
 MinPassing: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(metavar="METRIC=SHARE", help="Likewise: if a smaller share of the scored rows passes."),
+    typer.Option(metavar="METRIC=SHARE", help="Exit with 1 if a smaller share of the scored rows passes."),
 ]
 NoneBelow: TypeAlias = Annotated[
-    list[str] | None, typer.Option(metavar="METRIC=SCORE", help="Likewise: if a single score is lower.")
+    list[str] | None, typer.Option(metavar="METRIC=SCORE", help="Exit with 1 if a single score is lower.")
 ]
 MinScored: TypeAlias = Annotated[
     float, typer.Option(metavar="SHARE", help="Of the rows: if fewer have a score, these gates fail. Refusals count.")

@@ -6,7 +6,7 @@ and HTTPX, which some use, logs every request at level INFO, where Requests is s
 Guarantees:
 - A client may be used by several threads at the same time. The child of a fork has connections of its own.
 - Requests is imported with the first request, in the thread that makes it.
-- A reply has the bounds of `ragspan.delivery.sessions`: so many bytes, the time limit in all, and no redirect. Its values are
+- A reply has the bounds of `ragspan.delivery.sessions`: a number of bytes, the time limit in all, and no redirect. Its values are
   counted before it is read as JSON, so what a reply takes in memory stays within a small multiple of its bound.
 - No request is tried twice.
 - What the client raises names neither addresses nor credentials, and quotes nothing of a reply.
@@ -227,7 +227,7 @@ def _seconds(header: str | None) -> float | None:
 
 
 def in_parallel(work: Callable[[_Job], _Result], jobs: Sequence[_Job], size: int) -> list[_Result]:
-    """Do all jobs, so many at a time; their results, in order. No thread outlives the call.
+    """Do all jobs, `size` at a time; their results, in order. No thread outlives the call.
 
     The threads see the caller's context variables: instrumentation that is suppressed there is suppressed in them. An executor
     of the standard library does nothing at the end of the interpreter, and delays it; here the caller then does all the work.

@@ -73,7 +73,7 @@ class Budget:
     """Requests to judges, in the same way."""
     fallback: NamedFallback | Judge | Verifier = "skip"
     """What scores instead. `"skip"`: nothing, `NotApplicable("budget_exhausted")`. `"overlap"`: the embedded judge, in
-    place of the metric's own. A judge: likewise; it is asked outside of the budget, so it should cost nothing. A verifier,
+    place of the metric's own. A judge: that one; it is asked outside of the budget, so it should cost nothing. A verifier,
     which has no method but `verify_claims`: the metrics of faithfulness have its verdicts on the claims that the embedded
     judge finds, others are skipped. `"hhem"` is such a verifier, `ragspan_hhem.HHEMVerifier()`. Skipped are also metrics
     that do not keep their judge in a field."""

@@ -1,7 +1,7 @@
 """The HTTP client for requests to judges, which the `openai` client uses.
 
 Guarantees:
-- An answer takes no more than `MAX_BODY` bytes, packed and unpacked, and no more values than are usual in so many. One that is
+- An answer takes no more than `MAX_BODY` bytes, packed and unpacked, and no more values than are usual in that many bytes. One that is
   longer, or packed in another way than asked for, cannot be read.
 - A try takes no longer than its timeout in all, however slowly the endpoint sends: the library alone limits the time for each
   piece.

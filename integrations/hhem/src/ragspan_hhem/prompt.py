@@ -22,7 +22,7 @@ read at its place."""
 
 _SPECIAL = re.compile(r"<(?=(?:pad|/s|unk|extra_id_\d+)>)")
 _MAX_TOKEN_CHARS = 32
-"""More than the characters of any token. Text beyond so many for each token is not tokenized, which saves time."""
+"""More than the characters of any token. Text beyond that many for each token is not tokenized, which saves time."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -72,7 +72,7 @@ class Step:
     result: int | None = None  # the identity of what it returned
     origin: Step | None = None  # the inner step whose result it handed on
     streams = False  # it is a model's, and its words come later, past every span
-    tokens: Sequence[str | None] = ()  # these words, where the model tells of them
+    tokens: Sequence[str | None] = ()  # these words, where the model reports them
     model: str | None = None
     reply: Sequence[Any] = ()  # what a model's provider said about its reply, in whatever form
     searched = False  # the model's provider searched by itself

@@ -318,7 +318,7 @@ class Exporting:
             self._pauses.refused()
 
     def room(self, in_flight: int, concurrency: int) -> int | None:
-        """How many records more may be scored, of which there are so many in flight; None if that does not depend on exports.
+        """How many more records may be scored, with `in_flight` of them under way; None if that does not depend on exports.
 
         While exports fail it is one at a time, with pauses. Before the first was taken, and while one takes long, it is no more
         than are scored at a time: an exporter may need ten seconds to find out that nobody is there.

@@ -44,7 +44,7 @@ class RefusedError(Exception):
 
 
 def values_within(received: int) -> int:
-    """How many values a request may have, of which so many bytes were received."""
+    """How many values a request may have of which `received` bytes have come."""
     return _VALUES + received // _BYTES_A_VALUE
 
 

@@ -81,7 +81,7 @@ class Intake:
             self.held -= held.size
 
     def grow(self, size: int) -> None:
-        """Hold so many bytes more, or fewer.
+        """Hold `size` bytes more, or fewer.
 
         Raises:
             RefusedError: there are too many.

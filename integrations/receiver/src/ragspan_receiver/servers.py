@@ -96,7 +96,7 @@ class OTLPApplication:
             )
 
     async def _read(self, receive: _Receive, most: int, held: HeldBytes) -> bytearray:
-        """The body of a request, up to so many bytes.
+        """The body of a request, of at most `most` bytes.
 
         Raises:
             RefusedError: it is too large, those of all requests are, or the sender has gone.

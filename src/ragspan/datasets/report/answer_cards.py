@@ -73,7 +73,7 @@ class Piece(NamedTuple):
     numbers: tuple[int, ...] = ()
     """Of the claims that it makes or supports."""
     is_supported: bool | None = None
-    """Whether all claims are that it makes; None where it makes none, or where nobody can tell of the first."""
+    """Whether all claims that it makes are supported; None where it makes none, or the judge is unsure of the first."""
     link: str | None = None
     """To its support: `3-120` is the text of context 3 from character 120 on, `claim-2` a claim's verdict."""
 

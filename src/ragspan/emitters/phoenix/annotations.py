@@ -62,7 +62,7 @@ class PhoenixEmitter(ScoreWriter):
     api_key: str | None = None
     """For a Phoenix that wants one. Where neither it nor `headers` are given: `PHOENIX_API_KEY`."""
     headers: Mapping[str, str] | None = None
-    """For each request; likewise `PHOENIX_CLIENT_HEADERS`."""
+    """Sent with each request, like those in `PHOENIX_CLIENT_HEADERS`."""
     identifier: str = "ragspan"
     """What the annotations' identifiers begin with. Two engines that score the same answers each for itself need different
     ones."""
@@ -171,7 +171,7 @@ def _missing(reply: Reply, items: _Numbered) -> dict[int, WriteResult]:
 
 
 def _outside(reply: Reply, items: _Numbered) -> dict[int, WriteResult]:
-    """The items for documents that the span does not have: its attributes do not say so, or not of so many."""
+    """The items for documents that the span does not have: its attributes name none, or fewer."""
     named_span = _OUT_OF_BOUNDS.search(reply.text) if reply.status == _UNPROCESSABLE else None
     if named_span is None:
         return {}

@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 _CUT = 80
 """Characters by which the labels of a context grow if it is cut."""
 _FEW_WORDS = 100
-"""Characters that are shown of each context, if it has so many."""
+"""Characters that are shown of each context, if it has that many."""
 _WORTH_CACHING = 2000
 """Characters of the material from which it pays to wait; the rules before it are the same for all records."""
 _LONGEST_WAIT = 10.0

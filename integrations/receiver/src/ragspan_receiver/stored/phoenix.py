@@ -45,7 +45,7 @@ class _Project:
         self._path = path
 
     def pages(self, kind: str, query: Mapping[str, Any]) -> Iterator[Sequence[Mapping[str, Any]]]:
-        """Pages of at most `query["limit"]` entries; of fewer, where so many are more than we read at once."""
+        """Pages of at most `query["limit"]` entries; of fewer, where that is more than we read at once."""
         cursor: str | None = None
         limit = int(query["limit"])
         while True:
