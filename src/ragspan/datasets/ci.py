@@ -89,5 +89,5 @@ def _name(evaluation: Evaluation) -> str:
 
 
 def _cell(text: str) -> str:
-    """A text that is not a Markdown and no HTML, on one line, and cut if it is long."""
+    """A text that is neither Markdown nor HTML, on one line, and cut if it is long."""
     return legible(" ".join(text.split())[:_LONGEST_CELL]).translate(_ESCAPED)

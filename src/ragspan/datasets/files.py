@@ -173,7 +173,7 @@ def _csv_table(lines: Lines, name: str, delimiter: str | None, *, skips_blanks: 
     try:
         header = checked_names(map(str.strip, next(rows)), f"{name}: the header")
     except csv.Error as error:
-        raise TableError(f"{name}: the header is not a CSV: {_why_no_csv(begin, error)}") from None
+        raise TableError(f"{name}: the header is not CSV: {_why_no_csv(begin, error)}") from None
 
     def entries() -> Iterator[Entry]:
         number, cells = 0, header
