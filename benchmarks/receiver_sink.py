@@ -27,13 +27,13 @@ import httpx
 ROOT = Path(__file__).parents[1]
 sys.path += [str(ROOT / "integrations" / "nats" / "tests"), str(ROOT / "tests" / "shared")]
 
-from brokers import Broker  # type: ignore[import-not-found]  # noqa: E402
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans  # noqa: E402
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest  # noqa: E402
 from opentelemetry.sdk.trace import TracerProvider  # noqa: E402
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor  # noqa: E402
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter  # noqa: E402
 from opentelemetry.trace import set_span_in_context  # noqa: E402
+from servers.broker import Broker  # type: ignore[import-not-found]  # noqa: E402
 
 _METHOD = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 _TEXT = "Ada Lovelace wrote the first program in 1843."

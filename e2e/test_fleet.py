@@ -9,9 +9,9 @@ import sys
 from collections import Counter
 
 import pytest
+from servers.broker import Broker
 
 from application import METRICS, LangChainHandler
-from backends.broker import Broker
 from backends.server import ARTEFACTS, eventually
 from ragspan_nats import NatsSink
 from traffic import SCRIPT, ask_langchain
@@ -61,10 +61,8 @@ def tool(request):
 
 @pytest.fixture
 def broker(tmp_path):
-    made = Broker(tmp_path / "broker", log=ARTEFACTS / "broker.log")
-    made.start()
-    yield made
-    made.stop()
+    with Broker(tmp_path / "broker") as made:
+        yield made
 
 
 @pytest.fixture
@@ -74,7 +72,7 @@ def start_worker(broker, tool):
 
     def start():
         with (ARTEFACTS / "worker.log").open("ab") as log:
-            command = [sys.executable, "-m", "ragspan.cli", "worker", "--broker", broker.address]
+            command = [sys.executable, "-m", "ragspan.cli", "worker", "--broker", broker.url]
             started.append(subprocess.Popen(command, env=os.environ | tool.settings, stdout=log, stderr=log))
         return started[-1]
 
@@ -85,17 +83,17 @@ def start_worker(broker, tool):
 
 
 def test_the_tool_has_all_scores_of_what_has_left_the_stream(broker, tool, start_worker):
-    with NatsSink(broker.address) as sink:
+    with NatsSink(broker.url) as sink:
         handler = LangChainHandler(sink=sink)
         for asked in SCRIPT:
             ask_langchain(asked, handler)
         assert sink.flush(SECONDS)
-    assert broker.messages("ragspan") == len(SCRIPT)
+    assert broker.stream("ragspan").messages == len(SCRIPT)
 
     worker = start_worker()
-    eventually(lambda: broker.messages("ragspan"), until=(0).__eq__, seconds=SECONDS, what="an empty stream")
+    eventually(lambda: broker.stream("ragspan").messages, until=(0).__eq__, seconds=SECONDS, what="an empty stream")
 
     assert tool.scores() == EVERYTHING
-    assert broker.messages("ragspan-dead-letters") == 0
+    assert broker.stream("ragspan-dead-letters").messages == 0
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(SECONDS) == 0

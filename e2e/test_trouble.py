@@ -27,9 +27,8 @@ def tool(request):
 
 @pytest.fixture
 def proxy(tool):
-    between = Proxy(tool[0].url)
-    yield between
-    between.close()
+    with Proxy(tool[0].url) as between:
+        yield between
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from brokers import Broker
+from servers.broker import Broker
 from waiting import until
 
 ROOT = Path(__file__).parents[1]

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from brokers import server_program
+from servers.broker import server_program
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from brokers import server_program
+from servers.broker import server_program
 
 pytestmark = pytest.mark.slow
 

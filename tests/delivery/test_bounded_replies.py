@@ -9,8 +9,8 @@ import tracemalloc
 
 import pytest
 import requests
-from local_http import LocalHttp
-from raw_http import RawServer, head
+from servers.http import LocalHttp
+from servers.raw import RawServer, head
 
 from ragspan.delivery import Unavailable
 from ragspan.delivery.http import MAX_PAGE, MAX_REPLY, Endpoint, HttpClient, session_for

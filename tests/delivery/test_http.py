@@ -7,7 +7,7 @@ import threading
 
 import pytest
 from forked import in_child
-from score_server import ScoreServer
+from servers.scores import ScoreServer
 
 from ragspan.delivery import BatchRejected, Unavailable
 from ragspan.delivery.http import Endpoint, HttpClient, ServerError, in_parallel

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pyarrow.json as arrow_json
 import pytest
-from brokers import Broker
 from doc_pages import ROOT
 from pyarrow import parquet
+from servers.broker import Broker
 
 HERE = Path(__file__).parent
 STOOD_IN_FOR = ("pip", "make", "hf", "nats-server", "ragspan", "uvicorn")

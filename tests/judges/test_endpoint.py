@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gzip
+import io
 import json
 import logging
 import threading
 import time
 import tracemalloc
 import zlib
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.client import parse_headers
 
 import pytest
-from raw_http import RawServer, head
+from servers.raw import RawServer, head
 
 from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.judges.bounded_client import MAX_BODY
@@ -24,59 +25,32 @@ ANSWER = json.dumps({"choices": [{"message": {"content": "yes"}, "finish_reason"
 PROMPT = [{"role": "user", "content": "When is it?"}]
 
 
-class Endpoint:
-    """Answers as a test tells it to, byte by byte.
-
-    `status`, `headers` and `chunks`, which may be endless, are what it answers; `path` is asked for beside `/chat/completions`.
-    """
+class Endpoint(RawServer):
+    """Answers as a test tells it to: with `status`, `headers` and `chunks`, which may be endless."""
 
     def __init__(self):
         self.status, self.headers, self.chunks = 200, {}, lambda: [ANSWER]
-        self.asked = []
-        self.sent = 0
-        self.is_hung_up = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-        self._thread.start()
-        self.port = self._server.server_address[1]
+        super().__init__(self._answer_to)
 
-    def close(self):
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+    @property
+    def asked(self):
+        """The path and the headers of each request."""
+        lines = [request.partition(b"\r\n") for request in self.requests]
+        return [(first.split()[1].decode(), parse_headers(io.BytesIO(rest))) for first, _, rest in lines]
 
-    def _handler(self):
-        endpoint = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self):
-                self.rfile.read(int(self.headers["Content-Length"]))
-                endpoint.asked.append((self.path, self.headers))
-                try:
-                    self.send_response(endpoint.status)
-                    for name, value in {"Content-Type": "application/json", **endpoint.headers}.items():
-                        self.send_header(name, value)
-                    self.end_headers()
-                    for chunk in endpoint.chunks():
-                        self.wfile.write(chunk)
-                        endpoint.sent += len(chunk)
-                except ConnectionError:
-                    endpoint.is_hung_up.set()
-
-            def log_message(self, *args):
-                pass
-
-        return Handler
+    def _answer_to(self):
+        told = {"Content-Type": "application/json", "Connection": "close", **self.headers}
+        lines = [f"HTTP/1.1 {self.status} so", *(f"{name}: {value}" for name, value in told.items())]
+        yield "\r\n".join([*lines, "\r\n"]).encode()
+        yield from self.chunks()
 
 
 @pytest.fixture
 def endpoint(monkeypatch):
     monkeypatch.setenv("NO_PROXY", "*")
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    server = Endpoint()
-    yield server
-    server.close()
+    with Endpoint() as server:
+        yield server
 
 
 def ask(endpoint, *, at="", credentials="", query="", **options):
@@ -156,13 +130,10 @@ def test_a_redirect_with_an_endless_body_is_bounded_too(endpoint):
     ["http://localhost:{port}/v1/x", "//localhost:{port}/v1/x", "http://127.0.0.1:{port}/v1/x", "http://[::1"],
 )
 def test_no_byte_of_the_texts_follows_a_redirect_to_another_origin(endpoint, status, elsewhere):
-    other = Endpoint()
-    try:
+    with Endpoint() as other:
         endpoint.status, endpoint.headers = status, {"Location": elsewhere.format(port=other.port)}
         with pytest.raises(JudgeError) as failure:
             ask(endpoint)
-    finally:
-        other.close()
 
     assert other.asked == []
     assert f"HTTP {status}: it redirects to " in str(failure.value)

@@ -3,10 +3,10 @@ from __future__ import annotations
 import logging
 
 import pytest
-from local_http import LocalHttp
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from servers.http import LocalHttp
 
 from ragspan.delivery import DeliveryOptions
 from ragspan.delivery.spans import RetryingSpanExporter

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from local_http import LocalHttp
+from servers.http import LocalHttp
 
 from ragspan.exceptions import JudgeError
 from ragspan_hhem import model as files

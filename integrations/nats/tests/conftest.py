@@ -9,8 +9,8 @@ import textwrap
 
 import hypothesis
 import pytest
-from brokers import Broker
-from fleet_backend import FleetBackend
+from servers.broker import Broker
+from servers.otlp import FleetBackend
 from worker_process import start_worker
 
 from ragspan_nats import NatsSink
@@ -36,15 +36,13 @@ def make_broker(tmp_path):
 
     yield make
     for broker in made:
-        broker.kill()
+        broker.close()
 
 
 @pytest.fixture(scope="session")
 def shared_broker(tmp_path_factory):
-    made = Broker(tmp_path_factory.mktemp("broker"))
-    made.start()
-    yield made
-    made.kill()
+    with Broker(tmp_path_factory.mktemp("broker")) as made:
+        yield made
 
 
 @pytest.fixture
@@ -124,6 +122,5 @@ def make_worker(broker, tmp_path):
 @pytest.fixture
 def backend():
     """An OTLP endpoint."""
-    made = FleetBackend()
-    yield made
-    made.close()
+    with FleetBackend() as made:
+        yield made

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import time
 
-from fleet_backend import FleetBackend
-from fleet_judge import FleetJudge
 from fleet_law import records_that_ended
 from fleet_processes import PATIENCE, POLL, Application, FleetWorker
 from fleet_records import a_record
+from servers.judge import FleetJudge
+from servers.otlp import FleetBackend
 from worker_process import HEALTH, STREAM, in_work, is_empty, publish
 
 _NOT_INHERITED = ("NATS_", "OPENAI_", "OTEL_", "RAGSPAN_")

@@ -7,9 +7,9 @@ import itertools
 import json
 import socket
 
-from brokers import HOST
 from fleet_parts import STREAM
 from fleet_records import a_record
+from servers.broker import HOST
 
 GZIP = {"Content-Encoding": "gzip"}
 _numbers = itertools.count()

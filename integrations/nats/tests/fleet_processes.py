@@ -12,7 +12,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from brokers import until
+from waiting import until
 
 PATIENCE = 120.0  # seconds; only a test that fails waits for so long
 POLL = 0.05  # seconds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from brokers import PATIENCE
+from waiting import PATIENCE
 
 from ragspan import RagRecord
 from ragspan_nats.message import MESSAGE_ID, json_in

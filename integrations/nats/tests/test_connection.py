@@ -12,9 +12,10 @@ import threading
 import nkeys
 import pytest
 import trustme
-from brokers import HOST, PATIENCE, until
 from operators import Operator
+from servers.broker import HOST
 from submitted import a_record, stored_ids, submit
+from waiting import PATIENCE, until
 
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats import BrokerAccess

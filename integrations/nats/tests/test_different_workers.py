@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from brokers import until
+from waiting import until
 
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.consumer import Consumer

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from brokers import HOST, until
+from servers.broker import HOST
 from submitted import a_record
 from test_permissions import OWNER, USERS
+from waiting import until
 from worker_process import in_work, publish
 
 from ragspan.doctor import exit_code

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from doubtful import finds_what_is_nowhere, some_answers
-from fleet_backend import FleetBackend
+from servers.otlp import FleetBackend
 from shared_judging import REQUESTS_AN_ANSWER, Labels
 from worker_process import is_empty, publish
 

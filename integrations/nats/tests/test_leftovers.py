@@ -6,8 +6,8 @@ import asyncio
 import shutil
 
 import pytest
-from brokers import until
 from nats.js.api import AckPolicy, ConsumerConfig, RetentionPolicy
+from waiting import until
 from worker_parts import consumer_of
 from worker_process import in_work
 

@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from brokers import until
 from nats.errors import TimeoutError as NoAnswerError
 from submitted import a_record, submit
+from waiting import until
 from worker_parts import consumer_of
 
 from ragspan_nats import BrokerAccess

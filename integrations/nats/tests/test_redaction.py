@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from brokers import PATIENCE, until
 from submitted import a_record, stored_records, submit
+from waiting import PATIENCE, until
 from worker_process import is_empty
 
 from ragspan.messages import Message

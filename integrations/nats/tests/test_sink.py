@@ -6,10 +6,10 @@ import logging
 import threading
 
 import pytest
-from brokers import PATIENCE, until
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from submitted import FakeCapture, a_record, records, stored_ids, stored_records, submit
+from waiting import PATIENCE, until
 
 from ragspan import ConfigurationError
 from ragspan.messages import Message

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from brokers import PATIENCE, until
 from submitted import a_record, records, stored_ids, submit
+from waiting import PATIENCE, until
 
 MAY_ONLY_PUBLISH = """
 authorization {

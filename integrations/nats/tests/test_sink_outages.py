@@ -7,8 +7,8 @@ import threading
 import time
 
 import pytest
-from brokers import PATIENCE, until
 from submitted import FakeCapture, a_record, records, stored_ids, submit
+from waiting import PATIENCE, until
 
 from ragspan_nats import sink as sink_module
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 import pytest
-from brokers import PATIENCE
 from forked import in_child
 from submitted import a_record, stored_ids, stored_records, submit
+from waiting import PATIENCE
 
 PRELUDE = """
 import logging, os, signal, sys, threading, time

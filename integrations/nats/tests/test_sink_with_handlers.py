@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from brokers import PATIENCE
 from langchain_core.documents import Document
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
@@ -12,6 +11,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnablePassthrough
 from opentelemetry.sdk.trace import TracerProvider
 from submitted import stored_records
+from waiting import PATIENCE
 
 import ragspan
 from ragspan import defaults

@@ -7,10 +7,10 @@ import threading
 from dataclasses import replace
 
 import pytest
-from brokers import until
-from fleet_judge import FleetJudge
 from fleet_records import a_record
 from nats.errors import TimeoutError as NoAnswerError
+from servers.judge import FleetJudge
+from waiting import until
 from worker_process import STREAM, is_empty, publish
 
 from ragspan.config import Settings

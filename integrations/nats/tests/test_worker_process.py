@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 import pytest
-from fleet_judge import FleetJudge
+from servers.judge import FleetJudge
 from worker_parts import SpanMaker, a_record, ids_of
 from worker_process import in_work, is_empty, publish, start_worker
 

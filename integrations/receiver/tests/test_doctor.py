@@ -8,7 +8,7 @@ import os
 
 import httpx
 import pytest
-from local_http import LocalHttp
+from servers.http import LocalHttp
 from typer.testing import CliRunner
 
 from ragspan.cli import app

@@ -15,8 +15,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-from brokers import Broker, until
-from fleet_backend import FleetBackend
 from fleet_processes import FleetWorker
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -24,7 +22,10 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from servers.broker import Broker
+from servers.otlp import FleetBackend
 from typer.testing import CliRunner
+from waiting import until
 
 from ragspan import RagRecord
 from ragspan.cli import app
@@ -40,9 +41,8 @@ QUESTION, RESPONSE = "When does the workshop open?", "The workshop opens at nine
 @pytest.fixture
 def backend():
     """A tracing tool."""
-    backend = FleetBackend()
-    yield backend
-    backend.close()
+    with FleetBackend() as backend:
+        yield backend
 
 
 @pytest.fixture
@@ -171,15 +171,11 @@ def test_native_writers_write_to_the_span_that_the_application_exported(backend,
 
 
 def test_with_a_sink_the_fleet_gets_the_records(worker, tmp_path):
-    broker = Broker(tmp_path)
-    broker.start()
-    try:
+    with Broker(tmp_path) as broker:
         running = worker("--quiet", "0.2", RAGSPAN_SINK=broker.url, OTEL_EXPORTER_OTLP_ENDPOINT="")
         context = ask(OTLPSpanExporter(address_in(running.log)))
         assert running.ends() == 0
         (message,) = broker.messages("ragspan")
-    finally:
-        broker.kill()
 
     record = RagRecord.from_json(json_in(message.payload, message.headers))
     assert (record.question, record.response) == (QUESTION, RESPONSE)

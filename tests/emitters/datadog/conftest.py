@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from score_server import ScoreServer
+from servers.scores import ScoreServer
 from writer_fixtures import Backend, bare_environment, deliver, make_scored, make_writer, server  # noqa: F401 - fixtures
 
 from ragspan.emitters.datadog import DatadogEmitter

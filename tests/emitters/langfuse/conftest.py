@@ -7,7 +7,7 @@ import re
 from datetime import datetime
 
 import pytest
-from score_server import ScoreServer
+from servers.scores import ScoreServer
 from writer_fixtures import Backend, bare_environment, deliver, make_scored, make_writer, server  # noqa: F401 - fixtures
 
 from ragspan.emitters.langfuse import LangfuseEmitter

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 import pytest
 from langsmith.integrations.otel import langsmith_run_id_from_otel_span_id
 from langsmith.schemas import FeedbackCreate
-from score_server import ScoreServer
+from servers.scores import ScoreServer
 from writer_fixtures import Backend, bare_environment, deliver, make_scored, make_writer, server  # noqa: F401 - fixtures
 
 from ragspan.emitters.langsmith import LangSmithEmitter

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from score_server import ScoreServer
+from servers.scores import ScoreServer
 from writer_fixtures import ANSWER, Backend, bare_environment, deliver, make_scored, make_writer, server  # noqa: F401 - fixtures
 
 from ragspan import RagRecord, Score, ScoredRecord

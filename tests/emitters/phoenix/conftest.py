@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from score_server import ScoreServer
+from servers.scores import ScoreServer
 from writer_fixtures import ANSWER, Backend, bare_environment, deliver, make_writer, server  # noqa: F401 - fixtures
 
 from ragspan.emitters.phoenix import PhoenixEmitter

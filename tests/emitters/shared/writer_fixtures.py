@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from score_server import ScoreServer
+from servers.scores import ScoreServer
 from waiting import PATIENCE
 
 from ragspan.delivery import ScoreWriter

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 import requests
-from local_http import LocalHttp
 from programs import output_of, run_python
+from servers.http import LocalHttp
 
 from ragspan import ConfigurationError
 from ragspan.delivery import DeliveryOptions

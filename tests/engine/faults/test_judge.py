@@ -171,7 +171,7 @@ def test_a_judge_that_refuses_connections_costs_the_scores_until_it_listens(
     assert found(in_trouble, "error") == dict.fromkeys(METRICS, "APIConnectionError")
     assert assert_conserved(engine).errors == {"metric": 4}
 
-    endpoint.listen()
+    endpoint.start()
     _, well_again = judged(endpoint)
     assert found(well_again, "score") == dict.fromkeys(METRICS, 1.0)
 

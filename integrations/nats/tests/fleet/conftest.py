@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from cluster import Cluster
 from fleet_parts import Fleet
+from servers.cluster import Cluster
 
 
 @pytest.fixture
@@ -37,9 +37,5 @@ def fleet(make_fleet, broker):
 @pytest.fixture
 def cluster(tmp_path):
     """Three brokers that run, as one."""
-    made = Cluster(tmp_path)
-    try:
-        made.start()
+    with Cluster(tmp_path) as made:
         yield made
-    finally:
-        made.kill()

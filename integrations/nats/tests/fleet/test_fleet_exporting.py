@@ -23,7 +23,7 @@ def test_scores_wait_for_a_backend_and_are_judged_and_exported_once(make_fleet, 
     assert sum(worker.figures()["in_flight"] for worker in workers) == len(fleet.judge.asked)
     fleet.backend.status = 200
     if not is_up:
-        fleet.backend.listen()
+        fleet.backend.start()
     fleet.all_scored(records, once=True)
     assert len(fleet.judge.asked) == len(records)
 
@@ -38,7 +38,7 @@ def test_records_that_come_again_and_again_because_of_the_backend_cost_few_judge
     fleet.pause(12)  # the first pause before a record comes again takes 5 s
 
     assert len(fleet.judge.asked) < len(records)
-    fleet.backend.listen()
+    fleet.backend.start()
     fleet.all_scored(records)
 
 

@@ -25,7 +25,7 @@ def test_what_a_killed_worker_had_in_hand_is_scored_by_another(fleet):
 
 
 def test_a_record_that_kills_every_worker_becomes_a_dead_letter(fleet):
-    fleet.judge.hold("record-0")
+    fleet.judge.hold_back("record-0")
     workers = fleet.start(3, *SHORT, "--max-deliveries", 2)
     records = fleet.publish(2)
     for times in range(1, 3):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 
-from brokers import HOST, Broker, BrokerView, until, unused_port
 from nats.errors import Error, NoServersError
+from waiting import until
+
+from servers.broker import HOST, Broker, BrokerView, unused_port
 
 _SIZE = 3
 _PATIENCE = 60.0  # seconds; an election takes some, and brokers start one after another
@@ -69,9 +71,9 @@ class Cluster(BrokerView):
                     raise
             time.sleep(_PAUSE)
 
-    def kill(self):
+    def close(self):
         for broker in self.brokers:
-            broker.kill()
+            broker.close()
 
     def _leader_of(self, stream):
         return self.ask(lambda client: client.jetstream().stream_info(stream)).cluster.leader

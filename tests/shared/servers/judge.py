@@ -8,7 +8,7 @@ import threading
 import time
 from dataclasses import dataclass
 
-from local_http import LocalHttp
+from servers.http import LocalHttp
 
 _FORM = re.compile(r'\{"answer": \{"(\w+)"')
 _NUMBERED = re.compile(r"exactly one verdict for each of these numbers: ([\d, ]+)\.")
@@ -27,7 +27,7 @@ class Asked:
     """Seconds of the monotonic clock."""
 
 
-class FleetJudge:
+class FleetJudge(LocalHttp):
     """An OpenAI-compatible endpoint. It finds the id of the record in what it is asked, so records have to hold theirs.
 
     `latency` is in seconds; `status` is what it answers with, 200 if all is well. `held` has the records whose questions
@@ -41,13 +41,10 @@ class FleetJudge:
         self._held = set()
         self._holds_all = False
         self._changed = threading.Condition()
-        self._http = LocalHttp(self._reply)
+        super().__init__(self._reply_to)
+        self.base_url = f"{self.url}/v1"
 
-    @property
-    def base_url(self):
-        return f"{self._http.url}/v1"
-
-    def hold(self, *records):
+    def hold_back(self, *records):
         """Answer no question about these until `release()`."""
         self._held |= set(records)
 
@@ -71,9 +68,9 @@ class FleetJudge:
 
     def close(self):
         self.release()
-        self._http.close()
+        super().close()
 
-    def _reply(self, request):
+    def _reply_to(self, request):
         record = _RECORD.search(request.body.decode())
         asked = Asked(
             worker=request.headers["authorization"].removeprefix("Bearer "),

@@ -12,13 +12,14 @@ HOST = "127.0.0.1"
 class RawServer:
     """Answers each request with the pieces that `answer()` yields, and closes the connection then.
 
-    `requests` are the heads that came, and `sent` the bytes that went out.
+    `requests` are the heads that came, `sent` the bytes that went out, and `is_hung_up` is set when a client has gone before its end.
     """
 
     def __init__(self, answer):
         self._answer = answer
         self.requests = []
         self.sent = 0
+        self.is_hung_up = threading.Event()
         self._is_over = threading.Event()
         self._socket = socket.create_server((HOST, 0))
         self.port = self._socket.getsockname()[1]
@@ -30,6 +31,9 @@ class RawServer:
         return self
 
     def __exit__(self, *_):
+        self.close()
+
+    def close(self):
         self._is_over.set()
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -60,11 +64,14 @@ class RawServer:
                 length = next((line for line in lines if line.lower().startswith(b"content-length:")), b":0")
                 reading.read(int(length.split(b":")[1]))
             self.requests.append(b"".join(lines))
-            for piece in self._answer():
-                connection.sendall(piece)
-                self.sent += len(piece)
-                if self._is_over.is_set():
-                    return
+            try:
+                for piece in self._answer():
+                    connection.sendall(piece)
+                    self.sent += len(piece)
+                    if self._is_over.is_set():
+                        return
+            except ConnectionError:
+                self.is_hung_up.set()
 
 
 def head(length, **headers):

@@ -46,6 +46,13 @@ class BrokerView:
     url: str
     view: dict
 
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
     @property
     def way_in(self):
         """The address that the look into it takes."""
@@ -148,6 +155,9 @@ class Broker(BrokerView):
     def kill(self):
         """End it without a chance to clean up."""
         self._end(signal.SIGKILL)
+
+    def close(self):
+        self.kill()
 
     def restart(self):
         """Stop it if it runs, and start it with the same port and store, and the configuration as it is now."""

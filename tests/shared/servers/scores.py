@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections import deque
 
-from local_http import LocalHttp
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from servers.http import LocalHttp
 
 
 class ScoreServer(LocalHttp):

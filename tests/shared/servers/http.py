@@ -32,7 +32,7 @@ class LocalHttp:
 
     Args:
         tls: speaks HTTPS with the certificate of this `ssl.SSLContext`.
-        listening: whether it can be reached from the start, or refuses connections until `listen()`.
+        listening: whether it can be reached from the start, or refuses connections until `start()`.
     """
 
     keeps_connections = True
@@ -46,23 +46,30 @@ class LocalHttp:
         self._bind()
         self.url = f"{'http' if tls is None else 'https'}://{HOST}:{self.port}"
         if listening:
-            self.listen()
+            self.start()
 
-    def listen(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def start(self):
+        """Listen, always at the same address."""
+        if self._server is None:
+            self._bind()
         self._server.server_activate()
         self._thread.start()
 
-    def start(self):
-        """Listen again, at the same address."""
-        self._bind()
-        self.listen()
-
     def stop(self):
         """Refuse connections."""
+        if self._server is None:
+            return
         if self._thread.ident is not None:
             self._server.shutdown()
             self._thread.join()
         self._server.server_close()
+        self._server = None
 
     def close(self):
         self._released.set()
@@ -99,7 +106,9 @@ class LocalHttp:
                 headers = {name.lower(): text for name, text in self.headers.items()}
                 if headers.get("content-encoding") == "gzip":
                     body = gzip.decompress(body)
-                status, more, content = local._reply(Request(self.command, path, parse_qs(query), headers, body))
+                status, more, content = local._reply(
+                    Request(self.command, path, parse_qs(query, keep_blank_values=True), headers, body)
+                )
                 self.send_response(status)
                 closing = {} if local.keeps_connections else {"Connection": "close"}
                 for name, text in {"Content-Length": len(content), **more, **closing}.items():
@@ -107,7 +116,7 @@ class LocalHttp:
                 self.end_headers()
                 self.wfile.write(b"" if self.command == "HEAD" else content)
 
-            do_GET = do_HEAD = do_POST = do_PATCH = handle_any
+            do_GET = do_HEAD = do_POST = do_PATCH = do_DELETE = handle_any
 
             def log_message(self, *args):
                 pass
