@@ -37,7 +37,7 @@ ENVIRONMENT = {
 }
 WITHOUT_NETWORK = ("--disable-socket", "--allow-unix-socket")
 AT_LEAST = 100  # tests that pass, and captures
-WORKERS = min(8, (os.cpu_count() or 1) * 3 // 2)
+WORKERS = min(8, (os.cpu_count() or 1) * 2)
 
 
 def main(packages: Sequence[str]) -> int:
