@@ -21,6 +21,7 @@ from ragspan.judges import OverlapJudge
 from ragspan.metrics import ContextAdherence, Faithfulness
 from ragspan.testing import RecordingEmitter
 from ragspan_receiver.receiver import Receiver
+from ragspan_receiver.spans import batch_of
 
 QUESTION = "When are card payments settled?"
 
@@ -94,7 +95,7 @@ with tracer.start_as_current_span("answer", openinference_span_kind="chain") as 
     chain.set_output(said)
 
 
-receiver.take(encode_spans(spans.get_finished_spans()).SerializeToString())
+receiver.take(batch_of(encode_spans(spans.get_finished_spans()).SerializeToString()))
 receiver.finish(10)
 
 engine.flush(timeout=60)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from ragspan.engine import EngineStats
+from ragspan_receiver import pace
 from ragspan_receiver import receiver as receiver_module
 from ragspan_receiver.bodies import RefusedError
 from ragspan_receiver.receiver import Receiver
+from ragspan_receiver.spans import batch_of
 from ragspan_receiver.traces import BufferLimits
 
 
@@ -61,8 +64,8 @@ def reading(sink, clock):
 
 @pytest.fixture
 def answers(answer, request_with):
-    """A request with so many answers."""
-    return lambda number: request_with(*(answer(os.urandom(16)) for _ in range(number))).SerializeToString()
+    """The spans of a request with so many answers."""
+    return lambda number: batch_of(request_with(*(answer(os.urandom(16)) for _ in range(number))).SerializeToString())
 
 
 def test_the_sink_gets_no_more_than_it_has_room_for(reading, sink, clock, answers):
@@ -87,7 +90,7 @@ def test_while_what_has_ended_waits_for_the_sink_nothing_is_taken(reading, sink,
 
     clock.now += 5
     with pytest.raises(RefusedError, match="wait to be handed on"):
-        reading.check_room()
+        reading.take(answers(1))
 
     assert not reading.is_ready
     sink.room = 100
@@ -96,24 +99,48 @@ def test_while_what_has_ended_waits_for_the_sink_nothing_is_taken(reading, sink,
     assert reading.counts["requests.refused"] == 1
 
 
-def test_no_more_is_taken_than_could_be_handed_on_if_the_process_ended_now(sink, clock, answers):
-    receiver = Receiver(sink, limits=BufferLimits(quiet=600), clock=clock, end=10)
-    receiver._pace = 0.1  # seconds for a trace
-    receiver.take(answers(35))
-    assert receiver.is_ready  # a third of the ten seconds
-    receiver.take(answers(1))
-
-    assert not receiver.is_ready
+@pytest.fixture
+def slow(sink, clock, monkeypatch):
+    """A receiver that needs a tenth of a second for a trace, as it believes, and has ten seconds to stop."""
+    monkeypatch.setattr(pace, "_FIRST", 0.1)
+    return Receiver(sink, limits=BufferLimits(quiet=600), clock=clock, end=10)
 
 
-def test_traces_that_could_not_be_read_at_the_end_are_no_reason(sink, clock, span, request_with):
-    receiver = Receiver(sink, limits=BufferLimits(quiet=600), clock=clock, end=10)
-    receiver._pace = 0.1
+def test_no_more_is_taken_than_could_be_handed_on_if_the_process_ended_now(slow, answers):
+    slow.take(answers(34))
+    assert slow.is_ready
+    slow.take(answers(1))  # a third of the ten seconds
+
+    assert not slow.is_ready
+
+
+def test_a_request_counts_with_all_its_traces_before_it_is_taken(slow, answers):
+    slow.take(answers(5))
+    with pytest.raises(RefusedError, match="wait to be handed on"):
+        slow.take(answers(31))
+
+    assert slow.counts["spans.accepted"] == 5
+    slow.take(answers(30))
+
+
+def test_a_request_that_is_larger_than_all_the_room_is_taken_when_there_is_nothing_else_to_do(slow, answers):
+    slow.take(answers(100))
+
+    assert slow.counts["spans.accepted"] == 100
+    assert not slow.is_ready
+
+
+def test_of_a_request_what_will_not_be_read_takes_no_room(sink, clock, slow, span, answers, request_with):
     parts = {"openinference.span.kind": "LLM"}
-    spans = [span(os.urandom(16), parent=os.urandom(8), attributes=parts) for _ in range(100)]
-    receiver.take(request_with(*spans).SerializeToString())
+    in_mid_trace = [span(os.urandom(16), parent=os.urandom(8), attributes=parts) for _ in range(100)]
+    of_the_web = [span(os.urandom(16), attributes={"http.route": "/"}) for _ in range(100)]
+    others = batch_of(request_with(*in_mid_trace, *of_the_web).SerializeToString())
+    slow.take(answers(34))
+    slow.take(others)
+    assert slow.is_ready
 
-    assert receiver.is_ready
+    unsampled = Receiver(sink, clock=clock, is_sampled=lambda _: False)
+    assert (slow.whole_in(answers(7)), unsampled.whole_in(answers(7))) == (7, 0)
 
 
 def test_after_it_was_stopped_nothing_is_taken(sink, answers):
@@ -194,17 +221,6 @@ def test_a_sink_that_does_not_say_whether_it_has_room_gets_everything(clock, ans
     assert "answers" not in receiver.figures()
 
 
-def test_the_pace_follows_what_handing_on_takes(sink, answers):
-    sink.room = 1000
-    receiver = Receiver(sink)
-    receiver.take(answers(100))
-    receiver._pace = 100.0
-
-    receiver.finish(60)
-
-    assert receiver._pace < 100 * (1 - receiver_module._NEWEST) ** 90
-
-
 def test_a_request_that_is_being_taken_when_the_process_ends_is_handed_on_as_a_whole(answers):
     sink = SmallSink(room=1000)
     is_half, may_go_on = threading.Event(), threading.Event()
@@ -233,22 +249,20 @@ def test_a_request_that_is_being_taken_when_the_process_ends_is_handed_on_as_a_w
     assert len(sink.records) == 10
 
 
-def test_traces_count_from_when_they_are_taken_until_they_were_read(sink, clock, answers):
-    receiver = Receiver(sink, limits=BufferLimits(quiet=1), clock=clock, end=10)
-    receiver._pace = 0.1
-    receiver.take(answers(36))
-    clock.now += 2
+def test_traces_count_from_when_they_are_taken_until_they_were_read(slow, clock, answers):
+    slow.take(answers(35))
+    clock.now += 601
 
-    ended = receiver.traces.ended()
-    assert not receiver.is_ready, "that they have ended makes no room"
-    receiver.traces.release(ended[0])
-    assert receiver.is_ready
+    ended = slow.traces.ended()
+    assert not slow.is_ready, "that they have ended makes no room"
+    slow.traces.release(ended[0])
+    assert slow.is_ready
 
 
 def test_traces_whose_root_never_came_count_once_they_have_ended(sink, clock, span, request_with):
     receiver = Receiver(sink, limits=BufferLimits(deadline=30), clock=clock)
     parts = {"openinference.span.kind": "LLM"}
-    receiver.take(request_with(span(b"1" * 16, parent=b"2" * 8, attributes=parts)).SerializeToString())
+    receiver.take(batch_of(request_with(span(b"1" * 16, parent=b"2" * 8, attributes=parts)).SerializeToString()))
     assert receiver.traces.to_read == 0
     clock.now += 31
 
@@ -272,31 +286,46 @@ class FleetSink(SmallSink):
         return EngineStats(submitted=submitted, queued=self.waiting, finished=self.finished)
 
 
-def test_what_a_fleets_sink_has_not_handed_on_counts_as_well(clock):
+def test_what_a_fleets_sink_has_not_handed_on_counts_as_well(clock, monkeypatch):
+    monkeypatch.setattr(pace, "_FIRST", 0.1)
     sink = FleetSink()
     receiver = Receiver(sink, limits=BufferLimits(quiet=600), clock=clock, end=10, is_for_fleet=True)
-    receiver._sinks_pace = 0.1
-    sink.waiting = 35
-    assert receiver.is_ready  # a third of the ten seconds
-    sink.waiting = 36
+    sink.waiting = 34
+    assert receiver.is_ready
+    sink.waiting = 35  # a third of the ten seconds
     assert not receiver.is_ready
     assert Receiver(sink, clock=clock, end=10).is_ready, "an engine counts what it does not score"
 
 
-def test_the_pace_of_a_fleets_sink_follows_what_it_does(clock):
-    sink = FleetSink()
-    receiver = Receiver(sink, clock=clock, end=10, is_for_fleet=True)
-    for _ in range(40):
-        receiver._look_at_sink()
-        sink.waiting = 10
-        clock.now += 10
-        sink.finished += 100
-    assert 0.09 < receiver._sinks_pace <= 0.1
+class SinkThatWaits(FleetSink):
+    """A fleet's, which is done with nothing."""
 
-    sink.waiting = 0
-    receiver._look_at_sink()
-    slow = receiver._sinks_pace
-    clock.now += 1000  # nothing was there to be handed on
-    sink.waiting = 10
-    receiver._look_at_sink()
-    assert receiver._sinks_pace == slow
+    def submit(self, capture):
+        super().submit(capture)
+        self.waiting += 1
+
+
+@pytest.mark.parametrize(("pace_of_it", "read"), [(0.0001, 892), (0.001, 819), (0.1, 650)])
+def test_at_the_end_reading_goes_on_until_a_fleets_sink_needs_the_rest_of_the_time(
+    answers, monkeypatch, pace_of_it, read
+):
+    class Hourglass:
+        """A hundredth of a second passes with each answer that was handed on."""
+
+        def __init__(self, timeout):
+            self.timeout = timeout
+
+        @property
+        def remaining(self):
+            return self.timeout - len(sink.records) / 100
+
+    sink = SinkThatWaits()
+    receiver = Receiver(sink, is_for_fleet=True)
+    receiver.take(answers(1000))
+    receiver._pace = SimpleNamespace(seconds=pace_of_it, note=lambda *_, **__: None)
+    monkeypatch.setattr(receiver_module, "Deadline", Hourglass)
+
+    receiver.finish(10.0)
+
+    assert len(sink.records) == pytest.approx(read, abs=1)
+    assert receiver.counts["traces.abandoned"] == 1000 - len(sink.records)

@@ -37,7 +37,6 @@ from ragspan_receiver.servers import HTTPServer
 from ragspan_receiver.traces import BufferLimits
 
 _MIB = 1024 * 1024
-_READING = 0.65  # of the time to stop, for reading what is there; the rest is the sink's
 _LAST_WORDS = 1.0  # seconds for the providers, whatever is left
 _CONSOLE = ("console",)
 _ENDPOINTS = {"otlp_proto_grpc": "http://localhost:4317"}
@@ -137,7 +136,7 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
         await receiver.run()
         # The servers run on: senders get the answer to try again elsewhere, and probes are answered.
         deadline = Deadline(settings.exit_timeout)
-        await asyncio.to_thread(receiver.finish, settings.exit_timeout * _READING)
+        await asyncio.to_thread(receiver.finish, deadline.remaining)
         await asyncio.to_thread(sink.shutdown, deadline.remaining)
     await _within(max(deadline.remaining, _LAST_WORDS), providers.shutdown)
     typer.echo(f"ragspan worker: {_summary(receiver.figures(), exported.unsent())}", err=True)

@@ -4,6 +4,8 @@ Guarantees:
 - The bytes of all requests under way are bounded, whichever way they come.
 - Bodies are unpacked and read in threads, a few at a time, so that the event loop answers probes meanwhile.
 - A sender waits for room, and its body for its turn, for some seconds at most, and not if its sender has gone.
+- Requests are taken one after the other, so that each is held to the room that those before it have left. A large one that waits for its
+  room is passed by none but those that have been read as well.
 
 All but the threads' work belongs to one event loop.
 """
@@ -22,7 +24,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from ragspan.engine.background import Deadline
 from ragspan_receiver.bodies import RefusedError
 from ragspan_receiver.receiver import Receiver
-from ragspan_receiver.spans import content_of
+from ragspan_receiver.spans import Batch, batch_of, content_of
 
 MAX_BODY = 64 * 1024 * 1024
 """Bytes of a request's body, before and after it is unpacked."""
@@ -30,7 +32,6 @@ MAX_JSON = 16 * 1024 * 1024
 """Bytes of a body in JSON."""
 _MAX_HELD = 256 * 1024 * 1024  # bytes of all requests under way
 _AT_ONCE = 2  # bodies that are read; more would only take turns with the interpreter
-_TURN = 5.0  # seconds that a body waits for its turn
 _ROOM = 8.0  # seconds that a sender waits for room before it has to try again; exporters wait for ten
 _LOOK = 0.05  # seconds between two looks for room
 
@@ -62,6 +63,7 @@ class Intake:
     def __init__(self, receiver: Receiver) -> None:
         self.receiver = receiver
         self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._door = asyncio.Lock()
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="ragspan-intake")
         self.held = 0
         """Bytes of requests under way."""
@@ -112,30 +114,39 @@ class Intake:
             RefusedError: it is not taken, or its sender has gone before its turn came.
         """
         going, deadline = asyncio.ensure_future(gone), Deadline(_ROOM)
+        loop = asyncio.get_running_loop()
         try:
-            while True:
+            await self._turn(going, deadline)
+            try:
                 await self._room(deadline)
-                await self._turn(going)
-                try:
-                    if self.receiver.is_ready:  # others had their turn meanwhile
-                        loop = asyncio.get_running_loop()
-                        return await loop.run_in_executor(self._threads, self._read, body, received, is_json, is_packed)
-                finally:
-                    self._turns.release()
+                batch, whole = await loop.run_in_executor(self._threads, self._read, body, received, is_json, is_packed)
+                async with self._door:
+                    await self._room(deadline, whole)
+                    self._check_sender(going)
+                    return await loop.run_in_executor(self._threads, self.receiver.take, batch)
+            finally:
+                self._turns.release()
         finally:
             going.cancel()
 
-    async def _room(self, deadline: Deadline) -> None:
-        """Wait until there is room.
+    async def _room(self, deadline: Deadline, traces: int = 1) -> None:
+        """Wait until there is room for so many traces.
 
         Raises:
             RefusedError: there is none in time, or there will be none.
         """
-        while not self.receiver.is_ready and not self.receiver.is_stopped and deadline.remaining:  # noqa: ASYNC110
-            await asyncio.sleep(_LOOK)  # other threads make room
-        self.receiver.check_room()
+        while not self.receiver.has_room(traces):  # other threads make room
+            if self.receiver.is_stopped or not deadline.remaining:
+                self.receiver.refuse()
+            await asyncio.sleep(_LOOK)
 
-    async def _turn(self, gone: asyncio.Future[object]) -> None:
+    def _check_sender(self, gone: asyncio.Future[object]) -> None:
+        """Raise a `RefusedError` if the sender has gone."""
+        if gone.done() and not gone.cancelled():
+            self.receiver.count("requests.gone")
+            raise RefusedError(HTTPStatus.BAD_REQUEST, "the sender has gone")
+
+    async def _turn(self, gone: asyncio.Future[object], deadline: Deadline) -> None:
         """Wait for a turn, which the caller gives back.
 
         Raises:
@@ -144,14 +155,12 @@ class Intake:
         turn, has_turn = asyncio.ensure_future(self._turns.acquire()), False
         try:
             waited: set[asyncio.Future[Any]] = {turn, gone}
-            await asyncio.wait(waited, timeout=_TURN, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waited, timeout=deadline.remaining, return_when=asyncio.FIRST_COMPLETED)
             has_turn = turn.done() and not gone.done()
         finally:
             if not has_turn and not turn.cancel():
                 self._turns.release()
-        if gone.done() and not gone.cancelled():
-            self.receiver.count("requests.gone")
-            raise RefusedError(HTTPStatus.BAD_REQUEST, "the sender has gone")
+        self._check_sender(gone)
         if not has_turn:
             self.receiver.refuse()
 
@@ -161,7 +170,9 @@ class Intake:
         received: int,
         is_json: bool,  # noqa: FBT001
         is_packed: bool,  # noqa: FBT001
-    ) -> ExportTraceServiceResponse:
+    ) -> tuple[Batch, int]:
+        """The spans of a request, and how many traces of them are whole."""
         most = MAX_JSON if is_json else MAX_BODY
         plain = content_of(body, most=most, is_json=is_json, is_packed=is_packed)
-        return self.receiver.take(plain, received=received)
+        batch = batch_of(plain, received=received)
+        return batch, self.receiver.whole_in(batch)

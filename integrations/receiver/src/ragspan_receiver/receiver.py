@@ -1,8 +1,8 @@
 """Takes spans from the servers, waits until their traces end, and submits the answers in them.
 
 Guarantees:
-- `check_room` refuses while there is no room, and the servers ask it before each `take`: while traces are at their bounds, while those that have
-  ended wait for more than some seconds to be handed on, and from `stop` on.
+- There is no room while traces are at their bounds, while those that have ended wait for more than some seconds to be handed on, from `stop` on,
+  and for more than could be handed on within the time to stop. `take` refuses then, and the servers wait for room before it.
 - An answer is submitted only when the sink has room for it, so that it pushes out no other.
 - What was taken is submitted, or counted with the reason why not: `run`, and then `finish` for as long as it may take.
 - What is over a bound, late or lost is counted. The log tells the true numbers, once a minute at most.
@@ -30,21 +30,19 @@ from ragspan.records import RagRecord, RecordSink
 from ragspan.telemetry import semconv
 from ragspan.telemetry.providers import meter_of
 from ragspan_receiver.bodies import RefusedError
+from ragspan_receiver.pace import Pace
 from ragspan_receiver.readers import records_of
-from ragspan_receiver.spans import batch_of, decoded
+from ragspan_receiver.spans import Batch, decoded
 from ragspan_receiver.traces import BufferLimits, OpenTraces, Trace
 
 _logger = logging.getLogger("ragspan")
 _TICK = 0.1  # seconds between two looks for traces that have ended
 _LOOK = 0.005  # seconds between two looks whether the sink has room
 _PATIENCE = 5.0  # seconds that traces wait to be handed on before no others are taken
-_FIRST_PACE = 0.003  # seconds for a trace, before any was handed on; more than it usually is
-_FIRST_PACE_OF_SINK = 0.001  # likewise, until a sink has handed some on
-_NEWEST = 0.02  # the weight of the newest trace in the mean
-_ANSWERS = 50  # that the sink is done with between two looks at its pace
-_NEWEST_OF_SINK = 0.2  # the weight of the newest of these looks
-_SHARE = 0.35  # of the time to stop, which what was taken may need by the mean
+_SHARE = 0.35  # of the time to stop, which what was taken may need as far as one can tell
 _LEAST = 5.0  # seconds to stop by which this is reckoned; who wants to stop sooner accepts losses
+_SINKS_SHARE = 0.35  # of the time to stop, which the sink has for what it holds when reading ends, a fleet's at most
+_LAST = 0.1  # of the time to stop, which a fleet's sink has in any case
 _KINDS_NOT_READ = 50  # of spans that are shown on the page
 _TELL = 60.0  # seconds between two lines in the log about the same
 _TROUBLE = {
@@ -100,13 +98,10 @@ class Receiver:
         self._is_sampled = is_sampled
         self._end = end
         self._clock = clock
-        self._pace = _FIRST_PACE
-        """Seconds that it takes to hand a trace on."""
         self._fleet = self._waiting_sink if is_for_fleet else None
-        self._sinks_pace = _FIRST_PACE_OF_SINK
-        """Seconds that the fleet's sink takes for an answer."""
-        self._sinks_progress: tuple[int, float] | None = None
-        """How many answers it was done with when it was last looked at, and when that was; None where it had no others."""
+        self._pace = Pace(clock)
+        self._read = 0
+        """Traces so far."""
         self._stopped = threading.Event()
         self._taking = threading.Lock()
         """Of who takes a request, and of who ends all traces."""
@@ -132,42 +127,44 @@ class Receiver:
     @property
     def is_ready(self) -> bool:
         """It takes spans."""
-        return not self._stopped.is_set() and not self._is_behind() and not self.traces.is_full
+        return self.has_room(1)
+
+    def has_room(self, traces: int) -> bool:
+        """Whether it takes so many traces now. If there is nothing else to do, it takes any number."""
+        return not self._stopped.is_set() and not self.traces.is_full and not self._is_behind(traces)
+
+    def whole_in(self, batch: Batch) -> int:
+        """How many traces of a request will be read, as far as one sees: those that have a root and are sampled."""
+        found = 0
+        for trace_id, spans in batch.traces.items():
+            is_whole = any(span.is_root for span in spans) and any(span.is_marked for span in spans)
+            found += is_whole and self._is_sampled(trace_id)
+        return found
 
     def count(self, name: str) -> None:
         """Count something that happened to a request."""
         self.traces.count(name)
-
-    def check_room(self) -> None:
-        """Raise a `RefusedError` if no request is taken now."""
-        if not self.is_ready:
-            self.refuse()
 
     def refuse(self) -> NoReturn:
         """Count a request that is not taken, and raise a `RefusedError`."""
         self.traces.count("requests.refused")
         if self._stopped.is_set():
             reason = "the receiver stops"
-        elif self._is_behind():
-            reason = "the answers of ended traces wait to be handed on"
-        else:
+        elif self.traces.is_full:
             reason = "too many spans wait for the end of their traces"
+        else:
+            reason = "the answers that came before wait to be handed on"
         raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, reason)
 
-    def take(self, body: bytes, *, received: int | None = None) -> ExportTraceServiceResponse:
-        """Take the spans of a request in protobuf; in any thread.
-
-        Args:
-            body: the request.
-            received: how many bytes it had when it came, if it was packed.
+    def take(self, batch: Batch) -> ExportTraceServiceResponse:
+        """Take the spans of a request; in any thread.
 
         Raises:
-            RefusedError: it is none, there are too many spans in it, or the receiver stops. Nothing of it is taken then.
+            RefusedError: there is no room for them, or the receiver stops. Nothing of it is taken then.
         """
-        batch = batch_of(body, received=received)
-        rejected = batch.rejected
+        rejected, whole = batch.rejected, self.whole_in(batch)
         with self._taking:
-            if self._stopped.is_set():
+            if not self.has_room(whole):
                 self.refuse()
             for trace_id, spans in batch.traces.items():
                 if self._is_sampled(trace_id):
@@ -194,11 +191,11 @@ class Receiver:
         self._stopped.set()
 
     def finish(self, timeout: float) -> None:
-        """Read all traces as if they had ended, for `timeout` seconds at most; what is left then is counted."""
+        """Read all traces as if they had ended; what is left when the sink needs the rest of `timeout` is counted."""
         deadline = Deadline(timeout)
         with self._taking:  # a request that is being taken counts as a whole
             self._to_read += self.traces.ended(all_of_them=True)
-        self._hand_on(lambda: not deadline.remaining)
+        self._hand_on(lambda: deadline.remaining <= self._sinks_time(timeout))
         self.traces.count("traces.abandoned", len(self._to_read))
         while self._to_read:
             self.traces.release(self._to_read.popleft())
@@ -236,37 +233,48 @@ class Receiver:
             if kind == name:
                 yield Observation(number, {semconv.RESULT: result})
 
-    def _is_behind(self) -> bool:
-        """What is there waits for too long, or could not be handed on in time if the process were to end now."""
+    def _is_behind(self, more: int) -> bool:
+        """What is there waits for too long, or could not be handed on with so many traces more if the process were to end now."""
         try:
             if self._clock() - self._to_read[0].ends > _PATIENCE:
                 return True
         except IndexError:
             pass  # nothing waits
         to_read = self.traces.to_read
-        return to_read * self._pace + self._sinks_work(to_read) > max(self._end, _LEAST) * _SHARE
+        is_idle = not to_read and not self._sinks()
+        return not is_idle and self._work(to_read + more) > max(self._end, _LEAST) * _SHARE
 
-    def _sinks_work(self, to_come: int) -> float:
-        """Seconds that the fleet's sink needs for what it has and for so many answers more."""
+    def _work(self, traces: int) -> float:
+        """Seconds for so many traces, and for what the fleet's sink holds."""
+        return (traces + self._sinks()) * self._pace.seconds
+
+    def _sinks_time(self, timeout: float) -> float:
+        """Seconds of the time to stop that the sink needs: for what a fleet's holds, or to score what an engine has."""
+        most = timeout * _SINKS_SHARE
+        return most if self._fleet is None else min(most, self._work(0) + timeout * _LAST)
+
+    def _sinks(self) -> int:
+        """Answers that the fleet's sink holds."""
         if self._fleet is None:
-            return 0.0
+            return 0
         stats = self._fleet.stats()
-        return (stats.queued + stats.in_flight + to_come) * self._sinks_pace
+        return stats.queued + stats.in_flight
 
     # What follows runs in the thread that reads.
 
     def _read_until_stopped(self) -> None:
         while not self._stopped.is_set():
+            self._note_pace()
             self._to_read += self.traces.ended()
             self._hand_on(self._stopped.is_set)
-            self._look_at_sink()
             self._tell()
             self._stopped.wait(_TICK)
 
     def _hand_on(self, is_over: Callable[[], bool]) -> None:
         """Submit the answers of the traces that have ended, until that is done or `is_over` says so."""
         while self._to_read and not is_over():
-            trace, began = self._to_read[0], time.monotonic()
+            self._note_pace()
+            trace = self._to_read[0]
             if not self._to_submit:
                 spans = list(decoded(trace.spans.values()))
                 self._to_submit += records_of(
@@ -278,24 +286,16 @@ class Receiver:
                 self._sink.submit(self._to_submit.popleft())
                 self.traces.count("records")
             self._to_read.popleft()
+            self._read += 1
             self.traces.release(trace)
-            self._pace += (time.monotonic() - began - self._pace) * _NEWEST
-            self._look_at_sink()
+
+    def _note_pace(self) -> None:
+        in_sink = self._sinks()
+        self._pace.note(self._read - in_sink, is_busy=bool(self._to_read) or in_sink > 0)
 
     def _count_not_read(self, what: str) -> None:
         if what in self._not_read or len(self._not_read) < _KINDS_NOT_READ:
             self._not_read[what] += 1
-
-    def _look_at_sink(self) -> None:
-        """Note how fast the fleet's sink works, as long as it has something to do."""
-        if self._fleet is None:
-            return
-        stats, now = self._fleet.stats(), self._clock()
-        done, since = self._sinks_progress or (stats.done, now)
-        if stats.done - done >= _ANSWERS:
-            self._sinks_pace += ((now - since) / (stats.done - done) - self._sinks_pace) * _NEWEST_OF_SINK
-            done, since = stats.done, now
-        self._sinks_progress = (done, since) if stats.queued + stats.in_flight else None
 
     def _waits_for_room(self, record: RagRecord, is_over: Callable[[], bool]) -> bool:
         """Wait until the sink has room; False if it is over before."""
