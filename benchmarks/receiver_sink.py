@@ -14,6 +14,7 @@ import argparse
 import itertools
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -152,7 +153,10 @@ def run(options: argparse.Namespace, broker: Broker, folder: Path) -> bool:
         time.sleep(4)  # they are open for two seconds
         receiver.terminate()
     stopping = time.monotonic()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     status = receiver.wait(60)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     found = broker.stream("ragspan")
     stored = found.messages if found else 0
     if found:
@@ -161,7 +165,7 @@ def run(options: argparse.Namespace, broker: Broker, folder: Path) -> bool:
     is_whole = status == 0 and stored == became["taken"] and sum(became.values()) == size * number
     print(
         f"{'ok   ' if is_whole else 'WRONG'} sent {size * number} in {stopping - began:.1f} s: {dict(became)}; in the stream {stored}; "
-        f"ended in {time.monotonic() - stopping:.1f} s; {last}",
+        f"ended in {time.monotonic() - stopping:.1f} s; processor time {used:.1f} s, load {os.getloadavg()[0]:.0f}; {last}",
         flush=True,
     )
     return is_whole

@@ -181,7 +181,7 @@ def worker(context: typer.Context) -> None:
 
 @app.command()
 def doctor(
-    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="The longest that each check may take.")] = 10.0,
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", help="The longest that each check may take.")] = 30.0,
     json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all findings there, too.")] = None,
     receiver: Annotated[
         str | None,

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ragspan.arguments import SHARE
+from ragspan.counted import counted
 from ragspan.exceptions import TableError
 from ragspan.judges.judge_catalogue import JudgeChoice
 from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, ContextVerdict, Rating, Verdict, Vote
@@ -222,7 +223,7 @@ def assert_scores(
     evaluation = evaluate(records, list(dict.fromkeys(gate.metric for gate in gates)), judge=judge)
     bad = evaluation.bad_rows
     if bad:
-        raise TableError(f"{evaluation.bad_row_count} records cannot be evaluated; the first is {bad[0]}")
+        raise TableError(f"{counted(evaluation.bad_row_count, 'record')} cannot be evaluated; the first is {bad[0]}")
     failed = [
         result for result in check_gates(evaluation, gates, min_scored=min_scored, allow_skipped=True) if result.trouble
     ]

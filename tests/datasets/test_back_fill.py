@@ -26,7 +26,7 @@ def test_scores_go_to_the_spans_that_the_rows_name(back_fill, otlp_listener):
     (span,) = otlp_listener.spans
     assert (span.name, span.trace_id, span.parent_id) == ("evaluation faithfulness", TRACE, SPAN)
     assert span.attributes["ragspan.score.faithfulness"] == 1.0
-    assert "the scores of 1 answers go to their spans" in done.stderr
+    assert "the scores of 1 answer go to their spans" in done.stderr
 
 
 def test_rows_whose_ids_name_no_span_are_told_and_send_nothing(back_fill, otlp_listener):
@@ -51,4 +51,4 @@ def test_scores_that_could_not_be_sent_are_exit_code_1(back_fill, otlp_listener)
     done = back_fill([{**ROW, "trace_id": TRACE, "span_id": SPAN}])
 
     assert done.exit_code == 1
-    assert "not everything was sent (1 spans were not)" in done.stderr
+    assert "not everything was sent (1 span not)" in done.stderr

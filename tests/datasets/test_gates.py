@@ -56,7 +56,7 @@ def test_the_failure_tells_the_metric_its_mean_and_the_worst_records(rows):
     [
         (1, "r", {"faithfulness": 0}, AssertionError, "nothing was scored: no_contexts 1"),
         (0, "r", {"faithful": 0.8}, ConfigurationError, "did you mean 'faithfulness'"),
-        (0, [], {"faithfulness": 0.8}, TableError, "1 records cannot be evaluated; the first is row 1"),
+        (0, [], {"faithfulness": 0.8}, TableError, "1 record cannot be evaluated; the first is row 1"),
         (0, "r", {}, TypeError, r"such as faithfulness=0\.8"),
     ],
 )

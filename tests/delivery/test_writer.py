@@ -186,7 +186,7 @@ def test_a_shutdown_keeps_its_time_and_counts_what_is_left(make_post_office, mak
     post_office.shutdown(0.05)  # while the backend has not answered
 
     assert post_office.stats().dropped == {"shutdown": 2}
-    assert caplog.messages == ["post: 2 scores were dropped: shutdown"]
+    assert caplog.messages == ["post: 2 scores dropped: shutdown"]
     gate.opened.set()
     post_office.shutdown(PATIENCE)
     assert post_office.stats().delivered == 0
@@ -230,8 +230,8 @@ def test_trouble_is_logged_by_its_kind_once_a_minute(post_office, make_scored, c
         assert post_office.flush(PATIENCE)
 
     assert caplog.messages == [
-        "post took no scores: http_503; 1 wait to be tried again",
-        "post: 1 scores were rejected: http_422",
+        "post took no score: http_503; 1 to be tried again",
+        "post: 1 score rejected: http_422",
     ]
     assert {record.levelno for record in caplog.records} == {logging.WARNING}
 

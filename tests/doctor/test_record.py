@@ -116,7 +116,7 @@ def test_where_scores_go_nowhere_it_fails(examined, variables):
     findings = examined(**variables).of("record")
 
     assert findings.states() == ["ok", "failed", "skipped"]
-    assert findings.codes() == ["scored", "no_exporter", "span_lost"]
+    assert findings.codes() == ["scored", "no_exporter", "span_not_sent"]
     assert "was not sent" in findings[2].found
 
 

@@ -80,7 +80,7 @@ def test_spans_that_are_kept_through_an_outage_say_why_they_wait(nobody, caplog)
     exporter.force_flush(10_000)
     provider.shutdown()
 
-    assert "exporter took no spans: no server listens there: connection refused; 1 wait" in caplog.text
+    assert "exporter took no span: no server listens there: connection refused; 1 to be" in caplog.text
     assert "Max retries exceeded" not in caplog.text
 
 

@@ -135,7 +135,7 @@ class TestSizes:
 
         assert done.exit_code == 1
         assert [message.payload for message in returned(fleet)] == [large]
-        assert "1 records returned" in done.output
+        assert "1 record returned" in done.output
         assert "could not be returned" in done.output
         assert [letter.payload for letter in found(fleet)] == [b""]
 
@@ -195,7 +195,7 @@ class TestRetry:
 
         done = command(fleet, "retry", 1)
 
-        assert (done.exit_code, done.output) == (0, "1 records returned to the stream ragspan\n")
+        assert (done.exit_code, done.output) == (0, "1 record returned to the stream ragspan\n")
         (back,) = returned(fleet)
         assert back.payload == message.payload
         assert record_of(back) == a_record(parent=PARENT)
@@ -208,7 +208,7 @@ class TestRetry:
         done = command(fleet, "retry", 1, 2, 77, "--reason", "a")
 
         assert done.exit_code == 1
-        assert "1 records returned" in done.output
+        assert "1 record returned" in done.output
         assert "2, 77" in done.output
         assert len(returned(fleet)) == 1
 

@@ -87,7 +87,7 @@ def test_they_are_enough_for_a_record_and_for_a_dead_letter(broker, worker, back
     worker.until(lambda: broker.stream(STREAM.dead_stream).messages == 1, what="a dead letter")
 
     assert "invalid_record" in dead_letters(broker, "list", monkeypatch=monkeypatch)
-    assert "1 records returned" in dead_letters(broker, "retry", "--all", monkeypatch=monkeypatch)
+    assert "1 record returned" in dead_letters(broker, "retry", "--all", monkeypatch=monkeypatch)
     worker.until(lambda: broker.stream(STREAM.dead_stream).last_seq == 2, what="the poison to come back")
     worker.until(lambda: broker.stream(STREAM.name).messages == 0, what="an empty stream")
     assert worker.ends() == 0

@@ -50,7 +50,7 @@ async def test_spans_of_a_convention_that_could_not_be_read_are_named(serving, s
         await served.record()
         (read, named), advice = await found(served.address)
 
-    assert read == ("ok", f"http://{served.address} has found 1 answers in 4 traces")
+    assert read == ("ok", f"http://{served.address} has found 1 answer in 4 traces")
     assert named == ("warning", "spans of 'acme doctor' are of no convention that is read: dream (3 so far)")
     assert advice[1].endswith("/docs/receiver.md")
 

@@ -13,8 +13,16 @@ from ragspan_receiver.traces import LONGEST, BufferLimits, OpenTraces
 ONE, OTHER = b"1" * 16, b"2" * 16
 
 
-def raw(*, root=False, marked=True, size=100, span_id=None, took=0.0, ended=100.0):
-    return RawSpan(span_id or os.urandom(8), root, marked, bytes(size), "scope", took, ended)
+def raw(*, root=False, marked=True, size=100, span_id=None, parent=b"elsewher", took=0.0, ended=100.0):
+    return RawSpan(
+        id=span_id or os.urandom(8),
+        parent=b"" if root else parent,
+        is_marked=marked,
+        encoded=bytes(size),
+        scope="scope",
+        took=took,
+        ended=ended,
+    )
 
 
 @pytest.fixture
@@ -149,6 +157,43 @@ def test_at_the_end_of_the_process_a_trace_without_its_root_is_left_out_and_coun
 
     assert [trace.id for trace in traces.ended(all_of_them=True)] == [OTHER]
     assert traces.counts["traces.cut_off"] == 1
+
+
+def below(*parents):
+    """A trace with a root, and a span for each of these pairs: whether a reader may understand it, and what it lies below."""
+    spans = [raw(root=True, marked=False, span_id=b"root....")]
+    for number, (marked, parent) in enumerate(parents):
+        spans.append(raw(marked=marked, span_id=f"span...{number}".encode(), parent=parent))
+    return spans
+
+
+@pytest.mark.parametrize(
+    ("spans", "is_read"),
+    [
+        (below((True, b"root....")), True),
+        (below((True, b"span...1"), (False, b"root....")), True),
+        (below((True, b"root...."), (False, b"goes on.")), True),  # nothing that is read lies there
+        (below((True, b"goes on.")), False),  # an agent, whose caller did not wait for it
+        (below((True, b"root...."), (True, b"goes on.")), False),  # the second of two turns
+        (below((True, b"span...1"), (False, b"goes on.")), False),  # another service, whose client is not done
+        (below((True, b"span...1"), (True, b"span...0")), True),  # it makes no sense, and ends
+    ],
+)
+def test_at_the_end_of_the_process_a_trace_is_left_out_where_what_lies_around_a_span_is_missing(traces, spans, is_read):
+    traces.add(ONE, spans)
+    found = traces.ended(all_of_them=True)
+
+    assert (len(found), traces.counts["traces.cut_off"]) == (is_read, not is_read)
+    assert traces.to_read == is_read
+    assert (traces.size > 0) == is_read
+
+
+def test_a_trace_with_missing_spans_is_read_when_its_time_is_over(traces, clock):
+    traces.add(ONE, below((True, b"no such.")))
+    clock.now += 3
+
+    assert ended(traces) == {ONE: 2}
+    assert traces.to_read == 0
 
 
 def test_a_trace_whose_root_does_not_come_is_read_at_the_end_if_its_time_is_over(traces, clock):

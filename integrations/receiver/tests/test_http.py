@@ -150,7 +150,7 @@ async def test_a_full_receiver_asks_to_try_again_and_says_so_in_the_log(
 
     assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
     assert served.receiver.counts["requests.refused"] == 1
-    assert "the receiver is full: 1 requests were refused" in caplog.text
+    assert "the receiver is full: 1 request refused" in caplog.text
 
 
 async def test_a_sender_waits_while_there_may_be_room_soon(serving, answer, request_with):

@@ -117,7 +117,7 @@ def test_an_answer_that_is_traced_gets_scores_in_its_trace(backend, worker):
 
     assert_scored(backend, context)
     assert running.ends() == 0
-    assert "1 traces, 1 answers in them" in running.log
+    assert "1 trace, 1 answer in it" in running.log
 
 
 def test_what_is_there_is_scored_before_it_stops(backend, worker):

@@ -16,10 +16,11 @@ import msgspec
 
 from ragspan.arguments import SHARE
 from ragspan.config import job_summary_file, settings_with
+from ragspan.counted import counted
 from ragspan.datasets.back_fill import BackFill
 from ragspan.datasets.ci import append_summary, write_junit
 from ragspan.datasets.columns import LABEL
-from ragspan.datasets.evaluated import Evaluation, print_evaluation, rows_in_words
+from ragspan.datasets.evaluated import Evaluation, print_evaluation
 from ragspan.datasets.evaluation import DEFAULTS, plan_from
 from ragspan.datasets.gates import Gate, GateResult, Kind, check_gates, parse_gates, require_metrics
 from ragspan.datasets.journal import journal_of
@@ -211,7 +212,7 @@ def _skipped(evaluation: Evaluation) -> list[str]:
 def _how_to_continue(options: Namespace, rows: int = 0) -> str:
     if not rows and (options.output is None or not journal_of(options.output).exists()):
         return "Stopped by Ctrl-C before a row was done. Start again with the same command."
-    done = f"Stopped by Ctrl-C after {rows_in_words(rows)}" if rows else "Stopped by Ctrl-C"
+    done = f"Stopped by Ctrl-C after {counted(rows, 'row')}" if rows else "Stopped by Ctrl-C"
     if options.output is None:
         return f"{done}. Their scores are not saved: with --output FILE a run can be continued later."
     return (
@@ -222,10 +223,12 @@ def _how_to_continue(options: Namespace, rows: int = 0) -> str:
 def _delivered(back_fill: BackFill, reader: RecordReader) -> bool:
     """Say how many scores were sent; returns whether all were."""
     if reader.span_trouble is not None:
-        _tell([f"not sent: {reader.span_troubles:,} rows name no valid span; the first is {reader.span_trouble}"])
-    _tell([f"the scores of {reader.traced:,} answers go to {back_fill.tool or 'their spans'}"])
+        _tell(
+            [f"not sent: no valid span in {counted(reader.span_troubles, 'row')}; the first is {reader.span_trouble}"]
+        )
+    _tell([f"the scores of {counted(reader.traced, 'answer')} go to {back_fill.tool or 'their spans'}"])
     if not back_fill.is_delivered:
-        _tell([f"not everything was sent ({back_fill.unsent:,} spans were not); the log above says why"])
+        _tell([f"not everything was sent ({counted(back_fill.unsent, 'span')} not); the log above says why"])
     return back_fill.is_delivered
 
 

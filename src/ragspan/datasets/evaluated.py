@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ragspan.counted import counted
 from ragspan.datasets.columns import LABEL
 from ragspan.datasets.results import WORST_KEPT, BadRow, EvaluatedRow, ResultRow, named_judge
 from ragspan.datasets.summaries import SUMMARY_HEADER, AskedFigures, MetricSummary
@@ -264,11 +265,11 @@ def text_table(title: str, *headings: str) -> Any:
 def headline(evaluation: Evaluation) -> str:
     """How much was done, what was skipped and why, in how long, for how much."""
     done, skipped = evaluation.rows + evaluation.bad_row_count, sum(evaluation.skipped.values())
-    text = f"{rows_in_words(done - skipped)} evaluated"
+    text = f"{counted(done - skipped, 'row')} evaluated"
     if evaluation.judges:
         text += f" by {', '.join(evaluation.judges)}"
-    for counted in counted_rows(evaluation):
-        text += f", {counted}"
+    for words in counted_rows(evaluation):
+        text += f", {words}"
     if skipped:
         text += f", {skipped:,} skipped ({', '.join(f'{reason} {count:,}' for reason, count in evaluation.skipped.items())})"
     new_rows = done - evaluation.resumed
@@ -286,11 +287,7 @@ def headline(evaluation: Evaluation) -> str:
 def counted_rows(evaluation: Evaluation) -> list[str]:
     """How many rows are refusals, of how many the judge is unsure, and how many had no contexts, in words."""
     counts = ((evaluation.special.get(reason, 0), words) for reason, words in _COUNTS.items())
-    return [f"{count:,} {one if count == 1 else more}" for count, (one, more) in counts if count]
-
-
-def rows_in_words(count: int) -> str:
-    return "1 row" if count == 1 else f"{count:,} rows"
+    return [counted(count, *words) for count, words in counts if count]
 
 
 def _worst_answers(evaluation: Evaluation) -> Iterator[Any]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from opentelemetry import metrics
 
+from ragspan.counted import counted
 from ragspan.delivery.retry_queue import DeliveryStatus, RetryQueue
 from ragspan.delivery.write_results import (
     BatchRejected,
@@ -55,7 +56,7 @@ class BatchSender(Generic[_Item]):
             It is called in the sender's thread, with instrumentation suppressed. It may take its time, but needs a time limit
             of its own. It may raise `Unavailable`, `BatchRejected`, or anything else for a batch that failed as a whole.
         name: of the backend.
-        items: what they are, for the log.
+        item: what one of them is, for the log.
         meter_provider: where `ragspan.deliveries` goes; None means the global one, whenever it is set.
     """
 
@@ -65,13 +66,13 @@ class BatchSender(Generic[_Item]):
         *,
         write: Callable[[Sequence[_Item]], Sequence[WriteResult]],
         name: str,
-        items: str = "scores",
+        item: str = "score",
         meter_provider: MeterProvider | None = None,
     ) -> None:
         self._options = options
         self._write = write
         self._name = name
-        self._items = items
+        self._item = item
         self._log = ThrottledLog()
         self._deliveries = meter_of(meter_provider or metrics.get_meter_provider()).create_counter(
             semconv.METRIC_DELIVERIES,
@@ -200,7 +201,7 @@ class BatchSender(Generic[_Item]):
         """
         with self._changed:
             news = self._queue.news()
-        name, items = self._name, self._items
+        name, item = self._name, self._item
         for (result, reason), number in news.items():
             about = {
                 semconv.DESTINATION: clean_name(name),
@@ -210,12 +211,12 @@ class BatchSender(Generic[_Item]):
             with contextlib.suppress(Exception):  # of a meter provider that is not the SDK's
                 self._deliveries.add(number, encodable(about))
             if result != "delivered" and reason not in {"no_span", "replaced"}:
-                line = "%s: %d %s were %s: %s"
-                self._log.report(f"{result} {reason}", line, name, number, items, result, reason)
+                line = "%s: %s %s: %s"
+                self._log.report(f"{result} {reason}", line, name, counted(number, item), result, reason)
         if trouble is not None and not isinstance(trouble, BatchRejected):  # that shows in what was rejected
             kind = str(trouble) if isinstance(trouble, (Unavailable, ExportError)) else type(trouble).__name__
             waiting = self.stats().waiting
-            self._log.report("trouble", "%s took no %s: %s; %d wait to be tried again", name, items, kind, waiting)
+            self._log.report("trouble", "%s took no %s: %s; %d to be tried again", name, item, kind, waiting)
 
 
 def _left(ends_at: float) -> float:

@@ -61,7 +61,7 @@ class RetryingSpanExporter(SpanExporter):
         self._exit_timeout = exit_timeout
         self._is_closed = False
         self._sender = BatchSender(
-            delivery, write=self._write, name="exporter", items="spans", meter_provider=meter_provider
+            delivery, write=self._write, name="exporter", item="span", meter_provider=meter_provider
         )
         flush_as_well(self)
 

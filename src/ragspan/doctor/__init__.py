@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 from rich.table import Table
 from rich.text import Text
 
+from ragspan.counted import counted
 from ragspan.doctor.advice import Code, advice_on
 from ragspan.telemetry.providers import own_version
 
@@ -100,7 +101,7 @@ def verdict(findings: Sequence[Finding]) -> Text:
     words = Text(_VERDICTS[code], style="bold red" if code else "bold green")
     warnings = sum(finding.state == "warning" for finding in findings)
     if warnings:
-        words.append(f" {warnings} {'warning' if warnings == 1 else 'warnings'}.", style="yellow")
+        words.append(f" {counted(warnings, 'warning')}.", style="yellow")
     return words
 
 

@@ -68,6 +68,7 @@ Code: TypeAlias = Literal[
     "scored",
     "printed",
     "span_lost",
+    "span_not_sent",
     "tool_took_scores",
     "redaction_failed",
     "budget_exhausted",

@@ -54,7 +54,7 @@ _SCORED_ELSEWHERE = (
 )
 
 
-def examine(*, timeout: float = 10.0, receiver: str | None = None) -> Iterator[Finding]:
+def examine(*, timeout: float = 30.0, receiver: str | None = None) -> Iterator[Finding]:
     """Make the checks, one after the other; each finding comes as soon as it is there.
 
     Args:

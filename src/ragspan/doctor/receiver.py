@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ragspan.addresses import cause_of, shown_url
+from ragspan.counted import counted
 from ragspan.delivery.http import Endpoint, session_for
 from ragspan.doctor import Finding, finding
 
@@ -35,9 +36,9 @@ def ask_receiver(address: str, seconds: float) -> Iterator[Finding]:
         return
     if not is_ready:
         yield finding("receiver", "receiver_full", "warning", "it takes no spans at the moment")
-    found = f"{shown} has found {page.get('records', 0)} answers in {page.get('traces.ended', 0)} traces"
+    found = f"{shown} has found {counted(page.get('records', 0), 'answer')} in {counted(page.get('traces.ended', 0), 'trace')}"
     yield finding("receiver", "receiver_read", "ok", found)
     for what, number in not_read.items():
         yield finding("receiver", "receiver_cannot_read", "warning", f"{what} ({number} so far)")
     for reason, number in page.get("answers", {}).get("dropped", {}).items():
-        yield finding("receiver", "receiver_dropped", "warning", f"{number} answers were dropped: {reason}")
+        yield finding("receiver", "receiver_dropped", "warning", f"{counted(number, 'answer')} dropped: {reason}")

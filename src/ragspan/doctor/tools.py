@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ragspan.addresses import cause_of, shown_url
 from ragspan.application import own_exporters
+from ragspan.counted import counted
 from ragspan.defaults import needs_span
 from ragspan.delivery import ScoreWriter
 from ragspan.delivery.http import session_for
@@ -59,12 +60,12 @@ def written(writer: ScoreWriter, complaints: Sequence[str], seconds: float) -> l
     name, stats = _name(writer), writer.stats()
     lost = {**stats.rejected, **stats.dropped}
     if stats.delivered and not lost and not stats.waiting:
-        return [finding("record", "tool_took_scores", "ok", f"{name} accepted {stats.delivered} scores")]
+        return [finding("record", "tool_took_scores", "ok", f"{name} accepted {counted(stats.delivered, 'score')}")]
     reached = _reached(writer, seconds)
     if reached.state == "failed":
         return [reached]
     if lost:
-        found = f"{name} did not accept {sum(lost.values())} scores: {', '.join(lost)}"
+        found = f"{name} did not accept {counted(sum(lost.values()), 'score')}: {', '.join(lost)}"
         return [reached, finding("record", "tool_refused_scores", "failed", found)]
     last = f": {complaints[-1]}" if complaints else ""
     return [

@@ -7,9 +7,9 @@ import contextlib
 import dataclasses
 import io
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import EntryPoint
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ragspan.config import Settings, process_environment, variable
 from ragspan.defaults import emitter_from, engine_from, with_spans
@@ -45,6 +45,12 @@ NAME = "ragspan doctor"
 _TRACES = 1000  # of which a sampler is asked how many it keeps
 _SCORING, _FLUSHING, _SENDING, _SHUTTING_DOWN = 0.5, 0.35, 0.25, 0.05  # shares of the time
 _CONTACTING = 0.1  # likewise, for the server of a tool
+_SpansEnd: TypeAlias = Literal["arrived", "did not arrive", "was not sent"]
+_SPAN_CODES: Mapping[_SpansEnd, Code] = {
+    "arrived": "span_arrived",
+    "did not arrive": "span_lost",
+    "was not sent": "span_not_sent",
+}
 
 
 def watch_record(judge: str, settings: Settings, seconds: float) -> list[Finding]:
@@ -91,7 +97,7 @@ def watch_record(judge: str, settings: Settings, seconds: float) -> list[Finding
     if all(each.state == "ok" for each in [*on_way, *reached]):  # else it is said there
         on_way += [_logged(each) for each in dict.fromkeys(complaints)]
     is_sent = bool(by_tools) or exporter_is_configured()
-    what = "arrived" if has_arrived else "did not arrive" if is_sent else "was not sent"
+    what: _SpansEnd = "arrived" if has_arrived else "did not arrive" if is_sent else "was not sent"
     ids = _ids(record, root, result, what=what)
     return [judged(judge, result, scored_in, refused_by_judges(metrics)), *reached, *on_way, ids]
 
@@ -272,7 +278,7 @@ def _printed(settings: Settings) -> Finding:
     return finding("record", "no_exporter", "warning", f"{found}, and nothing else is done with them")
 
 
-def _ids(record: RagRecord, root: SpanAnchor, result: ScoredRecord | Dropped | None, *, what: str) -> Finding:
+def _ids(record: RagRecord, root: SpanAnchor, result: ScoredRecord | Dropped | None, *, what: _SpansEnd) -> Finding:
     """The ids by which a tool finds the record."""
     span = result.span if isinstance(result, ScoredRecord) else None
     ids: dict[str, Any] = {
@@ -282,7 +288,7 @@ def _ids(record: RagRecord, root: SpanAnchor, result: ScoredRecord | Dropped | N
     }
     named = ", ".join(f"{key} {value}" for key, value in ids.items())
     state: State = "ok" if what == "arrived" else "skipped"
-    code: Code = "span_arrived" if what == "arrived" else "span_lost"
+    code = _SPAN_CODES[what]
     return finding(
         "record", code, state, f"the span {(answer_name(record) if span else NAME)!r} {what}: {named}", **ids
     )

@@ -12,6 +12,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
+from ragspan.counted import counted
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.telemetry.answer_spans import answer_name
@@ -121,4 +122,4 @@ def _title(scored: ScoredRecord) -> Text:
 def _count(record: RagRecord) -> str:
     if record.contexts is None:
         return "contexts unknown"
-    return "1 context" if len(record.contexts) == 1 else f"{len(record.contexts)} contexts"
+    return counted(len(record.contexts), "context")

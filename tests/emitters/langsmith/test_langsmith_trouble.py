@@ -82,6 +82,6 @@ def test_a_project_that_is_not_found_in_time_is_an_outage_and_splits_no_batch(se
 
     assert writer.flush(PATIENCE)
     assert [line for line in caplog.messages if "took no" in line] == [
-        "langsmith took no scores: timeout; 2 wait to be tried again"
+        "langsmith took no score: timeout; 2 to be tried again"
     ]
     assert set(server.scores) == {"a", "b"}

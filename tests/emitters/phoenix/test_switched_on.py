@@ -57,5 +57,5 @@ def test_a_server_that_is_away_is_said_and_counted(phoenix):
 
     phoenix.start()
     assert done.returncode == 0, done.stderr
-    assert "phoenix took no scores: no server listens there: connection refused; " in done.stderr
-    assert "scores were dropped: shutdown" in done.stderr
+    assert "phoenix took no score: no server listens there: connection refused; " in done.stderr
+    assert "scores dropped: shutdown" in done.stderr

@@ -21,6 +21,7 @@ from opentelemetry.metrics import set_meter_provider
 
 from ragspan.command_line import Judge, Metrics, call_at_signals, listener_at, shown_address
 from ragspan.config import Settings, settings_with
+from ragspan.counted import counted
 from ragspan.exceptions import ConfigurationError
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.message import dead_letters, deliver_again
@@ -124,7 +125,7 @@ def _about(settings: Settings, listener: socket.socket | None) -> str:
 
 def _summary(stats: WorkerStats) -> str:
     nacked, dead_lettered = sum(stats.nacked.values()), sum(stats.dead_lettered.values())
-    return f"{stats.acknowledged} records scored, {nacked} given back, {dead_lettered} put aside"
+    return f"{counted(stats.acknowledged, 'record')} scored, {nacked} given back, {dead_lettered} put aside"
 
 
 def _broker_and_stream(broker: str | None, stream: str | None) -> tuple[BrokerAccess, Stream]:
@@ -267,7 +268,7 @@ async def _retry(broker: str | None, name: str | None, reason: str | None, wante
                     returned += 1
                     left.discard(letter.sequence)
         finally:
-            typer.echo(f"{returned} records returned to the stream {stream.name}")
+            typer.echo(f"{counted(returned, 'record')} returned to the stream {stream.name}")
     if left:
         typer.echo(
             "ragspan dead-letters retry: these numbers could not be returned, because there is no such dead letter, or not "

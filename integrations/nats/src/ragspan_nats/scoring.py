@@ -354,7 +354,7 @@ class SpanWriter:
             queue_size=2**30, queue_bytes=2**40, batch_size=_RECORDS_A_BATCH, linger=_LINGER, retry_window=retry_window
         )
         self._sender: BatchSender[Delivery] = BatchSender(
-            options, write=self._write, name="exporter", items="records", meter_provider=meter_provider
+            options, write=self._write, name="exporter", item="record", meter_provider=meter_provider
         )
 
     def put(self, delivery: Delivery) -> DeliveryStatus:

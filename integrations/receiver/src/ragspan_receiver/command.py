@@ -18,6 +18,7 @@ from opentelemetry.metrics import set_meter_provider
 from ragspan.addresses import shown_url
 from ragspan.command_line import Judge, Metrics, call_at_signals, host_and_port, shown_address
 from ragspan.config import Settings, settings_with
+from ragspan.counted import counted
 from ragspan.defaults import check_worker, engine_from, sink_from
 from ragspan.engine.background import Deadline, call_guarded, draw
 from ragspan.exceptions import ConfigurationError
@@ -145,12 +146,16 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
 def _summary(figures: Mapping[str, Any], unsent: int) -> str:
     """What became of all that was taken."""
     traces, answers = figures.get("traces.ended", 0), figures.get("answers", {})
-    parts = [f"{traces} traces, {figures.get('records', 0)} answers in them"]
-    parts += [f"{number} answers dropped ({reason})" for reason, number in answers.get("dropped", {}).items()]
+    parts = [
+        f"{counted(traces, 'trace')}, {counted(figures.get('records', 0), 'answer')} in {'it' if traces == 1 else 'them'}"
+    ]
+    parts += [
+        f"{counted(number, 'answer')} dropped ({reason})" for reason, number in answers.get("dropped", {}).items()
+    ]
     for name, words in (("traces.cut_off", "cut off"), ("traces.abandoned", "not read in time")):
-        parts += [f"{figures[name]} traces {words}"] if figures.get(name) else []
-    parts += [f"{unsent} spans of scores not sent"] if unsent else []
-    parts += [f"{figures['requests.refused']} requests refused"] if "requests.refused" in figures else []
+        parts += [f"{counted(figures[name], 'trace')} {words}"] if figures.get(name) else []
+    parts += [f"{counted(unsent, 'span')} of scores not sent"] if unsent else []
+    parts += [f"{counted(figures['requests.refused'], 'request')} refused"] if "requests.refused" in figures else []
     return ", ".join(parts)
 
 

@@ -33,7 +33,8 @@ MAX_JSON = 16 * 1024 * 1024
 _MAX_HELD = 256 * 1024 * 1024  # bytes of all requests under way
 _AT_ONCE = 2  # bodies that are read; more would only take turns with the interpreter
 _ROOM = 8.0  # seconds that a sender waits for room before it has to try again; exporters wait for ten
-_LOOK = 0.05  # seconds between two looks for room
+_LOOK = 0.05  # seconds between two looks for room, of each ten senders that wait
+_LONGEST_LOOK = 0.5  # seconds, however many wait
 
 
 class HeldBytes:
@@ -64,6 +65,8 @@ class Intake:
         self.receiver = receiver
         self._turns = asyncio.Semaphore(_AT_ONCE)
         self._door = asyncio.Lock()
+        self._waiting = 0
+        """Senders that wait for room."""
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="ragspan-intake")
         self.held = 0
         """Bytes of requests under way."""
@@ -138,7 +141,11 @@ class Intake:
         while not self.receiver.has_room(traces):  # other threads make room
             if self.receiver.is_stopped or not deadline.remaining:
                 self.receiver.refuse()
-            await asyncio.sleep(_LOOK)
+            self._waiting += 1
+            try:
+                await asyncio.sleep(min(_LONGEST_LOOK, _LOOK * (1 + self._waiting // 10)))
+            finally:
+                self._waiting -= 1
 
     def _check_sender(self, gone: asyncio.Future[object]) -> None:
         """Raise a `RefusedError` if the sender has gone."""

@@ -24,6 +24,7 @@ from typing import Any, NoReturn, Protocol, runtime_checkable
 from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
+from ragspan.counted import counted
 from ragspan.engine import EngineStats
 from ragspan.engine.background import Deadline
 from ragspan.records import RagRecord, RecordSink
@@ -46,13 +47,13 @@ _LAST = 0.1  # of the time to stop, which a fleet's sink has in any case
 _KINDS_NOT_READ = 50  # of spans that are shown on the page
 _TELL = 60.0  # seconds between two lines in the log about the same
 _TROUBLE = {
-    "requests.refused": "the receiver is full: %d requests were refused so far, and their senders asked to try again",
-    "traces.too_large": "%d traces so far had more spans or bytes than they may, and are not scored",
-    "traces.cut_off": "%d traces so far began before this process or had no root at its end, and are not scored",
-    "traces.abandoned": "%d traces were not read when the time to stop was over",
-    "spans.rejected": "%d spans so far had no valid id, or were too large",
-    "spans.late": "%d spans so far came after their trace had ended; --quiet and --deadline say when it does",
-    "answers.dropped": "%d answers so far were dropped after they had been read; /healthz shows the reasons",
+    "requests.refused": "the receiver is full: %s refused so far, and their senders asked to try again",
+    "traces.too_large": "%s so far had more spans or bytes than a trace may have: not scored",
+    "traces.cut_off": "%s so far began before this process or had not ended at its end: not scored",
+    "traces.abandoned": "%s not read when the time to stop was over",
+    "spans.rejected": "%s so far had no valid id, or too many bytes",
+    "spans.late": "%s so far came after the end of the trace; --quiet and --deadline say when that is",
+    "answers.dropped": "%s so far dropped after reading; /healthz shows the reasons",
 }
 
 
@@ -317,4 +318,4 @@ class Receiver:
             number, at = self._logged.get(name, (0, -_TELL))
             if counts[name] > number and (last or now - at >= _TELL):
                 self._logged[name] = (counts[name], now)
-                _logger.warning(words, counts[name])
+                _logger.warning(words, counted(counts[name], name.partition("s.")[0]))

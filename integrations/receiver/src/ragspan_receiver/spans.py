@@ -71,7 +71,8 @@ class RawSpan:
     """A span as it came."""
 
     id: bytes
-    is_root: bool
+    parent: bytes
+    """The id of the span around it; empty for a root."""
     is_marked: bool
     """A reader may understand it."""
     encoded: bytes
@@ -79,7 +80,11 @@ class RawSpan:
     took: float = 0.0
     """Seconds, as its sender says."""
     ended: float = 0.0
-    """Its length in seconds, by its sender's clock: only differences count."""
+    """Its end in seconds, by its sender's clock: only differences count."""
+
+    @property
+    def is_root(self) -> bool:
+        return not self.parent
 
 
 @dataclass(slots=True)
@@ -144,7 +149,7 @@ def _add(batch: Batch, spans: Sequence[memoryview], scope: str, left: int) -> in
             raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the request has too many values; send fewer spans")
         raw = RawSpan(
             id=span.span_id,
-            is_root=not span.parent_span_id.strip(b"\0"),
+            parent=span.parent_span_id if span.parent_span_id.strip(b"\0") else b"",
             is_marked=_OPENINFERENCE in encoded
             or _LLM in encoded
             or _GEN_AI in encoded

@@ -6,8 +6,8 @@ Guarantees:
 - Traces, spans and bytes of a trace, and bytes of all are bounded. A trace that is too large is dropped as a whole, since a part
   of it would be scored for what the rest says.
 - Spans of a trace that has ended are dropped, as long as the trace is remembered.
-- A trace of which a part went to another process is left out and counted: one without a root when the process ends, and one whose
-  root began before the process did, which got the first spans only if no other had them.
+- A trace of which a part went to another process is left out and counted: one without its root, or without spans around others, when the
+  process ends, and one whose root began before the process did, which got the first spans only if no other had them.
 
 Any thread may call any method.
 """
@@ -87,6 +87,19 @@ class Trace:
         return self.root.ended - self.first_end <= self.since_root
 
     @property
+    def is_torn(self) -> bool:
+        """A span that a reader may understand lies below one that has not come: what it belongs to goes on, or its end is lost."""
+        joined: set[bytes] = set()
+        for marked in self.spans.values():
+            span = marked
+            while marked.is_marked and not span.is_root and span.id not in joined:
+                joined.add(span.id)
+                if span.parent not in self.spans:
+                    return True
+                span = self.spans[span.parent]
+        return False
+
+    @property
     def is_whole(self) -> bool:
         """It can be read, as far as one sees."""
         return self.is_marked and self.has_root and not self.is_cut_off
@@ -164,7 +177,8 @@ class OpenTraces:
         """The traces that have ended by now and are to be read. The caller releases them.
 
         Args:
-            all_of_them: end those that are open, too. Of one without a root nobody knows what it would still have said.
+            all_of_them: end those that are open, too. Of one without a root, or in which spans around others are missing, nobody knows what
+                it would still have said.
         """
         with self._lock:
             now = self._clock()
@@ -172,12 +186,13 @@ class OpenTraces:
             found = []
             for trace in ended:
                 self._end(trace)
-                is_cut_off = trace.is_cut_off or (trace.ends > now and not trace.has_root)
+                is_cut_off = trace.is_cut_off or (trace.ends > now and (not trace.has_root or trace.is_torn))
                 if trace.is_marked and not is_cut_off:
                     found.append(trace)
                     self.to_read += not trace.is_whole
                 else:
                     self._counts["traces.cut_off"] += trace.is_marked
+                    self.to_read -= trace.is_whole
                     self.size -= trace.size
             return found
 
