@@ -124,11 +124,13 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
     receiver.count_with(providers.meter_provider)
     call_at_signals(receiver.stop)
     intake = Intake(receiver)
-    async with contextlib.AsyncExitStack() as running:
+    servers: list[HTTPServer | GRPCServer] = []
+    try:
         addresses = []
         for make, address in ((HTTPServer, http), (GRPCServer, grpc)):
             if address is not None:
-                addresses.append(await _start(make(intake, address), address, running))
+                servers.append(make(intake, address))
+                addresses.append(await _start(servers[-1], address))
         about = "for the fleet" if settings.sink else f"scored by {settings.judge}: {', '.join(settings.metrics)}"
         typer.echo(f"ragspan worker: OTLP at {' and '.join(addresses)}; answers are {about}", err=True)
         if is_printed:
@@ -139,6 +141,8 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
         deadline = Deadline(settings.exit_timeout)
         await asyncio.to_thread(receiver.finish, deadline.remaining)
         await asyncio.to_thread(sink.shutdown, deadline.remaining)
+    finally:
+        await asyncio.gather(*(server.stop() for server in servers))
     await _within(max(deadline.remaining, _LAST_WORDS), providers.shutdown)
     typer.echo(f"ragspan worker: {_summary(receiver.figures(), exported.unsent())}", err=True)
 
@@ -173,9 +177,8 @@ async def _within(seconds: float, work: Callable[[], object]) -> None:
     await asyncio.wait([done], timeout=seconds)
 
 
-async def _start(server: HTTPServer | GRPCServer, address: str, running: contextlib.AsyncExitStack) -> str:
-    """Start a server that stops with the others; returns where it is."""
-    running.push_async_callback(server.stop)
+async def _start(server: HTTPServer | GRPCServer, address: str) -> str:
+    """Start a server; returns where it is."""
     host, _ = host_and_port(address)
     check_destination(host, server.port)
     await server.start()
