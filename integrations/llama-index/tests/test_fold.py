@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from ragspan.capturing.log import EventKind, RequestLog
+from ragspan.messages import note_error
 from ragspan_llama_index.classes import ClassFacts
 from ragspan_llama_index.fold import record_of
 
@@ -88,8 +89,9 @@ def test_a_reranker_tells_what_is_left_of_a_search(log):
 
 
 def test_an_error_of_the_root_is_that_of_the_request(log):
-    log.note(EventKind.ERROR, "search", None, {"error": "ConnectionError"}, False)
-    log.note(EventKind.ERROR, "query", None, {"error": "ConnectionError"}, False)
+    for span in ("search", "query"):
+        noted = note_error(ConnectionError("no database"))
+        log.note(EventKind.ERROR, span, None, {"error": "ConnectionError", "noted": noted}, False)
     log.end()
 
     record = record_of(log)

@@ -23,8 +23,8 @@ from ragspan.runs.documents import SeenDocuments
 from ragspan.runs.events import ModelStart, SearchStart, ToolStart, record_of_log, tree_of
 from ragspan.runs.grounds import Grounds, contexts_behind, grounds_of, with_recorded
 from ragspan.runs.question_and_response import question_in
-from ragspan.runs.record_making import first_of, make_record
-from ragspan.runs.step_records import StepRecords, context_of, context_of_seen
+from ragspan.runs.record_making import make_record, record_with
+from ragspan.runs.step_records import context_of, context_of_seen
 from ragspan.runs.tool_documents import documents_of_result
 from ragspan.runs.tree import (
     INTERRUPT,
@@ -36,6 +36,7 @@ from ragspan.runs.tree import (
     SearchStep,
     SeenDocument,
     Step,
+    SynthesisStep,
     ToolStep,
 )
 from ragspan.text.answers import without_thoughts
@@ -63,7 +64,7 @@ __all__ = [
     "SeenDocument",
     "SeenDocuments",
     "Step",
-    "StepRecords",
+    "SynthesisStep",
     "ToolStart",
     "ToolStep",
     "context_of",
@@ -71,13 +72,13 @@ __all__ = [
     "contexts_behind",
     "documents_in",
     "documents_of_result",
-    "first_of",
     "grounds_of",
     "json_in",
     "make_record",
     "notes_of",
     "question_in",
     "record_of_log",
+    "record_with",
     "reports_search",
     "tree_of",
     "unescaped",

@@ -9,14 +9,16 @@ from typing import Any
 from ragspan import field_names
 from ragspan.matching import PromptTexts
 from ragspan.record_json import plain_entries
-from ragspan.records import RagRecord
+from ragspan.records import AnswerStatus, RagRecord
 from ragspan.runs.documents import SeenDocuments
-from ragspan.runs.grounds import grounds_of
+from ragspan.runs.grounds import Grounds, grounds_of
 from ragspan.runs.question_and_response import question_in, status_and_response
-from ragspan.runs.step_records import StepRecords, context_of_seen
-from ragspan.runs.tree import ModelStep, RequestTree, RerankStep, SearchStep, ToolStep
+from ragspan.runs.step_records import StepRecords, ToContext, context_of_seen
+from ragspan.runs.tree import ModelStep, RequestTree, RerankStep, SearchStep, SynthesisStep, ToolStep
 
 _MAX_OF_A_KIND = 100
+_TRACING = ("ls_", "langgraph_", "checkpoint", "__", "llamaindex.")
+"""So begin the names of what the frameworks add for their tracing."""
 
 
 def make_record(tree: RequestTree) -> RagRecord | None:
@@ -25,14 +27,29 @@ def make_record(tree: RequestTree) -> RagRecord | None:
         return None
     seen = SeenDocuments(tree)
     status, response = status_and_response(tree)
-    models, searches = tree.all_of(ModelStep), tree.all_of(SearchStep)
-    if response is None and status == "complete" and not (models or searches or tree.recorded):
+    has_asked = any(isinstance(step, (ModelStep, SearchStep)) for step in tree.steps)
+    if response is None and status == "complete" and not (has_asked or tree.recorded):
         return None  # a prompt that was filled in, say
     if _shows_documents(tree, seen, response):
         return None
     question = _question(tree, seen)
     to_context = functools.cache(context_of_seen)  # most documents are found, and reach the prompt
-    steps = StepRecords(searches, tree.all_of(ToolStep), models, tree.ended_ns, to_context)
+    grounds = grounds_of(tree, seen, question, response, to_context)
+    return record_with(tree, grounds, question, response, status, to_context)
+
+
+def record_with(
+    tree: RequestTree,
+    grounds: Grounds,
+    question: str | None,
+    response: str | None,
+    status: AnswerStatus,
+    to_context: ToContext = context_of_seen,
+) -> RagRecord:
+    """The record of a request of which this is known, with its steps."""
+    models, tools = tree.all_of(ModelStep), tree.all_of(ToolStep)
+    writers = [*models, *tree.all_of(SynthesisStep)]
+    steps = StepRecords(tree.all_of(SearchStep), tools, writers, tree.ended_ns, to_context)
     return RagRecord(
         question=question,
         response=response,
@@ -46,15 +63,15 @@ def make_record(tree: RequestTree) -> RagRecord | None:
         parent=tree.anchor,
         retrievals=tuple(map(steps.retrieval, steps.searches)),
         generations=tuple(map(steps.generation, models[:_MAX_OF_A_KIND])),
-        session_id=first_of(tree.metadata, field_names.SESSION),
-        user_id=first_of(tree.metadata, field_names.USER),
+        session_id=_first_of(tree.metadata, field_names.SESSION),
+        user_id=_first_of(tree.metadata, field_names.USER),
         tags=tuple(str.__str__(tag) for tag in tree.tags if isinstance(tag, str)),
         metadata=_own_metadata(tree.metadata),
         tool_calls=tuple(map(steps.tool_call, steps.tools)),
         rerankings=steps.rerankings(tree.all_of(RerankStep)),
         is_agent=_is_agent(tree),
         error=tree.noted.report() if status == "error" and tree.noted is not None else None,
-        **grounds_of(tree, seen, question, response, to_context)._asdict(),
+        **grounds._asdict(),
     )
 
 
@@ -83,7 +100,7 @@ def _question(tree: RequestTree, seen: SeenDocuments) -> str | None:
     return next((question for question in found if question is not None), None)
 
 
-def first_of(metadata: Mapping[str, Any], keys: Iterable[str]) -> str | None:
+def _first_of(metadata: Mapping[str, Any], keys: Iterable[str]) -> str | None:
     """The first of these entries, as a text."""
     found = (metadata.get(key) for key in keys)
     return next((str(value) for value in found if isinstance(value, (str, int)) and value != ""), None)
@@ -92,7 +109,7 @@ def first_of(metadata: Mapping[str, Any], keys: Iterable[str]) -> str | None:
 def _own_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     """The program's own metadata, without what the frameworks add for their tracing."""
     own = plain_entries(metadata)
-    return {key: value for key, value in own.items() if not key.startswith(("ls_", "langgraph_", "checkpoint", "__"))}
+    return {key: value for key, value in own.items() if not key.startswith(_TRACING)}
 
 
 def _is_agent(tree: RequestTree) -> bool:

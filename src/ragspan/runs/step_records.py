@@ -83,7 +83,7 @@ class StepRecords:
             model=_text(step.model) or facts.response_model or step.name,
             provider=_text(step.provider),
             first_token_ns=step.first_token_ns,
-            streamed=step.first_token_ns is not None,
+            streamed=step.streamed or step.first_token_ns is not None,
             prompt=tuple(map(_message, step.prompt)),
             reply=_reply(step),
             **facts._asdict(),
@@ -121,9 +121,11 @@ class StepRecords:
                 contexts=_ordered(step.found),
                 model=step.model,
                 top_k=step.top_k,
+                is_filter=step.is_filter,
                 **self.common(step),
             )
             for step in seen[:_MAX_OF_A_KIND]
+            if not step.is_filter or (step.ended_ns and not step.error and len(step.found) < len(step.given))
         ]
         return tuple(shown)
 

@@ -114,6 +114,13 @@ class RerankStep(Step):
     found: Sequence[SeenDocument] = ()
     model: str | None = None
     top_k: int | None = None
+    is_filter: bool = False
+    """It is no reranker: it counts where it left documents out, and else changes their texts."""
+
+
+@dataclass(eq=False, kw_only=True)
+class SynthesisStep(Step):
+    """Writes an answer from the documents that it was given, by calls of models inside it."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -134,6 +141,8 @@ class ModelStep(Step):
     provider_metadata: Sequence[Mapping[str, Any]] = ()
     """What the provider said about the reply, in any form."""
     tokens: Sequence[Any] = ()
+    streamed: bool = False
+    """It gave its reply as a stream; so does each with a first token."""
     first_token_ns: int | None = None
     last_chunk: tuple[bool, Sequence[Mapping[str, Any]]] | None = None
     """Whether the last chunk of a stream said that it was the last, and what the provider said with it."""

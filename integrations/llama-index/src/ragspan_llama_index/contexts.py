@@ -15,8 +15,11 @@ from ragspan.runs import (
     Document,
     Grounds,
     ModelStep,
-    RequestTree,
+    SearchStep,
     SeenDocuments,
+    Step,
+    SynthesisStep,
+    ToolStep,
     context_of,
     context_of_seen,
     contexts_behind,
@@ -25,7 +28,8 @@ from ragspan.runs import (
     with_recorded,
 )
 from ragspan_llama_index.classes import SPEAKING
-from ragspan_llama_index.steps import SeenNode, Step
+from ragspan_llama_index.reading import Reading, prompt_of
+from ragspan_llama_index.told import SeenNode
 
 Contexts = list[RetrievedContext]
 
@@ -37,42 +41,40 @@ class Provenance:
     """Where the answer of a request comes from.
 
     Args:
-        root: the request's outermost step.
-        tree: the same request.
-        models: the calls of models, by the identities of their steps.
+        reading: the request, whose tree is finished.
         question: the user's own words, which are not a context even if they quote one.
     """
 
-    def __init__(self, root: Step, tree: RequestTree, models: Mapping[int, ModelStep], question: str | None) -> None:
-        self._root = root
-        self._tree = tree
-        self._models = models
+    def __init__(self, reading: Reading, question: str | None) -> None:
+        self._reading = reading
+        self._tree = reading.tree
         self._question = question
-        self._seen = SeenDocuments(tree)
-        self._ranks = _ranks_in(root)
-        self._known: dict[int, Contexts | None] = {}
+        self._seen = SeenDocuments(reading.tree)
+        self._ranks = _ranks_in(reading)
+        self._known: dict[Step, Contexts | None] = {}
 
-    def grounds(self, response: str | None, *, is_mixed: bool) -> Grounds:
+    def grounds(self, response: str | None) -> Grounds:
         """What an answer rests on: by the common rules, but for the contexts that a synthesizer or a search names.
 
         Args:
             response: what the caller got.
-            is_mixed: another framework did a part of it, of which its steps tell.
         """
         common = grounds_of(self._tree, self._seen, self._question, response, context_of_seen)
-        is_common = common.contexts_unknown in _UNREADABLE or (is_mixed and common.contexts)
-        if is_common or not any(map(self._names_contexts, _writers_of(self._root))):
+        is_common = common.contexts_unknown in _UNREADABLE or (self._reading.others and common.contexts)
+        root = self._reading.root
+        if is_common or not any(map(self._names_contexts, _writers_of(self._reading, root))):
             return common
-        contexts = with_recorded(self._tree, self._of(self._root) or ())
+        contexts = with_recorded(self._tree, self._of(root) or ())
         return common._replace(contexts=contexts, contexts_unknown=None)
 
     def _names_contexts(self, writer: Step) -> bool:
-        return writer.role == "synthesis" or self._brought(writer) is not None
+        return isinstance(writer, SynthesisStep) or self._brought(writer) is not None
 
     def evidence(self, contexts: Iterable[RetrievedContext] | None) -> tuple[RetrievedContext, ...]:
         """The contexts behind those of these contexts that were themselves answers."""
-        speakers = (step for step in self._root.walk() if step.role in SPEAKING)
-        answers = [(said, step) for step in speakers if (said := (step.answer_text() or "").strip())]
+        reading = self._reading
+        speakers = (step for step in reading.walk(reading.root) if reading.told_of(step).role in SPEAKING)
+        answers = [(said, step) for step in speakers if (said := (reading.text_of(step) or "").strip())]
         waiting = list(contexts or ())
         given = {context.text for context in waiting}
         known, leaves = {*given}, list[RetrievedContext]()
@@ -91,16 +93,17 @@ class Provenance:
 
     def _of(self, step: Step) -> Contexts | None:
         """The contexts that the answer of a step rests on; None if no search was observed."""
-        if id(step) not in self._known:
-            found = [self._behind(writer) for writer in _writers_of(step)]
-            self._known[id(step)] = found[0] if len(found) == 1 else _joined(found)
-        return self._known[id(step)]
+        if step not in self._known:
+            found = [self._behind(writer) for writer in _writers_of(self._reading, step)]
+            self._known[step] = found[0] if len(found) == 1 else _joined(found)
+        return self._known[step]
 
     def _behind(self, writer: Step) -> Contexts | None:
         """The contexts that a synthesizer was given, that a search brought, or that stand in the prompts behind a model's words."""
-        if writer.role == "synthesis":
-            return self._given(_innermost(writer))
-        calls = [self._models[id(inner)] for inner in writer.walk() if inner.prompt] if writer.role == "model" else []
+        if isinstance(writer, SynthesisStep):
+            return self._given(self._innermost(writer))
+        inner = self._reading.walk(writer) if isinstance(writer, ModelStep) else ()
+        calls = [step for step in inner if isinstance(step, ModelStep) and prompt_of(step)]
         brought = self._brought(writer)
         if brought is not None or not calls:
             return brought
@@ -109,37 +112,41 @@ class Provenance:
     def _brought(self, step: Step) -> Contexts | None:
         """Of a step whose prompt cannot be seen, what the searches inside brought, less what a later step left out."""
         parts: list[tuple[set[Any], Contexts | None]] = []
-        for child in step.children:
-            if child.role == "postprocessing":
-                taken = {key for node in child.given for key in (node.identity, node.id)}
+        for child in self._reading.inside[step]:
+            told = self._reading.told[child]
+            if told.role == "postprocessing":
+                taken = {key for node in told.given for key in (node.identity, node.id)}
                 parts = [(keys, found if taken.isdisjoint(keys) else []) for keys, found in parts]
-            nodes = [node for node in child.found or () if not node.describes_tool()]
+            nodes = [node for node in told.found or () if not node.describes_tool()]
             keys = {key for node in nodes for key in (node.identity, node.id) if key is not None}
             found = [self._context(node, node.text_for_model()) for node in nodes]
-            if child.role == "tool" and child.found is None:
+            if isinstance(child, ToolStep) and told.found is None:
                 parts.append((keys, self._of(child)))
-            elif child.found is not None and bool(nodes) == bool(child.found):
+            elif told.found is not None and bool(nodes) == bool(told.found):
                 parts.append((keys, found))
         # The program may say what it found, where no search was seen.
-        said = [self._context(node, node.text_for_model()) for node in step.given] or None
+        given = self._reading.told_of(step).given
+        said = [self._context(node, node.text_for_model()) for node in given] or None
         return _joined([*(part for _, part in parts), said])
 
-    def _given(self, synthesis: Step) -> Contexts:
-        texts = synthesis.texts
-        if synthesis.has_base("Generation"):
+    def _given(self, synthesis: SynthesisStep) -> Contexts:
+        told = self._reading.told[synthesis]
+        texts = told.texts
+        if told.has_base("Generation"):
             return []  # it asks the model the bare question
         if texts is None:
-            return [self._context(node, node.text_for_model()) for node in synthesis.given]
-        prompt = "\n".join(part.text for inner in synthesis.walk() for part in inner.prompt)
+            return [self._context(node, node.text_for_model()) for node in told.given]
+        inner = self._reading.walk(synthesis)
+        prompt = "\n".join(part.text for step in inner for part in prompt_of(step))
         shown = [(text, False) for text in texts]
-        if prompt and synthesis.has_base("SimpleSummarize"):
+        if prompt and told.has_base("SimpleSummarize"):
             shown = list(_beginnings(texts, prompt))
-        nodes: Sequence[SeenNode | None] = synthesis.given  # what is cut off is cut off at the end
+        nodes: Sequence[SeenNode | None] = told.given  # what is cut off is cut off at the end
         if len(texts) != len(nodes):  # a program handed over the texts of nodes, and not the nodes
             known = {
                 text: node
-                for step in self._root.walk()
-                for node in step.found or ()
+                for step in self._reading.walk(self._reading.root)
+                for node in self._reading.told_of(step).found or ()
                 for text in {node.text, node.later_text}
             }
             nodes = [known.get(text) for text, _ in shown]
@@ -150,20 +157,18 @@ class Provenance:
             for node, (text, is_cut) in zip(nodes, shown, strict=False)
         ]
 
+    def _innermost(self, synthesis: SynthesisStep) -> SynthesisStep:
+        """The synthesis that a program's own one handed its work to, and whose answer it gave."""
+        origin = self._reading.told[synthesis].origin
+        return self._innermost(origin) if isinstance(origin, SynthesisStep) else synthesis
+
     def _context(self, node: SeenNode, text: str) -> RetrievedContext:
         return context_of(Document(text, node.id, node.metadata), rank=self._ranks.get(node.id), score=node.score)
 
 
 def _is_answer(said: str, step: Step, text: str) -> bool:
     """Whether a text that holds what a step said holds its answer. A model's word, such as a grade, stands anywhere."""
-    return step.role != "model" or " " in said or said == text.strip()
-
-
-def _innermost(synthesis: Step) -> Step:
-    """The synthesis that a program's own one handed its work to, and whose answer it gave."""
-    if synthesis.origin is not None and synthesis.origin.role == "synthesis":
-        return _innermost(synthesis.origin)
-    return synthesis
+    return not isinstance(step, ModelStep) or " " in said or said == text.strip()
 
 
 def _joined(parts: Iterable[Contexts | None]) -> Contexts | None:
@@ -198,12 +203,12 @@ def _letters(text: str) -> str:
     return "".join(text.split())
 
 
-def _ranks_in(root: Step) -> Mapping[str | None, int]:
+def _ranks_in(reading: Reading) -> Mapping[str | None, int]:
     """By a node's id, its place in the result of the first search that brought it."""
     ranks: dict[str | None, int] = {}
-    for step in root.walk():
-        if step.role == "search":
-            for place, node in enumerate(step.found or ()):
+    for step in reading.walk(reading.root):
+        if isinstance(step, SearchStep):
+            for place, node in enumerate(reading.told[step].found or ()):
                 ranks.setdefault(node.id, place)
     ranks.pop(None, None)
     return ranks
@@ -214,32 +219,41 @@ def _ranks_in(root: Step) -> Mapping[str | None, int]:
 _word = re.compile(r"\w+")
 
 
-def _writers_of(step: Step) -> list[Step]:
+def _writers_of(reading: Reading, step: Step) -> list[Step]:
     """The syntheses and models whose words a step returned, several if these make it up; the step itself where none is known."""
-    inner = [] if step.role in {"synthesis", "model"} else _inner_writers_of(step)
-    return [writer for each in inner for writer in _writers_of(each)] or [step]
+    is_one = isinstance(step, (SynthesisStep, ModelStep))
+    inner = [] if is_one else _inner_writers_of(reading, step)
+    return [writer for each in inner for writer in _writers_of(reading, each)] or [step]
 
 
-def _inner_writers_of(step: Step) -> list[Step]:
+def _inner_writers_of(reading: Reading, step: Step) -> list[Step]:
     """The inner step whose result or words a call returned, or the several whose words make up its answer.
 
     The streamed words of some models are not reported: such a model wrote what no other step said.
     """
-    if step.role is None:  # a `ragspan.capture` block: all engines inside, and the last model that was asked by itself
-        models = [child for child in step.children if child.role == "model"]
-        return [*(child for child in step.children if child.role in {"call", "synthesis"}), *models[-1:]]
-    if step.origin is not None:
-        return [step.origin]
-    speakers = list(speakers_in(step))
-    answer = _bare(step.answer_text())
+    told = reading.told_of(step)
+    if told.role is None:  # a `ragspan.capture` block: all engines inside, and the last model that was asked by itself
+        inside = reading.inside[step]
+        models = [child for child in inside if isinstance(child, ModelStep)]
+        return [*(child for child in inside if reading.told[child].role in {"call", "synthesis"}), *models[-1:]]
+    if told.origin is not None:
+        return [told.origin]
+    speakers = list(speakers_in(reading, step))
+    words = {speaker: _bare(reading.text_of(speaker)) for speaker in speakers}
+    answer = _bare(reading.text_of(step))
     if not speakers or not answer:
         return speakers[-1:]
-    same = [speaker for speaker in speakers if _said(speaker, answer)]
+    same = [one for one, said in words.items() if (answer in said if isinstance(one, ModelStep) else answer == said)]
     if same:
         return same[-1:]
-    parts = [speaker for speaker in speakers if _is_part(speaker, answer)]
-    unheard = [speaker for speaker in speakers if speaker.streams and not speaker.answer_text()]
-    if unheard and 2 * sum(len(_bare(part.answer_text())) for part in parts) < len(answer):
+    # A single word of a model, a grade or a choice, stands anywhere.
+    parts = [
+        one
+        for one, said in words.items()
+        if said in answer and (" " in said or (bool(said) and not isinstance(one, ModelStep)))
+    ]
+    unheard = [speaker for speaker in speakers if reading.told[speaker].streams and not words[speaker]]
+    if unheard and 2 * sum(len(words[part]) for part in parts) < len(answer):
         return unheard[-1:]
     return parts or speakers[-1:]
 
@@ -249,21 +263,10 @@ def _bare(text: str | None) -> str:
     return " ".join(_word.findall((text or "").casefold()))
 
 
-def speakers_in(step: Step) -> Iterator[Step]:
+def speakers_in(reading: Reading, step: Step) -> Iterator[Step]:
     """The inner steps that may have written the answer, in the order in which they began."""
-    for child in step.children:
-        if child.role in SPEAKING:
+    for child in reading.inside[step]:
+        if reading.told[child].role in SPEAKING:
             yield child
-        elif child.role == "tool":
-            yield from speakers_in(child)
-
-
-def _said(speaker: Step, answer: str) -> bool:
-    said = _bare(speaker.answer_text())
-    return answer in said if speaker.role == "model" else answer == said
-
-
-def _is_part(speaker: Step, answer: str) -> bool:
-    """Whether its words stand in the answer. A single word of a model, a grade or a choice, stands anywhere."""
-    said = _bare(speaker.answer_text())
-    return said in answer and (" " in said or (bool(said) and speaker.role != "model"))
+        elif isinstance(child, ToolStep):
+            yield from speakers_in(reading, child)

@@ -32,7 +32,7 @@ from ragspan_llama_index.classes import (
     facts_about,
     kind_of,
 )
-from ragspan_llama_index.fold import record_of, request_of, tree_inside
+from ragspan_llama_index.fold import record_of, tree_inside
 from ragspan_llama_index.nodes import nodes_in, whole_nodes_in
 from ragspan_llama_index.payloads import (
     STARTS,
@@ -45,6 +45,7 @@ from ragspan_llama_index.payloads import (
     reply_in,
     texts_given,
 )
+from ragspan_llama_index.reading import Reading
 from ragspan_llama_index.results import answer_of, watch_chat
 from ragspan_llama_index.streams import Place, Stream, pulled, reader_or_maker, streams_of
 
@@ -345,7 +346,7 @@ class SpanRecorder:
     def _note_interruption(self, log: RequestLog) -> None:
         if log.about["is_resumed"]:
             log.earlier = tuple(self._interrupted)
-        if (log.abandoned or log.about.get("aborted")) and request_of(log).is_interrupted:
+        if (log.abandoned or log.about.get("aborted")) and Reading(log).is_interrupted:
             self._interrupted.append(log)
 
 

@@ -1,0 +1,362 @@
+"""Reads the log of a request into its tree, and keeps beside it what only LlamaIndex says of a step. Runs in the worker."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from ragspan.capturing import OPAQUE, Event, EventKind, RequestLog, RunKey, Snapshot, inner_logs
+from ragspan.runs import (
+    ROLES,
+    Call,
+    Document,
+    FilledPrompt,
+    ModelStep,
+    PayloadMessage,
+    RequestTree,
+    RerankStep,
+    SearchStep,
+    SeenDocument,
+    Step,
+    SynthesisStep,
+    ToolStep,
+    documents_of_result,
+    json_in,
+)
+from ragspan_llama_index.classes import UUID_LENGTH, Role
+from ragspan_llama_index.files import File
+from ragspan_llama_index.nodes import NodeSnapshot
+from ragspan_llama_index.streams import Stream
+from ragspan_llama_index.told import SeenNode, Told
+
+_STEPS: Mapping[Role | None, type[Step]] = {
+    "tool": ToolStep,
+    "search": SearchStep,
+    "postprocessing": RerankStep,
+    "model": ModelStep,
+    "synthesis": SynthesisStep,
+}
+_OWN: Mapping[str, str] = {
+    **{name: name for name in ("noted", "model", "query", "span")},
+    "reply": "provider_metadata",
+    "tool_name": "name",
+    "arguments": "inputs",
+}
+"""By a payload's names, the attributes of the step itself."""
+
+
+class Reading:
+    """A log as a tree, with what LlamaIndex says of its steps; `finish` tells each what came out of it.
+
+    Inside a `ragspan.capture` block the root is a step for the block, whose own status is not known here.
+
+    Args:
+        log: of the request, or of what happened inside another framework's.
+        around: by its outermost spans, the steps of that other request that they are in.
+    """
+
+    def __init__(self, log: RequestLog, around: Mapping[RunKey, Step] | None = None) -> None:
+        self.log = log
+        self.tree = RequestTree(
+            started_ns=log.started_ns,
+            ended_ns=log.ended_ns,
+            framework="llama_index",
+            anchor=log.anchor,
+            metadata=log.about.get("tags") or {},
+            abandoned=log.abandoned,
+        )
+        self.told: dict[Step, Told] = {}
+        """By each step, in the order in which they began."""
+        self.inside: dict[Step | None, list[Step]] = defaultdict(list)
+        """By each step, those directly inside it."""
+        self.problems: list[str] = []
+        """Types of the errors that spans ended with."""
+        self.others: Sequence[Step] = ()
+        """What another framework did inside."""
+        self.is_handing_on = False
+        """A workflow's step has ended, and the next one, for which it made an event, has not begun."""
+        self._around = around
+        self._at_work: set[RunKey] = set()  # spans of a workflow's steps that have not ended, or were cancelled
+        self._steps: dict[RunKey | None, Step] = {}
+        self._documents: dict[tuple[int, str], Document] = {}
+        self.root = Step(name="answer", parent=None, started_ns=log.started_ns)
+        if log.root is None and around is None:
+            self._steps[""] = self._add(self.root, Told())
+        for event in log.history:
+            self._read(event)
+        self.steps = list(self.tree.steps)
+        """All steps, in the order in which they began."""
+        answer = self.told_of(self.root).answer
+        is_open = self.root.ended_ns and self.root.noted is None
+        self.awaited = answer if isinstance(answer, Stream) and is_open else None
+        """The stream that the request ends with; it is over when this one is."""
+        if self.awaited is not None:
+            self.tree.noted = self.awaited.noted
+
+    # Events
+
+    def _read(self, event: Event) -> None:
+        kind, run, _, time_ns, payload, about = event
+        step = self._begin(event) if kind is EventKind.START else self._steps.get(run) if run else None
+        if kind is EventKind.CONTEXTS:
+            self.tree.recorded += payload["recorded"]
+            self.tree.found_nothing |= not payload["recorded"]
+        elif kind is EventKind.NODES:
+            self._see_later(payload)
+        elif kind is EventKind.WORK:
+            self._at_work.add(run)
+            self.is_handing_on = False
+            step = None if self.told_of(self.root).asked else self.root
+        elif kind is EventKind.WORK_OVER:
+            self._at_work.discard(run)
+            self.is_handing_on = bool(about)
+        elif kind is EventKind.ERROR:
+            self.problems.append(payload["error"])
+            self._at_work -= set() if about else {run}  # it is not a cancellation
+        if step is not None:
+            self._take(step, payload)
+            self._continue(step, kind, time_ns)
+
+    def _begin(self, event: Event) -> Step:
+        role, facts = event.about or (None, None)
+        around = (self._around or {}).get(event.run)
+        step = _STEPS.get(role, Step)(
+            name="answer" if facts is None else facts.name,
+            parent=self._steps.get(event.parent, around),
+            started_ns=event.time_ns,
+        )
+        if event.run == self.log.root:
+            self.root = step
+        self._steps[event.run] = step
+        return self._add(step, Told(role, str(event.run), facts))
+
+    def _add(self, step: Step, told: Told) -> Step:
+        self.told[step] = told
+        self.inside[step.parent].append(step)
+        return self.tree.begin(step)
+
+    def _take(self, step: Step, payload: Mapping[str, Any] | None) -> None:
+        """Take what a payload says of a step. Only the texts that a synthesizer writes first count."""
+        told = self.told[step]
+        for name, value in (payload or {}).items():
+            if name in _OWN:
+                if value is not None:
+                    setattr(step, _OWN[name], value)
+            elif name == "prompt":
+                step.inputs = [message_of(*part) for part in value]
+            elif name in {"given", "found"}:
+                setattr(told, name, list(map(SeenNode, value)))
+            elif name != "texts" or told.texts is None:
+                setattr(told, name, value)
+
+    def _continue(self, step: Step, kind: EventKind, time_ns: int) -> None:
+        if kind is EventKind.READ:
+            self.tree.end(step, time_ns)
+        elif kind in {EventKind.END, EventKind.ERROR}:
+            self._end(step, time_ns)
+
+    def _end(self, step: Step, time_ns: int) -> None:
+        told = self.told[step]
+        if isinstance(step, ToolStep) and told.found is None and step.name in self.tree.retrieval_tools:
+            told.found = list(map(_as_node, documents_of_result(self.text_of(step))))
+        if told.role in {"call", "synthesis"}:
+            told.origin = next((each for each in reversed(self.inside[step]) if self._handed_on(each, told)), None)
+        if step.noted is not None:
+            self.tree.fail(step, time_ns, step.noted)
+        elif not (told.streams and isinstance(step, ModelStep)):  # which ends when it has been read
+            self.tree.end(step, time_ns)
+
+    def _handed_on(self, inner: Step, told: Told) -> bool:
+        own = self.told[inner]
+        if isinstance(told.answer, Stream):
+            return own.answer is told.answer and own.role != "chat writer"
+        return own.result is not None and own.result == told.result
+
+    def _see_later(self, later: Mapping[int, NodeSnapshot]) -> None:
+        for told in self.told.values():
+            for node in told.found or ():
+                if node.identity in later:
+                    node.see_later(later[node.identity])
+
+    # What is known of the steps
+
+    def told_of(self, step: Step) -> Told:
+        return self.told.get(step) or Told()
+
+    def walk(self, step: Step) -> Iterator[Step]:
+        """The step and all inside it, in the order in which they began."""
+        yield step
+        for inner in self.inside[step]:
+            yield from self.walk(inner)
+
+    def text_of(self, step: Step) -> str | None:
+        """What a step answered, or had streamed so far."""
+        told = self.told_of(step)
+        if told.streams and told.answer is None:
+            inner = (self.text_of(each) for each in self.inside[step])
+            return "".join(filter(None, told.tokens)) or next(filter(None, inner), None)
+        return told.answer.text() if isinstance(told.answer, Stream) else told.answer
+
+    @property
+    def aborted(self) -> bool:
+        return self.log.abandoned or bool(self.log.about.get("aborted"))
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether it is a run that was left while it waited for somebody."""
+        is_waiting = len(self.log.keys) > 1 and not (self._at_work or self.is_handing_on)
+        return self.aborted and self.told_of(self.root).is_run and self.awaited is None and is_waiting
+
+    # The tree
+
+    def continue_from(self, beginning: Reading) -> None:
+        """Put what a run did before it was interrupted in front of what it did after it."""
+        self.tree.before = beginning.tree
+        self.told = {**beginning.told, **self.told}
+        self.inside |= {step: inner for step, inner in beginning.inside.items() if step is not None}
+        self.inside[self.root] = [*beginning.inside[beginning.root], *self.inside[self.root]]
+        own = self.told_of(self.root)
+        own.asked = own.asked or beginning.told_of(beginning.root).asked
+
+    def finish(self) -> RequestTree:
+        """The tree, once each step knows what came out of it."""
+        self._leave_out(
+            step
+            for step in self.tree.all_of(ModelStep)
+            if any(isinstance(inner, ModelStep) for inner in self.inside[step])
+        )
+        models = self.tree.all_of(ModelStep)
+        pairs = [(step, after) for step, after in pairwise(models) if self._only_hands_on(step, after)]
+        for told, later in ((self.told[step], self.told[after]) for step, after in pairs):
+            later.tokens, later.said = later.tokens or told.tokens, later.said or told.said
+        self._leave_out(step for step, _ in pairs)
+        for step in self.tree.steps:
+            self._fill(step, self.told[step])
+        self._leave_out(
+            step for step, told in self.told.items() if told.found and all(map(SeenNode.describes_tool, told.found))
+        )
+        for step in self.steps:
+            self._add_template(step)
+        self._add_call_ids()
+        for inner in inner_logs(self.log):
+            tree = inner.log.tree_inside(inner.steps_around(self._steps))
+            self.tree.take_in(tree)
+            self.others = [*self.others, *(step for step in tree.steps if step in self.tree.steps)]
+        told = self.told_of(self.root)
+        asked = "\n".join(text for _, text in told.asked)
+        self.tree.inputs = [message_of("user", [asked, *told.files], (), None)]
+        return self.tree
+
+    def _leave_out(self, steps: Iterable[Step]) -> None:
+        """These are no searches for documents, or no calls of models of their own."""
+        left_out = set(steps)
+        self.tree.steps = [step for step in self.tree.steps if step not in left_out]
+        self.tree.moments = [moment for moment in self.tree.moments if moment[0] not in left_out]
+
+    def _only_hands_on(self, step: Step, after: Step) -> bool:
+        """Whether an asynchronous stream only reads the synchronous one, as the framework's defaults do."""
+        if not self.told[step].streams or step.name != after.name:
+            return False
+        method, inner = (self.told[each].span_id[len(each.name) + 1 : -UUID_LENGTH] for each in (step, after))
+        return method == f"a{inner}"
+
+    def _fill(self, step: Step, told: Told) -> None:
+        """Set what a step was given, and what came out of it."""
+        found: Snapshot = None if told.found is None else list(self._documents_of(told.found))
+        given = list(self._documents_of(told.given, told.texts)) or OPAQUE
+        output: Snapshot = given
+        if isinstance(step, ToolStep):
+            said = self.text_of(step)
+            output = None if said is None else PayloadMessage("tool", said, artifact=found or None)
+        elif isinstance(step, SearchStep):
+            step.inputs = told.asked[0][1] if told.asked else None
+            step.metadata = {"top_k": told.top_k, "data_source_id": told.source}
+            output = found or []
+        elif isinstance(step, ModelStep):
+            self._fill_model(step, told)
+            return
+        elif isinstance(step, (SynthesisStep, RerankStep)):
+            step.inputs, output = given, found or OPAQUE
+            if isinstance(step, RerankStep):
+                step.given, step.found = seen_in(told.given), seen_in(told.found or ())
+                step.top_k = told.top_k if type(told.top_k) is int else None
+                step.is_filter = not (told.facts and told.facts.is_reranker)
+        if step.ended_ns and step.noted is None:
+            step.output = output
+
+    def _fill_model(self, step: ModelStep, told: Told) -> None:
+        said, stream = told.said if told.said is not None else self.text_of(step), self.awaited
+        calls = list(told.asked_for)
+        step.reply = PayloadMessage("ai", said or "", calls, searched=told.searched) if said or calls else None
+        step.provider, step.streamed = told.provider, told.streams
+        if told.streams and stream is not None and stream.tokens:
+            step.first_token_ns = stream.first_ns
+
+    def _documents_of(self, nodes: Sequence[SeenNode], texts: Sequence[str] | None = None) -> Iterator[Snapshot]:
+        """Nodes as documents, each with its score; one that was changed in place is one before and one after it."""
+        written = texts if texts is not None and len(texts) == len(nodes) else [None] * len(nodes)
+        for node, shown in zip(nodes, written, strict=True):
+            for text in () if node.describes_tool() else dict.fromkeys((node.later_text, node.text)):
+                document = self._documents.setdefault(
+                    (node.identity, text), Document(text, node.id, node.metadata, node.text_for_model())
+                )
+                document.written = shown or document.written
+                yield [document, node.score]
+
+    def _add_template(self, step: Step) -> None:
+        """Show what the framework filled a prompt template with, as a step of its own."""
+        told = self.told[step]
+        filled = told.filled
+        if isinstance(step, SynthesisStep):
+            filled = [*(told.texts or ()), *(node.text_for_model() for node in told.given)]
+        if filled:
+            template = Step(name="template", parent=step, started_ns=step.started_ns)
+            template.inputs = {str(place): text for place, text in enumerate(filled)}
+            prompts = [part for inner in self.walk(step) for part in prompt_of(inner)]
+            self.tree.end(self.tree.begin(template), step.ended_ns or step.started_ns, FilledPrompt(prompts))
+
+    def _add_call_ids(self) -> None:
+        """Tell each tool the id of the request that it answers: the framework does not hand it over."""
+        asked = [(step, call) for step in self.tree.all_of(ModelStep) for call in self.told[step].asked_for]
+        for tool in self.tree.all_of(ToolStep):
+            for entry in asked:
+                model, call = entry
+                is_same = call.name == tool.name and _read(call.arguments) == _read(tool.inputs)
+                if is_same and model.started_ns <= tool.started_ns:
+                    asked.remove(entry)
+                    tool.call_id = call.id
+                    break
+
+
+def message_of(role: Any, contents: Sequence[str | File], calls: Sequence[Call], call_id: Any) -> PayloadMessage:
+    """A message of a prompt."""
+    own = ROLES.get(role, role) if isinstance(role, str) else "human"
+    read = [(each, each.text() if isinstance(each, File) else each) for each in contents]
+    unread = [each.end for each, text in read if isinstance(each, File) and text is None]
+    return PayloadMessage(
+        own, "\n".join(text for _, text in read if text is not None), list(calls), call_id, unread=unread
+    )
+
+
+def prompt_of(step: Step) -> Sequence[PayloadMessage]:
+    """What a model was given."""
+    return step.inputs if isinstance(step, ModelStep) and isinstance(step.inputs, list) else ()
+
+
+def seen_in(nodes: Sequence[SeenNode]) -> list[SeenDocument]:
+    """Nodes as they were when they passed by."""
+    return [
+        SeenDocument(Document(node.text, node.id, node.metadata), rank, node.score) for rank, node in enumerate(nodes)
+    ]
+
+
+def _as_node(entry: tuple[Document, float | None]) -> SeenNode:
+    document, score = entry
+    return SeenNode((hash(document.text), score, document.id, document.text, document.metadata, None))
+
+
+def _read(arguments: Any) -> Any:
+    """Arguments that a provider may have as JSON."""
+    return json_in(arguments) or arguments if isinstance(arguments, str) else arguments
