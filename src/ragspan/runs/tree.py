@@ -58,7 +58,11 @@ class Step:
     inside_search: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        around = self.parent
+        self.put_in(self.parent)
+
+    def put_in(self, around: Step | None) -> None:
+        """Set the step around it, which has its own already."""
+        self.parent = around
         self.inside_search = around is not None and (around.inside_search or isinstance(around, SearchStep))
 
     @property
@@ -148,6 +152,12 @@ class ModelStep(Step):
     """Whether the last chunk of a stream said that it was the last, and what the provider said with it."""
     beside_search: bool = False
     """A search was going on beside it."""
+
+    @property
+    def messages(self) -> Sequence[PayloadMessage]:
+        """The messages that it was given."""
+        given = self.inputs if isinstance(self.inputs, list) else ()
+        return [each for each in given if isinstance(each, PayloadMessage)]
 
     @property
     def said(self) -> str:

@@ -12,13 +12,13 @@ from dataclasses import replace
 from ragspan.config import Settings
 from ragspan.datasets.sources import Opinion, StoredAnswer
 from ragspan.records import RagRecord
-from ragspan.runs import PayloadMessage
+from ragspan.runs import PayloadMessage, ToolStep
 from ragspan.telemetry import semconv
 from ragspan.throttled_log import ThrottledLog
 from ragspan_receiver.readers import genai, openinference, vercel
 from ragspan_receiver.readers.payloads import Payloads
 from ragspan_receiver.readers.requests import Request
-from ragspan_receiver.readers.steps import SpanStep, requests_in
+from ragspan_receiver.readers.steps import ReadSpan, requests_in
 from ragspan_receiver.spans import TracedSpan
 
 WHOLE_TRACE = ""
@@ -52,7 +52,7 @@ def records_of(
     ordered = sorted(spans, key=lambda span: span.start_ns)
     steps = {span.span_id: step for span in ordered if (step := _step(span, payloads, not_read)) is not None}
     for step in steps.values():
-        if step.kind == "tool" and step.name in retrieval_tools:
+        if isinstance(step.step, ToolStep) and step.step.name in retrieval_tools:
             _as_search(step, payloads)
     found: list[RagRecord] = []
     for of_request, span in requests_in(spans, steps):
@@ -66,7 +66,7 @@ def records_of(
     return sorted(found, key=lambda record: record.started_ns)
 
 
-def _step(span: TracedSpan, payloads: Payloads, not_read: Callable[[str], object]) -> SpanStep | None:
+def _step(span: TracedSpan, payloads: Payloads, not_read: Callable[[str], object]) -> ReadSpan | None:
     """The step that the reader of the span's convention makes; ragspan's own spans are not steps."""
     if span.scope.startswith(semconv.SCOPE):
         return None
@@ -85,7 +85,7 @@ def _step(span: TracedSpan, payloads: Payloads, not_read: Callable[[str], object
     return step
 
 
-def _not_read_of(span: TracedSpan, step: SpanStep | None) -> str | None:
+def _not_read_of(span: TracedSpan, step: ReadSpan | None) -> str | None:
     """Which spans of which instrumentation are about models, and cannot be read; None for this one."""
     is_read = any(mark in span.attributes for mark, _ in _READERS) or genai.knows(span)
     if step is None and (is_read or not any(key.startswith(_CONVENTIONS) for key in span.attributes)):
@@ -93,17 +93,18 @@ def _not_read_of(span: TracedSpan, step: SpanStep | None) -> str | None:
     if step is None:
         operation = str(span.attributes.get("gen_ai.operation.name", "without gen_ai.operation.name"))
         return f"spans of {span.scope[:100]!r} are of no convention that is read: {operation[:100]}"
-    if step.kind == "model" and not step.prompt and step.reply is None:
+    if step.model is not None and not step.model.messages and step.model.reply is None:
         return f"calls of models by {span.scope[:100]!r} have no texts: content is off, or in a form that is not read"
     return None
 
 
-def _as_search(step: SpanStep, payloads: Payloads) -> None:
+def _as_search(step: ReadSpan, payloads: Payloads) -> None:
     """A tool whose results are documents is a search."""
-    asked = step.inputs.values() if isinstance(step.inputs, dict) else [step.inputs]
-    step.query = next((text for text in asked if isinstance(text, str)), None)
-    result = step.output.text if isinstance(step.output, PayloadMessage) else step.output
-    step.kind, step.found = "retriever", payloads.documents_in(result, loosely=True)
+    given, output = step.step.inputs, step.step.output
+    asked = given.values() if isinstance(given, dict) else [given]
+    result = output.text if isinstance(output, PayloadMessage) else output
+    query = next((text for text in asked if isinstance(text, str)), None)
+    step.become_search(query, payloads.documents_in(result, loosely=True))
 
 
 # Traces that a tool has stored

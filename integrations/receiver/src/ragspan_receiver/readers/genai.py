@@ -11,7 +11,7 @@ from typing import Any
 
 from ragspan import field_names
 from ragspan.capturing import OPAQUE
-from ragspan.runs import NO_INPUT_YET, PayloadMessage
+from ragspan.runs import NO_INPUT_YET, ModelStep, PayloadMessage, Step, ToolStep
 from ragspan_receiver.readers.payloads import (
     Payloads,
     arguments_in,
@@ -23,7 +23,7 @@ from ragspan_receiver.readers.payloads import (
     text,
     whole,
 )
-from ragspan_receiver.readers.steps import Kind, SpanStep
+from ragspan_receiver.readers.steps import Kind, ReadSpan
 from ragspan_receiver.spans import TracedSpan
 
 _OPERATIONS: dict[str, Kind | None] = {
@@ -62,7 +62,7 @@ def is_one(span: TracedSpan) -> bool:
     return any(name in span.attributes for name in ("gen_ai.operation.name", "traceloop.span.kind", "llm.request.type"))
 
 
-def read(span: TracedSpan, payloads: Payloads) -> SpanStep | None:
+def read(span: TracedSpan, payloads: Payloads) -> ReadSpan | None:
     """The step of a span; None for embeddings, and for an agent that is only created."""
     attributes = span.attributes
     kind = _kind_of(span)
@@ -71,20 +71,24 @@ def read(span: TracedSpan, payloads: Payloads) -> SpanStep | None:
     framework = span.scope.rpartition(".")[2]
     given, output = json_of(attributes.get("traceloop.entity.input")), attributes.get("traceloop.entity.output")
     gave = output if json_of(output) is None else json_of(output)
-    step = SpanStep(
+    read = ReadSpan(
         span=span,
+        chain=Step(
+            name=_name_of(attributes) or span.name,
+            parent=None,
+            started_ns=span.start_ns,
+            inputs=payloads.snapshot(_given(given, gave)) if given is not None else OPAQUE,
+            output=payloads.read(_gave(gave)),
+        ),
         kind=kind,
-        name=_name_of(attributes) or span.name,
         framework=_FRAMEWORKS.get(framework, framework),
         shows_models=framework == "langchain" and "traceloop.span.kind" in attributes,
-        inputs=payloads.snapshot(_given(given, gave)) if given is not None else OPAQUE,
-        output=payloads.read(_gave(gave)),
         session_id=text(attributes, *field_names.SESSION),
         user_id=text(attributes, *field_names.USER),
         metadata={key.removeprefix(_PROPERTIES): one for key, one in attributes.items() if key.startswith(_PROPERTIES)},
     )
-    _DETAILS.get(kind, _read_chain)(step, payloads, gave)
-    return step
+    _DETAILS.get(kind, _read_chain)(read, payloads, gave)
+    return read
 
 
 def knows(span: TracedSpan) -> bool:
@@ -134,64 +138,77 @@ def _gave(data: Any) -> Any:
 # The kinds
 
 
-def _read_chain(step: SpanStep, payloads: Payloads, gave: Any) -> None:
+def _read_chain(read: ReadSpan, payloads: Payloads, gave: Any) -> None:
     """A chain, a workflow or an agent, with messages by the conventions; or a task of LlamaIndex, whose payloads show its kind."""
-    query, found = query_in(step.inputs), payloads.documents_in(gave) if isinstance(gave, list) else []
+    chain = read.chain
+    query, found = query_in(chain.inputs), payloads.documents_in(gave) if isinstance(gave, list) else []
     if query and found:
-        step.kind = "reranker" if isinstance(step.inputs, dict) and "nodes" in step.inputs else "retriever"
-        step.query, step.found = query, found
+        if isinstance(chain.inputs, dict) and "nodes" in chain.inputs:
+            read.become_reranker((), found, query=query)
+        else:
+            read.become_search(query, found)
         return
-    if isinstance(gave, dict) and {"text", "logprobs"} <= gave.keys() and isinstance(step.inputs, str):
-        step.kind, step.prompt = "model", [PayloadMessage("human", step.inputs)]
-        step.reply = PayloadMessage("ai", as_text(gave["text"]) or "")
+    if isinstance(gave, dict) and {"text", "logprobs"} <= gave.keys() and isinstance(chain.inputs, str):
+        reply = PayloadMessage("ai", as_text(gave["text"]) or "")
+        read.become(ModelStep, inputs=[PayloadMessage("human", chain.inputs)], reply=reply)
         return
-    asked, said = _prompt(step.span, payloads), _replies(step.span, payloads)
-    if step.inputs is OPAQUE and any(part.role != "system" for part in asked):
-        step.inputs = {"messages": asked}
+    asked, said = _prompt(read.span, payloads), _replies(read.span, payloads)
+    if chain.inputs is OPAQUE and any(part.role != "system" for part in asked):
         # OpenTelemetry's own instrumentation of LangChain writes a state as a text.
         fields = payloads.read(asked[-1].text)
-        step.inputs = fields if isinstance(fields, dict) else step.inputs
-    if said and step.output is OPAQUE:
-        step.output = said[-1]
-    step.written = chunks_in(step.inputs)
+        chain.inputs = fields if isinstance(fields, dict) else {"messages": asked}
+    if said and chain.output is OPAQUE:
+        chain.output = said[-1]
+    read.written = chunks_in(chain.inputs)
 
 
-def _read_model(step: SpanStep, payloads: Payloads, _: Any) -> None:
-    attributes = step.span.attributes
-    step.prompt, replies = _prompt(step.span, payloads), _replies(step.span, payloads)
-    step.reply = replies[0] if replies else None
+def _read_model(read: ReadSpan, payloads: Payloads, _: Any) -> None:
+    attributes = read.span.attributes
+    replies = _replies(read.span, payloads)
     names = [text(attributes, f"gen_ai.{side}.model") for side in ("request", "response")]
-    step.model, answered = (None if name == "unknown" else name for name in names)
-    step.provider = text(attributes, "gen_ai.provider.name", "gen_ai.system")
+    asked, answered = (None if name == "unknown" else name for name in names)
     reasons = attributes.get("gen_ai.response.finish_reasons")
     usage = {name: whole(attributes, f"gen_ai.usage.{name}") for name in ("input_tokens", "output_tokens")}
-    step.provider_metadata = usage | {
+    about = usage | {
         "model": answered,
         "id": text(attributes, "gen_ai.response.id"),
         "cached_tokens": whole(attributes, "gen_ai.usage.cache_read.input_tokens"),
         "finish_reason": reasons[0] if isinstance(reasons, list) and reasons else None,
     }
+    read.become(
+        ModelStep,
+        inputs=_prompt(read.span, payloads),
+        reply=replies[0] if replies else None,
+        model=asked,
+        provider=text(attributes, "gen_ai.provider.name", "gen_ai.system"),
+        provider_metadata=[about],
+    )
 
 
-def _read_search(step: SpanStep, payloads: Payloads, gave: Any) -> None:
-    attributes = step.span.attributes
-    step.query = text(attributes, "gen_ai.retrieval.query.text") or query_in(step.inputs)
-    step.top_k = whole(attributes, "gen_ai.retrieval.top_k") or whole(attributes, "gen_ai.request.top_k")
-    step.source = text(attributes, "gen_ai.data_source.id")
-    found = json_of(attributes.get("gen_ai.retrieval.documents"))
-    if found is None:
-        found = gave.get("documents") if isinstance(gave, dict) else gave
-    if isinstance(found, list):
-        step.found = payloads.documents_in(found, loosely=True) or ([] if not found else None)
+def _read_search(read: ReadSpan, payloads: Payloads, gave: Any) -> None:
+    attributes = read.span.attributes
+    query = text(attributes, "gen_ai.retrieval.query.text") or query_in(read.chain.inputs)
+    top_k = whole(attributes, "gen_ai.retrieval.top_k") or whole(attributes, "gen_ai.request.top_k")
+    listed = json_of(attributes.get("gen_ai.retrieval.documents"))
+    if listed is None:
+        listed = gave.get("documents") if isinstance(gave, dict) else gave
+    found = payloads.documents_in(listed, loosely=True) if isinstance(listed, list) else None
+    if not found and listed != []:
+        found = None
+    if read.kind == "reranker":
+        read.become_reranker((), found, query=query, top_k=top_k)
+    else:
+        read.become_search(query, found, top_k=top_k, source=text(attributes, "gen_ai.data_source.id"))
 
 
-def _read_tool(step: SpanStep, payloads: Payloads, _: Any) -> None:
-    attributes = step.span.attributes
-    step.call_id = text(attributes, "gen_ai.tool.call.id")
-    if step.inputs is OPAQUE:
-        step.inputs = payloads.read(attributes.get("gen_ai.tool.call.arguments"))
-    if step.output is OPAQUE:
-        step.output = payloads.read(attributes.get("gen_ai.tool.call.result"))
+def _read_tool(read: ReadSpan, payloads: Payloads, _: Any) -> None:
+    attributes, given, gave = read.span.attributes, read.chain.inputs, read.chain.output
+    if given is OPAQUE:
+        given = payloads.read(attributes.get("gen_ai.tool.call.arguments"))
+    if gave is OPAQUE:
+        gave = payloads.read(attributes.get("gen_ai.tool.call.result"))
+    call_id = text(attributes, "gen_ai.tool.call.id") or getattr(gave, "call_id", None)
+    read.become(ToolStep, inputs=given, output=gave, call_id=call_id)
 
 
 # Messages
@@ -262,7 +279,7 @@ def _numbered(fields: Mapping[str, Any], payloads: Payloads, role: str = "user")
     return payloads.message(about, str(fields.get("role") or role))
 
 
-_DETAILS: Mapping[Kind, Callable[[SpanStep, Payloads, Any], None]] = {
+_DETAILS: Mapping[Kind, Callable[[ReadSpan, Payloads, Any], None]] = {
     "model": _read_model,
     "retriever": _read_search,
     "reranker": _read_search,

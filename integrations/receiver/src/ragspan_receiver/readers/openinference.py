@@ -11,7 +11,7 @@ from typing import Any
 
 from ragspan import field_names
 from ragspan.capturing import OPAQUE, Snapshot
-from ragspan.runs import PayloadMessage
+from ragspan.runs import ModelStep, PayloadMessage, Step, ToolStep
 from ragspan_receiver.readers.payloads import (
     Payloads,
     arguments_in,
@@ -25,7 +25,7 @@ from ragspan_receiver.readers.payloads import (
     text,
     whole,
 )
-from ragspan_receiver.readers.steps import Kind, Scored, SpanStep
+from ragspan_receiver.readers.steps import Kind, ReadSpan, Scored
 from ragspan_receiver.spans import TracedSpan
 
 KIND = "openinference.span.kind"
@@ -49,7 +49,7 @@ _STREAMS = (("response_txt", "source_nodes"), ("response", "achat_stream"))
 _EVALUATOR = ("Evaluator.evaluate", "Evaluator.aevaluate")
 
 
-def read(span: TracedSpan, payloads: Payloads) -> SpanStep | None:
+def read(span: TracedSpan, payloads: Payloads) -> ReadSpan | None:
     """The step of a span; None for embeddings."""
     attributes = span.attributes
     kind = _kind_of(span)
@@ -57,21 +57,25 @@ def read(span: TracedSpan, payloads: Payloads) -> SpanStep | None:
         return None
     framework = span.scope.rpartition(".")[2]
     name = span.name.partition(".")[0] if framework in _METHODS else span.name
-    step = SpanStep(
+    read = ReadSpan(
         span=span,
+        chain=Step(
+            name=text(attributes, "tool.name", "agent.name") or name,
+            parent=None,
+            started_ns=span.start_ns,
+            inputs=payloads.read(attributes.get("input.value")),
+            output=payloads.read(attributes.get("output.value")),
+        ),
         kind=kind,
-        name=text(attributes, "tool.name", "agent.name") or name,
         framework=framework,
         shows_models=framework == "langchain",
-        inputs=payloads.read(attributes.get("input.value")),
-        output=payloads.read(attributes.get("output.value")),
         session_id=text(attributes, *field_names.SESSION),
         user_id=text(attributes, *field_names.USER),
         tags=[tag for tag in _listed(attributes.get("tag.tags")) if isinstance(tag, str)],
         metadata=as_fields(attributes.get("metadata")),
     )
-    _DETAILS.get(kind, _read_chain)(step, payloads)
-    return step
+    _DETAILS.get(kind, _read_chain)(read, payloads)
+    return read
 
 
 def _kind_of(span: TracedSpan) -> Kind | None:
@@ -84,28 +88,31 @@ def _kind_of(span: TracedSpan) -> Kind | None:
     return "ignored" if kind and span.name.endswith(_EVALUATOR) else kind
 
 
-def _read_chain(step: SpanStep, payloads: Payloads) -> None:
-    if step.span.name.endswith(_POSTPROCESSING):
-        _read_postprocessing(step, payloads)
-    elif isinstance(step.inputs, dict):
-        step.written = chunks_in(step.inputs)
-        if "init_state" in step.inputs:
-            step.inputs = OPAQUE  # a workflow's state before it began, without the question
-    if str(step.span.attributes.get(KIND)).upper() == "PROMPT":
-        step.made_prompt = _messages_of(step.output)
-    if isinstance(step.output, dict):  # LlamaIndex's streams before they were read
-        said = next((step.output[key] for key, beside in _STREAMS if {key, beside} <= step.output.keys()), step.output)
-        step.output = said or OPAQUE
+def _read_chain(read: ReadSpan, payloads: Payloads) -> None:
+    chain = read.chain
+    if str(read.span.attributes.get(KIND)).upper() == "PROMPT":
+        read.made_prompt = _messages_of(chain.output)
+    if isinstance(chain.output, dict):  # LlamaIndex's streams before they were read
+        said = next(
+            (chain.output[key] for key, beside in _STREAMS if {key, beside} <= chain.output.keys()), chain.output
+        )
+        chain.output = said or OPAQUE
+    if read.span.name.endswith(_POSTPROCESSING):
+        _read_postprocessing(read, payloads)
+    elif isinstance(chain.inputs, dict):
+        read.written = chunks_in(chain.inputs)
+        if "init_state" in chain.inputs:
+            chain.inputs = OPAQUE  # a workflow's state before it began, without the question
 
 
-def _read_postprocessing(step: SpanStep, payloads: Payloads) -> None:
+def _read_postprocessing(read: ReadSpan, payloads: Payloads) -> None:
     """LlamaIndex's postprocessors show the ids of the nodes that they return."""
-    left = step.span.attributes.get("output.value")
+    left = read.span.attributes.get("output.value")
     if isinstance(left, str) and left.startswith("["):
         scores = [(payloads.by_id.get(own_id), number(score)) for own_id, score in _node.findall(left)]
         found = [(document, score) for document, score in scores if document is not None]
         if found or left == "[]":
-            step.kind, step.found = "reranker", found
+            read.become_reranker((), found)
 
 
 def _messages_of(payload: Snapshot) -> list[PayloadMessage]:
@@ -116,30 +123,29 @@ def _messages_of(payload: Snapshot) -> list[PayloadMessage]:
     return asked if isinstance(asked, list) and all(isinstance(one, PayloadMessage) for one in asked) else []
 
 
-def _read_model(step: SpanStep, payloads: Payloads) -> None:
-    attributes = step.span.attributes
+def _read_model(read: ReadSpan, payloads: Payloads) -> None:
+    attributes = read.span.attributes
     parameters = as_fields(attributes.get("llm.invocation_parameters"))
     beside = parameters.get("documents") or parameters.get("source_documents")
-    step.beside = None if beside is None else payloads.snapshot(beside)
-    step.prompt = (
-        _messages_of(step.inputs)
-        or [_message(one, payloads) for one in numbered(attributes, "llm.input_messages")]
-        or [
-            PayloadMessage("human", prompt)
-            for prompt in _listed(attributes.get("llm.prompts"))
-            if isinstance(prompt, str)
-        ]
-    )
+    prompts = (each for each in _listed(attributes.get("llm.prompts")) if isinstance(each, str))
     replies = numbered(attributes, "llm.output_messages")
-    step.reply = _message(replies[0], payloads) if replies else _plain_reply(attributes.get("output.value"))
-    step.model = text(attributes, "llm.model_name") or text(step.metadata, "ls_model_name")
-    step.provider = text(attributes, "llm.provider", "llm.system")
-    step.provider_metadata = {
+    about = {
         "prompt_tokens": whole(attributes, "llm.token_count.prompt"),
         "completion_tokens": whole(attributes, "llm.token_count.completion"),
         "cached_tokens": whole(attributes, "llm.token_count.prompt_details.cache_read"),
         "finish_reason": attributes.get("llm.finish_reason"),
     }
+    read.become(
+        ModelStep,
+        inputs=_messages_of(read.chain.inputs)
+        or [_message(one, payloads) for one in numbered(attributes, "llm.input_messages")]
+        or [PayloadMessage("human", prompt) for prompt in prompts],
+        beside=None if beside is None else payloads.snapshot(beside),
+        reply=_message(replies[0], payloads) if replies else _plain_reply(attributes.get("output.value")),
+        model=text(attributes, "llm.model_name") or text(read.metadata, "ls_model_name"),
+        provider=text(attributes, "llm.provider", "llm.system"),
+        provider_metadata=[about],
+    )
 
 
 def _plain_reply(output: Any) -> PayloadMessage | None:
@@ -169,27 +175,32 @@ def _message(fields: Mapping[str, Any], payloads: Payloads) -> PayloadMessage:
     return payloads.message(about, str(fields.get("message.role")))
 
 
-def _read_search(step: SpanStep, payloads: Payloads) -> None:
-    step.query = query_in(step.inputs) or as_text(step.span.attributes.get("input.value"))
-    step.found = _found(step.span.attributes, payloads, loosely=step.framework == "langchain")
+def _read_search(read: ReadSpan, payloads: Payloads) -> None:
+    attributes = read.span.attributes
+    query = query_in(read.chain.inputs) or as_text(attributes.get("input.value"))
+    read.become_search(query, _found(attributes, payloads, loosely=read.framework == "langchain"))
 
 
-def _read_reranker(step: SpanStep, payloads: Payloads) -> None:
-    attributes = step.span.attributes
-    step.query, step.model = text(attributes, "reranker.query"), text(attributes, "reranker.model_name")
-    step.top_k = whole(attributes, "reranker.top_k")
-    step.given = _documents(attributes, "reranker.input_documents", payloads)
-    step.found = _documents(attributes, "reranker.output_documents", payloads)
+def _read_reranker(read: ReadSpan, payloads: Payloads) -> None:
+    attributes = read.span.attributes
+    read.become_reranker(
+        _documents(attributes, "reranker.input_documents", payloads),
+        _documents(attributes, "reranker.output_documents", payloads),
+        query=text(attributes, "reranker.query"),
+        model=text(attributes, "reranker.model_name"),
+        top_k=whole(attributes, "reranker.top_k"),
+    )
 
 
-def _read_tool(step: SpanStep, _: Payloads) -> None:
+def _read_tool(read: ReadSpan, _: Payloads) -> None:
     """Some tools are called with `args` and `kwargs`; LlamaIndex's give an object with blocks of text."""
-    output = step.output
-    if isinstance(step.inputs, dict):
-        step.inputs = arguments_in(step.inputs)
-    if isinstance(output, dict) and isinstance(output.get("blocks"), list):
-        texts = (block.get("text") for block in output["blocks"] if isinstance(block, dict))
-        step.output = "\n".join(said for said in texts if isinstance(said, str))
+    given, gave = read.chain.inputs, read.chain.output
+    if isinstance(given, dict):
+        given = arguments_in(given)
+    if isinstance(gave, dict) and isinstance(gave.get("blocks"), list):
+        texts = (block.get("text") for block in gave["blocks"] if isinstance(block, dict))
+        gave = "\n".join(said for said in texts if isinstance(said, str))
+    read.become(ToolStep, inputs=given, output=gave, call_id=getattr(gave, "call_id", None))
 
 
 def _found(attributes: Mapping[str, Any], payloads: Payloads, *, loosely: bool) -> list[Scored] | None:
@@ -221,7 +232,7 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, (list, tuple)) else []
 
 
-_DETAILS: Mapping[Kind, Callable[[SpanStep, Payloads], None]] = {
+_DETAILS: Mapping[Kind, Callable[[ReadSpan, Payloads], None]] = {
     "model": _read_model,
     "retriever": _read_search,
     "reranker": _read_reranker,

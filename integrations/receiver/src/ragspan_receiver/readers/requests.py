@@ -10,7 +10,7 @@ from typing import Any
 
 from ragspan.capturing import OPAQUE, Opaque, Snapshot
 from ragspan.messages import MAX_MESSAGE, MAX_STACKTRACE, ErrorReport
-from ragspan.records import RagRecord, RetrievedContext, SpanAnchor
+from ragspan.records import RagRecord, RetrievedContext
 from ragspan.runs import (
     INTERRUPT,
     Document,
@@ -20,21 +20,18 @@ from ragspan.runs import (
     RequestTree,
     RerankStep,
     SearchStep,
-    SeenDocument,
     Step,
-    ToolStep,
     context_of,
     make_record,
 )
 from ragspan_receiver.readers.payloads import text
-from ragspan_receiver.readers.steps import BARE, Scored, SpanStep
+from ragspan_receiver.readers.steps import ReadSpan, Scored, anchor_of
 from ragspan_receiver.spans import TracedSpan
 
 _MAX_OF_A_KIND = 100
 _MAX_WRITTEN = 1000
 _MAX_PROMPTS = 2_000_000
-_MAX_ORIGINS = 1000
-_MAX_COMPARED = 10_000_000
+_MAX_COMPARED = 100_000_000
 _SYNTHESIS = (".synthesize", ".asynthesize")
 _error_type = re.compile(r"[A-Za-z_][\w.]{0,200}(?=[(:]|$)")
 
@@ -43,38 +40,38 @@ class Request:
     """The steps of one request.
 
     Args:
-        steps: each after the one around it; of a group, which has no root, several are outermost.
-        span: the span around a group.
+        spans: each after the one around it; of a group, which has no root, several are outermost.
+        around: the span around a group.
     """
 
-    def __init__(self, steps: Sequence[SpanStep], span: TracedSpan | None = None) -> None:
-        self._grouped = span is not None
-        self._span = span or steps[0].span
-        _count_once(steps)
-        _take_payloads_of_only_chain(steps)
-        missing = _model_without_span(steps)
-        self._steps = [*steps, *missing]
-        self._was_left = _leave_streams_open(steps) or bool(missing)
-        self._models = [step for step in self._steps if step.kind == "model"]
-        self._framework = next((step.framework for step in steps if step.framework), "otlp")
-        self._prompts = "\n".join(part.prompt_text for step in self._models for part in step.prompt)[:_MAX_PROMPTS]
+    def __init__(self, spans: Sequence[ReadSpan], around: TracedSpan | None = None) -> None:
+        self._grouped = around is not None
+        self._span = around or spans[0].span
+        _count_once(spans)
+        _take_payloads_of_only_chain(spans)
+        missing = _model_without_span(spans)
+        self._spans = [*spans, *missing]
+        self._was_left = _leave_streams_open(spans) or bool(missing)
+        self._models = [(read, read.model) for read in self._spans if read.model is not None]
+        self._said = {read: model.reply for read, model in self._models if model.reply is not None}
+        self._framework = next((read.framework for read in spans if read.framework), "otlp")
+        parts = (part.prompt_text for _, model in self._models for part in model.messages)
+        self._prompts = "\n".join(parts)[:_MAX_PROMPTS]
 
     def record(self) -> RagRecord | None:
         """The record; None if nothing was answered."""
-        root = self._steps[0]
+        root = self._spans[0]
         is_answer = root.framework == "langchain" or root.span.name.endswith(_SYNTHESIS)
-        if not is_answer and all(step.kind not in BARE for step in self._steps):
+        if not is_answer and not any(read.is_bare for read in self._spans):
             return None  # a splitter of texts, say
         record = make_record(self._tree())
         if record is None:
             return None
-        contexts = self._brought() if self._has_unseen_prompt(record.status) else record.contexts
-        origins = _Origins(self._steps)
         return replace(
             record,
             record_id=f"{self._span.trace_id}{self._span.span_id}",
-            contexts=contexts if contexts is None else tuple(map(origins.of, contexts)),
-            is_agent=record.is_agent or any(step.kind == "agent" for step in self._steps),
+            contexts=self._brought() if self._has_unseen_prompt(record.status) else record.contexts,
+            is_agent=record.is_agent or any(read.kind == "agent" for read in self._spans),
             evidence=self._evidence(record),
             swallowed_errors=self._swallowed() if record.status == "complete" else (),
         )
@@ -82,127 +79,122 @@ class Request:
     # The tree
 
     def _tree(self) -> RequestTree:
-        metadata = dict(next((step.metadata for step in self._steps if step.metadata), {}))
-        for step in reversed(self._steps):
-            ids = {"session_id": step.session_id, "user_id": step.user_id}
+        metadata = dict(next((read.metadata for read in self._spans if read.metadata), {}))
+        for read in reversed(self._spans):
+            ids = {"session_id": read.session_id, "user_id": read.user_id}
             metadata |= {key: value for key, value in ids.items() if value is not None}
         tree = RequestTree(
             started_ns=self._span.start_ns,
             ended_ns=max(self._span.start_ns, self._span.end_ns),
             framework=self._framework,
-            run_type="parser" if self._steps[0].name.endswith("Parser") else None,
-            tags=tuple(dict.fromkeys(tag for step in self._steps for tag in step.tags)),
+            run_type="parser" if self._spans[0].chain.name.endswith("Parser") else None,
+            tags=tuple(dict.fromkeys(tag for read in self._spans for tag in read.tags)),
             metadata=metadata,
-            anchor=_anchor_of(self._span),
+            anchor=anchor_of(self._span),
             grouped=self._grouped,
         )
-        made: dict[SpanStep | None, Step | None] = {None: None}
-        for time_ns, step, is_over in self._moments():
-            own = made.get(step)
-            if own is not None and is_over:
-                self._end(tree, step, own, time_ns)
+        written = self._others_written()
+        for time_ns, read, is_over in self._moments():
+            if is_over:
+                self._end(tree, read, time_ns)
                 continue
-            made[step] = tree.begin(self._made(step, made[step.outer], time_ns))
-            if len(made) == 2:  # noqa: PLR2004  the first one
-                written = [Document(each, None, {}) for each in self._written()]
-                shown = Step(name="", parent=made[step], started_ns=time_ns, inputs={"documents": written})
-                if written:
-                    tree.end(tree.begin(shown), time_ns)
+            self._begin(tree, read, time_ns)
+            if written:
+                shown = Step(name="", parent=read.step, started_ns=time_ns, inputs={"documents": written})
+                tree.end(tree.begin(shown), time_ns)
+                written = []
         return tree
 
-    def _moments(self) -> list[tuple[int, SpanStep, bool]]:
+    def _moments(self) -> list[tuple[int, ReadSpan, bool]]:
         """The starts and ends of the steps in order of time; those of one time in the order of the spans."""
-        inside: dict[SpanStep | None, list[SpanStep]] = defaultdict(list)
-        starts: dict[SpanStep | None, int] = {None: 0}
-        for step in self._steps:
-            starts[step] = max(step.span.start_ns, starts[step.outer])
-            inside[step.outer].append(step)
-        moments: list[tuple[int, SpanStep, bool]] = []
-        waiting = [(step, False) for step in sorted(inside[None], key=lambda step: -step.span.start_ns)]
+        inside: dict[ReadSpan | None, list[ReadSpan]] = defaultdict(list)
+        starts: dict[ReadSpan | None, int] = {None: 0}
+        for read in self._spans:
+            starts[read] = max(read.span.start_ns, starts[read.outer])
+            inside[read.outer].append(read)
+        moments: list[tuple[int, ReadSpan, bool]] = []
+        waiting = [(read, False) for read in sorted(inside[None], key=lambda read: -read.span.start_ns)]
         while waiting:
-            step, is_over = waiting.pop()
+            read, is_over = waiting.pop()
             if not is_over:
-                moments.append((starts[step], step, False))
-                later = sorted(inside[step], key=lambda inner: -starts[inner])
-                waiting += [(step, True), *((inner, False) for inner in later)]
-            elif step.has_ended:
-                moments.append((max(starts[step], step.span.end_ns), step, True))
+                moments.append((starts[read], read, False))
+                later = sorted(inside[read], key=lambda inner: -starts[inner])
+                waiting += [(read, True), *((inner, False) for inner in later)]
+            elif read.has_ended:
+                moments.append((max(starts[read], read.span.end_ns), read, True))
         return sorted(moments, key=lambda moment: moment[0])
 
-    def _made(self, step: SpanStep, parent: Step | None, time_ns: int) -> Step:
-        around: dict[str, Any] = {"name": step.name, "parent": parent, "started_ns": time_ns}
-        if step.kind == "model":
-            made = ModelStep(
-                model=step.model, provider=step.provider, inputs=list(step.prompt), beside=step.beside, **around
-            )
-            made.provider_metadata = [step.provider_metadata]
-            return made
-        if step.kind == "retriever":
-            known = {"top_k": step.top_k, "data_source_id": step.source}
-            return SearchStep(inputs=step.query, metadata=known, span=_anchor_of(step.span), **around)
-        if step.kind == "tool":
-            call_id = step.call_id or getattr(step.output, "call_id", None)
-            return ToolStep(inputs=step.inputs, call_id=call_id, **around)
-        if step.kind == "reranker" and "rank" in step.name.lower():  # what only filters has another name
-            given, found = _seen(step.given), _seen(step.found or ())
-            about: dict[str, Any] = {"query": step.query, "model": step.model, "top_k": step.top_k}
-            return RerankStep(inputs=step.inputs, given=given, found=found, **about, **around)
-        inputs = step.inputs
-        if step.outer is None and isinstance(inputs, Opaque) and self._framework != "langchain":
-            inputs = self._asked()
-        return Step(inputs=inputs, **around)
+    def _begin(self, tree: RequestTree, read: ReadSpan, time_ns: int) -> None:
+        step = read.step
+        step.started_ns = time_ns
+        step.put_in(None if read.outer is None else read.outer.step)
+        if read.outer is None and _is_opaque_chain(step) and self._framework != "langchain":
+            step.inputs = self._asked()
+        if isinstance(step, ModelStep):
+            step.reply = None  # until it ends
+        tree.begin(step)
 
-    def _end(self, tree: RequestTree, step: SpanStep, own: Step, time_ns: int) -> None:
-        payload = step.output
-        last = self._last_model() if step.outer is None and _says_nothing(payload) else None
-        late = step.inputs if self._was_left and step.outer is None else None  # as of a stream
+    def _end(self, tree: RequestTree, read: ReadSpan, time_ns: int) -> None:
+        step = read.step
+        last = self._last_model() if read.outer is None and _says_nothing(step.output) else None
+        late = read.chain.inputs if self._was_left and read.outer is None else None  # as of a stream
         # The stream of the last model may be read after the request's span has ended, and fail then.
-        error = _error_of(step.span) or (None if last is None else _error_of(last.span))
+        error = _error_of(read.span) or (None if last is None else _error_of(last.span))
         if error is not None:
-            tree.fail(own, time_ns, error, late)
-            return
-        if step.kind == "model":
-            payload = step.reply or PayloadMessage("ai")
-        elif step.kind in {"retriever", "reranker"}:
-            payload = OPAQUE if step.found is None else [list(pair) for pair in step.found]
-        elif last is not None and last.reply is not None:
-            payload = last.reply
-        tree.end(own, time_ns, payload, late if step.kind in {"chain", "agent"} else None)
+            step.output = OPAQUE
+            tree.fail(step, time_ns, error, late)
+        elif isinstance(step, ModelStep):
+            tree.end(step, time_ns, self._said.get(read))
+        else:
+            is_found = isinstance(step, (SearchStep, RerankStep))
+            said = None if last is None or is_found else self._said.get(last)
+            tree.end(step, time_ns, said or step.output, late if not read.is_bare else None)
 
     def _asked(self) -> Snapshot:
         """What the request was called with, if its span does not say: what its first model or search was given."""
-        asked = [step for step in self._steps if step.kind in {"model", "retriever"}]
+        asked = [read for read in self._spans if isinstance(read.step, (ModelStep, SearchStep))]
         first = min(asked, key=_start_of, default=None)
-        if first is None or first.kind == "retriever":
-            return OPAQUE if first is None or first.query is None else first.query
-        return next((part.text for part in reversed(first.prompt) if part.role == "human"), OPAQUE)
+        if first is None or first.model is None:
+            return OPAQUE if first is None or first.step.inputs is None else first.step.inputs
+        return next((part.text for part in reversed(first.model.messages) if part.role == "human"), OPAQUE)
 
-    def _last_model(self) -> SpanStep | None:
+    def _last_model(self) -> ReadSpan | None:
         """The model whose words the caller got, if the request's span does not say."""
-        models = [step for step in self._models if not step.is_in("retriever")]
-        return max(models, key=lambda step: step.span.end_ns, default=None)
+        models = [read for read, _ in self._models if not read.is_in_search()]
+        return max(models, key=lambda read: read.span.end_ns, default=None)
 
     # Documents
 
-    def _written(self) -> list[str]:
-        """Documents as they are in prompts after their metadata, as LlamaIndex writes them."""
-        found = (document for step in self._steps for document, _ in step.found or ())
-        shown = dict.fromkeys(f"{_lines_of(document)}\n\n{document.text}" for document in found if document.metadata)
-        if self._framework != "langchain":  # whose steps show documents as such: a text is none
-            shown |= dict.fromkeys(each for step in self._steps for each in step.written)
-        return _without_joined([each for each in list(shown)[:_MAX_WRITTEN] if each.strip() and each in self._prompts])
+    def _others_written(self) -> list[Document]:
+        """Tell the documents found how prompts have them, as LlamaIndex writes them with their metadata; texts of no such one are others."""
+        found = [document for read in self._spans for document, _ in read.found or ()][:_MAX_WRITTEN]
+        for document in found:
+            lines = "\n".join(f"{key}: {value}" for key, value in document.metadata.items())
+            document.written = f"{lines}\n\n{document.text}" if lines else None
+        # LangChain's steps show documents as such: a text is none.
+        spans = () if self._framework == "langchain" else self._spans
+        texts = list(dict.fromkeys(each for read in spans for each in read.written if each.strip()))[:_MAX_WRITTEN]
+        others = []
+        for written in texts if len(found) * sum(map(len, texts)) <= _MAX_COMPARED else ():
+            inside = [document for document in found if document.text.strip() and document.text in written]
+            largest = max(inside, key=lambda document: len(document.text), default=None)
+            if largest is None:
+                others.append(written)
+            elif all(document.text in largest.text for document in inside):  # else it is several, packed together
+                largest.written = written
+        return [Document(each, None, {}) for each in _without_joined(others)]
 
     def _has_unseen_prompt(self, status: str) -> bool:
         """Whether a model may have answered whose prompt is not in the spans; one that has not ended has no span."""
         if self._models:
             return not self._prompts.strip()
-        return status != "complete" or not any(step.shows_models for step in self._steps)
+        return status != "complete" or not any(read.shows_models for read in self._spans)
 
     def _brought(self) -> tuple[RetrievedContext, ...] | None:
         """What the last reranker left, else what all searches found, in their order; None if that is unknown."""
-        ends = [step for step in self._steps if step.kind == "reranker" and step.found is not None][-1:]
-        ends = ends or [step for step in self._steps if step.kind == "retriever" and not step.is_in("retriever")]
-        found = [() if _error_of(step.span) else step.found for step in ends]
+        ends = [read for read in self._spans if isinstance(read.step, RerankStep) and read.found is not None][-1:]
+        ends = ends or [read for read in self._spans if isinstance(read.step, SearchStep) and not read.is_in_search()]
+        found = [() if _error_of(read.span) else read.found for read in ends]
         if not found or any(each is None for each in found):
             return None
         return tuple({each.text: each for one in found for each in _ordered(one or ())}.values())
@@ -213,10 +205,10 @@ class Request:
         documents = {context.text: context for contexts in known[:_MAX_OF_A_KIND] for context in contexts}
         generated = [context.text for context in record.contexts or () if not _is_of(context.text, documents)]
         found: dict[str, RetrievedContext] = {}
-        for step in self._models[:_MAX_OF_A_KIND] if generated else ():
-            said = "" if step.reply is None else step.reply.text.strip()
+        for read, model in self._models[:_MAX_OF_A_KIND] if generated else ():
+            said = self._said[read].text.strip() if read in self._said else ""
             if said and any(said in text for text in generated):
-                prompt = "\n".join(part.prompt_text for part in step.prompt)
+                prompt = "\n".join(part.prompt_text for part in model.messages)
                 matches = PromptTexts([prompt]).find(list(documents), excerpts=False, order=[0])
                 pairs = zip(documents.values(), matches, strict=True)
                 found |= {document.text: document for document, match in pairs if match}
@@ -224,64 +216,70 @@ class Request:
 
     def _swallowed(self) -> tuple[str, ...]:
         """The errors after which a framework answered all the same; with LangChain they are retries, which do not count."""
-        errors = [] if self._framework == "langchain" else [_error_of(step.span) for step in self._steps[1:]]
+        errors = [] if self._framework == "langchain" else [_error_of(read.span) for read in self._spans[1:]]
         return tuple(dict.fromkeys(error.name for error in errors if error is not None))
 
 
-def _count_once(steps: Sequence[SpanStep]) -> None:
+def _count_once(spans: Sequence[ReadSpan]) -> None:
     """Make chains of steps that several spans show: a model's call around the client's, a search around its own inner part.
 
     Of a model's spans the outermost that has the prompt counts.
     """
-    has_prompts = any(step.prompt for step in steps)
-    for step in reversed(steps):
-        if step.kind == "retriever" and step.found is None and step.is_in("retriever"):
-            step.kind = "chain"
-        elif step.kind == "model":
-            outer = [each for each in step.around() if each.kind == "model"]
-            if any(each.prompt for each in outer) or (not step.prompt and (has_prompts or outer)):
-                step.kind = "chain"
+    has_prompts = any(read.model is not None and read.model.messages for read in spans)
+    for read in reversed(spans):
+        model = read.model
+        if isinstance(read.step, SearchStep) and read.found is None and read.is_in_search():
+            read.step = read.chain
+        elif model is not None:
+            outer = [(each, each.model) for each in read.around() if each.model is not None]
+            if any(around.messages for _, around in outer) or (not model.messages and (has_prompts or outer)):
+                read.step = read.chain
                 continue
-            for each in reversed(outer):
-                each.kind = "chain"
-                if each.reply is not None and (step.reply is None or not step.reply.text):
-                    step.reply = PayloadMessage("ai", each.reply.text, step.reply.calls if step.reply else None)
+            for each, around in reversed(outer):
+                each.step = each.chain
+                if around.reply is not None and (model.reply is None or not model.reply.text):
+                    calls = model.reply.calls if model.reply else None
+                    model.reply = PayloadMessage("ai", around.reply.text, calls)
 
 
-def _take_payloads_of_only_chain(steps: Sequence[SpanStep]) -> None:
+def _take_payloads_of_only_chain(spans: Sequence[ReadSpan]) -> None:
     """Some instrumentations put a span without payloads around that of the chain."""
-    root, inside = steps[0], [step for step in steps if step.outer is steps[0]]
-    if len(inside) == 1 and inside[0].kind == "chain" and root.kind in {"chain", "agent"}:
-        root.inputs = inside[0].inputs if isinstance(root.inputs, Opaque) else root.inputs
-        root.output = inside[0].output if isinstance(root.output, Opaque) else root.output
+    root, inside = spans[0].step, [read for read in spans if read.outer is spans[0]]
+    if len(inside) == 1 and inside[0].kind != "agent" and type(root) is type(inside[0].step) is Step:
+        only = inside[0].step
+        root.inputs = only.inputs if isinstance(root.inputs, Opaque) else root.inputs
+        root.output = only.output if isinstance(root.output, Opaque) else root.output
 
 
-def _leave_streams_open(steps: Sequence[SpanStep]) -> bool:
+def _leave_streams_open(spans: Sequence[ReadSpan]) -> bool:
     """Mark the models that LangChain's request did not wait for: a reader closed their stream, and their spans end later."""
-    root = steps[0]
-    if root.framework != "langchain" or root.kind in BARE:
+    root = spans[0]
+    if root.framework != "langchain" or root.is_bare:
         return False
-    late = [step for step in steps if step.kind == "model" and step.span.end_ns > root.span.end_ns]
-    left = [step for step in late if step.reply is None or step.reply.text != root.output]
-    for step in left:
-        step.has_ended = False
+    late = [read for read in spans if read.model is not None and read.span.end_ns > root.span.end_ns]
+    left = [read for read in late if read.model and read.model.said != root.step.output]
+    for read in left:
+        read.has_ended = False
     return bool(left)
 
 
-def _model_without_span(steps: Sequence[SpanStep]) -> list[SpanStep]:
+def _model_without_span(spans: Sequence[ReadSpan]) -> list[ReadSpan]:
     """The model behind a prompt that was filled in, if no span of a model follows: its stream was closed early."""
-    made = max((step for step in steps if step.made_prompt), key=_start_of, default=None)
+    made = max((read for read in spans if read.made_prompt), key=_start_of, default=None)
     if made is None or made.outer is None:
         return []
-    if any(step.kind == "model" and _start_of(step) >= _start_of(made) for step in steps):
+    if any(read.model is not None and _start_of(read) >= _start_of(made) for read in spans):
         return []
-    return [
-        SpanStep(span=made.span, kind="model", name="model", outer=made.outer, prompt=made.made_prompt, has_ended=False)
-    ]
+    model = ModelStep(name="model", parent=None, started_ns=made.span.start_ns, inputs=list(made.made_prompt))
+    return [ReadSpan(span=made.span, chain=model, outer=made.outer, has_ended=False)]
 
 
-def _start_of(step: SpanStep) -> int:
-    return step.span.start_ns
+def _start_of(read: ReadSpan) -> int:
+    return read.span.start_ns
+
+
+def _is_opaque_chain(step: Step) -> bool:
+    return type(step) is Step and isinstance(step.inputs, Opaque)
 
 
 def _says_nothing(payload: Snapshot) -> bool:
@@ -290,23 +288,6 @@ def _says_nothing(payload: Snapshot) -> bool:
     if isinstance(payload, (dict, list)):
         return bool(payload) and all(map(_says_nothing, items))
     return isinstance(payload, Opaque)
-
-
-class _Origins:
-    """Finds the document behind a context, which a program may have rewritten for the model."""
-
-    def __init__(self, steps: Iterable[SpanStep]) -> None:
-        self._found: dict[str, RetrievedContext] = {}
-        for step in steps:
-            for context in _ordered(step.found or ()) if len(self._found) < _MAX_ORIGINS else ():
-                self._found.setdefault(context.text, context)
-
-    def of(self, context: RetrievedContext) -> RetrievedContext:
-        if context.id is not None or context.metadata or context.text in self._found:
-            return context
-        inside = (origin for text, origin in self._found.items() if text.strip() and text in context.text)
-        origin = max(inside, key=lambda each: len(each.text), default=None)
-        return context if origin is None else replace(origin, text=context.text, truncated=context.truncated)
 
 
 def _is_of(text: str, documents: Iterable[str]) -> bool:
@@ -318,28 +299,11 @@ def _ordered(found: Iterable[Scored]) -> tuple[RetrievedContext, ...]:
     return tuple(context_of(document, rank=rank, score=score) for rank, (document, score) in enumerate(found))
 
 
-def _seen(found: Iterable[Scored]) -> list[SeenDocument]:
-    return [SeenDocument(document, None, score) for document, score in found]
-
-
 def _without_joined(texts: list[str]) -> list[str]:
     """The texts, except those that are several others together, as LlamaIndex packs documents into its model's window."""
     if len(texts) * sum(map(len, texts)) > _MAX_COMPARED:
         return texts
     return [text for text in texts if sum(other in text for other in texts) <= 2]  # noqa: PLR2004  itself and one more
-
-
-def _lines_of(document: Document) -> str:
-    return "\n".join(f"{key}: {value}" for key, value in document.metadata.items())
-
-
-def _anchor_of(span: TracedSpan) -> SpanAnchor | None:
-    """The span's identity; None if its ids are not hexadecimal numbers."""
-    try:
-        trace_id, span_id = int(span.trace_id, 16), int(span.span_id, 16)
-    except ValueError:
-        return None
-    return SpanAnchor(trace_id=trace_id, span_id=span_id, trace_state=span.trace_state, is_remote=True)
 
 
 def _error_of(span: TracedSpan) -> ErrorReport | None:

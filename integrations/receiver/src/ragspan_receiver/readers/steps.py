@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from ragspan.capturing import OPAQUE, Snapshot
-from ragspan.runs import Document, PayloadMessage
+from ragspan.records import SpanAnchor
+from ragspan.runs import Document, ModelStep, PayloadMessage, RerankStep, SearchStep, SeenDocument, Step, ToolStep
 from ragspan_receiver.spans import TracedSpan
 
 Kind: TypeAlias = Literal["chain", "agent", "model", "retriever", "reranker", "tool", "ignored"]
+"""What a span says that it is. `ignored` is what serves no answer, with all inside it: an evaluation."""
 Scored: TypeAlias = tuple[Document, float | None]
 """A document, with its score if it came with one."""
-BARE = frozenset({"model", "retriever", "reranker", "tool"})
-"""Kinds of steps that answer nothing by themselves."""
 _MAX_STEPS = 2000
 _MAX_DEPTH = 100
 _MAX_COMPARED = 100_000_000
@@ -23,66 +23,104 @@ _MAX_AROUND = 1000  # spans that are looked through for the step around one
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
-class SpanStep:
-    """A span as a step of an answer. The reader of its convention fills in what it knows."""
+class ReadSpan:
+    """A span with its step, which the reader of its convention makes, and what it says beside."""
 
     span: TracedSpan
-    kind: Kind
-    """`ignored` is what serves no answer, with all inside it: an evaluation."""
-    name: str
-    outer: SpanStep | None = None
-    """The step around it; known once its request is."""
+    chain: Step
+    """The span as a chain, which it is unless its step is of another kind."""
+    step: Step = field(init=False)
+    outer: ReadSpan | None = None
+    """The span of the step around it; known once its request is."""
     framework: str = ""
+    kind: Kind = "chain"
+    """What it said that it is, whatever its step turned out to be."""
     shows_models: bool = False
     """The instrumentation shows every call of a model; without such a span, no model was called."""
-    inputs: Snapshot = OPAQUE
-    """What a chain, an agent or a tool was called with; opaque if the span does not say."""
-    output: Snapshot = OPAQUE
-    query: str | None = None
-    """What a search or a reranker looks for."""
-    found: Sequence[Scored] | None = None
-    """The documents that a search or a reranker gave; None if their texts are not known."""
-    given: Sequence[Scored] = ()
-    """The documents that a reranker was given."""
     written: Sequence[str] = ()
     """Documents as a step wrote them for the model, such as with their metadata."""
-    prompt: Sequence[PayloadMessage] = ()
-    """The messages that a model was given."""
-    beside: Snapshot = None
-    """Documents that a model was given beside its prompt."""
-    reply: PayloadMessage | None = None
-    provider_metadata: Mapping[str, Any] = field(default_factory=dict)
-    """What the span says about a model's reply, as `ragspan.provider_replies` reads it."""
     made_prompt: Sequence[PayloadMessage] = ()
     """The prompt that a chain filled in for the next model."""
     has_ended: bool = True
     """False for a model of which only the prompt is known, since spans come when they end."""
-    model: str | None = None
-    provider: str | None = None
-    call_id: str | None = None
-    """The id of the model's request that a tool answers."""
-    top_k: int | None = None
-    source: str | None = None
-    """What was searched."""
     session_id: str | None = None
     user_id: str | None = None
     tags: Sequence[str] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
-    def around(self) -> Iterator[SpanStep]:
-        """The steps around it, the innermost first."""
-        step = self.outer
-        while step is not None:
-            yield step
-            step = step.outer
+    def __post_init__(self) -> None:
+        self.step = self.chain
 
-    def is_in(self, kind: Kind) -> bool:
-        return any(step.kind == kind for step in self.around())
+    def become(self, kind: type[Step], **about: Any) -> None:
+        """Make it a step of another kind."""
+        self.step = kind(name=self.chain.name, parent=None, started_ns=self.span.start_ns, **about)
+
+    def become_search(
+        self, query: str | None, found: Sequence[Scored] | None, *, top_k: int | None = None, source: str | None = None
+    ) -> None:
+        """Make it a search; `found` is None if the texts that it found are not known."""
+        known = {"top_k": top_k, "data_source_id": source}
+        self.become(SearchStep, inputs=query, output=_payload(found), metadata=known, span=anchor_of(self.span))
+
+    def become_reranker(self, given: Sequence[Scored], found: Sequence[Scored] | None, **about: Any) -> None:
+        """Make it a reranker; what only filters has another name."""
+        self.become(
+            RerankStep,
+            inputs=self.chain.inputs,
+            output=_payload(found),
+            given=_seen(given),
+            found=_seen(found or ()),
+            is_filter="rank" not in self.chain.name.lower(),
+            **about,
+        )
+
+    @property
+    def model(self) -> ModelStep | None:
+        """Its step, if that is a call of a model."""
+        return self.step if isinstance(self.step, ModelStep) else None
+
+    @property
+    def found(self) -> Sequence[Scored] | None:
+        """The documents that a search or a reranker gave; None if their texts are not known."""
+        is_one = isinstance(self.step, (SearchStep, RerankStep)) and isinstance(self.step.output, list)
+        return cast("Sequence[Scored]", self.step.output) if is_one else None
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it answers nothing by itself."""
+        return isinstance(self.step, (ModelStep, SearchStep, RerankStep, ToolStep))
+
+    def around(self) -> Iterator[ReadSpan]:
+        """The spans of the steps around it, the innermost first."""
+        read = self.outer
+        while read is not None:
+            yield read
+            read = read.outer
+
+    def is_in_search(self) -> bool:
+        return any(isinstance(read.step, SearchStep) for read in self.around())
+
+
+def _payload(found: Sequence[Scored] | None) -> Snapshot:
+    return OPAQUE if found is None else [list(pair) for pair in found]
+
+
+def _seen(found: Sequence[Scored]) -> list[SeenDocument]:
+    return [SeenDocument(document, None, score) for document, score in found]
+
+
+def anchor_of(span: TracedSpan) -> SpanAnchor | None:
+    """The span's identity; None if its ids are not hexadecimal numbers."""
+    try:
+        trace_id, span_id = int(span.trace_id, 16), int(span.span_id, 16)
+    except ValueError:
+        return None
+    return SpanAnchor(trace_id=trace_id, span_id=span_id, trace_state=span.trace_state, is_remote=True)
 
 
 def requests_in(
-    spans: Sequence[TracedSpan], steps: Mapping[str, SpanStep]
-) -> Iterator[tuple[Sequence[SpanStep], TracedSpan | None]]:
+    spans: Sequence[TracedSpan], steps: Mapping[str, ReadSpan]
+) -> Iterator[tuple[Sequence[ReadSpan], TracedSpan | None]]:
     """The steps of each request in a trace, each after the one around it; spans that are not steps do not count.
 
     A root makes a request. The roots that answer nothing by themselves, such as the searches and calls of models that a
@@ -94,13 +132,13 @@ def requests_in(
         steps: those that some convention's reader knows, by span id.
     """
     by_id = {span.span_id: span for span in spans}
-    inside: dict[str, list[SpanStep]] = defaultdict(list)
-    bare: dict[str, list[SpanStep]] = defaultdict(list)
+    inside: dict[str, list[ReadSpan]] = defaultdict(list)
+    bare: dict[str, list[ReadSpan]] = defaultdict(list)
     for step in sorted(steps.values(), key=lambda step: step.span.start_ns):
         around, top = _around(step.span, by_id, steps)
         if around is not None:
             inside[around].append(step)
-        elif step.kind in BARE:
+        elif step.is_bare:
             bare[top].append(step)
         elif step.kind != "ignored":
             inside[""].append(step)
@@ -112,11 +150,11 @@ def requests_in(
 
 
 def _apart(
-    top: str, roots: Sequence[SpanStep], spans: Mapping[str, TracedSpan], inside: Mapping[str, Sequence[SpanStep]]
-) -> list[tuple[str, Sequence[SpanStep]]]:
+    top: str, roots: Sequence[ReadSpan], spans: Mapping[str, TracedSpan], inside: Mapping[str, Sequence[ReadSpan]]
+) -> list[tuple[str, Sequence[ReadSpan]]]:
     """The requests below a span, each with the span around it: one, or those below its inner spans."""
     for _ in range(_MAX_DEPTH):
-        groups: dict[str, list[SpanStep]] = defaultdict(list)
+        groups: dict[str, list[ReadSpan]] = defaultdict(list)
         for root in roots:
             groups[_child_of(top, root.span, spans)].append(root)
         if len(groups) != 1 or top in groups:
@@ -141,14 +179,16 @@ def _child_of(top: str, span: TracedSpan, spans: Mapping[str, TracedSpan]) -> st
 class _Group:
     """The prompts of the models among some steps, and the texts of these steps that may stand in other prompts."""
 
-    def __init__(self, steps: Sequence[SpanStep]) -> None:
-        models = [step for step in steps if step.kind == "model" and step.prompt]
-        self.prompts = "\n".join(part.prompt_text for step in models for part in step.prompt)
-        self.asked = next((part.text for step in models[-1:] for part in step.prompt[::-1] if part.role == "human"), "")
-        said = [step.reply.text.strip() for step in models if step.reply is not None]
+    def __init__(self, steps: Sequence[ReadSpan]) -> None:
+        models = [step.model for step in steps if step.model is not None and step.model.messages]
+        self.prompts = "\n".join(part.prompt_text for model in models for part in model.messages)
+        self.asked = next(
+            (part.text for model in models[-1:] for part in model.messages[::-1] if part.role == "human"), ""
+        )
+        said = [model.said.strip() for model in models]
         found = [document.text for step in steps for document, _ in step.found or ()]
         self.texts = frozenset(text for text in [*said, *found] if " " in text)
-        self.is_whole = bool(models) and any(step.kind in {"retriever", "tool"} for step in steps)
+        self.is_whole = bool(models) and any(isinstance(step.step, (SearchStep, ToolStep)) for step in steps)
 
 
 def _are_strangers(groups: Sequence[_Group]) -> bool:
@@ -166,7 +206,7 @@ def _are_strangers(groups: Sequence[_Group]) -> bool:
     )
 
 
-def _around(span: TracedSpan, spans: Mapping[str, TracedSpan], steps: Mapping[str, SpanStep]) -> tuple[str | None, str]:
+def _around(span: TracedSpan, spans: Mapping[str, TracedSpan], steps: Mapping[str, ReadSpan]) -> tuple[str | None, str]:
     """The id of the step around a span, if any, and that of the outermost span around it, which may be missing."""
     top, parent = span.span_id, span.parent_id
     for _ in range(_MAX_AROUND):  # parents may form a circle
@@ -181,9 +221,9 @@ def _around(span: TracedSpan, spans: Mapping[str, TracedSpan], steps: Mapping[st
     return None, top
 
 
-def _below(roots: Sequence[SpanStep], inside: Mapping[str, Sequence[SpanStep]]) -> Sequence[SpanStep]:
+def _below(roots: Sequence[ReadSpan], inside: Mapping[str, Sequence[ReadSpan]]) -> Sequence[ReadSpan]:
     """The roots and the steps below them; of very many the last, which made the answer."""
-    found: list[SpanStep] = []
+    found: list[ReadSpan] = []
     waiting = [(root, 0) for root in reversed(roots)]
     while waiting:
         step, depth = waiting.pop()

@@ -7,12 +7,13 @@ from typing import Any
 
 from ragspan import field_names
 from ragspan.capturing import OPAQUE, Snapshot
-from ragspan.runs import PayloadMessage
+from ragspan.runs import ModelStep, PayloadMessage, Step, ToolStep
 from ragspan_receiver.readers.payloads import Payloads, as_text, json_of, text, whole
-from ragspan_receiver.readers.steps import Kind, SpanStep
+from ragspan_receiver.readers.steps import ReadSpan
 from ragspan_receiver.spans import TracedSpan
 
 OPERATION = "ai.operationId"
+_TOOL = "ai.toolCall"
 _CHAINS = ("ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject")
 _CALLS = (".doGenerate", ".doStream")
 _ABOUT = "ai.telemetry.metadata."
@@ -20,40 +21,34 @@ _SESSION = (*field_names.SESSION, "sessionId", "threadId", "conversationId")
 _USER = (*field_names.USER, "userId")
 
 
-def read(span: TracedSpan, payloads: Payloads) -> SpanStep | None:
+def read(span: TracedSpan, payloads: Payloads) -> ReadSpan | None:
     """The step of a span; None for embeddings."""
     attributes = span.attributes
-    kind = _kind_of(str(attributes.get(OPERATION)).split(" ")[0])
-    if kind is None:
+    operation = str(attributes.get(OPERATION)).split(" ")[0]
+    is_call = operation.endswith(_CALLS) and operation.startswith(_CHAINS)
+    if operation not in {_TOOL, *_CHAINS} and not is_call:
         return None
     about = {key.removeprefix(_ABOUT): value for key, value in attributes.items() if key.startswith(_ABOUT)}
-    step = SpanStep(
+    name = text(attributes, "ai.toolCall.name", "ai.telemetry.functionId") or span.name
+    read = ReadSpan(
         span=span,
-        kind=kind,
-        name=text(attributes, "ai.toolCall.name", "ai.telemetry.functionId") or span.name,
+        chain=Step(name=name, parent=None, started_ns=span.start_ns),
+        kind="tool" if operation == _TOOL else "model" if is_call else "chain",
         framework="vercel_ai",
         session_id=text(about, *_SESSION),
         user_id=text(about, *_USER),
         metadata=about,
     )
-    if kind == "tool":
-        step.call_id = text(attributes, "ai.toolCall.id")
-        step.inputs = payloads.read(_first(attributes, "ai.toolCall.args", "ai.toolCall.input"))
-        step.output = payloads.read(_first(attributes, "ai.toolCall.result", "ai.toolCall.output"))
-    elif kind == "model":
-        _read_model(step, payloads)
+    if operation == _TOOL:
+        given = payloads.read(_first(attributes, "ai.toolCall.args", "ai.toolCall.input"))
+        gave = payloads.read(_first(attributes, "ai.toolCall.result", "ai.toolCall.output"))
+        read.become(ToolStep, call_id=text(attributes, "ai.toolCall.id"), inputs=given, output=gave)
+    elif is_call:
+        _read_model(read, payloads)
     else:
-        step.inputs = _asked(json_of(attributes.get("ai.prompt")), payloads)
-        step.output = _said(attributes, payloads) or OPAQUE
-    return step
-
-
-def _kind_of(operation: str) -> Kind | None:
-    if operation == "ai.toolCall":
-        return "tool"
-    if operation in _CHAINS:
-        return "chain"
-    return "model" if operation.endswith(_CALLS) and operation.startswith(_CHAINS) else None
+        read.chain.inputs = _asked(json_of(attributes.get("ai.prompt")), payloads)
+        read.chain.output = _said(attributes, payloads) or OPAQUE
+    return read
 
 
 def _first(attributes: Mapping[str, Any], *names: str) -> Any:
@@ -70,12 +65,9 @@ def _asked(given: Any, payloads: Payloads) -> Snapshot:
     return {"messages": messages} if messages else asked if isinstance(asked, str) else OPAQUE
 
 
-def _read_model(step: SpanStep, payloads: Payloads) -> None:
-    attributes = step.span.attributes
+def _read_model(read: ReadSpan, payloads: Payloads) -> None:
+    attributes = read.span.attributes
     given = _listed(json_of(attributes.get("ai.prompt.messages")))
-    step.prompt = [message for one in given for message in _messages(one, payloads)]
-    step.reply = _said(attributes, payloads)
-    step.model, step.provider = text(attributes, "ai.model.id"), text(attributes, "ai.model.provider")
     usage = {
         name: next((found for key in keys if (found := whole(attributes, f"ai.usage.{key}")) is not None), None)
         for name, keys in {
@@ -83,7 +75,14 @@ def _read_model(step: SpanStep, payloads: Payloads) -> None:
             "output_tokens": ("outputTokens", "completionTokens"),
         }.items()
     }
-    step.provider_metadata = usage | {"finish_reason": text(attributes, "ai.response.finishReason")}
+    read.become(
+        ModelStep,
+        inputs=[message for one in given for message in _messages(one, payloads)],
+        reply=_said(attributes, payloads),
+        model=text(attributes, "ai.model.id"),
+        provider=text(attributes, "ai.model.provider"),
+        provider_metadata=[usage | {"finish_reason": text(attributes, "ai.response.finishReason")}],
+    )
 
 
 def _said(attributes: Mapping[str, Any], payloads: Payloads) -> PayloadMessage | None:
