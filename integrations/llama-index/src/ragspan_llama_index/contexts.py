@@ -29,7 +29,7 @@ from ragspan.runs import (
 )
 from ragspan_llama_index.classes import SPEAKING
 from ragspan_llama_index.reading import Reading, prompt_of
-from ragspan_llama_index.told import SeenNode
+from ragspan_llama_index.step_facts import SeenNode
 
 Contexts = list[RetrievedContext]
 
@@ -73,7 +73,7 @@ class Provenance:
     def evidence(self, contexts: Iterable[RetrievedContext] | None) -> tuple[RetrievedContext, ...]:
         """The contexts behind those of these contexts that were themselves answers."""
         reading = self._reading
-        speakers = (step for step in reading.walk(reading.root) if reading.told_of(step).role in SPEAKING)
+        speakers = (step for step in reading.walk(reading.root) if reading.facts_of(step).role in SPEAKING)
         answers = [(said, step) for step in speakers if (said := (reading.text_of(step) or "").strip())]
         waiting = list(contexts or ())
         given = {context.text for context in waiting}
@@ -113,40 +113,40 @@ class Provenance:
         """Of a step whose prompt cannot be seen, what the searches inside brought, less what a later step left out."""
         parts: list[tuple[set[Any], Contexts | None]] = []
         for child in self._reading.inside[step]:
-            told = self._reading.told[child]
-            if told.role == "postprocessing":
-                taken = {key for node in told.given for key in (node.identity, node.id)}
+            facts = self._reading.facts[child]
+            if facts.role == "postprocessing":
+                taken = {key for node in facts.given for key in (node.identity, node.id)}
                 parts = [(keys, found if taken.isdisjoint(keys) else []) for keys, found in parts]
-            nodes = [node for node in told.found or () if not node.describes_tool()]
+            nodes = [node for node in facts.found or () if not node.describes_tool()]
             keys = {key for node in nodes for key in (node.identity, node.id) if key is not None}
             found = [self._context(node, node.text_for_model()) for node in nodes]
-            if isinstance(child, ToolStep) and told.found is None:
+            if isinstance(child, ToolStep) and facts.found is None:
                 parts.append((keys, self._of(child)))
-            elif told.found is not None and bool(nodes) == bool(told.found):
+            elif facts.found is not None and bool(nodes) == bool(facts.found):
                 parts.append((keys, found))
         # The program may say what it found, where no search was seen.
-        given = self._reading.told_of(step).given
+        given = self._reading.facts_of(step).given
         said = [self._context(node, node.text_for_model()) for node in given] or None
         return _joined([*(part for _, part in parts), said])
 
     def _given(self, synthesis: SynthesisStep) -> Contexts:
-        told = self._reading.told[synthesis]
-        texts = told.texts
-        if told.has_base("Generation"):
+        facts = self._reading.facts[synthesis]
+        texts = facts.texts
+        if facts.has_base("Generation"):
             return []  # it asks the model the bare question
         if texts is None:
-            return [self._context(node, node.text_for_model()) for node in told.given]
+            return [self._context(node, node.text_for_model()) for node in facts.given]
         inner = self._reading.walk(synthesis)
         prompt = "\n".join(part.text for step in inner for part in prompt_of(step))
         shown = [(text, False) for text in texts]
-        if prompt and told.has_base("SimpleSummarize"):
+        if prompt and facts.has_base("SimpleSummarize"):
             shown = list(_beginnings(texts, prompt))
-        nodes: Sequence[SeenNode | None] = told.given  # what is cut off is cut off at the end
+        nodes: Sequence[SeenNode | None] = facts.given  # what is cut off is cut off at the end
         if len(texts) != len(nodes):  # a program handed over the texts of nodes, and not the nodes
             known = {
                 text: node
                 for step in self._reading.walk(self._reading.root)
-                for node in self._reading.told_of(step).found or ()
+                for node in self._reading.facts_of(step).found or ()
                 for text in {node.text, node.later_text}
             }
             nodes = [known.get(text) for text, _ in shown]
@@ -159,7 +159,7 @@ class Provenance:
 
     def _innermost(self, synthesis: SynthesisStep) -> SynthesisStep:
         """The synthesis that a program's own one handed its work to, and whose answer it gave."""
-        origin = self._reading.told[synthesis].origin
+        origin = self._reading.facts[synthesis].origin
         return self._innermost(origin) if isinstance(origin, SynthesisStep) else synthesis
 
     def _context(self, node: SeenNode, text: str) -> RetrievedContext:
@@ -208,7 +208,7 @@ def _ranks_in(reading: Reading) -> Mapping[str | None, int]:
     ranks: dict[str | None, int] = {}
     for step in reading.walk(reading.root):
         if isinstance(step, SearchStep):
-            for place, node in enumerate(reading.told[step].found or ()):
+            for place, node in enumerate(reading.facts[step].found or ()):
                 ranks.setdefault(node.id, place)
     ranks.pop(None, None)
     return ranks
@@ -231,13 +231,13 @@ def _inner_writers_of(reading: Reading, step: Step) -> list[Step]:
 
     The streamed words of some models are not reported: such a model wrote what no other step said.
     """
-    told = reading.told_of(step)
-    if told.role is None:  # a `ragspan.capture` block: all engines inside, and the last model that was asked by itself
+    facts = reading.facts_of(step)
+    if facts.role is None:  # a `ragspan.capture` block: all engines inside, and the last model that was asked by itself
         inside = reading.inside[step]
         models = [child for child in inside if isinstance(child, ModelStep)]
-        return [*(child for child in inside if reading.told[child].role in {"call", "synthesis"}), *models[-1:]]
-    if told.origin is not None:
-        return [told.origin]
+        return [*(child for child in inside if reading.facts[child].role in {"call", "synthesis"}), *models[-1:]]
+    if facts.origin is not None:
+        return [facts.origin]
     speakers = list(speakers_in(reading, step))
     words = {speaker: _bare(reading.text_of(speaker)) for speaker in speakers}
     answer = _bare(reading.text_of(step))
@@ -252,7 +252,7 @@ def _inner_writers_of(reading: Reading, step: Step) -> list[Step]:
         for one, said in words.items()
         if said in answer and (" " in said or (bool(said) and not isinstance(one, ModelStep)))
     ]
-    unheard = [speaker for speaker in speakers if reading.told[speaker].streams and not words[speaker]]
+    unheard = [speaker for speaker in speakers if reading.facts[speaker].streams and not words[speaker]]
     if unheard and 2 * sum(len(words[part]) for part in parts) < len(answer):
         return unheard[-1:]
     return parts or speakers[-1:]
@@ -266,7 +266,7 @@ def _bare(text: str | None) -> str:
 def speakers_in(reading: Reading, step: Step) -> Iterator[Step]:
     """The inner steps that may have written the answer, in the order in which they began."""
     for child in reading.inside[step]:
-        if reading.told[child].role in SPEAKING:
+        if reading.facts[child].role in SPEAKING:
             yield child
         elif isinstance(child, ToolStep):
             yield from speakers_in(reading, child)

@@ -35,7 +35,7 @@ def record_of(log: RequestLog) -> RagRecord | None:
     """The record of a finished request; None when nothing was answered."""
     reading = Reading(log)
     join_beginning(reading)
-    tree, root = reading.finish(), reading.told_of(reading.root)
+    tree, root = reading.finish(), reading.facts_of(reading.root)
     root.answer = _answer_among(reading)
     status, question, response = _status_of(reading), _question(reading), _response(reading)
     if root.is_run and status == "complete" and not (response or tree.all_of(ModelStep)):
@@ -43,8 +43,8 @@ def record_of(log: RequestLog) -> RagRecord | None:
     provenance = Provenance(reading, question)
     grounds = provenance.grounds(response)
     for search in tree.all_of(SearchStep):  # as they were when it ended, with the scores that it gave
-        if search in reading.told:
-            search.found = seen_in(reading.told[search].found or ())
+        if search in reading.facts:
+            search.found = seen_in(reading.facts[search].found or ())
     record = record_with(tree, grounds, question, response, status)
     is_agent = record.is_agent or (root.is_run and any(map(root.has_base, _AGENTS)))
     is_named = is_agent and isinstance(root.agent_name, str) and root.agent_name not in {"", _UNNAMED}
@@ -71,8 +71,8 @@ def asked_in(prompt: Sequence[PayloadMessage]) -> str | None:
     """What the user said last in a conversation that went on: a resumed agent does not get it again."""
     spoke = [place for place, part in enumerate(prompt) if part.role == "ai"]
     before = prompt[: spoke[-1]] if spoke else ()
-    told = [part.text for part in before if part.role == "human" and not part.text.startswith(_OBSERVATION)]
-    return told[-1] if told else None
+    asked = [part.text for part in before if part.role == "human" and not part.text.startswith(_OBSERVATION)]
+    return asked[-1] if asked else None
 
 
 # Runs that were interrupted
@@ -85,8 +85,8 @@ def join_beginning(reading: Reading) -> None:
     answer: its question, a node that it found, or words that it wrote.
     """
     earlier = reading.log.earlier
-    told = _told(reading) if earlier else ""
-    rated = [(_signs(each, told), each) for each in map(Reading, earlier) if each.root.name == reading.root.name]
+    shown = _shown(reading) if earlier else ""
+    rated = [(_signs(each, shown), each) for each in map(Reading, earlier) if each.root.name == reading.root.name]
     most = max((signs for signs, _ in rated), default=0)
     if most == 0:
         return
@@ -96,16 +96,16 @@ def join_beginning(reading: Reading) -> None:
     reading.continue_from(beginning)
 
 
-def _told(reading: Reading) -> str:
+def _shown(reading: Reading) -> str:
     prompts = [part.text for step in reading.steps for part in prompt_of(step)]
     return "\n".join([*prompts, reading.text_of(reading.root) or ""])
 
 
-def _signs(reading: Reading, told: str) -> int:
-    found = (node.text for step in reading.steps for node in reading.told[step].found or ())
-    nodes = any(text.strip() and text in told for text in islice(found, _MAX_NODES))
-    question = any(text.strip() and text in told for _, text in reading.told_of(reading.root).asked)
-    said = any((text := reading.text_of(step)) and " " in text and text in told for step in reading.steps)
+def _signs(reading: Reading, shown: str) -> int:
+    found = (node.text for step in reading.steps for node in reading.facts[step].found or ())
+    nodes = any(text.strip() and text in shown for text in islice(found, _MAX_NODES))
+    question = any(text.strip() and text in shown for _, text in reading.facts_of(reading.root).asked)
+    said = any((text := reading.text_of(step)) and " " in text and text in shown for step in reading.steps)
     return nodes + question + said
 
 
@@ -124,8 +124,8 @@ def _swallowed(reading: Reading) -> tuple[str, ...]:
 
 
 def _question(reading: Reading) -> str | None:
-    root = reading.told_of(reading.root)
-    searched = [text for step in reading.steps if step is not reading.root for _, text in reading.told[step].asked]
+    root = reading.facts_of(reading.root)
+    searched = [text for step in reading.steps if step is not reading.root for _, text in reading.facts[step].asked]
     given = dict(root.asked)
     asked = given[""] if "" in given else question_in(given, searched)
     if asked is None and root.is_resumed:
@@ -138,13 +138,13 @@ def _answer_among(reading: Reading) -> str | Stream | None:
 
     A run that returns nothing gave its answer as events: it is what its last model streamed.
     """
-    root = reading.told_of(reading.root)
+    root = reading.facts_of(reading.root)
     fields = root.fields if root.is_run else ()
     if root.is_run and not root.answer and not fields:
-        spoken = [reading.text_of(step) for step in speakers_in(reading, reading.root) if reading.told[step].streams]
+        spoken = [reading.text_of(step) for step in speakers_in(reading, reading.root) if reading.facts[step].streams]
         return next(filter(None, reversed(spoken)), reading.text_of(reading.root))
     for speaker in reversed(list(reading.walk(reading.root)) if fields else []):
-        speaks = speaker is not reading.root and reading.told[speaker].role in SPEAKING
+        speaks = speaker is not reading.root and reading.facts[speaker].role in SPEAKING
         said = reading.text_of(speaker) if speaks else None
         parts = [text for text in fields if said and text.strip() and text.strip() in said]
         if parts:
@@ -155,7 +155,7 @@ def _answer_among(reading: Reading) -> str | Stream | None:
 def _response(reading: Reading) -> str | None:
     answer = reading.text_of(reading.root)
     if reading.log.grouped:
-        speakers = [step for step in reading.inside[reading.root] if reading.told[step].role in SPEAKING]
+        speakers = [step for step in reading.inside[reading.root] if reading.facts[step].role in SPEAKING]
         answers = map(reading.text_of, reversed(speakers))
         answer = next((answer for answer in answers if answer is not None), None)
     return without_thoughts(answer) or None if answer else answer

@@ -28,8 +28,8 @@ from ragspan.runs import (
 from ragspan_llama_index.classes import UUID_LENGTH, Role
 from ragspan_llama_index.files import File
 from ragspan_llama_index.nodes import NodeSnapshot
+from ragspan_llama_index.step_facts import SeenNode, StepFacts
 from ragspan_llama_index.streams import Stream
-from ragspan_llama_index.told import SeenNode, Told
 
 _STEPS: Mapping[Role | None, type[Step]] = {
     "tool": ToolStep,
@@ -67,7 +67,7 @@ class Reading:
             metadata=log.about.get("tags") or {},
             abandoned=log.abandoned,
         )
-        self.told: dict[Step, Told] = {}
+        self.facts: dict[Step, StepFacts] = {}
         """By each step, in the order in which they began."""
         self.inside: dict[Step | None, list[Step]] = defaultdict(list)
         """By each step, those directly inside it."""
@@ -83,12 +83,12 @@ class Reading:
         self._documents: dict[tuple[int, str], Document] = {}
         self.root = Step(name="answer", parent=None, started_ns=log.started_ns)
         if log.root is None and around is None:
-            self._steps[""] = self._add(self.root, Told())
+            self._steps[""] = self._add(self.root, StepFacts())
         for event in log.history:
             self._read(event)
         self.steps = list(self.tree.steps)
         """All steps, in the order in which they began."""
-        answer = self.told_of(self.root).answer
+        answer = self.facts_of(self.root).answer
         is_open = self.root.ended_ns and self.root.noted is None
         self.awaited = answer if isinstance(answer, Stream) and is_open else None
         """The stream that the request ends with; it is over when this one is."""
@@ -108,7 +108,7 @@ class Reading:
         elif kind is EventKind.WORK:
             self._at_work.add(run)
             self.is_handing_on = False
-            step = None if self.told_of(self.root).asked else self.root
+            step = None if self.facts_of(self.root).asked else self.root
         elif kind is EventKind.WORK_OVER:
             self._at_work.discard(run)
             self.is_handing_on = bool(about)
@@ -120,26 +120,26 @@ class Reading:
             self._continue(step, kind, time_ns)
 
     def _begin(self, event: Event) -> Step:
-        role, facts = event.about or (None, None)
+        role, of_class = event.about or (None, None)
         around = (self._around or {}).get(event.run)
         step = _STEPS.get(role, Step)(
-            name="answer" if facts is None else facts.name,
+            name="answer" if of_class is None else of_class.name,
             parent=self._steps.get(event.parent, around),
             started_ns=event.time_ns,
         )
         if event.run == self.log.root:
             self.root = step
         self._steps[event.run] = step
-        return self._add(step, Told(role, str(event.run), facts))
+        return self._add(step, StepFacts(role, str(event.run), of_class))
 
-    def _add(self, step: Step, told: Told) -> Step:
-        self.told[step] = told
+    def _add(self, step: Step, facts: StepFacts) -> Step:
+        self.facts[step] = facts
         self.inside[step.parent].append(step)
         return self.tree.begin(step)
 
     def _take(self, step: Step, payload: Mapping[str, Any] | None) -> None:
         """Take what a payload says of a step. Only the texts that a synthesizer writes first count."""
-        told = self.told[step]
+        facts = self.facts[step]
         for name, value in (payload or {}).items():
             if name in _OWN:
                 if value is not None:
@@ -147,9 +147,9 @@ class Reading:
             elif name == "prompt":
                 step.inputs = [message_of(*part) for part in value]
             elif name in {"given", "found"}:
-                setattr(told, name, list(map(SeenNode, value)))
-            elif name != "texts" or told.texts is None:
-                setattr(told, name, value)
+                setattr(facts, name, list(map(SeenNode, value)))
+            elif name != "texts" or facts.texts is None:
+                setattr(facts, name, value)
 
     def _continue(self, step: Step, kind: EventKind, time_ns: int) -> None:
         if kind is EventKind.READ:
@@ -158,32 +158,32 @@ class Reading:
             self._end(step, time_ns)
 
     def _end(self, step: Step, time_ns: int) -> None:
-        told = self.told[step]
-        if isinstance(step, ToolStep) and told.found is None and step.name in self.tree.retrieval_tools:
-            told.found = list(map(_as_node, documents_of_result(self.text_of(step))))
-        if told.role in {"call", "synthesis"}:
-            told.origin = next((each for each in reversed(self.inside[step]) if self._handed_on(each, told)), None)
+        facts = self.facts[step]
+        if isinstance(step, ToolStep) and facts.found is None and step.name in self.tree.retrieval_tools:
+            facts.found = list(map(_as_node, documents_of_result(self.text_of(step))))
+        if facts.role in {"call", "synthesis"}:
+            facts.origin = next((each for each in reversed(self.inside[step]) if self._handed_on(each, facts)), None)
         if step.noted is not None:
             self.tree.fail(step, time_ns, step.noted)
-        elif not (told.streams and isinstance(step, ModelStep)):  # which ends when it has been read
+        elif not (facts.streams and isinstance(step, ModelStep)):  # which ends when it has been read
             self.tree.end(step, time_ns)
 
-    def _handed_on(self, inner: Step, told: Told) -> bool:
-        own = self.told[inner]
-        if isinstance(told.answer, Stream):
-            return own.answer is told.answer and own.role != "chat writer"
-        return own.result is not None and own.result == told.result
+    def _handed_on(self, inner: Step, facts: StepFacts) -> bool:
+        own = self.facts[inner]
+        if isinstance(facts.answer, Stream):
+            return own.answer is facts.answer and own.role != "chat writer"
+        return own.result is not None and own.result == facts.result
 
     def _see_later(self, later: Mapping[int, NodeSnapshot]) -> None:
-        for told in self.told.values():
-            for node in told.found or ():
+        for facts in self.facts.values():
+            for node in facts.found or ():
                 if node.identity in later:
                     node.see_later(later[node.identity])
 
     # What is known of the steps
 
-    def told_of(self, step: Step) -> Told:
-        return self.told.get(step) or Told()
+    def facts_of(self, step: Step) -> StepFacts:
+        return self.facts.get(step) or StepFacts()
 
     def walk(self, step: Step) -> Iterator[Step]:
         """The step and all inside it, in the order in which they began."""
@@ -193,11 +193,11 @@ class Reading:
 
     def text_of(self, step: Step) -> str | None:
         """What a step answered, or had streamed so far."""
-        told = self.told_of(step)
-        if told.streams and told.answer is None:
+        facts = self.facts_of(step)
+        if facts.streams and facts.answer is None:
             inner = (self.text_of(each) for each in self.inside[step])
-            return "".join(filter(None, told.tokens)) or next(filter(None, inner), None)
-        return told.answer.text() if isinstance(told.answer, Stream) else told.answer
+            return "".join(filter(None, facts.tokens)) or next(filter(None, inner), None)
+        return facts.answer.text() if isinstance(facts.answer, Stream) else facts.answer
 
     @property
     def aborted(self) -> bool:
@@ -207,18 +207,18 @@ class Reading:
     def is_interrupted(self) -> bool:
         """Whether it is a run that was left while it waited for somebody."""
         is_waiting = len(self.log.keys) > 1 and not (self._at_work or self.is_handing_on)
-        return self.aborted and self.told_of(self.root).is_run and self.awaited is None and is_waiting
+        return self.aborted and self.facts_of(self.root).is_run and self.awaited is None and is_waiting
 
     # The tree
 
     def continue_from(self, beginning: Reading) -> None:
         """Put what a run did before it was interrupted in front of what it did after it."""
         self.tree.before = beginning.tree
-        self.told = {**beginning.told, **self.told}
+        self.facts = {**beginning.facts, **self.facts}
         self.inside |= {step: inner for step, inner in beginning.inside.items() if step is not None}
         self.inside[self.root] = [*beginning.inside[beginning.root], *self.inside[self.root]]
-        own = self.told_of(self.root)
-        own.asked = own.asked or beginning.told_of(beginning.root).asked
+        own = self.facts_of(self.root)
+        own.asked = own.asked or beginning.facts_of(beginning.root).asked
 
     def finish(self) -> RequestTree:
         """The tree, once each step knows what came out of it."""
@@ -229,13 +229,13 @@ class Reading:
         )
         models = self.tree.all_of(ModelStep)
         pairs = [(step, after) for step, after in pairwise(models) if self._only_hands_on(step, after)]
-        for told, later in ((self.told[step], self.told[after]) for step, after in pairs):
-            later.tokens, later.said = later.tokens or told.tokens, later.said or told.said
+        for facts, later in ((self.facts[step], self.facts[after]) for step, after in pairs):
+            later.tokens, later.said = later.tokens or facts.tokens, later.said or facts.said
         self._leave_out(step for step, _ in pairs)
         for step in self.tree.steps:
-            self._fill(step, self.told[step])
+            self._fill(step, self.facts[step])
         self._leave_out(
-            step for step, told in self.told.items() if told.found and all(map(SeenNode.describes_tool, told.found))
+            step for step, facts in self.facts.items() if facts.found and all(map(SeenNode.describes_tool, facts.found))
         )
         for step in self.steps:
             self._add_template(step)
@@ -244,9 +244,9 @@ class Reading:
             tree = inner.log.tree_inside(inner.steps_around(self._steps))
             self.tree.take_in(tree)
             self.others = [*self.others, *(step for step in tree.steps if step in self.tree.steps)]
-        told = self.told_of(self.root)
-        asked = "\n".join(text for _, text in told.asked)
-        self.tree.inputs = [message_of("user", [asked, *told.files], (), None)]
+        facts = self.facts_of(self.root)
+        asked = "\n".join(text for _, text in facts.asked)
+        self.tree.inputs = [message_of("user", [asked, *facts.files], (), None)]
         return self.tree
 
     def _leave_out(self, steps: Iterable[Step]) -> None:
@@ -257,41 +257,41 @@ class Reading:
 
     def _only_hands_on(self, step: Step, after: Step) -> bool:
         """Whether an asynchronous stream only reads the synchronous one, as the framework's defaults do."""
-        if not self.told[step].streams or step.name != after.name:
+        if not self.facts[step].streams or step.name != after.name:
             return False
-        method, inner = (self.told[each].span_id[len(each.name) + 1 : -UUID_LENGTH] for each in (step, after))
+        method, inner = (self.facts[each].span_id[len(each.name) + 1 : -UUID_LENGTH] for each in (step, after))
         return method == f"a{inner}"
 
-    def _fill(self, step: Step, told: Told) -> None:
+    def _fill(self, step: Step, facts: StepFacts) -> None:
         """Set what a step was given, and what came out of it."""
-        found: Snapshot = None if told.found is None else list(self._documents_of(told.found))
-        given = list(self._documents_of(told.given, told.texts)) or OPAQUE
+        found: Snapshot = None if facts.found is None else list(self._documents_of(facts.found))
+        given = list(self._documents_of(facts.given, facts.texts)) or OPAQUE
         output: Snapshot = given
         if isinstance(step, ToolStep):
             said = self.text_of(step)
             output = None if said is None else PayloadMessage("tool", said, artifact=found or None)
         elif isinstance(step, SearchStep):
-            step.inputs = told.asked[0][1] if told.asked else None
-            step.metadata = {"top_k": told.top_k, "data_source_id": told.source}
+            step.inputs = facts.asked[0][1] if facts.asked else None
+            step.metadata = {"top_k": facts.top_k, "data_source_id": facts.source}
             output = found or []
         elif isinstance(step, ModelStep):
-            self._fill_model(step, told)
+            self._fill_model(step, facts)
             return
         elif isinstance(step, (SynthesisStep, RerankStep)):
             step.inputs, output = given, found or OPAQUE
             if isinstance(step, RerankStep):
-                step.given, step.found = seen_in(told.given), seen_in(told.found or ())
-                step.top_k = told.top_k if type(told.top_k) is int else None
-                step.is_filter = not (told.facts and told.facts.is_reranker)
+                step.given, step.found = seen_in(facts.given), seen_in(facts.found or ())
+                step.top_k = facts.top_k if type(facts.top_k) is int else None
+                step.is_filter = not (facts.of_class and facts.of_class.is_reranker)
         if step.ended_ns and step.noted is None:
             step.output = output
 
-    def _fill_model(self, step: ModelStep, told: Told) -> None:
-        said, stream = told.said if told.said is not None else self.text_of(step), self.awaited
-        calls = list(told.asked_for)
-        step.reply = PayloadMessage("ai", said or "", calls, searched=told.searched) if said or calls else None
-        step.provider, step.streamed = told.provider, told.streams
-        if told.streams and stream is not None and stream.tokens:
+    def _fill_model(self, step: ModelStep, facts: StepFacts) -> None:
+        said, stream = facts.said if facts.said is not None else self.text_of(step), self.awaited
+        calls = list(facts.asked_for)
+        step.reply = PayloadMessage("ai", said or "", calls, searched=facts.searched) if said or calls else None
+        step.provider, step.streamed = facts.provider, facts.streams
+        if facts.streams and stream is not None and stream.tokens:
             step.first_token_ns = stream.first_ns
 
     def _documents_of(self, nodes: Sequence[SeenNode], texts: Sequence[str] | None = None) -> Iterator[Snapshot]:
@@ -307,10 +307,10 @@ class Reading:
 
     def _add_template(self, step: Step) -> None:
         """Show what the framework filled a prompt template with, as a step of its own."""
-        told = self.told[step]
-        filled = told.filled
+        facts = self.facts[step]
+        filled = facts.filled
         if isinstance(step, SynthesisStep):
-            filled = [*(told.texts or ()), *(node.text_for_model() for node in told.given)]
+            filled = [*(facts.texts or ()), *(node.text_for_model() for node in facts.given)]
         if filled:
             template = Step(name="template", parent=step, started_ns=step.started_ns)
             template.inputs = {str(place): text for place, text in enumerate(filled)}
@@ -319,7 +319,7 @@ class Reading:
 
     def _add_call_ids(self) -> None:
         """Tell each tool the id of the request that it answers: the framework does not hand it over."""
-        asked = [(step, call) for step in self.tree.all_of(ModelStep) for call in self.told[step].asked_for]
+        asked = [(step, call) for step in self.tree.all_of(ModelStep) for call in self.facts[step].asked_for]
         for tool in self.tree.all_of(ToolStep):
             for entry in asked:
                 model, call = entry

@@ -39,7 +39,7 @@ class SeenNode:
         return self.text if shown is None else shown
 
 
-class Told:
+class StepFacts:
     """What the framework says of a step beside what every step has."""
 
     # Payloads of the log set these.
@@ -65,18 +65,18 @@ class Told:
 
     origin: Step | None = None  # the inner step whose result it handed on
 
-    def __init__(self, role: Role | None = None, span_id: str = "", facts: ClassFacts | None = None) -> None:
+    def __init__(self, role: Role | None = None, span_id: str = "", of_class: ClassFacts | None = None) -> None:
         self.role = role
         self.span_id = span_id
-        self.facts = facts
+        self.of_class = of_class
 
     def has_base(self, name: str) -> bool:
         """Whether the framework's class of this name is among the bases of the step's class."""
-        return self.facts is not None and name in self.facts.bases
+        return self.of_class is not None and name in self.of_class.bases
 
     @property
     def provider(self) -> str | None:
         """Each provider has a package of its own, below the same one."""
-        module = "" if self.facts is None else self.facts.module
+        module = "" if self.of_class is None else self.of_class.module
         name = module.removeprefix(_PROVIDERS)
         return None if name == module else name.partition(".")[0]
