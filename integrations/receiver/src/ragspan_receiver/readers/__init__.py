@@ -25,7 +25,7 @@ WHOLE_TRACE = ""
 """Stands for a span's id where an opinion is about all of a trace."""
 _CONVENTIONS = ("gen_ai.", "llm.", "ai.", "langfuse.observation.", "langsmith.", "mlflow.span", "lmnr.span")
 """The attributes of spans about models begin with these."""
-_READERS: Sequence[tuple[str, Callable[[TracedSpan, Payloads], SpanStep | None]]] = (
+_READERS: Sequence[tuple[str, Callable[[TracedSpan, Payloads], ReadSpan | None]]] = (
     (openinference.KIND, openinference.read),
     (vercel.OPERATION, vercel.read),
 )
