@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from ragspan.text.amounts import has_other_form, in_one_form, may_end_number
 from ragspan.text.keys import readable
-from ragspan.text.languages.language import ENGLISH, Language
+from ragspan.text.languages.language import ENGLISH, HUNDREDTHS, Language
 
 # A break is one character with at most a few closing marks, so that any run of them takes linear time. Full stops of other
 # scripts end a sentence whatever follows; so does one of ASCII after a letter of Chinese, Japanese or Thai.
@@ -55,7 +55,7 @@ _NOT_BY_CHUNKS = re.compile(rf"[{_FULL_STOPS}{_WITHOUT_SPACES}]|\S[{_BULLETS}]|[
 
 _STOP = re.compile(r"""[.!?\u2026]["')\]*_»]{0,3}$""")
 _JOINS = re.compile(r"[AaPp]\.?[Mm]\b|[Cc]ent\b")
-_JOINS_ELSEWHERE = re.compile(r"[AaPp]\.?[Mm]\b|Uhr\b|\d{3}(?!\d)")
+_JOINS_ELSEWHERE = re.compile(rf"[AaPp]\.?[Mm]\b|Uhr\b|\d{{3}}(?!\d)|(?i:{'|'.join(HUNDREDTHS)})\b")
 
 _NEVER, _ALWAYS, _AFTER_WORDS, _BEFORE_OPENING = range(4)
 """When a chunk ends a sentence. `_AFTER_WORDS`: a number does, unless it numbers an item of a list. `_BEFORE_OPENING`: an

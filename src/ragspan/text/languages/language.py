@@ -51,6 +51,14 @@ _CLOCKS: Final = {
     )
 }
 """How times are written other than 18:30 and 18h30, by what every text with such a time has."""
+HUNDREDTHS: Final = pairs_of(
+    "cent=euro cents=euro eurocent=euro centime=euro centimes=euro céntimo=euro céntimos=euro centesimo=euro centesimi=euro "
+    "cêntimo=euro cêntimos=euro eurocentów=euro rappen=franken grosz=zł grosze=zł groszy=zł centavo=reais centavos=reais"
+)
+"""Units of small sums of money, each with the unit that has a hundred of them."""
+_IN_HUNDREDTHS = re.compile(
+    rf"(?<![\d.,])(\d{{1,5}})\s?({'|'.join(sorted(HUNDREDTHS, key=len, reverse=True))})\b", re.IGNORECASE
+)
 _POINTS = re.compile(f"[{MARKS}\u0640]")
 _CONSONANT_SCRIPTS = frozenset({"arabic", "hebrew"})
 """Scripts that write vowels as points, or leave them out."""
@@ -82,6 +90,10 @@ class Language:
         """ "24. Mai": a full stop after a number ends no sentence."""
         self.refusals: Final = _phrases(words.get("refusals", ""))
         """Phrases of refusals, in lower case; matches nothing where none is known."""
+        self.limits: Final[Mapping[str, str]] = {
+            phrase: sign for sign, phrases in words.get("limits", {}).items() for phrase in phrases.split("|")
+        }
+        """What is written before a number, with the direction of the limit: `<` for "at most", `more` for "more than"."""
         self.capitalises_nouns: Final[bool] = words.get("capitalised_nouns", False)
         """Then a capital is not a sign of a name."""
         self.middle: Final[float] = words.get("middle", _MIDDLE)
@@ -130,10 +142,17 @@ class Language:
         for sign, clock in _CLOCKS.items():
             if sign in text:
                 text = clock.sub(r"\1:\2", text)
+        if _IN_HUNDREDTHS.search(text):
+            text = _IN_HUNDREDTHS.sub(self._in_whole_units, text)
         found: list[str] = self._token.findall(text)
         if text.isascii() and self._apostrophe != "elision":
             return found
         return [part for token in found for part in self._parts(token)]
+
+    def _in_whole_units(self, found: re.Match[str]) -> str:
+        """A sum of money in hundredths as larger sums are written: "99 Cent" → "0,99 Euro"."""
+        whole, part = divmod(int(found[1]), 100)
+        return f"{whole}{self._decimal}{part:02} {HUNDREDTHS[found[2].lower()]}"
 
     def spelled(self, tokens: Iterable[str]) -> tuple[str, ...]:
         """Tokens as they are shown to people: those that overlap are one."""

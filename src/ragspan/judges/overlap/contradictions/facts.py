@@ -27,8 +27,9 @@ _MARKS = frozenset(',;:()[]"-') | {"--"}
 _ANSWERS = frozenset({"yes", "no"})
 _SUPPOSING = frozenset({"if", "unless", "whether", "when", "whenever"})
 _REFUSING = frozenset({"failed", "fails", "fail", "refused", "refuses", "refuse", "declined", "ceased"})
+_COMPARING = word_set("more less fewer longer shorter later earlier older younger higher lower")
 _INCLUDING = frozenset({"include", "includes", "included", "including"})
-_LITTLE = frozenset({"against", "still", "also", "as", "well", "now", "current"})
+_LITTLE = frozenset({"against", "still", "also", "as", "well", "now", "current", "least"})
 _PREPOSITIONS = word_set("by in at on from to of for with into against as than over under between")
 _TITLES = frozenset({"dr", "mr", "mrs", "ms", "prof", "professor"})
 _SKIPPED = frozenset({"the", "a", "an", "its", "his", "her", "their"})
@@ -160,8 +161,20 @@ class SentenceFacts:
             denies = word in known.negations and (word, after) not in known.harmless and not is_number(after)
             refuses = self.words[at].lower() in _REFUSING and after == "to" and not is_number(keys[at + 2])
             is_without = word == "free" and at and is_content(keys[at - 1]) and after in {"", "of"}
+            denies = denies and not self._denies_limit(at)
             if word in known.exceptions or denies or refuses or is_without:
                 yield at
+
+    def _denies_limit(self, at: int) -> bool:
+        """True for the "not" of "do not take more than 8", which says "at most"."""
+        for place in range(at + 1, min(len(self.keys) - 1, at + _SOON)):
+            end = place + 1 + (self.keys[place + 1] == "than")
+            is_limit = self.keys[place : place + 1] == ("exceed",) or (
+                self.words[place].lower() in _COMPARING and end > place + 1
+            )
+            if is_limit and is_number("".join(self.keys[end : end + 1])):
+                return True
+        return False
 
     def _read_names(self) -> Iterator[Name]:
         at = 0

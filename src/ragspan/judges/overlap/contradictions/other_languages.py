@@ -5,12 +5,14 @@ All other kinds need tables of opposites, units and verbs, which only English ha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 from ragspan.judges.overlap.context_reader import Context
 from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.shared_words import SharedWords
-from ragspan.text.keys import is_content, is_negation, is_number
+from ragspan.text.keys import MARK, is_content, is_negation, is_number
 from ragspan.text.languages import Language
 from ragspan.text.languages.writing import without_accents
 from ragspan.text.sentences import Sentence
@@ -20,6 +22,9 @@ _ABOUT = 0.4
 """The share of the context sentence's words that the claim has to hold before a denial counts."""
 _ENOUGH = 0.6
 """The share of the claim's words, without its numbers, that a context sentence has to hold to be compared."""
+_LONGEST_LIMIT, _REACH = 3, 4
+"""Words of a limit, and words before it among which one denies it."""
+_COMPARING = frozenset({"more", "less"})
 _BEFORE, _AROUND = 2, 3
 """Words before and after a denial that it may deny."""
 
@@ -32,17 +37,27 @@ def find_in_other_language(
     found: Contradiction | None = None
     for place in shared.closest(words, _NEAREST):
         sentence = contexts[place.context].sentence(place.sentence)
-        if contexts[place.context].structured or len(set(words) & set(sentence.keys)) < _ENOUGH * len(set(words)):
+        if contexts[place.context].structured or not _may_rest(words, sentence):
             continue
         said = (
             _other_number(claim, sentence, shared)
             or _other_name(claim, sentence, shared, language)
+            or _other_limit(claim, sentence, language)
             or _denial_on_one_side(claim, sentence, language)
         )
         if said is None:
             return None
         found = found or said
     return found
+
+
+def _may_rest(words: Sequence[str], sentence: Sentence) -> bool:
+    """Whether a sentence has enough of a claim's words, with these accents or others."""
+    own, theirs = set(words), set(sentence.keys)
+    held = len(own & theirs)
+    if held < _ENOUGH * len(own):
+        held = len(set(map(without_accents, own)) & set(map(without_accents, theirs)))
+    return held >= _ENOUGH * len(own)
 
 
 def _other_number(claim: Sentence, sentence: Sentence, shared: SharedWords) -> Contradiction | None:
@@ -58,7 +73,7 @@ def _other_number(claim: Sentence, sentence: Sentence, shared: SharedWords) -> C
 def _other_name(claim: Sentence, sentence: Sentence, shared: SharedWords, language: Language) -> Contradiction | None:
     """A name that no context holds, where the sentence has another one beside all of the claim's other words."""
     if language.capitalises_nouns:
-        return None
+        return _other_part_of_name(claim, sentence, shared)
     ours, theirs = set(claim.keys), set(sentence.keys)
     plain = set(map(without_accents, theirs))
     new = [word for key, word in _capitalised(claim) if key not in shared and without_accents(key) not in plain]
@@ -70,6 +85,47 @@ def _other_name(claim: Sentence, sentence: Sentence, shared: SharedWords, langua
     return Contradiction(kind="name", response=" ".join(new), context=" ".join(instead[: len(new)]))
 
 
+def _other_part_of_name(claim: Sentence, sentence: Sentence, shared: SharedWords) -> Contradiction | None:
+    """A name of two parts where the sentence has another one, in a language in which other words have capitals too.
+
+    One part is the same, "Anna Schneider" for "Anna Schmidt"; or both are others, and the sentence has all other words.
+    """
+    plain, rest = (set(map(_plain, side)) for side in (sentence.words, _telling(claim)))
+    for at, pair in _pairs_of_names(claim):
+        said = list(map(_plain, claim.words[at : at + 2]))
+        new = [one for key, one in zip(pair, said, strict=True) if key not in shared and one not in plain]
+        for other, _ in _pairs_of_names(sentence) if new else ():
+            instead = list(map(_plain, sentence.words[other : other + 2]))
+            is_part = len(new) == 1 and any(one == two for one, two in zip(said, instead, strict=True))
+            is_whole = len(new) == len(pair) and rest.difference(said) <= plain
+            if (is_part or is_whole) and not rest.issuperset(instead):
+                return Contradiction(
+                    kind="name",
+                    response=" ".join(claim.words[at : at + 2]),
+                    context=" ".join(sentence.words[other : other + 2]),
+                )
+    return None
+
+
+def _plain(word: str) -> str:
+    return without_accents(word.lower())
+
+
+def _telling(said: Sentence) -> list[str]:
+    """The words of content that are no numbers."""
+    pairs = zip(said.keys, said.words, strict=True)
+    return [word for key, word in pairs if is_content(key) and not is_number(key)]
+
+
+def _pairs_of_names(said: Sentence) -> Iterator[tuple[int, tuple[str, str]]]:
+    """Two words in a row with capitals, with the place of the first."""
+    for at, pair in enumerate(pairwise(said.keys)):
+        if all(is_content(key) and not is_number(key) for key in pair) and all(
+            word[0].isupper() for word in said.words[at : at + 2]
+        ):
+            yield at, pair
+
+
 def _capitalised(said: Sentence) -> list[tuple[str, str]]:
     """Keys and words with a capital; the first word only if the next one has one, too."""
     pairs = list(zip(said.keys, said.words, strict=True))
@@ -78,10 +134,56 @@ def _capitalised(said: Sentence) -> list[tuple[str, str]]:
 
 
 def _denial_on_one_side(claim: Sentence, sentence: Sentence, language: Language) -> Contradiction | None:
-    denied, kept = _differing(claim.keys, sentence.keys)
+    denied, kept = _differing(*(_without_limits(said, language) for said in (claim, sentence)))
     if bool(denied) == bool(kept) or not _is_shared(claim.keys, denied, sentence.keys, kept):
         return None
     return Contradiction(kind="negation", response=_denial(claim, language), context=_denial(sentence, language))
+
+
+def _other_limit(claim: Sentence, sentence: Sentence, language: Language) -> Contradiction | None:
+    """A number that is the most in one sentence, and the least in the other."""
+    ours, theirs = (dict(_limits(said, language)) for said in (claim, sentence))
+    for number, limit in ours.items():
+        other = theirs.get(number)
+        if other is not None and other.sign != limit.sign:
+            return Contradiction(
+                kind="quantifier",
+                response=" ".join(claim.words[limit.start : limit.end]),
+                context=" ".join(sentence.words[other.start : other.end]),
+            )
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    sign: str
+    """`<` or `>`."""
+    start: int
+    end: int
+    denial: frozenset[int]
+    """The places of the words that deny it: "nicht mehr als"."""
+
+
+def _limits(said: Sentence, language: Language) -> Iterator[tuple[str, _Limit]]:
+    """The numbers of a sentence with a limit before them, each with the limit."""
+    words = [word.lower() for word in said.words]
+    for at, key in enumerate(said.keys if language.limits else ()):
+        if not is_number(key):
+            continue
+        for start in range(max(0, at - _LONGEST_LIMIT), at):
+            sign = language.limits.get(" ".join(words[start:at]))
+            if sign is None:
+                continue
+            denial = [place for place in range(max(0, start - _REACH), start) if is_negation(said.keys[place])]
+            upper = sign == "<" or (sign in _COMPARING and (sign == "more") == bool(denial))
+            yield key, _Limit("<" if upper else ">", start, at + 1, frozenset(denial if sign in _COMPARING else ()))
+            break
+
+
+def _without_limits(said: Sentence, language: Language) -> list[str]:
+    """The keys, where a word that denies a limit is no denial: "nicht mehr als 8" is "höchstens 8"."""
+    denials = frozenset().union(*(limit.denial for _, limit in _limits(said, language)))
+    return [MARK + key[1:] if at in denials else key for at, key in enumerate(said.keys)]
 
 
 def _differing(ours: Sequence[str], theirs: Sequence[str]) -> tuple[list[int], list[int]]:
