@@ -138,7 +138,7 @@ def test_what_could_not_be_looked_for_to_the_end_is_known():
     """The text is in the prompt, behind more words than are read."""
     prompts = PromptTexts([words(600_000) + " " + "The carrier comes at four on every day but Sunday."])
 
-    assert prompts.find(["The carrier comes at four on every day but Sunday"]) == [[]]
+    assert prompts.find(["The carrier comes at FOUR on every day but Sunday"]) == [[]]
     assert not prompts.is_complete
 
 
@@ -152,7 +152,7 @@ def test_what_is_not_there_is_known_where_all_was_read():
 def test_a_text_that_was_read_in_part_is_not_whole():
     long = words(600_000)
 
-    ((match,),) = PromptTexts([long]).find([long])
+    ((match,),) = PromptTexts([long]).find([long.upper()])
 
     assert not match.whole
 

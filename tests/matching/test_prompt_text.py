@@ -361,7 +361,7 @@ def test_the_copies_of_a_text_are_not_beside_it():
 def test_places_are_characters_of_the_prompt_through_all_escapes():
     prompt = "Für alle: " + json.dumps([json.dumps("Größe 𠀋"), "The pump runs at 3 < 4 bar & never at 5."])
 
-    (match,), (missing,) = (*PromptTexts([prompt]).find(["The pump runs at 3 < 4 bar & never at 5."]), [None])
+    (match,), (missing,) = (*PromptTexts([prompt]).find(["THE PUMP runs at 3 < 4 bar & never at 5."]), [None])
 
     assert prompt[slice(*match.span)] == "The pump runs at 3 < 4 bar & never at 5"
     assert missing is None

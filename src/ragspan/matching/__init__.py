@@ -6,10 +6,22 @@ threads from running for more than milliseconds. `prompt_texts` finds texts, `pr
 """
 
 from ragspan.matching.literal import occurrences
+from ragspan.matching.needles import Needles
 from ragspan.matching.normalization import unescaped, words_of
 from ragspan.matching.prompt_texts import Match, PromptTexts
 from ragspan.matching.prompt_words import PromptWords
 from ragspan.matching.speech import Holders, Speech
 from ragspan.matching.word_positions import Span
 
-__all__ = ["Holders", "Match", "PromptTexts", "PromptWords", "Span", "Speech", "occurrences", "unescaped", "words_of"]
+__all__ = [
+    "Holders",
+    "Match",
+    "Needles",
+    "PromptTexts",
+    "PromptWords",
+    "Span",
+    "Speech",
+    "occurrences",
+    "unescaped",
+    "words_of",
+]

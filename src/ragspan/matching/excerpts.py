@@ -75,14 +75,15 @@ def _reach(words: Sequence[str], prompt: PromptWords, position: int, step: int) 
         if step > 0
         else range(position - 1, max(-1, position - 1 - most), -1)
     )
+    if not words:
+        return position
     near = theirs[around.start : around.stop] if step > 0 else theirs[around.stop + 1 : around.start + 1]
-    joined = "".join(near)
-    if not set(words).issubset(near) and not (joined.startswith if step > 0 else joined.endswith)("".join(words)):
+    joined, whole = "".join(near), "".join(words)
+    is_cut_otherwise = joined.startswith(whole) if step > 0 else joined.endswith(whole)
+    if not is_cut_otherwise and (words[0] not in near or not set(words).issubset(near)):
         return None
     wanted = iter(words if step > 0 else reversed(words))
-    word, letters, said = next(wanted, None), sum(map(len, words)), ""
-    if word is None:
-        return position
+    word, letters, said = next(wanted, None), len(whole), ""
     for at in around:
         if taken[at] != FREE:
             return None

@@ -48,7 +48,7 @@ _layout = re.compile(
     | (?P<counted>^[ \t]{{0,80}}\d{{1,6}}(?:[ ]|$))""",
     re.MULTILINE | re.VERBOSE,
 )
-_layout_begins_line = re.compile(r"[ \t>|]{0,80}[\d(#Ll]")
+_layout_begins_line = re.compile(r"[ \t>|]{0,80}\(?(?:[Ll](?:ine ?)?|#)?\d")
 _WHITE_SPACE = {"\\n": "\n", "\\r": "\n", "\\t": " ", "\\b": " ", "\\f": " "}
 
 

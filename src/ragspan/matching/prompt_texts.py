@@ -16,12 +16,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ragspan.matching.excerpts import ExcerptWriter, aligned, take_between
-from ragspan.matching.literal import NOWHERE, literal_positions, occurrences, spans_of
+from ragspan.matching.literal import MIN_APART, Holding, held_in_any_order, held_in_order, occurrences, spans_of
 from ragspan.matching.normalization import MAX_COST, Counts, is_laid_out, words_of
 from ragspan.matching.prompt_words import APART, EXCERPT, FOUND, FREE, PromptWords, Run
 from ragspan.matching.word_positions import Span, WordPositions
 
-_MIN_APART = 24
 _MIN_HEAD = 24
 """Characters of a text's beginning that make an excerpt."""
 _MIN_WORDS = 8
@@ -97,6 +96,7 @@ class PromptTexts:
         self.parts = parts
         self._user = apart
         self._silent = frozenset(silent)
+        self._left = MAX_COST
         self._cut = False
         self._unknown = False
         self._counts: list[Counts] = []
@@ -109,24 +109,55 @@ class PromptTexts:
     @functools.cached_property
     def words(self) -> PromptWords:
         """The words of all parts."""
-        return PromptWords(self._words_of_parts(), silent=self._silent)
+        if self._literal is None:
+            return PromptWords(map(self._words_of_part, self.parts), silent=self._silent)
+        rows = [self._words_around(part, own) for part, own in enumerate(self._literal_by_part())]
+        words = PromptWords((words for words, _ in rows), silent=self._silent)
+        for part, (_, taken) in enumerate(rows):
+            for start, length, owner in taken:
+                words.take(words.start_of(part) + start, length, owner)
+        return words
 
     @functools.cached_property
     def _apart(self) -> Sequence[str]:
-        return self._asked if len(self._user) >= _MIN_APART else []
+        return self._asked if len(self._user) >= MIN_APART else []
 
     @functools.cached_property
     def _asked(self) -> Sequence[str]:
         return words_of(self._user, MAX_COST // 10)[0]
 
-    def _words_of_parts(self) -> Iterable[Sequence[str]]:
-        left = MAX_COST
-        for part in self.parts:
-            counts: Counts = []
-            words, left = words_of(part, max(0, left), counts=counts)
-            self._counts.append(counts)
-            self._cut = self._cut or left < 0
-            yield words
+    def _words_of_part(self, part: str) -> Sequence[str]:
+        counts: Counts = []
+        words, self._left = words_of(part, max(0, self._left), counts=counts)
+        self._counts.append(counts)
+        self._cut = self._cut or self._left < 0
+        return words
+
+    def _literal_by_part(self) -> Iterator[list[tuple[int, int, int]]]:
+        """What is taken in each part by texts that were found as they are, and by the words apart, and whose it is."""
+        for number, part in enumerate(self.parts):
+            own = [(*span, FOUND) for span in (self._literal or {}).get(number, ())]
+            asked = [(*span, APART) for span in self._asked_in(part)] if self._apart else []
+            yield [] if number in self._silent else sorted([*own, *asked])
+
+    def _words_around(
+        self, number: int, taken: Sequence[tuple[int, int, int]]
+    ) -> tuple[Sequence[str], Sequence[tuple[int, int, int]]]:
+        """The words of a part, and which of them are taken: the first, how many, and whose."""
+        words: list[str] = []
+        places: list[tuple[int, int, int]] = []
+        part, at = self.parts[number], 0
+        for start, end, owner in taken:
+            words += words_of(part[at:start])[0]
+            new = words_of(part[max(at, start) : end])[0]
+            places.append((len(words), len(new), owner))
+            words += new
+            at = max(at, end)
+        return words + words_of(part[at:])[0], places
+
+    def _asked_in(self, part: str) -> list[Span]:
+        asked = self._user.strip()
+        return [(start, start + len(asked)) for start in occurrences(part, asked)]
 
     @property
     def is_complete(self) -> bool:
@@ -149,14 +180,15 @@ class PromptTexts:
             excerpts: look for parts of texts, too.
             order: the first place of each is enough, in these parts; then most prompts need no closer look.
         """
-        spoken = self._silent
-        in_order = None if order is None else [part for part in order if part not in spoken]
-        positions = None if in_order is None else literal_positions(texts, self.parts, in_order, self._user)
-        if positions is not None:
-            self._literal = spans_of(texts, positions, self.parts)
+        held = self._held(texts, order)
+        if held is not None:
+            self._literal = spans_of(held)
             return [
-                [] if (part, start) == NOWHERE else [_match(part, start, text, (start, start + len(text)), whole=True)]
-                for text, (part, start) in zip(texts, positions, strict=True)
+                [
+                    _match(part, starts[0], text, (starts[0], starts[0] + len(text)), whole=True)
+                    for part, starts in held.get(text, {}).items()
+                ]
+                for text in texts
             ]
         spelled = sorted(_spelled(texts), key=lambda own: len(own.words), reverse=True)
         self._find_whole(spelled)
@@ -170,6 +202,15 @@ class PromptTexts:
             matches |= {text: list(self._matches(text, own)) for text in self._likeliest(list(own.texts))}
         return [matches.get(text, []) for text in texts]
 
+    def _held(self, texts: Sequence[str], order: Sequence[int] | None) -> Holding | None:
+        """Where all texts are, if they are there as they are."""
+        numbers = [part for part in (range(len(self.parts)) if order is None else order) if part not in self._silent]
+        held = None if order is None else held_in_order(texts, self.parts, numbers, self._user)
+        if held is None:
+            parts = {number: self.parts[number] for number in numbers}
+            held = held_in_any_order(texts, parts, self._user)
+        return held
+
     def free(self, part: int) -> list[Span]:
         """Where a part has none of the texts that were found, and not the words apart."""
         if self._literal is not None:
@@ -182,8 +223,7 @@ class PromptTexts:
             taken = self._masks.get(part, []) + [
                 positions.span(a - first, b - first) for a, b in zip(edges[::2], edges[1::2], strict=True) if a < b
             ]
-        asked = self._user.strip()
-        taken = taken + [(start, start + len(asked)) for start in occurrences(self.parts[part], asked)]
+        taken = taken + self._asked_in(self.parts[part])
         pieces, at = [], 0
         for start, stop in sorted(taken):
             pieces.append((at, start))
@@ -357,6 +397,7 @@ def _is_among(positions: Sequence[int], start: int, length: int) -> bool:
 def _size_of_excerpt(words: Sequence[str], runs: Sequence[Run]) -> int:
     """How many words there are of a text, if they are enough to tell that this is an excerpt of it; else 0."""
     size = sum(run.length for run in runs)
+    if size >= _MIN_WORDS:
+        return size
     head = next((run.length for run in runs if run.start == 0), 0)
-    is_head = sum(len(word) + 1 for word in words[:head]) > _MIN_HEAD
-    return size if size >= _MIN_WORDS or is_head else 0
+    return size if sum(len(word) + 1 for word in words[:head]) > _MIN_HEAD else 0

@@ -10,6 +10,7 @@ import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress
 from typing import NamedTuple
 
 _SHINGLE = 5
@@ -74,10 +75,14 @@ class PromptWords:
         self._index()
 
     def _index(self) -> None:
-        positions = range(0, len(self.words) - _SHINGLE + 1, self._step)
-        for some in (positions[begin : begin + _AT_ONCE] for begin in range(0, len(positions), _AT_ONCE)):
-            for position, key in zip(some, _shingles(self.words, some), strict=True):
-                if self._first.setdefault(key, position) != position:
+        positions, first = range(0, len(self.words) - _SHINGLE + 1, self._step), self._first
+        slices = [positions[begin : begin + _AT_ONCE] for begin in range(0, len(positions), _AT_ONCE)]
+        keys = [_shingles(self.words, some) for some in slices]
+        for some, own in zip(reversed(slices), reversed(keys), strict=True):
+            first.update(zip(reversed(own), reversed(some), strict=True))
+        for some, own in zip(slices, keys, strict=True) if len(first) < len(positions) else ():
+            for position, key in zip(some, own, strict=True):
+                if first[key] != position:
                     more = self._more.setdefault(key, [])
                     if len(more) < _MAX_PLACES:
                         more.append(position)
@@ -185,6 +190,15 @@ class PromptWords:
             positions += [position for position in some if self.taken[position] == FOUND]
         return sorted(positions)
 
+    @property
+    def has_runs(self) -> bool:
+        """Whether there are words enough in a row."""
+        return bool(self._first)
+
+    def shares(self, words: Sequence[str]) -> bool:
+        """Whether a run of these words may be here."""
+        return not self._first.keys().isdisjoint(_shingles(words, range(len(words) - _SHINGLE + 1)))
+
     def runs(self, words: Sequence[str], most: int, part: int | None = None) -> dict[int, list[Run]]:
         """By part, the runs of at least `_SHINGLE` words that a text shares with words that belong to nothing above `most`.
 
@@ -194,6 +208,8 @@ class PromptWords:
         quotations: dict[int, dict[int, list[Run]]] = defaultdict(lambda: defaultdict(list))
         ends: dict[int, int] = {}
         for start, key in self._known(words):
+            if key not in self._more and ends.get(self._first[key] - start, 0) > start:  # as mostly: a run goes on
+                continue
             tried = 0
             for position in self._positions_of_shingle(key):
                 self.work -= _VISIT
@@ -219,7 +235,7 @@ class PromptWords:
             if self.work < 0:
                 return
             keys = _shingles(words, range(begin, min(begin + _AT_ONCE, len(words) - _SHINGLE + 1)))
-            for shift in [shift for shift, key in enumerate(keys) if key in first]:
+            for shift in compress(range(len(keys)), map(first.__contains__, keys)):
                 yield begin + shift, keys[shift]
 
     def _extended(self, words: Sequence[str], start: int, position: int, earliest: int, most: int) -> Run:

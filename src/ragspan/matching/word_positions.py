@@ -152,20 +152,16 @@ class _WordsOfSlice:
     """
 
     def __init__(self, text: str, count: int) -> None:
-        self._rest = _ascii_word.finditer(text)
-        self._starts: list[int] = []
-        self._ends: list[int] = []
+        self._rest = map(re.Match.span, _ascii_word.finditer(text))
+        self._spans: list[Span] = []
         if not text.isascii():
             spans = list(_spans_in(text))
-            spans = spans if len(spans) == count else [(0, len(text))] * count
-            self._starts, self._ends = [start for start, _ in spans], [end for _, end in spans]
+            self._spans = spans if len(spans) == count else [(0, len(text))] * count
 
     def span(self, word: int) -> Span:
-        if word >= len(self._starts):
-            matches = list(islice(self._rest, word + 1 - len(self._starts)))
-            self._starts += [match.start() for match in matches]
-            self._ends += [match.end() for match in matches]
-        return self._starts[word], self._ends[word]
+        if word >= len(self._spans):
+            self._spans += islice(self._rest, word + 1 - len(self._spans))
+        return self._spans[word]
 
 
 def _spans_in(text: str) -> Iterator[Span]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from ragspan.capturing.snapshots import Snapshot
-from ragspan.matching import PromptTexts, Span, occurrences, unescaped, words_of
+from ragspan.matching import Needles, PromptTexts, Span, occurrences, unescaped, words_of
 from ragspan.records import MAX_BACKGROUND, BackgroundKind
 from ragspan.runs.contents import PayloadMessage, texts_in
 from ragspan.runs.documents import SeenDocuments
@@ -64,6 +64,7 @@ class Pieces:
         last = max((run.started_ns for run in behind.runs), default=0)
         earlier = [run for run in self._models if 0 < run.ended_ns <= last][-_MAX_TEXTS:]
         self._said = _Said((run.said, run) for run in earlier)
+        self._said_texts = Needles(self._said.by)
         self._asked = [each.text for state in (tree.inputs, tree.asked_before) for each in _people_in(state)]
         written = ((text, run) for run in earlier if run.reply for text in texts_in(run.reply.arguments))
         self._written = _Said(islice(written, _MAX_TEXTS))
@@ -94,7 +95,7 @@ class Pieces:
             [span for role, span in spoken if role == "tool"] if {role for role, _ in spoken} & {"ai", "human"} else []
         )
         results = sorted(span for tool in self._tools_with_words() for span in _spans(text, str(tool.result)))
-        said_before = lines_of_models(text, self._said.by, self._said.is_own)
+        said_before = lines_of_models(text, self._said_texts, self._said.is_own)
         kept = without(free, [*(span for _, span in spoken), *said_before])
         kept = without(kept, [span for asked in self._asked for span in _spans(text, asked)])
         memories = list(memories_in(text))

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 
-from ragspan.matching import Span, occurrences
+from ragspan.matching import Needles, Span
 from ragspan.runs.contents import ROLES
 
 _ROLE = r"human|user|ai|assistant|system|developer|tool|function"
@@ -25,6 +25,7 @@ _type = re.compile(r"[\"']type[\"']\s*:\s*[\"'](?:object|string|integer|number|b
 _next_section = re.compile(r"\n[ \t]*\n(?=[#<\[]|[A-Z][\w ]{0,40}:)")
 _MAX_LOOKED_AT = 200_000
 _MAX_COMPARED = 5_000_000
+_NEAR = 200
 
 
 def spoken_in(text: str) -> Iterator[tuple[str, Span]]:
@@ -61,19 +62,15 @@ def schemas_in(text: str) -> Iterator[Span]:
                 yield span
 
 
-def lines_of_models(text: str, said: Iterable[str], is_own: Callable[[str], bool]) -> Iterator[Span]:
+def lines_of_models(text: str, said: Needles, is_own: Callable[[str], bool]) -> Iterator[Span]:
     """Where a text has what models said by themselves as lines of their own."""
-    left = _MAX_COMPARED
-    for words in said:
-        left -= len(text)
-        if left < 0:
-            return
-        for start in occurrences(text, words) if words in text else ():
-            end = start + len(words)
-            before, after = text[:start].rpartition("\n")[2], text[end:].partition("\n")[0]
-            is_line = not any(map(str.isalnum, before[-200:] + after[:200])) or before.rstrip().endswith(":")
-            if is_line and is_own(words):
-                yield start, end
+    for start, words in said.places_in(text) if len(text) <= _MAX_COMPARED else ():
+        end = start + len(words)
+        line, after = text.rfind("\n", 0, start) + 1, text.find("\n", end)
+        before = text[max(line, start - _NEAR) : start]
+        around = before + text[end : min(end + _NEAR, len(text) if after < 0 else after)]
+        if (before.rstrip().endswith(":") or not any(map(str.isalnum, around))) and is_own(words):
+            yield start, end
 
 
 def without(spans: Sequence[Span], taken: Iterable[Span]) -> list[Span]:
