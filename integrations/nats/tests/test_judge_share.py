@@ -18,18 +18,17 @@ class MeasuringBackend(FleetBackend):
         self.labels = Labels()
         super().__init__()
 
-    def _reply(self, request):
+    def _reply_to(self, request):
         if request.path == "/v1/metrics":
             self.labels.add(request.body)
             return 200, {"Content-Type": "application/x-protobuf"}, b""
-        return super()._reply(request)
+        return super()._reply_to(request)
 
 
 @pytest.fixture
 def backend():
-    made = MeasuringBackend()
-    yield made
-    made.close()
+    with MeasuringBackend() as made:
+        yield made
 
 
 def test_the_share_holds_over_the_restart_of_a_worker_and_the_rate_is_right(broker, backend, make_worker, fake_openai):
