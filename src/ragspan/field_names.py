@@ -46,8 +46,8 @@ REPLYING: Final = (
 
 SESSION: Final = (
     *("session_id", "session.id", "thread_id", "conversation_id"),
-    *("langfuse_session_id", "gen_ai.conversation.id"),
+    *("langfuse_session_id", "gen_ai.conversation.id", "sessionId", "threadId", "conversationId"),
 )
 """Of the conversation that a request belongs to."""
-USER: Final = ("user_id", "user.id", "langfuse_user_id", "enduser.id")
+USER: Final = ("user_id", "user.id", "langfuse_user_id", "enduser.id", "userId")
 """Of who asked."""

@@ -66,6 +66,12 @@ class Step:
         self.inside_search = around is not None and (around.inside_search or isinstance(around, SearchStep))
 
     @property
+    def messages(self) -> Sequence[PayloadMessage]:
+        """The messages that it was given."""
+        given = self.inputs if isinstance(self.inputs, list) else ()
+        return [each for each in given if isinstance(each, PayloadMessage)]
+
+    @property
     def error(self) -> str | None:
         return None if self.noted is None else self.noted.name
 
@@ -152,12 +158,6 @@ class ModelStep(Step):
     """Whether the last chunk of a stream said that it was the last, and what the provider said with it."""
     beside_search: bool = False
     """A search was going on beside it."""
-
-    @property
-    def messages(self) -> Sequence[PayloadMessage]:
-        """The messages that it was given."""
-        given = self.inputs if isinstance(self.inputs, list) else ()
-        return [each for each in given if isinstance(each, PayloadMessage)]
 
     @property
     def said(self) -> str:

@@ -28,7 +28,7 @@ from ragspan.runs import (
     with_recorded,
 )
 from ragspan_llama_index.classes import SPEAKING
-from ragspan_llama_index.reading import Reading, prompt_of
+from ragspan_llama_index.reading import Reading
 from ragspan_llama_index.step_facts import SeenNode
 
 Contexts = list[RetrievedContext]
@@ -103,7 +103,7 @@ class Provenance:
         if isinstance(writer, SynthesisStep):
             return self._given(self._innermost(writer))
         inner = self._reading.walk(writer) if isinstance(writer, ModelStep) else ()
-        calls = [step for step in inner if isinstance(step, ModelStep) and prompt_of(step)]
+        calls = [step for step in inner if isinstance(step, ModelStep) and step.messages]
         brought = self._brought(writer)
         if brought is not None or not calls:
             return brought
@@ -137,7 +137,7 @@ class Provenance:
         if texts is None:
             return [self._context(node, node.text_for_model()) for node in facts.given]
         inner = self._reading.walk(synthesis)
-        prompt = "\n".join(part.text for step in inner for part in prompt_of(step))
+        prompt = "\n".join(part.text for step in inner for part in step.messages)
         shown = [(text, False) for text in texts]
         if prompt and facts.has_base("SimpleSummarize"):
             shown = list(_beginnings(texts, prompt))

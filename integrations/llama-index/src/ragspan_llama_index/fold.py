@@ -20,7 +20,7 @@ from ragspan.runs import (
 )
 from ragspan_llama_index.classes import SPEAKING
 from ragspan_llama_index.contexts import Provenance, speakers_in
-from ragspan_llama_index.reading import Reading, prompt_of, seen_in
+from ragspan_llama_index.reading import Reading, seen_in
 from ragspan_llama_index.streams import Stream
 
 _MAX_NODES = 1_000
@@ -97,7 +97,7 @@ def join_beginning(reading: Reading) -> None:
 
 
 def _shown(reading: Reading) -> str:
-    prompts = [part.text for step in reading.steps for part in prompt_of(step)]
+    prompts = [part.text for step in reading.steps for part in step.messages]
     return "\n".join([*prompts, reading.text_of(reading.root) or ""])
 
 
@@ -129,7 +129,7 @@ def _question(reading: Reading) -> str | None:
     given = dict(root.asked)
     asked = given[""] if "" in given else question_in(given, searched)
     if asked is None and root.is_resumed:
-        asked = next((text for step in reading.steps if (text := asked_in(prompt_of(step))) is not None), None)
+        asked = next((text for step in reading.steps if (text := asked_in(step.messages)) is not None), None)
     return asked if asked is not None else next(iter(searched), None)
 
 

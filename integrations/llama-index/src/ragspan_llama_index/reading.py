@@ -314,7 +314,7 @@ class Reading:
         if filled:
             template = Step(name="template", parent=step, started_ns=step.started_ns)
             template.inputs = {str(place): text for place, text in enumerate(filled)}
-            prompts = [part for inner in self.walk(step) for part in prompt_of(inner)]
+            prompts = [part for inner in self.walk(step) for part in inner.messages]
             self.tree.end(self.tree.begin(template), step.ended_ns or step.started_ns, FilledPrompt(prompts))
 
     def _add_call_ids(self) -> None:
@@ -338,11 +338,6 @@ def message_of(role: Any, contents: Sequence[str | File], calls: Sequence[Call],
     return PayloadMessage(
         own, "\n".join(text for _, text in read if text is not None), list(calls), call_id, unread=unread
     )
-
-
-def prompt_of(step: Step) -> Sequence[PayloadMessage]:
-    """What a model was given."""
-    return step.inputs if isinstance(step, ModelStep) and isinstance(step.inputs, list) else ()
 
 
 def seen_in(nodes: Sequence[SeenNode]) -> list[SeenDocument]:

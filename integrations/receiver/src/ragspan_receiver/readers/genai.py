@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ragspan import field_names
 from ragspan.capturing import OPAQUE
 from ragspan.runs import NO_INPUT_YET, ModelStep, PayloadMessage, Step, ToolStep
 from ragspan_receiver.readers.payloads import (
@@ -83,8 +82,6 @@ def read(span: TracedSpan, payloads: Payloads) -> ReadSpan | None:
         kind=kind,
         framework=_FRAMEWORKS.get(framework, framework),
         shows_models=framework == "langchain" and "traceloop.span.kind" in attributes,
-        session_id=text(attributes, *field_names.SESSION),
-        user_id=text(attributes, *field_names.USER),
         metadata={key.removeprefix(_PROPERTIES): one for key, one in attributes.items() if key.startswith(_PROPERTIES)},
     )
     _DETAILS.get(kind, _read_chain)(read, payloads, gave)
@@ -198,7 +195,7 @@ def _read_search(read: ReadSpan, payloads: Payloads, gave: Any) -> None:
     if read.kind == "reranker":
         read.become_reranker((), found, query=query, top_k=top_k)
     else:
-        read.become_search(query, found, top_k=top_k, source=text(attributes, "gen_ai.data_source.id"))
+        read.become_search(query, found, top_k=top_k, data_source_id=text(attributes, "gen_ai.data_source.id"))
 
 
 def _read_tool(read: ReadSpan, payloads: Payloads, _: Any) -> None:

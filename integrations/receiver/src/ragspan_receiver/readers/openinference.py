@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ragspan import field_names
 from ragspan.capturing import OPAQUE, Snapshot
 from ragspan.runs import ModelStep, PayloadMessage, Step, ToolStep
 from ragspan_receiver.readers.payloads import (
@@ -69,8 +68,6 @@ def read(span: TracedSpan, payloads: Payloads) -> ReadSpan | None:
         kind=kind,
         framework=framework,
         shows_models=framework == "langchain",
-        session_id=text(attributes, *field_names.SESSION),
-        user_id=text(attributes, *field_names.USER),
         tags=[tag for tag in _listed(attributes.get("tag.tags")) if isinstance(tag, str)],
         metadata=as_fields(attributes.get("metadata")),
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ragspan import field_names
 from ragspan.capturing import OPAQUE, Opaque, Snapshot
 from ragspan.messages import MAX_MESSAGE, MAX_STACKTRACE, ErrorReport
 from ragspan.records import RagRecord, RetrievedContext
@@ -81,7 +82,8 @@ class Request:
     def _tree(self) -> RequestTree:
         metadata = dict(next((read.metadata for read in self._spans if read.metadata), {}))
         for read in reversed(self._spans):
-            ids = {"session_id": read.session_id, "user_id": read.user_id}
+            names = {"session_id": field_names.SESSION, "user_id": field_names.USER}
+            ids = {key: text(read.span.attributes, *own) for key, own in names.items()}
             metadata |= {key: value for key, value in ids.items() if value is not None}
         tree = RequestTree(
             started_ns=self._span.start_ns,
@@ -128,7 +130,8 @@ class Request:
         step = read.step
         step.started_ns = time_ns
         step.put_in(None if read.outer is None else read.outer.step)
-        if read.outer is None and _is_opaque_chain(step) and self._framework != "langchain":
+        is_unsaid = type(step) is Step and isinstance(step.inputs, Opaque)
+        if read.outer is None and is_unsaid and self._framework != "langchain":
             step.inputs = self._asked()
         if isinstance(step, ModelStep):
             step.reply = None  # until it ends
@@ -276,10 +279,6 @@ def _model_without_span(spans: Sequence[ReadSpan]) -> list[ReadSpan]:
 
 def _start_of(read: ReadSpan) -> int:
     return read.span.start_ns
-
-
-def _is_opaque_chain(step: Step) -> bool:
-    return type(step) is Step and isinstance(step.inputs, Opaque)
 
 
 def _says_nothing(payload: Snapshot) -> bool:

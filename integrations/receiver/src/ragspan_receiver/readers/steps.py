@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast
 
-from ragspan.capturing import OPAQUE, Snapshot
+from ragspan.capturing import OPAQUE
 from ragspan.records import SpanAnchor
 from ragspan.runs import Document, ModelStep, PayloadMessage, RerankStep, SearchStep, SeenDocument, Step, ToolStep
 from ragspan_receiver.spans import TracedSpan
@@ -43,8 +43,6 @@ class ReadSpan:
     """The prompt that a chain filled in for the next model."""
     has_ended: bool = True
     """False for a model of which only the prompt is known, since spans come when they end."""
-    session_id: str | None = None
-    user_id: str | None = None
     tags: Sequence[str] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
@@ -55,23 +53,18 @@ class ReadSpan:
         """Make it a step of another kind."""
         self.step = kind(name=self.chain.name, parent=None, started_ns=self.span.start_ns, **about)
 
-    def become_search(
-        self, query: str | None, found: Sequence[Scored] | None, *, top_k: int | None = None, source: str | None = None
-    ) -> None:
+    def become_search(self, query: str | None, found: Sequence[Scored] | None, **about: Any) -> None:
         """Make it a search; `found` is None if the texts that it found are not known."""
-        known = {"top_k": top_k, "data_source_id": source}
-        self.become(SearchStep, inputs=query, output=_payload(found), metadata=known, span=anchor_of(self.span))
+        output = OPAQUE if found is None else [list(pair) for pair in found]
+        self.become(SearchStep, inputs=query, output=output, metadata=about, span=anchor_of(self.span))
 
     def become_reranker(self, given: Sequence[Scored], found: Sequence[Scored] | None, **about: Any) -> None:
         """Make it a reranker; what only filters has another name."""
+        output = OPAQUE if found is None else [list(pair) for pair in found]
+        was, left = ([SeenDocument(each, None, score) for each, score in pairs] for pairs in (given, found or ()))
+        is_filter = "rank" not in self.chain.name.lower()
         self.become(
-            RerankStep,
-            inputs=self.chain.inputs,
-            output=_payload(found),
-            given=_seen(given),
-            found=_seen(found or ()),
-            is_filter="rank" not in self.chain.name.lower(),
-            **about,
+            RerankStep, inputs=self.chain.inputs, output=output, given=was, found=left, is_filter=is_filter, **about
         )
 
     @property
@@ -99,14 +92,6 @@ class ReadSpan:
 
     def is_in_search(self) -> bool:
         return any(isinstance(read.step, SearchStep) for read in self.around())
-
-
-def _payload(found: Sequence[Scored] | None) -> Snapshot:
-    return OPAQUE if found is None else [list(pair) for pair in found]
-
-
-def _seen(found: Sequence[Scored]) -> list[SeenDocument]:
-    return [SeenDocument(document, None, score) for document, score in found]
 
 
 def anchor_of(span: TracedSpan) -> SpanAnchor | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ragspan import field_names
 from ragspan.capturing import OPAQUE, Snapshot
 from ragspan.runs import ModelStep, PayloadMessage, Step, ToolStep
 from ragspan_receiver.readers.payloads import Payloads, as_text, json_of, text, whole
@@ -17,8 +16,6 @@ _TOOL = "ai.toolCall"
 _CHAINS = ("ai.generateText", "ai.streamText", "ai.generateObject", "ai.streamObject")
 _CALLS = (".doGenerate", ".doStream")
 _ABOUT = "ai.telemetry.metadata."
-_SESSION = (*field_names.SESSION, "sessionId", "threadId", "conversationId")
-_USER = (*field_names.USER, "userId")
 
 
 def read(span: TracedSpan, payloads: Payloads) -> ReadSpan | None:
@@ -33,10 +30,7 @@ def read(span: TracedSpan, payloads: Payloads) -> ReadSpan | None:
     read = ReadSpan(
         span=span,
         chain=Step(name=name, parent=None, started_ns=span.start_ns),
-        kind="tool" if operation == _TOOL else "model" if is_call else "chain",
         framework="vercel_ai",
-        session_id=text(about, *_SESSION),
-        user_id=text(about, *_USER),
         metadata=about,
     )
     if operation == _TOOL:
