@@ -229,7 +229,7 @@ def test_every_answer_that_was_taken_is_in_the_stream_though_it_is_stopped_meanw
 
     assert set(statuses) <= {200, 503, None}
     assert 0 < stored == 100 * statuses[200]
-    assert f"{statuses[503]} requests refused" in running.log or not statuses[503]
+    assert re.search(rf"\b{statuses[503]} requests? refused", running.log) or not statuses[503]
     assert "dropped" not in running.log
     assert "not read" not in running.log
 
@@ -249,10 +249,10 @@ def test_it_stops_in_time_however_many_traces_are_open(backend, worker):
 
     assert set(statuses) <= {200, 503}  # what it cannot read in that time it does not take
     assert took < 30  # on a busy machine; without a limit it waits for as long as the backend does
-    (summary,) = [line for line in running.log.splitlines() if "answers in them" in line]
-    ended, read = map(int, re.search(r"(\d+) traces, (\d+) answers in them", summary).groups())
+    (summary,) = [line for line in running.log.splitlines() if " in them" in line]
+    ended, read = map(int, re.search(r"(\d+) traces, (\d+) answers? in them", summary).groups())
     assert ended == 100 * statuses.count(200)
-    assert ended == read + sum(map(int, re.findall(r"(\d+) traces not read in time", summary)))
+    assert ended == read + sum(map(int, re.findall(r"(\d+) traces? not read in time", summary)))
 
 
 def test_it_says_how_many_spans_of_scores_a_backend_that_hangs_has_not_taken(backend, worker):
@@ -264,7 +264,7 @@ def test_it_says_how_many_spans_of_scores_a_backend_that_hangs_has_not_taken(bac
 
     assert running.ends() == 0
     backend.release()
-    assert re.search(r"3 traces, 3 answers in them, (.*dropped.*, )?\d+ spans of scores not sent", running.log)
+    assert re.search(r"3 traces, 3 answers in them, (.*dropped.*, )?\d+ spans? of scores not sent", running.log)
 
 
 def refused(*arguments, **environment):

@@ -212,7 +212,7 @@ def _skipped(evaluation: Evaluation) -> list[str]:
 def _how_to_continue(options: Namespace, rows: int = 0) -> str:
     if not rows and (options.output is None or not journal_of(options.output).exists()):
         return "Stopped by Ctrl-C before a row was done. Start again with the same command."
-    done = f"Stopped by Ctrl-C after {counted(rows, 'row')}" if rows else "Stopped by Ctrl-C"
+    done = f"Stopped by Ctrl-C after {counted(rows, 'row', grouped=True)}" if rows else "Stopped by Ctrl-C"
     if options.output is None:
         return f"{done}. Their scores are not saved: with --output FILE a run can be continued later."
     return (
@@ -224,11 +224,15 @@ def _delivered(back_fill: BackFill, reader: RecordReader) -> bool:
     """Say how many scores were sent; returns whether all were."""
     if reader.span_trouble is not None:
         _tell(
-            [f"not sent: no valid span in {counted(reader.span_troubles, 'row')}; the first is {reader.span_trouble}"]
+            [
+                f"not sent: no valid span in {counted(reader.span_troubles, 'row', grouped=True)}; the first is {reader.span_trouble}"
+            ]
         )
-    _tell([f"the scores of {counted(reader.traced, 'answer')} go to {back_fill.tool or 'their spans'}"])
+    _tell([f"the scores of {counted(reader.traced, 'answer', grouped=True)} go to {back_fill.tool or 'their spans'}"])
     if not back_fill.is_delivered:
-        _tell([f"not everything was sent ({counted(back_fill.unsent, 'span')} not); the log above says why"])
+        _tell(
+            [f"not everything was sent ({counted(back_fill.unsent, 'span', grouped=True)} not); the log above says why"]
+        )
     return back_fill.is_delivered
 
 

@@ -265,7 +265,7 @@ def text_table(title: str, *headings: str) -> Any:
 def headline(evaluation: Evaluation) -> str:
     """How much was done, what was skipped and why, in how long, for how much."""
     done, skipped = evaluation.rows + evaluation.bad_row_count, sum(evaluation.skipped.values())
-    text = f"{counted(done - skipped, 'row')} evaluated"
+    text = f"{counted(done - skipped, 'row', grouped=True)} evaluated"
     if evaluation.judges:
         text += f" by {', '.join(evaluation.judges)}"
     for words in counted_rows(evaluation):
@@ -287,7 +287,7 @@ def headline(evaluation: Evaluation) -> str:
 def counted_rows(evaluation: Evaluation) -> list[str]:
     """How many rows are refusals, of how many the judge is unsure, and how many had no contexts, in words."""
     counts = ((evaluation.special.get(reason, 0), words) for reason, words in _COUNTS.items())
-    return [counted(count, *words) for count, words in counts if count]
+    return [counted(count, *words, grouped=True) for count, words in counts if count]
 
 
 def _worst_answers(evaluation: Evaluation) -> Iterator[Any]:
