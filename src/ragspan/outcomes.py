@@ -42,7 +42,7 @@ class Cause:
 
     @property
     def place(self) -> str:
-        """Where the support was lost, in words that quote nobody."""
+        """Where the support was lost, in words that quote no text."""
         if self.kind == "unsupported":
             return "nothing that was retrieved"
         document = f"document {self.document}" + (f" of {self.search}" if self.search else "")

@@ -217,8 +217,8 @@ def test_rows_are_dictionaries_with_their_number_and_line(read):
     [
         (b"b\na,r\n", [2], "row 1 (line 2): it has 1 cells, but the header has 2"),
         (b"a,r\nc,s,t\nd,u\n", [1, 3], "row 2 (line 3): it has 3 cells, but the header has 2"),
-        (b'"a"b,r\nc,s\n', [2], "row 1 (line 2): it is not a CSV: ',' expected after '\"'"),
-        (b'a,r\n"b,s\n', [1], "row 2 (line 3): it is not a CSV: unexpected end of data"),
+        (b'"a"b,r\nc,s\n', [2], "row 1 (line 2): it is not CSV: ',' expected after '\"'"),
+        (b'a,r\n"b,s\n', [1], "row 2 (line 3): it is not CSV: unexpected end of data"),
         (b"a,r\0\nb,s\n", [2], "NUL"),
     ],
 )
@@ -238,7 +238,7 @@ def test_a_cell_has_a_limit_which_a_quote_that_is_not_closed_does_not_pass(read)
         good, bad = read(b'question,answer\na,b\nq,"xxxxx\n' + b"c,d\n" * 20)
     finally:
         csv.field_size_limit(limit)
-    assert list(map(str, bad)) == ["row 2 (line 3): it is not a CSV: field larger than field limit (50)"]
+    assert list(map(str, bad)) == ["row 2 (line 3): it is not CSV: field larger than field limit (50)"]
     assert good[-1].data == {"question": "c", "answer": "d"}
 
 

@@ -161,7 +161,7 @@ def _csv_table(lines: Lines, name: str, delimiter: str | None, *, skips_blanks: 
     """A table of CSV lines with a header.
 
     Raises:
-        TableError: the header is not a CSV, or a column's name is in it twice.
+        TableError: the header is not CSV, or a column's name is in it twice.
     """
     (first, begin), chosen = _header_and_delimiter(lines, name)
     rows = csv.reader(
@@ -184,7 +184,7 @@ def _csv_table(lines: Lines, name: str, delimiter: str | None, *, skips_blanks: 
             except StopIteration:
                 return
             except csv.Error as error:
-                trouble: str | None = f"it is not a CSV: {error}"
+                trouble: str | None = f"it is not CSV: {error}"
             else:
                 if not cells:  # a blank line
                     continue

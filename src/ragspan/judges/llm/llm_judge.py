@@ -304,13 +304,13 @@ class LLMJudge:
         temperature: float = 0.0,
         numbers: Sequence[int] | None = None,
     ) -> _Read[_T]:
-        """Send a request when it is its turn, if the service is well and the allowance suffices, and read the tasks.
+        """Send a request when it is its turn, if the service is well and the allowance suffices, and read the replies.
 
         Args:
             record: that the request is about.
             task: follows the material.
-            form: of the tasks.
-            n: tasks.
+            form: of the replies.
+            n: replies.
             temperature: of each.
             numbers: of what is judged one by one; see `Form.read`.
         """
