@@ -48,7 +48,7 @@ def metric_names() -> list[str]:
 
 
 def guide_of(name: str) -> Guide | None:
-    """What a report says about a metric: of another package's metric the first line of its docstring; None if there is none."""
+    """What a report says about a metric: its `guide`, or else the first line of its docstring; None if there is neither."""
     if name not in BUILT_IN and name not in part_names(METRICS):
         return None  # given as an object
     part = metric_part(name)
