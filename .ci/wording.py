@@ -21,7 +21,7 @@ PRIVATE = re.compile(r"\b(?:as above|nobody)\b", re.IGNORECASE)
 LEANING = re.compile(r"(?:Likewise|As above|As the next|And so on|Ditto)\b")
 MOST_LINES = 60
 MOST_LINES_OF_A_FILE = 400
-QUOTED = {"guards.py", "prompts.py"}  # prompts: those of guard models are the words of their makers
+QUOTED = {"guards.py", "tasks.py"}  # prompts: those of guard models are the words of their makers
 
 
 def wrong_words(file: Path) -> Iterator[str]:

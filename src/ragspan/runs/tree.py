@@ -125,7 +125,7 @@ class RerankStep(Step):
     model: str | None = None
     top_k: int | None = None
     is_filter: bool = False
-    """It is no reranker: it counts where it left documents out, and else changes their texts."""
+    """It is not a reranker: it counts where it left documents out, and else changes their texts."""
 
 
 @dataclass(eq=False, kw_only=True)

@@ -250,7 +250,7 @@ class Reading:
         return self.tree
 
     def _leave_out(self, steps: Iterable[Step]) -> None:
-        """These are no searches for documents, or no calls of models of their own."""
+        """These are not searches for documents, or not calls of models of their own."""
         left_out = set(steps)
         self.tree.steps = [step for step in self.tree.steps if step not in left_out]
         self.tree.moments = [moment for moment in self.tree.moments if moment[0] not in left_out]

@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ragspan.engine.background import Deadline
+from ragspan.engine.processing import Deadline
 from ragspan.telemetry.values import legible
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.connection import BrokerConnection, ensure_consumer, ensure_streams, error_text

@@ -44,7 +44,7 @@ from ragspan.delivery import (
 )
 from ragspan.delivery.spans import RetryingSpanExporter
 from ragspan.engine import Dropped
-from ragspan.engine.background import Deadline, call_guarded
+from ragspan.engine.processing import Deadline, call_guarded
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.redaction import RedactedRecord

@@ -26,7 +26,7 @@ from ragspan.arguments import SECONDS, choice, instance
 from ragspan.backoff import Backoff
 from ragspan.config import DropPolicy, Settings, UnknownContextsRule, is_enabled
 from ragspan.engine import Dropped, DropReason, EngineStats
-from ragspan.engine.background import BackgroundProcessor, Deadline, Item, ProcessorOptions, Redaction, call_guarded
+from ragspan.engine.processing import BackgroundProcessor, Deadline, Item, ProcessorOptions, Redaction, call_guarded
 from ragspan.exceptions import RecordError
 from ragspan.judges.prompt_evidence import with_prompt_evidence
 from ragspan.records import RagRecord

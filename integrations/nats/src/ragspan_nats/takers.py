@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from ragspan.engine.background import Deadline
+from ragspan.engine.processing import Deadline
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.connection import BrokerConnection, error_text
 from ragspan_nats.consumer import LONGEST_REQUEST

@@ -31,7 +31,7 @@ from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 
 from ragspan.backoff import Backoff
 from ragspan.config import Settings
-from ragspan.engine.background import Deadline
+from ragspan.engine.processing import Deadline
 from ragspan.exceptions import RecordError
 from ragspan.outcomes import ScoredRecord
 from ragspan.record_json import MAX_JSON

@@ -20,7 +20,7 @@ from ragspan.command_line import Judge, Metrics, call_at_signals, host_and_port,
 from ragspan.config import Settings, settings_with
 from ragspan.counted import counted
 from ragspan.defaults import check_worker, engine_from, sink_from
-from ragspan.engine.background import Deadline, call_guarded, draw
+from ragspan.engine.processing import Deadline, call_guarded, draw
 from ragspan.exceptions import ConfigurationError
 from ragspan.records import RecordSink
 from ragspan.telemetry.environment import (

@@ -21,7 +21,7 @@ from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from ragspan.engine.background import Deadline
+from ragspan.engine.processing import Deadline
 from ragspan_receiver.bodies import RefusedError
 from ragspan_receiver.receiver import Receiver
 from ragspan_receiver.spans import Batch, batch_of, content_of

@@ -26,7 +26,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from ragspan.counted import counted
 from ragspan.engine import EngineStats
-from ragspan.engine.background import Deadline
+from ragspan.engine.processing import Deadline
 from ragspan.records import RagRecord, RecordSink
 from ragspan.telemetry import semconv
 from ragspan.telemetry.providers import meter_of

@@ -1,6 +1,6 @@
 """Whether the two sides of a contradiction answer each other, and which sentence of the contexts has the other side.
 
-A rule may find rightly that a claim is wrong by two words that are no counterparts: "Kentucky" and "NCAA". So an explanation sets
+A rule may find rightly that a claim is wrong by two words that are not counterparts: "Kentucky" and "NCAA". So an explanation sets
 two sides beside each other only where they have a place in common: a unit, a word beside them, a verb.
 """
 
@@ -70,7 +70,7 @@ class _Side:
         return self.at + len(self.keys)
 
     def beside(self, *, before: bool) -> int:
-        """The place of the next word that is no article; below 0 where there is none."""
+        """The place of the next word that is not an article; below 0 where there is none."""
         keys = self.sentence.keys
         places = range(self.at - 1, -1, -1) if before else range(self.end, len(keys))
         return next((at for at in places if keys[at].lstrip(MARK) not in _SKIPPED), -1) if self.at >= 0 else -1
