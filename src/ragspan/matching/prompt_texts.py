@@ -119,10 +119,6 @@ class PromptTexts:
         return words
 
     @functools.cached_property
-    def _apart(self) -> Sequence[str]:
-        return self._asked if len(self._user) >= MIN_APART else []
-
-    @functools.cached_property
     def _asked(self) -> Sequence[str]:
         return words_of(self._user, MAX_COST // 10)[0]
 
@@ -135,9 +131,10 @@ class PromptTexts:
 
     def _literal_by_part(self) -> Iterator[list[tuple[int, int, int]]]:
         """What is taken in each part by texts that were found as they are, and by the words apart, and whose it is."""
+        is_apart = len(self._user) >= MIN_APART and len(self._asked) > 0
         for number, part in enumerate(self.parts):
             own = [(*span, FOUND) for span in (self._literal or {}).get(number, ())]
-            asked = [(*span, APART) for span in self._asked_in(part)] if self._apart else []
+            asked = [(*span, APART) for span in self._asked_in(part)] if is_apart else []
             yield [] if number in self._silent else sorted([*own, *asked])
 
     def _words_around(
@@ -267,7 +264,7 @@ class PromptTexts:
         `apart` takes its places before anything shorter does: what stands in it is a quotation. A text that is longer
         may hold it.
         """
-        prompt, apart = self.words, self._apart
+        prompt, apart = self.words, self._asked if len(self._user) >= MIN_APART else ()
         *positions, of_apart = prompt.positions_of([*(own.words for own in texts), apart])
         is_placed = False
         for own, its_positions in zip(texts, positions, strict=True):

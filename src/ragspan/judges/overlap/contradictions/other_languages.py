@@ -112,7 +112,7 @@ def _plain(word: str) -> str:
 
 
 def _telling(said: Sentence) -> list[str]:
-    """The words of content that are no numbers."""
+    """The words of content that are not numbers."""
     pairs = zip(said.keys, said.words, strict=True)
     return [word for key, word in pairs if is_content(key) and not is_number(key)]
 
@@ -181,7 +181,7 @@ def _limits(said: Sentence, language: Language) -> Iterator[tuple[str, _Limit]]:
 
 
 def _without_limits(said: Sentence, language: Language) -> list[str]:
-    """The keys, where a word that denies a limit is no denial: "nicht mehr als 8" is "höchstens 8"."""
+    """The keys, where a word that denies a limit is not a denial: "nicht mehr als 8" is "höchstens 8"."""
     denials = frozenset().union(*(limit.denial for _, limit in _limits(said, language)))
     return [MARK + key[1:] if at in denials else key for at, key in enumerate(said.keys)]
 
