@@ -33,6 +33,8 @@ _FEW = 3
 _LONGEST = 100
 _ROUNDING = 1e-6
 _NO_WORDS: frozenset[str] = frozenset()
+_LIMITING = frozenset({"least"})
+"""Words of a limit that are content elsewhere, and that another limit does not have."""
 
 
 class Comparison:
@@ -110,8 +112,9 @@ class Comparison:
                 find_other_quantity(facts, aligned, self._question, self._aligner, enough=_ENOUGH),
                 find_opposition(facts, aligned, self._question, enough=_ENOUGH, fewest=1),
                 find_swap(facts, near),
-                find_other_quantifier(facts, near),
             ]
+        limiting = self._aligner.best(sought - _LIMITING) if sought & _LIMITING else near  # "at least" may face "up to"
+        found.append(find_other_quantifier(facts, [one for one in limiting if one.share >= _ENOUGH]))
         return found
 
     def _of_one_of_many(self, claim: Sentence, absent: frozenset[str]) -> list[Contradiction | None]:
