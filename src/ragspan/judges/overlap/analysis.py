@@ -27,7 +27,7 @@ from ragspan.judges.overlap.grounding import (
     probability,
 )
 from ragspan.judges.overlap.other_language_claims import comparable_claims, grade_across
-from ragspan.judges.overlap.shared_words import SharedWords
+from ragspan.judges.overlap.shared_words import SharedWords, Telling
 from ragspan.records import RagRecord
 from ragspan.text.answers import stated
 from ragspan.text.keys import content_of
@@ -149,13 +149,12 @@ class Analysis:
     def closest(self, claim: str) -> Place | None:
         """The sentence of the contexts with most of the words of a claim and its question."""
         if claim not in self._closest:
-            own = content_of(self.language.keys(claim))
-            self._closest[claim] = self._shared.nearest(own, self._asked - own)
+            self._closest[claim] = self._shared.nearest(content_of(self.language.keys(claim)), self._asked)
         return self._closest[claim]
 
     @Lazy
-    def _asked(self) -> frozenset[str]:
-        return content_of(self.question)
+    def _asked(self) -> Telling:
+        return self._shared.telling(content_of(self.question))
 
     @property
     def note(self) -> str | None:

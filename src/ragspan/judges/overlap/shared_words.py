@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import chain, pairwise
+from typing import NamedTuple
 
 from ragspan.judges.overlap.context_reader import Context, Pair, Place, Run
 from ragspan.text.keys import content_of, is_number
@@ -14,6 +16,14 @@ _COMMON = 20
 """Sentences of a word that tells little about any one of them."""
 _GAP = 2
 """Numbers left free between two contexts, so that no window of three sentences spans both."""
+
+
+class Telling(NamedTuple):
+    """Words that few sentences have."""
+
+    words: AbstractSet[str]
+    planes: Sequence[int]
+    """How many of them each sentence has."""
 
 
 class SharedWords:
@@ -72,14 +82,26 @@ class SharedWords:
             left &= ~(1 << best)
         return found
 
-    def nearest(self, words: Iterable[str], asked: Iterable[str]) -> Place | None:
+    def telling(self, words: Iterable[str]) -> Telling:
+        """Where these words are that tell of a sentence: common words do not."""
+        planes: list[int] = []
+        found: set[str] = set()
+        for word in words:
+            sentences = self.sentences_with(word)
+            if 0 < sentences.bit_count() <= _COMMON:
+                found.add(word)
+                _count(planes, sentences)
+        return Telling(found, planes)
+
+    def nearest(self, words: Iterable[str], asked: Telling) -> Place | None:
         """The sentence that has most of the words of a claim, and of its question, which count half; None where none has any.
 
         Common words do not count, and numbers twice.
         """
-        planes: list[int] = []
-        for word, times in chain(((word, 2 + 2 * is_number(word)) for word in words), ((word, 1) for word in asked)):
+        planes = list(asked.planes)
+        for word in words:
             sentences = self.sentences_with(word)
+            times = 2 + 2 * is_number(word) - (word in asked.words)
             for _ in range(times if 0 < sentences.bit_count() <= _COMMON else 0):
                 _count(planes, sentences)
         held, best = _most(planes)
