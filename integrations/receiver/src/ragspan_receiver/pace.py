@@ -1,7 +1,7 @@
 """How long one answer takes from its trace to the sink, so that no more is taken than can be handed on when the process ends.
 
 Guarantees:
-- It is told with care: what was slow counts at once, what was fast little by little, and what was measured some time ago not at all.
+- It is careful: what was slow counts at once, what was fast little by little, and what was measured some time ago not at all.
 - Only time in which there always was something to do counts, and only if it was long enough to say something.
 
 One thread notes; any thread may read.
@@ -37,7 +37,7 @@ class Pace:
         return self._measured if self._clock() - self._measured_at <= _FRESH else _FIRST
 
     def note(self, done: int, *, is_busy: bool) -> None:
-        """Tell how many answers are done by now, and whether there is more to do."""
+        """Note how many answers are done by now, and whether there is more to do."""
         now = self._clock()
         if not is_busy:
             self._begin = None
