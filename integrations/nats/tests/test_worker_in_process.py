@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from fleet_records import a_record
+from nats.aio.transport import TcpTransport
 from nats.errors import TimeoutError as NoAnswerError
 from servers.judge import FleetJudge
 from waiting import until
@@ -52,6 +53,7 @@ def run(broker, backend, monkeypatch):
         worker = worker_module.Worker(BrokerAccess(url=broker.url), settings, options=options, stream=STREAM)
         worker.loop = loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_until_complete, args=(worker.run(),))
+        worker.thread = thread
         thread.start()
         started.append((worker, loop, thread))
         return worker
@@ -171,3 +173,23 @@ def test_an_acknowledgement_that_gets_lost_is_sent_again(run, broker, judge, bac
     until(lambda: worker.stats().acknowledged == 1, what="an end", patience=60)
     assert is_empty(broker)
     assert (len(lost), len(judge.asked), len(backend.answers())) == (1, 1, 1)
+
+
+def test_a_cancellation_that_meets_a_refused_connection_does_not_keep_the_worker(run, judge, monkeypatch):
+    tried = []
+
+    async def refuse_when_cancelled(*_, **__):  # as `asyncio.wait_for` does before Python 3.12 when both come at once
+        tried.append(None)
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            if len(tried) > 1:
+                raise
+            raise ConnectionRefusedError from None
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TcpTransport, "connect", refuse_when_cancelled)
+        worker = run(judge="openai:judge", judge_api_key="key", judge_base_url=judge.base_url)
+        until(lambda: tried, what="a connection", patience=60)
+        run.stop_all()
+        until(lambda: not worker.thread.is_alive(), what="the end", patience=20)

@@ -22,10 +22,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import get_args
+from typing import Any, get_args
 
 from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 
@@ -51,6 +51,7 @@ _LOOK = 0.25  # seconds until the next look for room: the judge's pause may be o
 _HEARTBEAT = 5.0  # seconds between two heartbeats, and for each of them, at most
 _RECOVERY = 10.0  # seconds between two searches for orphans, and for each of them
 _LAST_WORDS = 5.0  # seconds for giving back what is left
+_CANCEL_AGAIN = 1.0  # seconds
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0  # seconds, while the judge is away
 _MAX_IN_FLIGHT = 128 * 1024 * 1024  # bytes of JSON of all records in flight
 _QUICKLY_READ = 64 * 1024  # bytes of JSON that are read within some milliseconds, whatever they are
@@ -157,13 +158,12 @@ class Worker:
             self._requests_are_over.set()
             receiving.cancel()
             await self._give_back()
-            for task in (*beside, stopped):
-                task.cancel()
+            await _end((receiving, *beside, stopped))
             await self._scoring.shutdown()
             with suppress(Exception):  # the broker may be away
                 await asyncio.wait_for(self._consumer.close(), _LAST_WORDS)
-        with suppress(asyncio.CancelledError):
-            await receiving  # raises the defect
+        if not receiving.cancelled():
+            receiving.result()  # raises the defect
 
     async def _receive(self) -> None:
         """Request as many messages as there is room for, until the worker is stopped."""
@@ -301,8 +301,7 @@ class Worker:
                 task.cancel()
         if self._in_flight:
             _, left = await asyncio.wait(self._in_flight.values(), timeout=_LAST_WORDS)
-            for task in left:
-                task.cancel()
+            await _end(left)
 
     def _make_instruments(self) -> None:
         def observe(_: CallbackOptions) -> Iterator[Observation]:
@@ -325,3 +324,12 @@ class Worker:
 def _read(text: bytes, redact: Redact | None) -> RagRecord:
     record = RagRecord.from_json(text)
     return record if redact is None else redacted(record, redact)
+
+
+async def _end(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel them until they have ended: before Python 3.12 `wait_for` forgets a cancellation that comes with its answer."""
+    left = set(tasks)
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=_CANCEL_AGAIN)
