@@ -22,7 +22,7 @@ def test_the_default_engine_is_made_once_and_scores_with_the_embedded_judge():
     engine = ragspan.default_engine()
     engine.submit(RagRecord(question="q", contexts=["Beta settles at night."], response="Beta settles at night."))
 
-    assert engine.flush(timeout=10)
+    assert engine.flush(timeout=60)
     assert ragspan.default_engine() is engine
     assert engine.stats().finished == 1
 
@@ -62,7 +62,7 @@ def test_turned_off_it_takes_nothing_and_needs_no_judge_and_no_emitter(monkeypat
     engine = ragspan.default_engine()
     engine.submit(RagRecord(question="q", contexts=["c"], response="r"))
 
-    assert engine.flush(timeout=1)
+    assert engine.flush(timeout=60)
     assert dict(engine.stats().dropped) == {"not_running": 1}
     assert engine._options.emitters == ()
 
@@ -139,7 +139,7 @@ def test_load_and_money_are_limited_as_the_environment_says(monkeypatch):
     for _ in range(3):
         engine.submit(RagRecord(question="q", contexts=["c"], response="r"))
 
-    assert engine.flush(timeout=10)
+    assert engine.flush(timeout=60)
     assert dict(engine.stats().dropped) == {"rate_limited": 2}
 
 
@@ -159,7 +159,7 @@ def test_hhem_without_its_package_is_refused_when_the_engine_is_made(monkeypatch
         ragspan.default_engine()
 
     monkeypatch.setenv("RAGSPAN_ENABLED", "false")
-    assert ragspan.default_engine().flush(timeout=1)
+    assert ragspan.default_engine().flush(timeout=60)
 
 
 # Where handlers send captures when they are given no sink

@@ -38,7 +38,7 @@ for arguments in json.loads(sys.argv[1]):
     configured = ragspan.configure(**arguments)
     chain.invoke("When are card payments settled?")
 if "flush" in sys.argv:
-    assert configured.flush(timeout=20)
+    assert configured.flush(timeout=60)
 if "shutdown" in sys.argv:
     configured.shutdown(timeout=20)
     chain.invoke("Who prints banknotes?")

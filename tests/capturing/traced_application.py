@@ -30,7 +30,7 @@ class Application:
         self.engine = ScoringEngine(metrics=[ContextAdherence(FakeJudge())], emitters=[emitter, self.seen])
 
     def spans(self, name: str | None = None) -> list[ReadableSpan]:
-        assert self.engine.flush(timeout=10)
+        assert self.engine.flush(timeout=60)
         return [span for span in self.telemetry.spans() if name is None or span.name == name]
 
     def span(self, name: str) -> ReadableSpan:
@@ -51,7 +51,7 @@ class Application:
         return sorted(parent.name for parent in parents)
 
     def scored(self) -> Sequence[ScoredRecord]:
-        assert self.engine.flush(timeout=10)
+        assert self.engine.flush(timeout=60)
         return self.seen.scored
 
     def answers(self) -> list[Answered]:

@@ -135,7 +135,7 @@ def test_a_handler_without_a_sink_takes_the_default_engine():
 
     rag_chain().invoke(QUESTION, config={"callbacks": [RagspanCallbackHandler()]})
 
-    assert ragspan.default_engine().flush(timeout=10)
+    assert ragspan.default_engine().flush(timeout=60)
     assert ragspan.default_engine().stats().finished == 1
 
 

@@ -239,7 +239,7 @@ def test_the_environment_asks_for_nothing_but_scores(openinference, application)
     with engine_from(settings, providers) as engine:
         config = {"callbacks": [RagspanCallbackHandler(sink=engine)]}
         rag_chain().with_config(run_name="rivers").invoke(QUESTION, config)
-        assert engine.flush(timeout=10)
+        assert engine.flush(timeout=60)
 
     score = application.span("evaluation faithfulness")
     assert score.parent.span_id == application.span("rivers").context.span_id

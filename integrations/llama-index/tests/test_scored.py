@@ -44,7 +44,7 @@ def scores(span):
 def test_the_scores_of_a_query_are_on_its_span_under_the_applications(scoring, telemetry, tracer):
     with tracer.start_as_current_span("GET /ask"):
         engine().query(QUESTION)
-    assert scoring.flush(timeout=10)
+    assert scoring.flush(timeout=60)
 
     spans = spans_by_name(telemetry)
     answer, request = spans["invoke_workflow RetrieverQueryEngine"], spans["GET /ask"]
@@ -61,7 +61,7 @@ def test_the_scores_of_a_query_are_on_its_span_under_the_applications(scoring, t
 
 def test_the_steps_of_a_query_are_spans_under_its_own(scoring, telemetry):
     engine().query(QUESTION)
-    assert scoring.flush(timeout=10)
+    assert scoring.flush(timeout=60)
 
     spans = spans_by_name(telemetry)
     answer = spans["invoke_workflow RetrieverQueryEngine"]
@@ -75,7 +75,7 @@ def test_the_scores_of_a_stream_are_on_the_trace_that_it_was_asked_in(scoring, t
     with tracer.start_as_current_span("GET /ask"):
         response = engine(streaming=True).query(QUESTION)
     list(response.response_gen)
-    assert scoring.flush(timeout=10)
+    assert scoring.flush(timeout=60)
 
     spans = spans_by_name(telemetry)
     answer = spans["invoke_workflow RetrieverQueryEngine"]
@@ -86,7 +86,7 @@ def test_the_scores_of_a_stream_are_on_the_trace_that_it_was_asked_in(scoring, t
 def test_a_stream_that_was_left_is_not_judged(scoring, telemetry):
     next(engine(streaming=True, response_mode="tree_summarize").query(QUESTION).response_gen)
     gc.collect()
-    assert scoring.flush(timeout=10)
+    assert scoring.flush(timeout=60)
 
     answer = spans_by_name(telemetry)["invoke_workflow RetrieverQueryEngine"]
     assert answer.attributes["ragspan.answer.status"] == "aborted"
@@ -104,7 +104,7 @@ def test_every_kind_of_request_is_scored(scoring, model):
         await ask(agent(engine_tool("search")), QUESTION)
 
     asyncio.run(asynchronous())
-    assert scoring.flush(timeout=10)
+    assert scoring.flush(timeout=60)
 
     stats = scoring.stats()
     assert (stats.submitted, stats.finished, dict(stats.dropped), dict(stats.errors)) == (5, 5, {}, {})
@@ -128,7 +128,7 @@ def test_an_attribute_of_the_applications_that_breaks_is_not_asked(scoring, capl
 
     assert isinstance(Own().query(QUESTION), Unreadable)
     engine().query(QUESTION)
-    assert scoring.flush(timeout=10)
+    assert scoring.flush(timeout=60)
 
     assert scoring.stats().errors == {}
     assert scoring.stats().finished >= 1
@@ -147,7 +147,7 @@ def test_scores_by_a_judge_that_asks_the_applications_own_model(telemetry, model
     with ScoringEngine(metrics=[Faithfulness(Consulting())], emitters=[seen]) as made:
         handler = RagspanCallbackHandler(sink=made)
         engine().query(QUESTION)
-        assert made.flush(timeout=10)
+        assert made.flush(timeout=60)
         assert made.stats().submitted == 1
         handler.detach()
 

@@ -192,4 +192,4 @@ def test_a_cancellation_that_meets_a_refused_connection_does_not_keep_the_worker
         worker = run(judge="openai:judge", judge_api_key="key", judge_base_url=judge.base_url)
         until(lambda: tried, what="a connection", patience=60)
         run.stop_all()
-        until(lambda: not worker.thread.is_alive(), what="the end", patience=20)
+        until(lambda: not worker.thread.is_alive(), what="the end", patience=60)
