@@ -44,7 +44,7 @@ CLIENT_TOOLS := ddtrace langfuse langsmith opentelemetry-exporter-otlp-proto-htt
 
 E2E := .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX) .venv-mlflow/.installed-$(MLFLOW)
 
-.PHONY: test-clients test-deploys test-slow environments docs docs-build e2e pictures phoenix chromium demo test test-all test-llama-index-releases test-hhem test-environments test-neighbours test-newest-neighbours peers check format install build constraints clean
+.PHONY: test-clients test-deploys test-slow test-alone environments docs docs-build e2e pictures phoenix chromium demo test test-all test-llama-index-releases test-hhem test-environments test-neighbours test-newest-neighbours peers check format install build constraints clean
 
 # The demo runs where everything is installed already, else in a small environment of its own.
 DEMO := $(if $(wildcard $(VENV)/.installed),$(VENV),.venv-demo)
@@ -62,11 +62,13 @@ SLOW_WORKERS = $(shell $(PYTHON) -c 'print(min(8, $(CORES) * 2))')
 test: install  ## the tests that take no longer than seconds, in parallel
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow and not alone"
 
-test-slow: install  ## the slow tests, in parallel, and then those alone that want the machine for themselves
+test-slow: install  ## the slow tests, in parallel
 	$(BIN)/python -m pytest -n $(SLOW_WORKERS) --dist loadfile -m "slow and not alone"
+
+test-alone: install  ## the tests that want the machine for themselves
 	$(BIN)/python -m pytest -m alone
 
-test-all: test test-slow  ## every test
+test-all: test test-slow test-alone  ## every test
 
 check: install  ## formatting, lint, types, layers, wording
 	$(BIN)/ruff format --check .
