@@ -19,7 +19,7 @@ SMALL: Final = 100
 MAX_ENTRIES: Final = 200
 """Of metadata, and of each list or dictionary inside."""
 _MAX_NESTED = 5
-_WORD = 1 << 62
+_MOST, _LEAST = 1 << 62, -(1 << 62)  # of an integer that is kept without a look at its size
 _ABSENT: Final = object()
 
 
@@ -29,23 +29,23 @@ def small_entries(metadata: Any) -> dict[str, Any] | None:
         return None
     kept = metadata.copy()
     size = 0
-    for name in kept:  # pairs take longer
+    for name, value in kept.items():
         if type(name) is not str:
             return None
-        value = kept[name]
-        if type(value) is str:
+        kind = type(value)
+        if kind is str:
             size += len(name) + len(value)
-        elif (
-            (type(value) is int and -_WORD < value < _WORD)
-            or type(value) is float
-            or value is None
-            or type(value) is bool
-        ):
+        elif kind is int:
+            if not _LEAST < value < _MOST:
+                return None
+            size += len(name)
+        elif kind is float or kind is bool or value is None:
             size += len(name)
         else:
             return None
-    is_small = size <= SMALL or (size <= SMALL * len(kept) and max(map(len, kept)) <= SHORT)
-    return kept if is_small else None
+    if size <= SMALL or (size <= SMALL * len(kept) and (size <= SHORT or max(map(len, kept)) <= SHORT)):
+        return kept
+    return None
 
 
 def kept_entries(metadata: Any, *, nested: bool = False, texts: dict[int, str] | None = None) -> dict[str, Any]:

@@ -92,10 +92,9 @@ _layouts: dict[int, _Layout] = {}  # by the class's identity: a metaclass may ha
 def fields_of(value: Any) -> dict[str, Any]:
     """The attributes that an object keeps in its dictionary or in plain slots, not to be changed. Properties are not asked."""
     try:
-        layout = _layouts[id(type(value))]
+        fields: Any = _layouts[id(type(value))][0](value)
     except KeyError:
-        layout = _look_up(type(value))
-    fields: Any = layout[0](value)
+        fields = _look_up(type(value))[0](value)
     if type(fields) is dict:
         return fields
     return text_keyed(fields) if issubclass(type(fields), dict) else _NO_FIELDS  # that of a class is another kind

@@ -12,7 +12,17 @@ import pytest
 from captures import Answered, CollectingSink, PlainSink, in_another_process
 from langchain_core.runnables import RunnableLambda
 from lc_captures import ChainCaptures
-from rag_programs import ANSWER, FOUND, PUMP, QUESTION, FixedRetriever, documents, join_texts, rag_chain
+from rag_programs import (
+    ANSWER,
+    FOUND,
+    PUMP,
+    QUESTION,
+    FixedRetriever,
+    StreamingModel,
+    documents,
+    join_texts,
+    rag_chain,
+)
 
 import ragspan
 from ragspan import ConfigurationError
@@ -90,6 +100,25 @@ def test_it_can_be_taken_off_and_put_on_again(captured, instrumented):
     rag_chain().invoke(QUESTION)
     assert captured.answers() == []
     assert other.answers() == [COMPLETE]
+
+    list(rag_chain().stream(QUESTION))
+    assert captured.answers() == []
+    assert other.record().generations[0].first_token_ns  # the tokens go there, too
+
+
+def test_a_handler_class_of_ones_own_hears_the_tokens_and_hands_them_on(captured):
+    heard = []
+
+    class Listening(RagspanCallbackHandler):
+        def on_llm_new_token(self, token, **about):
+            heard.append(token)
+            super().on_llm_new_token(token, **about)
+
+    chain = rag_chain(model=StreamingModel(tokens=["It runs ", "for three ", "years."]))
+    list(chain.stream(QUESTION, {"callbacks": [Listening(sink=captured.sink)]}))
+
+    assert heard == ["It runs ", "for three ", "years."]
+    assert captured.record().generations[0].first_token_ns
 
 
 def test_what_is_instrumented_is_what_the_distribution_needs():

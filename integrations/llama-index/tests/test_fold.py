@@ -81,7 +81,7 @@ def test_a_reranker_tells_what_is_left_of_a_search(log):
         EventKind.START, "rerank", "query", {"given": given, "query": "strings"}, ("postprocessing", facts("LLMRerank"))
     )
     log.note(EventKind.END, "rerank", None, {"found": [node(2, "The harp has 47.", 9.0)]})
-    log.note(EventKind.NODES, "", None, {2: node(2, "The harp has 47 strings.")})
+    log.note(EventKind.NODES, "", None, {2: ("The harp has 47 strings.", None)})
 
     record = ended(log)
     (reranking,) = record.rerankings

@@ -131,9 +131,10 @@ class OpenRequests(Generic[LiveRun]):
 
     def follow(self, log: RequestLog, key: RunKey, run: LiveRun) -> None:
         """Note that a run is live."""
-        log.keys.append(key)
+        keys = log.keys
+        keys.append(key)
         self.live[key] = run
-        if log.over or len(log.keys) > MAX_RUNS:
+        if log.over or len(keys) > MAX_RUNS:
             self.unfollow(log, key)
 
     def unfollow(self, log: RequestLog, key: RunKey) -> None:

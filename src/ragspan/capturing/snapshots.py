@@ -96,9 +96,13 @@ class Snapshots:
         if type(value) is str and (whole or len(value) <= _MAX_TEXT_OF_STEP):  # as most are
             log.texts[id(value)] = value
             return value
-        if not whole and (known := self._in_steps.get(id(type(value)))) is not None:
+        kind = type(value)
+        if not whole and (known := self._in_steps.get(id(kind))) is not None:
             log.parts += 1
             return known[1]
+        if (scalar := self._readers.scalars.get(id(kind))) is not None:  # a text of a class of its own, say
+            log.parts += 1
+            return _scalar_in(scalar, value, log)
         copying = Copying(self._readers, log, whole)
         snapshot = copying.copy(value)
         log.parts += copying.parts
@@ -112,11 +116,14 @@ class _ReadersByType(dict[int, tuple[type, Reader]]):
         super().__init__()
         self._by_base = [*readers.items(), *_COMMON.items()]
         self._hidden = hidden
+        self.scalars: dict[int, Callable[[Any], Any]] = {}
+        """How to read the types that are met and are one text, number or date."""
 
     def find(self, kind: type) -> tuple[type, Reader]:
         """The reader for a type that was not met before."""
         if len(self) >= _MAX_TYPES:
             self.clear()
+            self.scalars.clear()
         entry = self[id(kind)] = kind, self._reader_of(kind)
         return entry
 
@@ -130,7 +137,8 @@ class _ReadersByType(dict[int, tuple[type, Reader]]):
                 return reader if as_plain is None else _after(as_plain, reader)
         scalar = scalar_reader(kind)
         if scalar is not None:
-            return _reader_of_scalar(scalar)
+            self.scalars[id(kind)] = scalar
+            return lambda copying, value, _: _scalar_in(scalar, value, copying)
         return _read_other if declared is None else _reader_of_dataclass(declared)
 
 
@@ -181,7 +189,7 @@ class Copying:
         for key, item in items if len(items) <= _MAX_FIELDS else items[:_MAX_FIELDS]:
             if type(key) is str:
                 if type(item) is str and len(item) <= longest:  # mostly
-                    texts[id(item)] = copies[key] = item
+                    copies[key] = texts[id(item)] = item
                 else:
                     copies[key] = self.copy(item, depth + 1)
             elif issubclass(type(key), str):
@@ -251,14 +259,14 @@ def _read_other(_: Copying, value: Any, __: int) -> Snapshot:
     return Opaque(id(value))
 
 
-def _reader_of_scalar(read: Callable[[Any], Any]) -> Reader:
-    def reader(copying: Copying, value: Any, _: int) -> Snapshot:
+def _scalar_in(read: Callable[[Any], Any], value: Any, noted: Copying | RequestLog) -> Snapshot:
+    try:
         plain = read(value)
-        if type(plain) is str:
-            copying.texts[id(plain)] = plain
-        return CUT if plain is None else plain
-
-    return reader
+    except Exception:  # noqa: BLE001  numbers of other libraries
+        return Opaque(id(value))
+    if type(plain) is str:
+        noted.texts[id(plain)] = plain
+    return CUT if plain is None else plain
 
 
 def _after(as_plain: Callable[[Any], Any], reader: Reader) -> Reader:

@@ -124,7 +124,7 @@ class FilledPrompt(Opaque):
     __slots__ = ("given", "messages")
 
     def __init__(self, messages: Sequence[Snapshot] = (), given: Sequence[Any] = ()) -> None:
-        super().__init__()
+        self.identity = 0  # made on the request path: `super` would take as long as the rest
         self.given = given
         self.messages = messages
 

@@ -54,8 +54,15 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         self._own_sink = sink
         from ragspan.defaults import sink_or_default
 
-        self.recorder: EventRecorder = recorder_for(sink_or_default(sink))
+        self.report_to(recorder_for(sink_or_default(sink)))
         self.enable(enabled=is_enabled())
+
+    def report_to(self, recorder: EventRecorder) -> None:
+        """Have this recorder note the events from now on."""
+        self.recorder = recorder
+        if type(self).on_llm_new_token is RagspanCallbackHandler.on_llm_new_token:
+            # In the instance, where it hides the method: nothing then stands between LangChain and the recorder at each token.
+            vars(self).update(on_llm_new_token=recorder.new_token)
 
     @property
     def open_runs(self) -> int:
@@ -122,7 +129,7 @@ class RagspanCallbackHandler(BaseCallbackHandler):
     # The parameter must be called `token`: LangChain passes it by keyword in sync code, by position in async code.
 
     def on_llm_new_token(self, token: Any, *, chunk: Any = None, run_id: UUID, **_: Any) -> None:
-        self.recorder.new_token(run_id, token, chunk)
+        self.recorder.new_token(token, chunk=chunk, run_id=run_id)
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **_: Any) -> None:
         self.recorder.end("model", run_id, response)
@@ -240,5 +247,5 @@ class RagspanLangChainInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # a
             )
             register_configure_hook(variable, inheritable=True)
         else:
-            registered.handler.recorder = handler.recorder
+            registered.handler.report_to(handler.recorder)
             registered.handler.enable(enabled=is_enabled())

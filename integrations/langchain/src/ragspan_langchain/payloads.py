@@ -142,8 +142,8 @@ def rewritten_documents(log: RequestLog) -> list[tuple[Document, str]]:
     """The documents that were rewritten in place since they passed by, with their texts as they are now."""
     changed = []
     for document, snapshot in list(log.kept.values()):
-        if type(document) is LangChainDocument:  # mostly; the class is known, and has no descriptor of this name
-            text = document.__dict__.get("page_content")
+        if type(document) is LangChainDocument and type(fields := document.__dict__) is dict:  # mostly
+            text = fields.get("page_content")
         else:
             fields = text_keyed(document) if is_dict(document) else fields_of(document)
             text = fields.get("page_content")
@@ -159,12 +159,15 @@ def _read_document(
     if known is not None:
         return known[1]
     fields = fields_of(value) if fields is None else fields
-    text, own_id = fields.get("page_content"), fields.get("id")
+    try:  # mostly they are there, and asking whether they are takes longer
+        text, own_id, given = fields["page_content"], fields["id"], fields["metadata"]
+    except KeyError:
+        text, own_id, given = fields.get("page_content"), fields.get("id"), fields.get("metadata")
     if type(text) is not str and (text := text_of(text)) is None:
         return Opaque()
-    metadata = small_entries(fields.get("metadata"))
+    metadata = small_entries(given)
     if metadata is None:
-        metadata = kept_entries(fields.get("metadata"), texts=copying.texts)
+        metadata = kept_entries(given, texts=copying.texts)
     document = Document(text, None if own_id is None else text_of(own_id), metadata)
     copying.texts[id(text)] = text
     copying.parts += 3 * len(metadata)  # names and small texts

@@ -161,8 +161,8 @@ class EventRecorder:
         except Exception as problem:  # noqa: BLE001
             self.requests.report(problem)
 
-    def new_token(self, run_id: RunId, token: Any, chunk: Any) -> None:
-        """A model gives another token."""
+    def new_token(self, token: Any, *, chunk: Any = None, run_id: RunId, **_: Any) -> None:
+        """A model gives another token. The parameters are those of LangChain's `on_llm_new_token`."""
         try:
             key = run_id.int if type(run_id) is UUID else hash(run_id)
             log = self._live.get(key)

@@ -26,6 +26,8 @@ names of the entries that are left out."""
 NodeSnapshot: TypeAlias = tuple[int, Any, str | None, str, Mapping[str, Any], Template | None]
 """A node as it was: the identity of the object that goes from step to step, score, id, text and metadata; and, where its
 text for the model is not known otherwise, its template."""
+LaterText: TypeAlias = tuple[str, Template | None]
+"""The text of a node when its request is over, and its template."""
 
 MAX_PARTS: Final = 100
 """Of a result or of a list in it that are read."""
@@ -47,7 +49,8 @@ def nodes_in(items: Any, log: RequestLog, *, whole: bool = False) -> Sequence[No
         if type(item) is not kind_of_items:
             kind_of_items = type(item)
             items_are_plain = has_plain_dict(kind_of_items)
-        own = own if items_are_plain and type(own := item.__dict__) is dict else fields_of(item)
+        if not items_are_plain or type(own := item.__dict__) is not dict:
+            own = fields_of(item)
         try:  # mostly they are there, and asking whether they are takes longer
             node, score = own["node"], own["score"]
         except KeyError:
@@ -56,7 +59,8 @@ def nodes_in(items: Any, log: RequestLog, *, whole: bool = False) -> Sequence[No
             kind_of_nodes = type(node)
             nodes_are_plain = has_plain_dict(kind_of_nodes)
             has_template = whole and has_base(kind_of_nodes, "BaseNode")
-        fields = fields if nodes_are_plain and type(fields := node.__dict__) is dict else fields_of(node)
+        if not nodes_are_plain or type(fields := node.__dict__) is not dict:
+            fields = fields_of(node)
         try:
             text, name, given = fields["text"], fields["id_"], fields["metadata"]
         except KeyError:
@@ -67,11 +71,29 @@ def nodes_in(items: Any, log: RequestLog, *, whole: bool = False) -> Sequence[No
         metadata = small_entries(given)
         if metadata is None:
             metadata = kept_entries(given, nested=True, texts=texts)
-        kept[id(item)] = item, text
+        identity = id(item)
+        kept[identity] = item, text
         texts[id(text)] = text
         entries += len(metadata)
-        taken.append((id(item), score, name, text, metadata, _template_of(fields) if has_template else None))
+        taken.append((identity, score, name, text, metadata, _template_of(fields) if has_template else None))
     log.parts += 6 * len(taken) + 3 * entries
+    return taken
+
+
+def later_texts(log: RequestLog) -> Mapping[int, LaterText]:
+    """What became of all nodes that were read, by the identities of their objects. What else they hold is not read again."""
+    taken: dict[int, LaterText] = {}
+    for identity, (item, text) in list(log.kept.items()):
+        if type(text) is not str:  # it is no node
+            continue
+        node = fields_of(item).get("node", item)
+        fields = fields_of(node)
+        own = fields.get("text")
+        own = own if type(own) is str else _text_in(own, fields)
+        if own is not text:
+            log.texts[id(own)] = own
+        taken[identity] = own, _template_of(fields) if has_base(type(node), "BaseNode") else None
+    log.parts += 6 * len(taken)
     return taken
 
 

@@ -27,7 +27,7 @@ from ragspan.runs import (
 )
 from ragspan_llama_index.classes import UUID_LENGTH, Role
 from ragspan_llama_index.files import File
-from ragspan_llama_index.nodes import NodeSnapshot
+from ragspan_llama_index.nodes import LaterText
 from ragspan_llama_index.step_facts import SeenNode, StepFacts
 from ragspan_llama_index.streams import Stream
 
@@ -174,11 +174,11 @@ class Reading:
             return own.answer is facts.answer and own.role != "chat writer"
         return own.result is not None and own.result == facts.result
 
-    def _see_later(self, later: Mapping[int, NodeSnapshot]) -> None:
+    def _see_later(self, later: Mapping[int, LaterText]) -> None:
         for facts in self.facts.values():
             for node in facts.found or ():
                 if node.identity in later:
-                    node.see_later(later[node.identity])
+                    node.see_later(*later[node.identity])
 
     # What is known of the steps
 

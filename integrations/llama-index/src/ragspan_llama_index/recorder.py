@@ -20,7 +20,7 @@ from llama_index_instrumentation.dispatcher import active_instrument_tags
 from ragspan.capturing import MAX_RUNS, Around, EventKind, OpenRequests, RequestLog, TokenStream, current_anchor
 from ragspan.kept_metadata import kept_entries
 from ragspan.messages import NotedError, is_abandonment, note_error
-from ragspan.plain_data import class_name, fields_of, is_list, remember, text_of
+from ragspan.plain_data import class_name, fields_of, has_plain_dict, is_list, remember, text_of
 from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
 from ragspan_llama_index.classes import (
     GENERATOR,
@@ -33,7 +33,7 @@ from ragspan_llama_index.classes import (
     kind_of,
 )
 from ragspan_llama_index.fold import record_of, tree_inside
-from ragspan_llama_index.nodes import nodes_in, whole_nodes_in
+from ragspan_llama_index.nodes import later_texts, nodes_in, whole_nodes_in
 from ragspan_llama_index.payloads import (
     STARTS,
     argument,
@@ -55,7 +55,8 @@ _EVENTS = {
     **dict.fromkeys(("LLMChatInProgressEvent", "LLMCompletionInProgressEvent"), "token"),
     **dict.fromkeys(("LLMChatEndEvent", "LLMCompletionEndEvent"), "end"),
 }
-_KINDS: dict[int, tuple[str | None, type]] = {}  # of events, by their class's identity; the class is kept
+_KINDS: dict[int, tuple[str | None, bool, type]] = {}
+"""Of the classes of events by their identity: what they tell, whether `has_plain_dict`, and the class, which is kept."""
 _SYNTHESIS = frozenset({"synthesis", "chunks"})
 _ANSWERING = frozenset({"call", "synthesis", "chunks"})
 _NESTED = frozenset({"search", "tool"})  # whose methods call one another
@@ -110,9 +111,10 @@ class SpanRecorder:
                     place = self._enter(role, facts, place, id_, bound_args.arguments, instance)
             if place is not None:  # a step, or a part of the step around it
                 log = place[0]
-                log.keys.append(id_)
+                keys = log.keys
+                keys.append(id_)
                 self._live[id_] = place
-                if log.over or len(log.keys) > MAX_RUNS:
+                if log.over or len(keys) > MAX_RUNS:
                     self._requests.unfollow(log, id_)
             elif parent_id is not None:
                 self._requests.ended.inherit(id_, parent_id)
@@ -169,13 +171,17 @@ class SpanRecorder:
         except Exception as problem:  # noqa: BLE001
             self._requests.report(problem)
 
-    def event(self, event: Any, **_: Any) -> None:
+    def event(self, event: Any, **__: Any) -> None:
         """A model's stream gave a token, or ended. Spans report all other events as well."""
         try:
-            kind = (_KINDS.get(id(type(event))) or _kind_of_event(type(event)))[0]
+            try:
+                kind, is_plain, _ = _KINDS[id(type(event))]
+            except KeyError:
+                kind, is_plain, _ = _kind_of_event(type(event))
             if kind is None:
                 return
-            own = fields_of(event)
+            if not is_plain or type(own := event.__dict__) is not dict:
+                own = fields_of(event)
             place = self._live.get(own["span_id"])
             if place is None or place[2] != "model" or place[4] is None:  # only of a stream
                 return
@@ -183,7 +189,10 @@ class SpanRecorder:
                 log = place[0]
                 log.note(EventKind.READ, place[1], None, reply_in(own.get("response"), log, inside_synthesis=place[3]))
             elif not place[3]:
-                delta = fields_of(own.get("response")).get("delta")
+                response = own.get("response")
+                if not has_plain_dict(type(response)) or type(fields := response.__dict__) is not dict:
+                    fields = fields_of(response)
+                delta = fields.get("delta")
                 place[4].append(delta if type(delta) is str else text_of(delta))
         except Exception as problem:  # noqa: BLE001
             self._requests.report(problem)
@@ -336,8 +345,7 @@ class SpanRecorder:
                 stream.forget()
         try:
             if "asks" in log.about or "synthesis" not in log.about:
-                nodes = [item for item, text in list(log.kept.values()) if type(text) is str]
-                log.note(EventKind.NODES, "", None, {snapshot[0]: snapshot for snapshot in whole_nodes_in(nodes, log)})
+                log.note(EventKind.NODES, "", None, later_texts(log))
             if "is_run" in log.about:
                 self._note_interruption(log)
         except Exception as problem:  # noqa: BLE001  a program's own class
@@ -350,8 +358,8 @@ class SpanRecorder:
             self._interrupted.append(log)
 
 
-def _kind_of_event(kind: type) -> tuple[str | None, type]:
-    return remember(_KINDS, kind, (_EVENTS.get(class_name(kind)), kind))
+def _kind_of_event(kind: type) -> tuple[str | None, bool, type]:
+    return remember(_KINDS, kind, (_EVENTS.get(class_name(kind)), has_plain_dict(kind), kind))
 
 
 def _note_texts(place: Place, arguments: Mapping[str, Any]) -> Place:

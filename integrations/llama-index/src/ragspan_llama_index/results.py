@@ -55,7 +55,7 @@ def watch_chat(place: Place, response: Any, on_end: OnEnd) -> Stream:
     stream.watch_reader(response)
     for name, is_async in (("chat_stream", False), ("achat_stream", True)):
         own = fields_of(response)
-        watching = watched(own.get(name), stream, _delta, is_async=is_async)
+        watching = watched(own.get(name), stream, stream.add_delta, is_async=is_async)
         if watching is not None:
             replace_field(response, name, watching)
     return stream
@@ -70,7 +70,7 @@ def _watch(place: Place, response: Any, on_end: OnEnd, *, is_async: bool) -> Str
     if text is not None:
         return place[0].count(text)  # the framework has read it by itself
     stream = Stream(place, on_end)
-    watching = watched(source, stream, _plain, is_async=is_async)
+    watching = watched(source, stream, stream.add, is_async=is_async)
     if watching is None:  # a list, say: it is all there
         return text_of_tokens(items_of(source) or ()) if is_list(source) else None
     if not replace_field(response, "response_gen", watching):
@@ -83,7 +83,9 @@ def _watch_bare(place: Place, result: Any, source: Any, on_end: OnEnd) -> Stream
     stream = _known(place, source)
     if stream is None and result is not source:
         made = Stream(place, on_end)
-        watching = watched(source, made, _text_or_delta, is_async=in_class(type(source), "__anext__") is not None)
+        watching = watched(
+            source, made, made.add_text_or_delta, is_async=in_class(type(source), "__anext__") is not None
+        )
         if watching is not None and hand_out(result, source, watching):
             stream = _followed(place, made, watching)
     return stream or next((known for known in reversed(streams_of(place[0])) if not known.over), None)
@@ -109,15 +111,3 @@ def _known(place: Place, source: Any) -> Stream | None:
     """The stream that is watched already."""
     streams = streams_of(place[0]) if place[0].streams else ()
     return next((known for known in streams if known.belongs_to(inside(source))), None)
-
-
-def _plain(token: Any) -> Any:
-    return token
-
-
-def _text_or_delta(token: Any) -> Any:
-    return token if issubclass(type(token), str) else _delta(token) or token
-
-
-def _delta(chunk: Any) -> str:
-    return plain_text(fields_of(chunk).get("delta")) or ""

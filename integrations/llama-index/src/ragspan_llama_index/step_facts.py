@@ -8,7 +8,7 @@ from typing import Any
 from ragspan.runs import Call, Step
 from ragspan_llama_index.classes import ClassFacts, Role
 from ragspan_llama_index.files import File
-from ragspan_llama_index.nodes import NodeSnapshot, text_shown
+from ragspan_llama_index.nodes import NodeSnapshot, Template, text_shown
 from ragspan_llama_index.payloads import Asked
 from ragspan_llama_index.streams import Stream
 
@@ -24,9 +24,9 @@ class SeenNode:
         self.identity, self.score, self.id, self.text, self.metadata, self._template = snapshot
         self.later_text = self.text
 
-    def see_later(self, snapshot: NodeSnapshot) -> None:
+    def see_later(self, text: str, template: Template | None) -> None:
         """Note what became of it: programs change nodes in place."""
-        *_, self.later_text, _, template = snapshot
+        self.later_text = text
         self._template = self._template or template
 
     def describes_tool(self) -> bool:

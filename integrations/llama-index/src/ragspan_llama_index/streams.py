@@ -24,7 +24,7 @@ import wrapt
 
 from ragspan.capturing import RequestLog, TokenStream
 from ragspan.messages import NotedError, is_abandonment, note_error
-from ragspan.plain_data import class_name, in_class
+from ragspan.plain_data import class_name, fields_of, has_plain_dict, in_class
 from ragspan.plain_data import text_of as plain_text
 from ragspan_llama_index.classes import Role
 from ragspan_llama_index.objects import text_of, text_of_tokens
@@ -83,8 +83,13 @@ class Stream(TokenStream):
             self._finish()
 
     def add(self, token: Any) -> None:
-        if self.aborted:  # what the framework goes on to read, the user does not
-            return
+        tokens = self.tokens
+        if tokens and type(token) is str and not self.aborted:  # mostly
+            tokens.append(token)
+        elif not self.aborted:  # what the framework goes on to read, the user does not
+            self._add_first_or_other(token)
+
+    def _add_first_or_other(self, token: Any) -> None:
         if not self.tokens and self._last is None:
             self.first_ns = time.time_ns()
         text = token if type(token) is str else plain_text(token)
@@ -92,6 +97,13 @@ class Stream(TokenStream):
             self.tokens.append(text)
         else:
             self._last = token  # of a structured answer, each is more complete than the last
+
+    def add_delta(self, chunk: Any) -> None:
+        """Add the words in a model's chunk."""
+        self.add(delta_of(chunk))
+
+    def add_text_or_delta(self, token: Any) -> None:
+        self.add(token if issubclass(type(token), str) else delta_of(token) or token)
 
     def abandon(self) -> None:
         if not self.over:
@@ -214,8 +226,15 @@ class _WatchedAsync(_StreamProxy):
         await self.__wrapped__.aclose()
 
 
-def _noting(source: Any, stream: Stream, read: Callable[[Any], Any]) -> Generator[Any, Any, Any]:
-    """The tokens of a stream, which notes what `read` takes out of each."""
+def delta_of(chunk: Any) -> str:
+    if not has_plain_dict(type(chunk)) or type(own := chunk.__dict__) is not dict:
+        own = fields_of(chunk)
+    delta = own.get("delta")
+    return delta if type(delta) is str else plain_text(delta) or ""
+
+
+def _noting(source: Any, stream: Stream, note: Callable[[Any], None]) -> Generator[Any, Any, Any]:
+    """The tokens of a stream, each given to `note`, a method of the stream."""
     advance: Callable[[], Any] = source.__next__
     while True:
         mark = pulled.set(stream)
@@ -229,7 +248,7 @@ def _noting(source: Any, stream: Stream, read: Callable[[Any], Any]) -> Generato
             raise
         finally:
             pulled.reset(mark)
-        stream.add(read(token))
+        note(token)
         try:
             sent = yield token
         except GeneratorExit:
@@ -242,7 +261,7 @@ def _noting(source: Any, stream: Stream, read: Callable[[Any], Any]) -> Generato
             advance = source.__next__ if sent is None else partial(source.send, sent)
 
 
-async def _noting_async(source: Any, stream: Stream, read: Callable[[Any], Any]) -> AsyncGenerator[Any, Any]:
+async def _noting_async(source: Any, stream: Stream, note: Callable[[Any], None]) -> AsyncGenerator[Any, Any]:
     advance: Callable[[], Any] = source.__anext__
     while True:
         mark = pulled.set(stream)
@@ -259,7 +278,7 @@ async def _noting_async(source: Any, stream: Stream, read: Callable[[Any], Any])
                 pulled.reset(mark)
             except ValueError:  # thrown out of its wait in another context, by the loop's end
                 pass
-        stream.add(read(token))
+        note(token)
         try:
             sent = yield token
         except GeneratorExit:
@@ -272,8 +291,8 @@ async def _noting_async(source: Any, stream: Stream, read: Callable[[Any], Any])
             advance = source.__anext__ if sent is None else partial(source.asend, sent)
 
 
-def watched(source: Any, stream: Stream, read: Callable[[Any], Any], *, is_async: bool) -> Any:
-    """The same stream, noting what `read` takes out of its tokens; None if it cannot be watched.
+def watched(source: Any, stream: Stream, note: Callable[[Any], None], *, is_async: bool) -> Any:
+    """The same stream, giving its tokens to `note`, a method of `stream`; None if it cannot be watched.
 
     `is_async` is what its response says. The source does not show it: other instrumentations put in objects that look
     like both kinds.
@@ -281,8 +300,8 @@ def watched(source: Any, stream: Stream, read: Callable[[Any], Any], *, is_async
     if in_class(type(source), "__anext__" if is_async else "__next__") is None:
         return None
     if is_async:
-        return _WatchedAsync(source, stream, _noting_async(source, stream, read))
-    return _Watched(source, stream, _noting(source, stream, read))
+        return _WatchedAsync(source, stream, _noting_async(source, stream, note))
+    return _Watched(source, stream, _noting(source, stream, note))
 
 
 def inside(source: Any) -> Any:
