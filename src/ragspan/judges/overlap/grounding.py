@@ -114,6 +114,8 @@ class Grade:
 
 _FEW_CLAIMS = 2
 """Responses of so few sentences are searched for all contradictions; longer ones only for those that err least."""
+_SHORT_ANSWER = 6
+"""Responses of so few sentences are searched for words that have changed their parts."""
 _SEARCHED = 0.1
 """What a sentence gains that was searched for all contradictions, if there is none: its other words are paraphrase."""
 _REFUSED = 0.48
@@ -188,8 +190,8 @@ def grade_claims(
     `shared` is what these claims share with these contexts. `question` holds the keys of the question: to repeat its words
     is not an invention.
     """
-    lone = len(claims) <= _FEW_CLAIMS
-    return list(map(_Grader(contexts, shared, question, language, lone=lone).grade, claims))
+    lone, short = len(claims) <= _FEW_CLAIMS, len(claims) <= _SHORT_ANSWER
+    return list(map(_Grader(contexts, shared, question, language, lone=lone, short=short).grade, claims))
 
 
 class _Grader:
@@ -201,6 +203,7 @@ class _Grader:
         language: Language,
         *,
         lone: bool,
+        short: bool,
     ) -> None:
         self._contexts = contexts
         self._shared = shared
@@ -210,7 +213,7 @@ class _Grader:
         self._question = question - language.neutral_keys
         self._asked = frozenset(filter(is_content, question))
         self._topics = read_topics(contexts)
-        self._comparison = Comparison(contexts, shared, question, language, lone=lone)
+        self._comparison = Comparison(contexts, shared, question, language, lone=lone, short=short)
         self._said: tuple[str, ...] = ()
         """The keys of the claim before, from which a number may follow."""
         self._rows = [*islice((rows for context in contexts for rows in context.rows), _MOST_TABLES)]

@@ -83,6 +83,8 @@ class Language:
         """Number words as digits: "drei" → "3"."""
         self.letters: Final = frozenset(words.get("letters", ""))
         """Letters that few other languages of the script write."""
+        self.joins: Final = frozenset(words.get("joins", "").split())
+        """Words between two parts of a sentence: "and", "while"."""
         self.replies: Final = frozenset(words.get("yes_no", "").split("|"))
         """What answers by itself: "yes", "correct"."""
         self.abbreviations: Final = frozenset(words.get("abbreviations", "").split())

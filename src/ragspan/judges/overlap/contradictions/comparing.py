@@ -21,6 +21,7 @@ from ragspan.judges.overlap.contradictions.replacements import (
     find_other_subject,
 )
 from ragspan.judges.overlap.contradictions.roles import find_other_argument, find_swap
+from ragspan.judges.overlap.contradictions.sentence_parts import find_number_of_other_part, find_swapped_parts
 from ragspan.judges.overlap.shared_words import SharedWords
 from ragspan.text.keys import content_of, is_number
 from ragspan.text.languages import Language
@@ -48,12 +49,15 @@ class Comparison:
         language: Language,
         *,
         lone: bool,
+        short: bool,
     ) -> None:
-        """`question` holds the keys of the question; `lone` is True for a response of a sentence or two."""
+        """`question` holds the keys of the question; `lone` is True for a response of a sentence or two, `short` for one of few."""
         self._contexts = contexts
         self._shared = shared
         self._language = language
         self._lone = lone
+        self._asked = question
+        self._short = short
         if language.code == "en":
             self._aligner = Aligner(contexts, shared)
             self._question = frozenset(
@@ -82,7 +86,11 @@ class Comparison:
         `absent` are the keys of its content words that neither the contexts nor the question hold.
         """
         if self._language.code != "en":
-            found = [find_in_other_language(claim, self._contexts, self._shared, self._language)] if self._lone else []
+            found = (
+                [find_in_other_language(claim, self._contexts, self._shared, self._language, self._asked)]
+                if self._lone
+                else []
+            )
         elif claim.text.endswith(":"):
             return ()
         else:
@@ -92,6 +100,9 @@ class Comparison:
             return contradictions
         exact = (find_other_number, find_other_direction)
         found = [find(claim, self._contexts, self._shared) for find in exact]
+        if not any(found) and self._short:
+            beside = (find_swapped_parts, find_number_of_other_part) if self._lone else (find_swapped_parts,)
+            found = [find(claim, self._contexts, self._shared, self._language) for find in beside]
         return tuple(one for one in found if one is not None)
 
     def _of_lone(self, claim: Sentence, absent: frozenset[str]) -> list[Contradiction | None]:

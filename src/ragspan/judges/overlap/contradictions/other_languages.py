@@ -5,12 +5,13 @@ All other kinds need tables of opposites, units and verbs, which only English ha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from ragspan.judges.overlap.context_reader import Context
 from ragspan.judges.overlap.contradictions import Contradiction
+from ragspan.judges.overlap.contradictions.sentence_parts import Part, parts_of
 from ragspan.judges.overlap.shared_words import SharedWords
 from ragspan.text.keys import MARK, is_content, is_negation, is_number
 from ragspan.text.languages import Language
@@ -30,9 +31,16 @@ _BEFORE, _AROUND = 2, 3
 
 
 def find_in_other_language(
-    claim: Sentence, contexts: Sequence[Context], shared: SharedWords, language: Language
+    claim: Sentence,
+    contexts: Sequence[Context],
+    shared: SharedWords,
+    language: Language,
+    question: frozenset[str] = frozenset(),
 ) -> Contradiction | None:
-    """What a claim says otherwise than the nearest context sentence, unless another one that is as near agrees."""
+    """What a claim says otherwise than the nearest context sentence, unless another one that is as near agrees.
+
+    `question` holds the keys of the question, whose numbers a claim may repeat.
+    """
     words = [key for key in claim.keys if is_content(key) and not is_number(key)]
     found: Contradiction | None = None
     for place in shared.closest(words, _NEAREST):
@@ -40,7 +48,7 @@ def find_in_other_language(
         if contexts[place.context].structured or not _may_rest(words, sentence):
             continue
         said = (
-            _other_number(claim, sentence, shared)
+            _other_number(claim, sentence, shared, question)
             or _other_name(claim, sentence, shared, language)
             or _other_limit(claim, sentence, language)
             or _denial_on_one_side(claim, sentence, language)
@@ -60,12 +68,14 @@ def _may_rest(words: Sequence[str], sentence: Sentence) -> bool:
     return held >= _ENOUGH * len(own)
 
 
-def _other_number(claim: Sentence, sentence: Sentence, shared: SharedWords) -> Contradiction | None:
+def _other_number(
+    claim: Sentence, sentence: Sentence, shared: SharedWords, question: frozenset[str]
+) -> Contradiction | None:
     ours, theirs = (
         {key: word for key, word in zip(side.keys, side.words, strict=True) if is_number(key)}
         for side in (claim, sentence)
     )
-    other = [word for key, word in ours.items() if key not in theirs and key not in shared]
+    other = [word for key, word in ours.items() if key not in theirs and key not in shared and key not in question]
     instead = [word for key, word in theirs.items() if key not in ours]
     return Contradiction(kind="number", response=other[0], context=instead[0]) if other and instead else None
 
@@ -135,7 +145,11 @@ def _capitalised(said: Sentence) -> list[tuple[str, str]]:
 
 def _denial_on_one_side(claim: Sentence, sentence: Sentence, language: Language) -> Contradiction | None:
     denied, kept = _differing(*(_without_limits(said, language) for said in (claim, sentence)))
-    if bool(denied) == bool(kept) or not _is_shared(claim.keys, denied, sentence.keys, kept):
+    denying, denials, other = (claim, denied, sentence) if denied else (sentence, kept, claim)
+    if bool(denied) == bool(kept) or not _is_about(claim.keys, sentence.keys):
+        return None
+    said = {denying.keys[at] for at in denials}
+    if _near(said, parts_of(denying.read or denying.text, language)).isdisjoint(other.keys):
         return None
     return Contradiction(kind="negation", response=_denial(claim, language), context=_denial(sentence, language))
 
@@ -195,14 +209,22 @@ def _differing(ours: Sequence[str], theirs: Sequence[str]) -> tuple[list[int], l
     return denied, kept
 
 
-def _is_shared(ours: Sequence[str], denied: Sequence[int], theirs: Sequence[str], kept: Sequence[int]) -> bool:
-    """True where the other side has what is denied, and the context sentence is about little else."""
-    keys, places, others = (ours, denied, theirs) if denied else (theirs, kept, ours)
+def _is_about(ours: Sequence[str], theirs: Sequence[str]) -> bool:
+    """True where the context sentence is about little else than the claim."""
     words = {key for key in theirs if is_content(key)}
-    if len(words & set(ours)) < _ABOUT * len(words):
-        return False
-    near = [key for at in places for key in keys[max(0, at - _BEFORE) : at + _AROUND + 1] if is_content(key)]
-    return not set(near).isdisjoint(others)
+    return len(words & set(ours)) >= _ABOUT * len(words)
+
+
+def _near(denials: Collection[str], parts: Sequence[Part]) -> frozenset[str]:
+    """What may be denied: the content around the denials, in the same parts of the sentence."""
+    return frozenset(
+        key
+        for part in parts
+        for at, denial in enumerate(part.keys)
+        if denial in denials
+        for key in part.keys[max(0, at - _BEFORE) : at + _AROUND + 1]
+        if is_content(key)
+    )
 
 
 def _denial(said: Sentence, language: Language) -> str:

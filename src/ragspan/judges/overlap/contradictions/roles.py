@@ -31,6 +31,7 @@ _OPENERS = (_DETERMINERS | _PREPOSITIONS | {"when", "if", "that", "whether", "no
     "by",
     "of",
 }
+_PRONOUNS = frozenset({"it", "they", "he", "she", "you", "we", "i"})
 _TYING = frozenset({"and", "or", "of"})
 _QUOTED = 5
 _LONGEST = 10
@@ -223,6 +224,8 @@ def _subject(facts: SentenceFacts, start: int, at: int) -> list[int]:
     found = next((places for preposition, places in _chunks(facts, begin, at) if not preposition), [])
     if not found and start and facts.keys[start] in _RELATIVE:
         found = next((places for _, places in reversed(list(_chunks(facts, 0, start)))), [])
+    if found and not _PRONOUNS.isdisjoint(facts.keys[found[-1] + 1 : at]):
+        return []  # "Once it is open, it should be used"
     return list(takewhile(lambda place: not _is_verb(facts, place), found))
 
 
