@@ -18,7 +18,7 @@ from ragspan.judges.overlap.context_reader import (
     within_bounds,
 )
 from ragspan.judges.overlap.coverage import Coverage, conveyed_shares, cover, held_shares, shared_with_response
-from ragspan.judges.overlap.derived import DERIVED, is_unrelated
+from ragspan.judges.overlap.derived import ALWAYS, OPEN, is_unrelated
 from ragspan.judges.overlap.grounding import (
     Grade,
     answer_score,
@@ -122,17 +122,18 @@ class Analysis:
             raise JudgeError(
                 CANNOT_TELL, "the response declines, and words do not show whether the contexts hold an answer"
             )
-        if self.grades and all(grade.unsure for grade in self.grades):
+        if self.grades and all(grade.unsure in ALWAYS for grade in self.grades):
             raise JudgeError(CANNOT_TELL, f"{self.grades[0].unsure}, which words do not show")
 
     def require_certain_grounding(self) -> None:
-        """Raise a `JudgeError` (`cannot_tell`) where it depends on numbers that follow from others whether all is supported."""
+        """Raise a `JudgeError` (`cannot_tell`) where claims that may be right or wrong decide whether all is supported."""
         self.require_certain()
-        if any(grade.unsure == DERIVED for grade in self.grades):
+        reason = next((grade.unsure for grade in self.grades if grade.unsure in OPEN), None)
+        if reason is not None:
             cases = at_best_and_worst(self.grades)
             best, worst = (probability(answer_score(grades, self.language), self.language) for grades in cases)
             if worst < EVEN <= best:
-                raise JudgeError(CANNOT_TELL, f"{DERIVED}, which words do not show")
+                raise JudgeError(CANNOT_TELL, f"{reason}, which words do not show")
 
     @Lazy
     def declines_rightly(self) -> bool:

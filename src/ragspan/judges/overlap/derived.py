@@ -10,12 +10,12 @@ import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import reduce
-from itertools import combinations, islice, permutations
+from itertools import chain, combinations, islice, permutations
 from operator import and_
 
 from ragspan.judges.overlap.context_reader import Context
 from ragspan.judges.overlap.shared_words import SharedWords
-from ragspan.text.keys import MONTHS, is_number
+from ragspan.text.keys import MONTHS, is_content, is_negation, is_number
 from ragspan.text.languages import ENGLISH, Language
 from ragspan.text.sentences import Sentence
 
@@ -23,7 +23,13 @@ DERIVED = "a number follows from others"
 SHORT = "it says little more than yes or no"
 AMBIGUOUS = "a date in digits can be read in two ways"
 DECLINES = "it says that the contexts hold no answer"
+ELSEWHERE = "a number stands in another place than the rest of the sentence"
+DENIED_NEAR = "it says yes, and a sentence nearby says no"
 """Why a claim is unsure."""
+ALWAYS = frozenset({DERIVED, SHORT, AMBIGUOUS, DECLINES})
+"""Those that hold whatever else words show; the others only of a claim that words support."""
+OPEN = frozenset({DERIVED, ELSEWHERE, DENIED_NEAR})
+"""Those that decide whether a response passes."""
 
 _MOST_OPERANDS, _MOST_DERIVED = 12, 3
 _TOLERANCE = 0.005
@@ -31,6 +37,7 @@ _TOLERANCE = 0.005
 _YEARS = range(1000, 2101)
 """Numbers that are hardly ever a product."""
 _FEW_WORDS = 3
+_NEAREST = 2
 _LITTLE = 0.5
 _DIGITS = re.compile(r"(?:\D*\d){2}")
 _TIME = re.compile(r"\d{1,2}:\d\d")
@@ -113,6 +120,44 @@ def is_short_reply(
     """Whether a claim is a yes or no with a few words of the question that no context holds close together."""
     begins = claim.words[:1] and claim.words[0].lower() in spoken.replies
     return bool(begins) and window < _LITTLE and len(frozenset(telling) - frozenset(asked)) < _FEW_WORDS
+
+
+def is_number_elsewhere(
+    claim: Sentence, contexts: Sequence[Context], shared: SharedWords, question: Collection[str]
+) -> bool:
+    """Whether a number of a claim stands in contexts, but not near most of its words, where another one of its kind does."""
+    numbers = [at for at, key in enumerate(claim.keys) if is_number(key) and key in shared and key not in question]
+    for place in shared.closest(frozenset(filter(is_content, claim.keys)), 1) if numbers else ():
+        context = contexts[place.context]
+        if not context.prose >> place.sentence & 1:
+            continue
+        span = range(max(0, place.sentence - 1), min(len(context), place.sentence + 2))
+        near = [*chain.from_iterable(map(context.keys_of, span))]
+        known = frozenset(near)
+        rivals = [at for at, key in enumerate(near) if is_number(key) and key not in claim.keys]
+        for at in numbers:
+            if claim.keys[at] not in known and any(_are_alike(claim.keys, at, near, other) for other in rivals):
+                return True
+    return False
+
+
+def _are_alike(ours: Sequence[str], at: int, theirs: Sequence[str], other: int) -> bool:
+    """Whether the word after or before is the same for both numbers."""
+    after = ours[at + 1 : at + 2], theirs[other + 1 : other + 2]
+    before = ours[max(0, at - 1) : at], theirs[max(0, other - 1) : other]
+    return any(list(mine) == list(held) and any(map(is_content, mine)) for mine, held in (after, before))
+
+
+def is_denied_nearby(
+    claim: Sentence, contexts: Sequence[Context], shared: SharedWords, asked: frozenset[str], spoken: Language
+) -> bool:
+    """Whether a claim says yes, and denies nothing, where a sentence about the question denies something."""
+    if not claim.words or claim.words[0].lower() not in spoken.replies or any(map(is_negation, claim.keys)):
+        return False
+    for place in shared.closest(frozenset(filter(is_content, claim.keys)) | asked, _NEAREST):
+        if any(map(is_negation, contexts[place.context].keys_of(place.sentence))):
+            return True
+    return False
 
 
 def is_unrelated(question: frozenset[str], contexts: Sequence[Context]) -> bool:

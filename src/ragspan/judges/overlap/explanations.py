@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
+from ragspan.judges.judge_protocols import Verdict
 from ragspan.judges.overlap.analysis import Analysis
 from ragspan.judges.overlap.context_reader import MAX_CONTEXTS
 from ragspan.judges.overlap.contradictions import Contradiction
@@ -30,14 +31,14 @@ def explain_answer(analysis: Analysis, *, grounded: bool) -> str:
     )
 
 
-def explain_claim(grade: Grade, analysis: Analysis, *, supported: bool) -> str:
-    """Why a claim is supported or not.
+def explain_claim(grade: Grade, analysis: Analysis, verdict: Verdict) -> str:
+    """Why a claim is supported, is not, or cannot be told.
 
     Of one that passes it says what was compared: nothing that is missing, which would say the opposite of the verdict.
     """
-    if grade.unsure:
+    if verdict == "unsure":
         return f"{grade.unsure}, which words do not show"
-    return _explain_supported(grade, analysis) if supported else _explain_unsupported(grade, analysis)
+    return _explain_supported(grade, analysis) if verdict == "supported" else _explain_unsupported(grade, analysis)
 
 
 def noted(explanation: str, analysis: Analysis, grades: Sequence[Grade]) -> str:

@@ -22,11 +22,16 @@ from ragspan.judges.overlap.contradictions.row_facts import RowFinding, find_in_
 from ragspan.judges.overlap.derived import (
     AMBIGUOUS,
     DECLINES,
+    DENIED_NEAR,
     DERIVED,
+    ELSEWHERE,
+    OPEN,
     SHORT,
     is_ambiguous_date,
+    is_denied_nearby,
     is_derived,
     is_exact,
+    is_number_elsewhere,
     is_short_reply,
     is_unrelated,
 )
@@ -153,15 +158,21 @@ def answer_score(grades: Sequence[Grade], language: Language = ENGLISH) -> float
 
 
 def at_best_and_worst(grades: Sequence[Grade]) -> tuple[list[Grade], list[Grade]]:
-    """The grades if all numbers that follow from others are right, and if all are wrong."""
-    open_ones = [grade.unsure == DERIVED for grade in grades]
-    pairs = list(zip(grades, open_ones, strict=True))
+    """The grades if all claims that may be right or wrong are right, and if all are wrong."""
     best = [
-        replace(grade, numbers=(), words=(), longest_gap=0, window=1.0) if is_open else grade
-        for grade, is_open in pairs
+        replace(grade, numbers=(), words=(), longest_gap=0, window=1.0) if grade.unsure == DERIVED else grade
+        for grade in grades
     ]
-    worst = [replace(grade, unsure=None) if is_open else grade for grade, is_open in pairs]
+    worst = [
+        replace(grade, unsure=None, contradictions=() if grade.unsure == DERIVED else (_ASSUMED,))
+        if grade.unsure in OPEN
+        else grade
+        for grade in grades
+    ]
     return best, worst
+
+
+_ASSUMED = Contradiction(kind="assumed", response="", context="")
 
 
 def probability(score: float, language: Language = ENGLISH) -> float:
@@ -209,6 +220,7 @@ class _Grader:
         self._shared = shared
         self._language = language
         self._lone = lone
+        self._short = short
         self._excused = language.neutral_keys | question
         self._question = question - language.neutral_keys
         self._asked = frozenset(filter(is_content, question))
@@ -245,6 +257,9 @@ class _Grader:
         named = () if self._language.capitalises_nouns else absent
         in_rows = self._in_rows(claim)
         names = {at for at in named if at and words[at][0].isupper()} - numbers
+        contradictions = self._contradictions(claim, in_rows, unheld & telling, is_open=unsure is not None)
+        if unsure is None and not contradictions and not in_rows.holds:
+            unsure = self._open(claim)
         return Grade(
             sentence=claim.text,
             window=window,
@@ -259,7 +274,7 @@ class _Grader:
             conflicts=find_conflicts(claim.text, self._topics),
             refuses=declines and not self._is_answered(),
             unsure=unsure,
-            contradictions=self._contradictions(claim, in_rows, unheld & telling, is_open=unsure is not None),
+            contradictions=contradictions,
             compared=_WITH_DENIALS if self._comparison.finds_denials else _WITHOUT_DENIALS,
             searched=self._lone and self._language.code == "en",
         )
@@ -311,6 +326,16 @@ class _Grader:
             near = chain.from_iterable(self._contexts[place.context].keys_of(place.sentence) for place in places)
             return DERIVED if is_derived(absent, (*claim.keys, *self._question, *self._said), near) else None
         return SHORT if is_short_reply(claim, telling, self._asked, window, self._language) else None
+
+    def _open(self, claim: Sentence) -> str | None:
+        """Why a claim without a contradiction may be right or wrong."""
+        if not self._short:
+            return None
+        if is_number_elsewhere(claim, self._contexts, self._shared, self._question):
+            return ELSEWHERE
+        if is_denied_nearby(claim, self._contexts, self._shared, self._asked, self._language):
+            return DENIED_NEAR
+        return None
 
     def _with_other_accents(self, words: Sequence[str], keys: Sequence[str], missing: Sequence[int]) -> frozenset[str]:
         """The keys of names that contexts write with other accents, or with none; those of English have none."""

@@ -19,6 +19,7 @@ from ragspan.judges.judge_protocols import (
 from ragspan.judges.overlap.analysis import EVEN, Analysis, share_read
 from ragspan.judges.overlap.context_reader import ContextReader
 from ragspan.judges.overlap.coverage import are_useful, completeness
+from ragspan.judges.overlap.derived import ALWAYS
 from ragspan.judges.overlap.explanations import UNRELATED, explain_answer, explain_claim, explain_coverage, noted
 from ragspan.judges.overlap.grounding import Grade, probability
 from ragspan.judges.session import session_of
@@ -167,11 +168,12 @@ class OverlapJudge:
 def _verdict(index: int, grade: Grade, analysis: Analysis) -> ClaimVerdict:
     supported = probability(grade.score, analysis.language)
     decided: Verdict = "supported" if supported >= EVEN else "unsupported"
-    explanation = explain_claim(grade, analysis, supported=decided == "supported")
+    is_unsure = grade.unsure in ALWAYS or (grade.unsure is not None and decided == "supported")
+    verdict: Verdict = "unsure" if is_unsure else decided
     return ClaimVerdict(
         index=index,
-        verdict="unsure" if grade.unsure else decided,
+        verdict=verdict,
         claim=grade.sentence,
-        explanation=noted(explanation, analysis, [grade]),
+        explanation=noted(explain_claim(grade, analysis, verdict), analysis, [grade]),
         probability=supported,
     )

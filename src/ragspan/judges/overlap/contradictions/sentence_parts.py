@@ -20,6 +20,8 @@ _NEAREST = 2
 _MOST_PARTS = 8
 _OURS, _THEIRS = 0.75, 0.6
 """The share of the words of two parts, in the claim and in the context, that have to be the ones that changed places."""
+_OF_NUMBERS = 0.5
+"""The share where two numbers did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +89,7 @@ def nearest(
             yield parts_of(context.sentence(place.sentence).text, language)
 
 
-def _have_swapped(
-    one: frozenset[str], other: frozenset[str], first: frozenset[str], second: frozenset[str]
-) -> bool:
+def _have_swapped(one: frozenset[str], other: frozenset[str], first: frozenset[str], second: frozenset[str]) -> bool:
     """Whether each of two parts holds words of both others, and these are most of their words."""
     if len(one & other) > 1:
         return False
@@ -98,11 +98,14 @@ def _have_swapped(
     if not all(crossed):
         return False
     a, b, c, d = map(len, crossed)
+    numbers = [any(map(is_number, words)) for words in crossed]
+    are_numbers = (numbers[0] and numbers[3]) or (numbers[1] and numbers[2])
+    mine, held = (_OF_NUMBERS, _OF_NUMBERS) if are_numbers else (_OURS, _THEIRS)
     return (
-        a + b >= _OURS * len(one)
-        and c + d >= _OURS * len(other)
-        and a + c >= _THEIRS * len(first)
-        and b + d >= _THEIRS * len(second)
+        a + b >= mine * len(one)
+        and c + d >= mine * len(other)
+        and a + c >= held * len(first)
+        and b + d >= held * len(second)
     )
 
 
@@ -120,9 +123,7 @@ def find_number_of_other_part(
     return None
 
 
-def _number_beside(
-    number: str, unit: str, said: frozenset[str], theirs: Sequence[Part]
-) -> Part | None:
+def _number_beside(number: str, unit: str, said: frozenset[str], theirs: Sequence[Part]) -> Part | None:
     """The part with another number of this unit and with words of the claim that the number's own part lacks."""
     holding = [one for one in theirs if (number, unit) in _counted(one)]
     if len(holding) != 1:
