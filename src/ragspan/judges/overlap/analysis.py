@@ -30,8 +30,8 @@ from ragspan.judges.overlap.other_language_claims import comparable_claims, grad
 from ragspan.judges.overlap.shared_words import SharedWords, Telling
 from ragspan.records import RagRecord
 from ragspan.text.answers import stated
-from ragspan.text.keys import content_of
-from ragspan.text.languages import Languages, characters_read, guess, languages_of
+from ragspan.text.keys import content_of, is_negation
+from ragspan.text.languages import Language, Languages, characters_read, guess, languages_of
 from ragspan.text.lazy import Lazy
 from ragspan.text.responses import MAX_CHARACTERS as MAX_RESPONSE
 from ragspan.text.responses import declines, read_claims
@@ -42,6 +42,8 @@ EVEN = 0.5
 """The probability from which on a response or a claim passes."""
 _MAX_QUESTION = 20_000
 """Characters of a question that are read."""
+_REPLY = 20
+"""Characters of a response that hold its first word."""
 _LONG = 20_000
 """Characters of a record below which its words are not counted."""
 
@@ -195,7 +197,8 @@ class Analysis:
         if not self.languages.are_comparable:
             grades = grade_across(claims, self.contexts, self.languages)
         else:
-            grades = grade_claims(claims, self.contexts, shared, self.question, self.language)
+            affirms = _affirms(self._stated, self.language)
+            grades = grade_claims(claims, self.contexts, shared, self.question, self.language, affirms=affirms)
         if self._alone is None:
             return grades
         with contextlib.suppress(JudgeError):  # these are in another language
@@ -216,6 +219,12 @@ class Analysis:
     def _each_context(self) -> Sequence[Context]:
         require_few_contexts(len(self.record.contexts or ()), MAX_CONTEXTS)
         return self.contexts
+
+
+def _affirms(response: str, language: Language) -> bool:
+    """Whether a response begins with a yes."""
+    first = language.tokens(response[:_REPLY])[:1]
+    return first[0].lower() in language.replies and not is_negation(language.key(first[0])) if first else False
 
 
 def _grounding_of(analysis: Analysis) -> float:

@@ -15,7 +15,7 @@ from operator import and_
 
 from ragspan.judges.overlap.context_reader import Context
 from ragspan.judges.overlap.shared_words import SharedWords
-from ragspan.text.keys import MONTHS, is_content, is_negation, is_number
+from ragspan.text.keys import MONTHS, is_content, is_number
 from ragspan.text.languages import ENGLISH, Language
 from ragspan.text.sentences import Sentence
 
@@ -37,7 +37,6 @@ _TOLERANCE = 0.005
 _YEARS = range(1000, 2101)
 """Numbers that are hardly ever a product."""
 _FEW_WORDS = 3
-_NEAREST = 2
 _LITTLE = 0.5
 _DIGITS = re.compile(r"(?:\D*\d){2}")
 _TIME = re.compile(r"\d{1,2}:\d\d")
@@ -146,18 +145,6 @@ def _are_alike(ours: Sequence[str], at: int, theirs: Sequence[str], other: int) 
     after = ours[at + 1 : at + 2], theirs[other + 1 : other + 2]
     before = ours[max(0, at - 1) : at], theirs[max(0, other - 1) : other]
     return any(list(mine) == list(held) and any(map(is_content, mine)) for mine, held in (after, before))
-
-
-def is_denied_nearby(
-    claim: Sentence, contexts: Sequence[Context], shared: SharedWords, asked: frozenset[str], spoken: Language
-) -> bool:
-    """Whether a claim says yes, and denies nothing, where a sentence about the question denies something."""
-    if not claim.words or claim.words[0].lower() not in spoken.replies or any(map(is_negation, claim.keys)):
-        return False
-    for place in shared.closest(frozenset(filter(is_content, claim.keys)) | asked, _NEAREST):
-        if any(map(is_negation, contexts[place.context].keys_of(place.sentence))):
-            return True
-    return False
 
 
 def is_unrelated(question: frozenset[str], contexts: Sequence[Context]) -> bool:

@@ -19,6 +19,7 @@ from ragspan.judges.overlap.contradictions.counterparts import placed
 from ragspan.judges.overlap.contradictions.exact import other_identifiers
 from ragspan.judges.overlap.contradictions.flags import find_conflicts, read_topics
 from ragspan.judges.overlap.contradictions.row_facts import RowFinding, find_in_rows
+from ragspan.judges.overlap.contradictions.sentence_parts import find_denied_part
 from ragspan.judges.overlap.derived import (
     AMBIGUOUS,
     DECLINES,
@@ -28,7 +29,6 @@ from ragspan.judges.overlap.derived import (
     OPEN,
     SHORT,
     is_ambiguous_date,
-    is_denied_nearby,
     is_derived,
     is_exact,
     is_number_elsewhere,
@@ -195,14 +195,17 @@ def grade_claims(
     shared: SharedWords,
     question: frozenset[str] = frozenset(),
     language: Language = ENGLISH,
+    *,
+    affirms: bool = False,
 ) -> list[Grade]:
-    """A grade for each claim.
+    """A grade for each claim; the first one follows a yes if `affirms`.
 
     `shared` is what these claims share with these contexts. `question` holds the keys of the question: to repeat its words
     is not an invention.
     """
     lone, short = len(claims) <= _FEW_CLAIMS, len(claims) <= _SHORT_ANSWER
-    return list(map(_Grader(contexts, shared, question, language, lone=lone, short=short).grade, claims))
+    grader = _Grader(contexts, shared, question, language, lone=lone, short=short)
+    return [grader.grade(claim, affirms=affirms and not at) for at, claim in enumerate(claims)]
 
 
 class _Grader:
@@ -230,7 +233,7 @@ class _Grader:
         """The keys of the claim before, from which a number may follow."""
         self._rows = [*islice((rows for context in contexts for rows in context.rows), _MOST_TABLES)]
 
-    def grade(self, claim: Sentence) -> Grade:
+    def grade(self, claim: Sentence, *, affirms: bool = False) -> Grade:
         words, sought = claim.words, claim.keys
         declines = refuses(claim.text, self._language)
         if declines and is_unrelated(self._asked, self._contexts):
@@ -259,7 +262,7 @@ class _Grader:
         names = {at for at in named if at and words[at][0].isupper()} - numbers
         contradictions = self._contradictions(claim, in_rows, unheld & telling, is_open=unsure is not None)
         if unsure is None and not contradictions and not in_rows.holds:
-            unsure = self._open(claim)
+            unsure = self._open(claim, affirms=affirms)
         return Grade(
             sentence=claim.text,
             window=window,
@@ -327,13 +330,13 @@ class _Grader:
             return DERIVED if is_derived(absent, (*claim.keys, *self._question, *self._said), near) else None
         return SHORT if is_short_reply(claim, telling, self._asked, window, self._language) else None
 
-    def _open(self, claim: Sentence) -> str | None:
+    def _open(self, claim: Sentence, *, affirms: bool) -> str | None:
         """Why a claim without a contradiction may be right or wrong."""
         if not self._short:
             return None
         if is_number_elsewhere(claim, self._contexts, self._shared, self._question):
             return ELSEWHERE
-        if is_denied_nearby(claim, self._contexts, self._shared, self._asked, self._language):
+        if affirms and self._lone and find_denied_part(claim, self._contexts, self._asked, self._language):
             return DENIED_NEAR
         return None
 

@@ -5,23 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import combinations
+from operator import or_
 
-from ragspan.judges.overlap.context_reader import Context
+from ragspan.judges.overlap.context_reader import Context, numbers_of
 from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.shared_words import SharedWords
-from ragspan.text.keys import is_content, is_number
+from ragspan.text.keys import is_content, is_negation, is_number
 from ragspan.text.languages import Language
 from ragspan.text.sentences import Sentence
 
 _PAUSE = re.compile(r"[,;:()\[\]\"](?=\s|$)|\s[(\[\"-]{1,2}(?=\s?\S)|\.\s")
 _NEAREST = 2
+_ROOT = 5
 _MOST_PARTS = 8
 _OURS, _THEIRS = 0.75, 0.6
 """The share of the words of two parts, in the claim and in the context, that have to be the ones that changed places."""
 _OF_NUMBERS = 0.5
 """The share where two numbers did."""
+
+_DENIED = 0.5
+"""The share of a denied part's words that a claim and its question have to hold."""
+_MOST_DENIALS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,7 @@ class Part:
     text: str
     keys: tuple[str, ...]
     content: frozenset[str]
+    """The keys of its content words; of other languages than English how they begin, because their stemmers leave endings."""
 
 
 @lru_cache(maxsize=1 << 10)
@@ -40,15 +47,16 @@ def parts_of(text: str, language: Language) -> tuple[Part, ...]:
 
 
 def _parts(text: str, language: Language) -> Iterator[Part]:
+    is_english = language.code == "en"
     for piece in _PAUSE.split(text):
         words = language.tokens(piece)
         keys = list(map(language.key, words))
         start = 0
         for at, word in enumerate(words):
             if word.lower() in language.joins and not _is_range(keys, at):
-                yield _part(words[start:at], keys[start:at])
+                yield _part(words[start:at], keys[start:at], is_english=is_english)
                 start = at + 1
-        yield _part(words[start:], keys[start:])
+        yield _part(words[start:], keys[start:], is_english=is_english)
 
 
 def _is_range(keys: Sequence[str], at: int) -> bool:
@@ -56,8 +64,9 @@ def _is_range(keys: Sequence[str], at: int) -> bool:
     return 0 < at < len(keys) - 1 and is_number(keys[at - 1]) and is_number(keys[at + 1])
 
 
-def _part(words: Sequence[str], keys: Sequence[str]) -> Part:
-    return Part(" ".join(words), tuple(keys), frozenset(filter(is_content, keys)))
+def _part(words: Sequence[str], keys: Sequence[str], *, is_english: bool) -> Part:
+    content = filter(is_content, keys)
+    return Part(" ".join(words), tuple(keys), frozenset(content if is_english else [key[:_ROOT] for key in content]))
 
 
 def find_swapped_parts(
@@ -69,7 +78,7 @@ def find_swapped_parts(
         return None
     for theirs in nearest(claim, contexts, shared, language):
         for one, other in combinations(ours, 2):
-            if any(one.content | other.content <= held.content for held in theirs):
+            if any(one.content | other.content <= held.content for held in theirs) or _is_turned(claim, theirs):
                 continue
             for first, second in combinations(theirs, 2):
                 if _have_swapped(one.content, other.content, first.content, second.content):
@@ -77,6 +86,11 @@ def find_swapped_parts(
                         kind="order", response=f"{one.text}, {other.text}", context=f"{first.text}, {second.text}"
                     )
     return None
+
+
+def _is_turned(claim: Sentence, theirs: Sequence[Part]) -> bool:
+    """Whether one is passive and the other active: "he wrote and sang it" for "sung and written by him"."""
+    return ("by" in claim.keys) != any("by" in part.keys for part in theirs)
 
 
 def nearest(
@@ -89,7 +103,9 @@ def nearest(
             yield parts_of(context.sentence(place.sentence).text, language)
 
 
-def _have_swapped(one: frozenset[str], other: frozenset[str], first: frozenset[str], second: frozenset[str]) -> bool:
+def _have_swapped(
+    one: frozenset[str], other: frozenset[str], first: frozenset[str], second: frozenset[str]
+) -> bool:
     """Whether each of two parts holds words of both others, and these are most of their words."""
     if len(one & other) > 1:
         return False
@@ -113,31 +129,37 @@ def find_number_of_other_part(
     claim: Sentence, contexts: Sequence[Context], shared: SharedWords, language: Language
 ) -> Contradiction | None:
     """A number of another part: "a reduced ticket is 9 euros" where the context says "a ticket is 9 euros, a reduced one 5"."""
-    said = frozenset(filter(is_content, claim.keys))
+    ours = parts_of(claim.read or claim.text, language)
+    counted = frozenset(pair for part in ours for pair in _counted(part))
+    if not counted:
+        return None
+    said = frozenset().union(*(part.content for part in ours))
     for theirs in nearest(claim, contexts, shared, language):
-        for part in parts_of(claim.read or claim.text, language):
-            for number, unit in _counted(part):
-                found = _number_beside(number, unit, said, theirs)
+        for part in ours:
+            for pair in _counted(part):
+                found = _number_beside(pair, counted, said, theirs)
                 if found is not None:
                     return Contradiction(kind="number", response=part.text, context=found.text)
     return None
 
 
-def _number_beside(number: str, unit: str, said: frozenset[str], theirs: Sequence[Part]) -> Part | None:
-    """The part with another number of this unit and with words of the claim that the number's own part lacks."""
-    holding = [one for one in theirs if (number, unit) in _counted(one)]
+def _number_beside(
+    pair: tuple[str, str], counted: frozenset[tuple[str, str]], said: frozenset[str], theirs: Sequence[Part]
+) -> Part | None:
+    """The part beside that of a number which has another one of this unit, and words of the claim that the number's part lacks."""
+    holding = [at for at, one in enumerate(theirs) if pair in _counted(one)]
     if len(holding) != 1:
         return None
-    (own,) = holding
-    for at, other in enumerate(theirs):
-        if abs(theirs.index(own) - at) != 1:
-            continue
-        rivals = [one for one, same in _counted(other) if same == unit and one not in said]
+    (at,) = holding
+    own = theirs[at]
+    for there_at in range(max(0, at - 1), min(len(theirs), at + 2)):
+        other = theirs[there_at]
+        rivals = [one for one in _counted(other) if one[1] == pair[1] and one not in counted]
         if not rivals or len(_counted(other)) != len(_counted(own)):
             continue
         here, there = own.content - other.content, other.content - own.content
-        is_elided = theirs.index(own) < at
-        if here - said and there & said and (is_elided or here & said <= {number}):
+        is_elided = there_at > at  # "a ticket is 9 euros, a reduced one 5"
+        if here - said and there & said and (is_elided or here & said <= {pair[0]}):
             return other
     return None
 
@@ -147,3 +169,21 @@ def _counted(part: Part) -> tuple[tuple[str, str], ...]:
     """The numbers of a part, each with the word after it."""
     keys = (*part.keys, "")
     return tuple([(key, keys[at + 1]) for at, key in enumerate(part.keys) if is_number(key)])
+
+
+def find_denied_part(
+    claim: Sentence, contexts: Sequence[Context], asked: frozenset[str], language: Language
+) -> Part | None:
+    """A part of a sentence that denies what the question and a claim are about, which denies nothing itself."""
+    if any(map(is_negation, claim.keys)):
+        return None
+    (asked_of,) = [part.content for part in [_part((), tuple(asked), is_english=language.code == "en")]]
+    about = asked_of.union(*(part.content for part in parts_of(claim.read or claim.text, language)))
+    for context in contexts:
+        denying = reduce(or_, [bits for key, bits in context.places.items() if is_negation(key)], 0) & context.prose
+        for at in numbers_of(denying)[:_MOST_DENIALS]:
+            for part in parts_of(context.sentence(at).text, language):
+                is_about = len(part.content & about) >= _DENIED * len(part.content) and not asked_of.isdisjoint(part.content)
+                if is_about and any(map(is_negation, part.keys)):
+                    return part
+    return None
