@@ -19,7 +19,7 @@ from ragspan.judges.overlap.contradictions.counterparts import placed
 from ragspan.judges.overlap.contradictions.exact import other_identifiers
 from ragspan.judges.overlap.contradictions.flags import find_conflicts, read_topics
 from ragspan.judges.overlap.contradictions.row_facts import RowFinding, find_in_rows
-from ragspan.judges.overlap.contradictions.sentence_parts import find_denied_part
+from ragspan.judges.overlap.contradictions.sentence_parts import is_denied
 from ragspan.judges.overlap.derived import (
     AMBIGUOUS,
     DECLINES,
@@ -336,7 +336,7 @@ class _Grader:
             return None
         if is_number_elsewhere(claim, self._contexts, self._shared, self._question):
             return ELSEWHERE
-        if affirms and self._lone and find_denied_part(claim, self._contexts, self._asked, self._language):
+        if affirms and self._lone and is_denied(claim, self._contexts, self._shared, self._asked, self._language):
             return DENIED_NEAR
         return None
 

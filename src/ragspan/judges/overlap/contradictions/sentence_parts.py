@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
-from itertools import combinations
+from itertools import combinations, islice
 from operator import or_
 
 from ragspan.judges.overlap.context_reader import Context, numbers_of
@@ -20,6 +20,8 @@ _PAUSE = re.compile(r"[,;:()\[\]\"](?=\s|$)|\s[(\[\"-]{1,2}(?=\s?\S)|\.\s")
 _NEAREST = 2
 _ROOT = 5
 _MOST_PARTS = 8
+_FEWEST = 6
+"""Words of a claim of which some may have changed parts."""
 _OURS, _THEIRS = 0.75, 0.6
 """The share of the words of two parts, in the claim and in the context, that have to be the ones that changed places."""
 _OF_NUMBERS = 0.5
@@ -73,10 +75,10 @@ def find_swapped_parts(
     claim: Sentence, contexts: Sequence[Context], shared: SharedWords, language: Language
 ) -> Contradiction | None:
     """Two parts that have changed words: "A comes first, B last" where the context says "B comes first, A last"."""
-    ours = parts_of(claim.read or claim.text, language)
-    if len(ours) < 2:  # noqa: PLR2004
+    if len(claim.keys) < _FEWEST:
         return None
     for theirs in nearest(claim, contexts, shared, language):
+        ours = parts_of(claim.read or claim.text, language)
         for one, other in combinations(ours, 2):
             if any(one.content | other.content <= held.content for held in theirs) or _is_turned(claim, theirs):
                 continue
@@ -94,18 +96,22 @@ def _is_turned(claim: Sentence, theirs: Sequence[Part]) -> bool:
 
 
 def nearest(
-    claim: Sentence, contexts: Sequence[Context], shared: SharedWords, language: Language
+    claim: Sentence,
+    contexts: Sequence[Context],
+    shared: SharedWords,
+    language: Language,
+    also: frozenset[str] = frozenset(),
 ) -> Iterator[tuple[Part, ...]]:
-    """The parts of the context sentences of prose that share most words with a claim."""
-    for place in shared.closest(frozenset(filter(is_content, claim.keys)), _NEAREST):
+    """The parts of the context sentences of prose that share most words with a claim, and with some others."""
+    content = frozenset(filter(is_content, claim.keys))
+    for place in shared.closest(also | content, _NEAREST):
         context = contexts[place.context]
-        if context.prose >> place.sentence & 1:
+        is_near = 2 * len(content.intersection(context.keys_of(place.sentence))) >= len(content)
+        if (is_near or also) and context.prose >> place.sentence & 1:
             yield parts_of(context.sentence(place.sentence).text, language)
 
 
-def _have_swapped(
-    one: frozenset[str], other: frozenset[str], first: frozenset[str], second: frozenset[str]
-) -> bool:
+def _have_swapped(one: frozenset[str], other: frozenset[str], first: frozenset[str], second: frozenset[str]) -> bool:
     """Whether each of two parts holds words of both others, and these are most of their words."""
     if len(one & other) > 1:
         return False
@@ -129,10 +135,10 @@ def find_number_of_other_part(
     claim: Sentence, contexts: Sequence[Context], shared: SharedWords, language: Language
 ) -> Contradiction | None:
     """A number of another part: "a reduced ticket is 9 euros" where the context says "a ticket is 9 euros, a reduced one 5"."""
+    if not any(map(is_number, claim.keys)):
+        return None
     ours = parts_of(claim.read or claim.text, language)
     counted = frozenset(pair for part in ours for pair in _counted(part))
-    if not counted:
-        return None
     said = frozenset().union(*(part.content for part in ours))
     for theirs in nearest(claim, contexts, shared, language):
         for part in ours:
@@ -171,19 +177,35 @@ def _counted(part: Part) -> tuple[tuple[str, str], ...]:
     return tuple([(key, keys[at + 1]) for at, key in enumerate(part.keys) if is_number(key)])
 
 
-def find_denied_part(
-    claim: Sentence, contexts: Sequence[Context], asked: frozenset[str], language: Language
-) -> Part | None:
-    """A part of a sentence that denies what the question and a claim are about, which denies nothing itself."""
+def is_denied(
+    claim: Sentence, contexts: Sequence[Context], shared: SharedWords, asked: frozenset[str], language: Language
+) -> bool:
+    """Whether a sentence denies what the question and a claim are about, where the claim denies nothing."""
     if any(map(is_negation, claim.keys)):
-        return None
-    (asked_of,) = [part.content for part in [_part((), tuple(asked), is_english=language.code == "en")]]
-    about = asked_of.union(*(part.content for part in parts_of(claim.read or claim.text, language)))
+        return False
+    question = _part((), tuple(asked), is_english=language.code == "en").content
+    said = frozenset().union(*(part.content for part in parts_of(claim.read or claim.text, language)))
+    for theirs in islice(nearest(claim, contexts, shared, language, also=asked), 1):
+        if _denies_elsewhere(said, theirs):
+            return True
     for context in contexts:
         denying = reduce(or_, [bits for key, bits in context.places.items() if is_negation(key)], 0) & context.prose
         for at in numbers_of(denying)[:_MOST_DENIALS]:
             for part in parts_of(context.sentence(at).text, language):
-                is_about = len(part.content & about) >= _DENIED * len(part.content) and not asked_of.isdisjoint(part.content)
-                if is_about and any(map(is_negation, part.keys)):
-                    return part
-    return None
+                is_about = len(part.content & (said | question)) >= _DENIED * len(part.content)
+                if is_about and not question.isdisjoint(part.content) and any(map(is_negation, part.keys)):
+                    return True
+    return False
+
+
+def _denies_elsewhere(said: frozenset[str], theirs: Sequence[Part]) -> bool:
+    """Whether a sentence has much of a claim, but a part of it denies, and no other part says what the claim does."""
+    held = frozenset().union(*(part.content for part in theirs))
+    if len(said & held) < _DENIED * len(said):
+        return False
+    denying = [any(map(is_negation, part.keys)) for part in theirs]
+    return any(denying) and not any(
+        len(said & part.content) >= _OURS * len(said)
+        for part, denies in zip(theirs, denying, strict=True)
+        if not denies
+    )
