@@ -37,7 +37,7 @@ _Rule: TypeAlias = tuple[Sequence[str] | Callable[[str], object], re.Pattern[str
 
 def in_one_form(text: str) -> str:
     """The text with amounts in one form; sentences stay as many as they are."""
-    if not _may_change(text):
+    if text in _plain or not _may_change(text):
         return text
     lowered, has_shape = text.lower(), _SHAPE.search(text) is not None
     for signs, pattern, form in _RULES:
@@ -48,10 +48,9 @@ def in_one_form(text: str) -> str:
 
 _TRIGGER = re.compile(
     r"hundred|dozen|half|quarter|[½¼¾]|1/2|third|(?:four|fif|six|seven|eigh|nin|ten|eleven|twelf|teen|tie)th|-first|-second|o'clock|"
-    r"[0-9]\.[0-9]|[0-9]h[0-9]|[0-9]min|^min(?:ute)?s?\b|usd|eur|gbp|chf|swiss|v[0-9]|'[0-9]|e-mail|wi-fi|^[ivx]{1,5}\W*$",
-    re.IGNORECASE,
+    r"[0-9]\.[0-9]|[0-9]h[0-9]|[0-9]min|^min(?:ute)?s?\b|usd|eur|gbp|chf|swiss|v[0-9]|'[0-9]|e-mail|wi-fi|^[ivx]{1,5}\W*$"
 )
-"""What some chunk of a text has that a rule changes; a chunk is what stands between spaces."""
+"""What some chunk of a text, in small letters, has that a rule changes; a chunk is what stands between spaces."""
 _THREE_DIGITS = re.compile("[0-9]{3}(?![0-9])")
 _SPACED = re.compile("[0-9] [0-9]{3}")
 _plain: set[str] = set()
@@ -63,7 +62,7 @@ def has_other_form(chunk: str) -> bool:
     """False for a chunk that no rule changes, unless it ends a number that is written with spaces."""
     if chunk in _plain:
         return False
-    if _TRIGGER.search(chunk) is not None:
+    if _TRIGGER.search(chunk.lower()) is not None:
         return True
     _remember([chunk])
     return False
@@ -79,7 +78,7 @@ def _may_change(text: str) -> bool:
     if _plain.issuperset(chunks):
         return _SPACED.search(text) is not None
     new = [chunk for chunk in chunks if chunk not in _plain]
-    plain = [chunk for chunk in new if _TRIGGER.search(chunk) is None]
+    plain = [chunk for chunk in new if _TRIGGER.search(chunk.lower()) is None]
     _remember(plain)
     return len(plain) < len(new) or _SPACED.search(text) is not None
 

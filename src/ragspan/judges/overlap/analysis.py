@@ -152,7 +152,9 @@ class Analysis:
     def closest(self, claim: str) -> Place | None:
         """The sentence of the contexts with most of the words of a claim and its question."""
         if claim not in self._closest:
-            self._closest[claim] = self._shared.nearest(content_of(self.language.keys(claim)), self._asked)
+            known = next((one.keys for one in self._claims if one.text == claim), None)
+            own = content_of(known or self.language.keys(claim))
+            self._closest[claim] = self._shared.nearest(own, self._asked)
         return self._closest[claim]
 
     @Lazy

@@ -6,8 +6,8 @@ Such a claim is neither found nor denied by a comparison of words.
 
 from __future__ import annotations
 
-import math
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import chain, combinations, islice, permutations
@@ -40,6 +40,7 @@ _FEW_WORDS = 3
 _LITTLE = 0.5
 _DIGITS = re.compile(r"(?:\D*\d){2}")
 _TIME = re.compile(r"\d{1,2}:\d\d")
+_DIGITS_COMPARED = 6
 _WHOLE = 100.0
 """Per cent."""
 _NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,9})?")
@@ -68,15 +69,23 @@ def is_derived(keys: Collection[str], own: Iterable[str], near: Iterable[str]) -
         return False
     mine = [*islice(_values(key for key in own if key not in keys), _MOST_OPERANDS)]
     others = [*mine, *islice(_values(near), _MOST_OPERANDS)]
-    pairs = [(one, other) for one in mine for other in others if one != other]
-    exact = [result for one, other in pairs for result in (one + other, abs(one - other))]
-    exact += [_WHOLE - one - other for one, other in combinations(others, 2)]
     rounded = [result for one, other in permutations(mine, 2) for result in _products(one, other)]
     return all(
-        any(math.isclose(result, value) for result in exact)
+        _is_sum(value, mine, others)
         or (value not in _YEARS and any(abs(result - value) <= _TOLERANCE * value for result in rounded))
         for value in values
     )
+
+
+def _is_sum(value: float, mine: Sequence[float], others: Sequence[float]) -> bool:
+    """Whether a number is the sum or difference of one of the claim's and another, or what two others leave of a hundred."""
+    counts = Counter(round(other, _DIGITS_COMPARED) for other in others)
+    for one in mine:
+        beside = {round(result, _DIGITS_COMPARED) for result in (value - one, one - value, value + one)}
+        if counts.keys() & (beside - {round(one, _DIGITS_COMPARED)}):
+            return True
+    left = ((one, round(_WHOLE - value - one, _DIGITS_COMPARED)) for one in counts)
+    return any(counts[rest] > (rest == one) for one, rest in left)
 
 
 def is_ambiguous_date(text: str, absent: Collection[str], shared: SharedWords) -> bool:
