@@ -332,13 +332,10 @@ class _Grader:
 
     def _open(self, claim: Sentence, *, affirms: bool) -> str | None:
         """Why a claim without a contradiction may be right or wrong."""
-        if not self._short:
-            return None
-        if is_number_elsewhere(claim, self._contexts, self._shared, self._question):
+        if self._short and is_number_elsewhere(claim, self._contexts, self._shared, self._question):
             return ELSEWHERE
-        if affirms and self._lone and is_denied(claim, self._contexts, self._shared, self._asked, self._language):
-            return DENIED_NEAR
-        return None
+        denied = affirms and self._lone and is_denied(claim, self._contexts, self._shared, self._asked, self._language)
+        return DENIED_NEAR if denied else None
 
     def _with_other_accents(self, words: Sequence[str], keys: Sequence[str], missing: Sequence[int]) -> frozenset[str]:
         """The keys of names that contexts write with other accents, or with none; those of English have none."""

@@ -96,7 +96,7 @@ class SharedWords:
     def nearest(self, words: Iterable[str], asked: Telling) -> Place | None:
         """The sentence that has most of the words of a claim, and of its question, which count half; None where none has any.
 
-        `asked` are the sentences with each of the question's words. Common words do not count, and numbers twice.
+        Common words do not count, and numbers twice.
         """
         planes = list(asked.planes)
         for word in words:
