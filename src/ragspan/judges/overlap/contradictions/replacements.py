@@ -176,8 +176,6 @@ def find_other_name(
         return None
     parts = _parts(claim, aligned, question, enough, best=aligned[0].share)
     for name in claim.names:
-        if not name.start and any(name.text.lower() in one.facts.words for one in aligned):
-            continue  # "Blood pressure fell"
         around = _around(claim, name.start, question) - name.keys
         rival = _moved(name, claim, aligned) or _rival_name(name, claim, around, parts)
         if rival is not None:

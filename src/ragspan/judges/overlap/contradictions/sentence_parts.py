@@ -20,8 +20,8 @@ _PAUSE = re.compile(r"[,;:()\[\]\"](?=\s|$)|\s[(\[\"-]{1,2}(?=\s?\S)|\.\s")
 _NEAREST = 2
 _ROOT = 5
 _MOST_PARTS = 8
-_FEWEST = 6
-"""Words of a claim of which some may have changed parts."""
+_FEWEST, _LONGEST = 6, 120
+"""Words of a claim of which some may have changed parts, and of a sentence that is taken apart."""
 _OURS, _THEIRS = 0.75, 0.6
 """The share of the words of two parts, in the claim and in the context, that have to be the ones that changed places."""
 _OF_NUMBERS = 0.5
@@ -32,7 +32,7 @@ _DENIED = 0.5
 _MOST_DENIALS = 20
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
     """Some words of a sentence in a row."""
 
@@ -40,6 +40,8 @@ class Part:
     keys: tuple[str, ...]
     content: frozenset[str]
     """The keys of its content words; of other languages than English how they begin, because their stemmers leave endings."""
+    counted: tuple[tuple[str, str], ...]
+    """The keys of its numbers, each with that of the word after it."""
 
 
 @lru_cache(maxsize=1 << 10)
@@ -68,7 +70,13 @@ def _is_range(keys: Sequence[str], at: int) -> bool:
 
 def _part(words: Sequence[str], keys: Sequence[str], *, is_english: bool) -> Part:
     content = filter(is_content, keys)
-    return Part(" ".join(words), tuple(keys), frozenset(content if is_english else [key[:_ROOT] for key in content]))
+    counted = [pair for pair in zip(keys, (*keys[1:], ""), strict=False) if is_number(pair[0])]
+    return Part(
+        text=" ".join(words),
+        keys=tuple(keys),
+        content=frozenset(content if is_english else [key[:_ROOT] for key in content]),
+        counted=tuple(counted),
+    )
 
 
 def find_swapped_parts(
@@ -103,11 +111,14 @@ def nearest(
     also: frozenset[str] = frozenset(),
 ) -> Iterator[tuple[Part, ...]]:
     """The parts of the context sentences of prose that share most words with a claim, and with some others."""
+    if len(claim.keys) > _LONGEST:
+        return
     content = frozenset(filter(is_content, claim.keys))
     for place in shared.closest(also | content, _NEAREST):
         context = contexts[place.context]
-        is_near = 2 * len(content.intersection(context.keys_of(place.sentence))) >= len(content)
-        if (is_near or also) and context.prose >> place.sentence & 1:
+        keys = context.keys_of(place.sentence)
+        is_near = also or 2 * len(content.intersection(keys)) >= len(content)
+        if is_near and len(keys) <= _LONGEST and context.prose >> place.sentence & 1:
             yield parts_of(context.sentence(place.sentence).text, language)
 
 
@@ -137,12 +148,12 @@ def find_number_of_other_part(
     """A number of another part: "a reduced ticket is 9 euros" where the context says "a ticket is 9 euros, a reduced one 5"."""
     if not any(map(is_number, claim.keys)):
         return None
-    ours = parts_of(claim.read or claim.text, language)
-    counted = frozenset(pair for part in ours for pair in _counted(part))
-    said = frozenset().union(*(part.content for part in ours))
     for theirs in nearest(claim, contexts, shared, language):
+        ours = parts_of(claim.read or claim.text, language)
+        counted = frozenset(pair for part in ours for pair in part.counted)
+        said = frozenset().union(*(part.content for part in ours))
         for part in ours:
-            for pair in _counted(part):
+            for pair in part.counted:
                 found = _number_beside(pair, counted, said, theirs)
                 if found is not None:
                     return Contradiction(kind="number", response=part.text, context=found.text)
@@ -153,15 +164,15 @@ def _number_beside(
     pair: tuple[str, str], counted: frozenset[tuple[str, str]], said: frozenset[str], theirs: Sequence[Part]
 ) -> Part | None:
     """The part beside that of a number which has another one of this unit, and words of the claim that the number's part lacks."""
-    holding = [at for at, one in enumerate(theirs) if pair in _counted(one)]
+    holding = [at for at, one in enumerate(theirs) if pair in one.counted]
     if len(holding) != 1:
         return None
     (at,) = holding
     own = theirs[at]
     for there_at in range(max(0, at - 1), min(len(theirs), at + 2)):
         other = theirs[there_at]
-        rivals = [one for one in _counted(other) if one[1] == pair[1] and one not in counted]
-        if not rivals or len(_counted(other)) != len(_counted(own)):
+        rivals = [one for one in other.counted if one[1] == pair[1] and one not in counted]
+        if not rivals or len(other.counted) != len(own.counted):
             continue
         here, there = own.content - other.content, other.content - own.content
         is_elided = there_at > at  # "a ticket is 9 euros, a reduced one 5"
@@ -170,18 +181,11 @@ def _number_beside(
     return None
 
 
-@lru_cache(maxsize=1 << 10)
-def _counted(part: Part) -> tuple[tuple[str, str], ...]:
-    """The numbers of a part, each with the word after it."""
-    keys = (*part.keys, "")
-    return tuple([(key, keys[at + 1]) for at, key in enumerate(part.keys) if is_number(key)])
-
-
 def is_denied(
     claim: Sentence, contexts: Sequence[Context], shared: SharedWords, asked: frozenset[str], language: Language
 ) -> bool:
     """Whether a sentence denies what the question and a claim are about, where the claim denies nothing."""
-    if any(map(is_negation, claim.keys)):
+    if len(claim.keys) > _LONGEST or any(map(is_negation, claim.keys)):
         return False
     question = _part((), tuple(asked), is_english=language.code == "en").content
     said = frozenset().union(*(part.content for part in parts_of(claim.read or claim.text, language)))
@@ -191,6 +195,8 @@ def is_denied(
     for context in contexts:
         denying = reduce(or_, [bits for key, bits in context.places.items() if is_negation(key)], 0) & context.prose
         for at in numbers_of(denying)[:_MOST_DENIALS]:
+            if len(context.keys_of(at)) > _LONGEST:
+                continue
             for part in parts_of(context.sentence(at).text, language):
                 is_about = len(part.content & (said | question)) >= _DENIED * len(part.content)
                 if is_about and not question.isdisjoint(part.content) and any(map(is_negation, part.keys)):
