@@ -65,7 +65,8 @@ def nodes_in(items: Any, log: RequestLog, *, whole: bool = False) -> Sequence[No
             text, name, given = fields["text"], fields["id_"], fields["metadata"]
         except KeyError:
             text, name, given = fields.get("text"), fields.get("id_"), fields.get("metadata")
-        text = text if type(text) is str else _text_in(text, fields)
+        if type(text) is not str:
+            text = _text_in(text, fields)
         name = name if type(name) is str else plain_text(name)
         score = score if type(score) is float or score is None else number_of(score)
         metadata = small_entries(given)
@@ -83,16 +84,21 @@ def nodes_in(items: Any, log: RequestLog, *, whole: bool = False) -> Sequence[No
 def later_texts(log: RequestLog) -> Mapping[int, LaterText]:
     """What became of all nodes that were read, by the identities of their objects. What else they hold is not read again."""
     taken: dict[int, LaterText] = {}
+    kind, has_template = None, False
     for identity, (item, text) in list(log.kept.items()):
         if type(text) is not str:  # it is no node
             continue
         node = fields_of(item).get("node", item)
         fields = fields_of(node)
         own = fields.get("text")
-        own = own if type(own) is str else _text_in(own, fields)
+        if type(own) is not str:
+            own = _text_in(own, fields)
         if own is not text:
             log.texts[id(own)] = own
-        taken[identity] = own, _template_of(fields) if has_base(type(node), "BaseNode") else None
+        if type(node) is not kind:
+            kind = type(node)
+            has_template = has_base(kind, "BaseNode")
+        taken[identity] = own, _template_of(fields) if has_template else None
     log.parts += 6 * len(taken)
     return taken
 

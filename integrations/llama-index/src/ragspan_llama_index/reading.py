@@ -196,7 +196,7 @@ class Reading:
         facts = self.facts_of(step)
         if facts.streams and facts.answer is None:
             inner = (self.text_of(each) for each in self.inside[step])
-            return "".join(filter(None, facts.tokens)) or next(filter(None, inner), None)
+            return "".join(facts.tokens) or next(filter(None, inner), None)
         return facts.answer.text() if isinstance(facts.answer, Stream) else facts.answer
 
     @property

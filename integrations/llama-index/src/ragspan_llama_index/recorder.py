@@ -20,7 +20,7 @@ from llama_index_instrumentation.dispatcher import active_instrument_tags
 from ragspan.capturing import MAX_RUNS, Around, EventKind, OpenRequests, RequestLog, TokenStream, current_anchor
 from ragspan.kept_metadata import kept_entries
 from ragspan.messages import NotedError, is_abandonment, note_error
-from ragspan.plain_data import class_name, fields_of, has_plain_dict, is_list, remember, text_of
+from ragspan.plain_data import class_name, fields_of, has_plain_dict, is_list, remember
 from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
 from ragspan_llama_index.classes import (
     GENERATOR,
@@ -47,7 +47,7 @@ from ragspan_llama_index.payloads import (
 )
 from ragspan_llama_index.reading import Reading
 from ragspan_llama_index.results import answer_of, watch_chat
-from ragspan_llama_index.streams import Place, Stream, pulled, reader_or_maker, streams_of
+from ragspan_llama_index.streams import Place, Stream, delta_of, pulled, reader_or_maker, streams_of
 
 _MAX_INTERRUPTED = 128
 _OPENINFERENCE = "openinference.instrumentation.llama_index"  # its module; never imported here
@@ -183,17 +183,15 @@ class SpanRecorder:
             if not is_plain or type(own := event.__dict__) is not dict:
                 own = fields_of(event)
             place = self._live.get(own["span_id"])
-            if place is None or place[2] != "model" or place[4] is None:  # only of a stream
+            if place is None or (place[3] and kind == "token"):  # those inside a synthesis are its answer's
                 return
-            if kind == "end":
+            if place[2] != "model" or place[4] is None:  # only of a stream
+                return
+            if kind == "token":
+                place[4].append(delta_of(own.get("response")))
+            else:
                 log = place[0]
                 log.note(EventKind.READ, place[1], None, reply_in(own.get("response"), log, inside_synthesis=place[3]))
-            elif not place[3]:
-                response = own.get("response")
-                if not has_plain_dict(type(response)) or type(fields := response.__dict__) is not dict:
-                    fields = fields_of(response)
-                delta = fields.get("delta")
-                place[4].append(delta if type(delta) is str else text_of(delta))
         except Exception as problem:  # noqa: BLE001
             self._requests.report(problem)
 

@@ -54,7 +54,7 @@ class StepFacts:
     said: str | None = None  # of a model inside a synthesis
     result: int | None = None  # the identity of what it returned
     streams = False  # it is a model's, and its words come later, past every span
-    tokens: Sequence[str | None] = ()  # these words, where the model reports them
+    tokens: Sequence[str] = ()  # these words, where the model reports them
     asked_for: Sequence[Call] = ()  # the tool calls in a model's reply
     searched = False  # the model's provider searched by itself
     filled: Sequence[str] = ()  # of a method that asks a model: what its prompt template was filled with

@@ -24,7 +24,7 @@ import wrapt
 
 from ragspan.capturing import RequestLog, TokenStream
 from ragspan.messages import NotedError, is_abandonment, note_error
-from ragspan.plain_data import class_name, fields_of, has_plain_dict, in_class
+from ragspan.plain_data import class_name, fields_of, in_class
 from ragspan.plain_data import text_of as plain_text
 from ragspan_llama_index.classes import Role
 from ragspan_llama_index.objects import text_of, text_of_tokens
@@ -227,9 +227,8 @@ class _WatchedAsync(_StreamProxy):
 
 
 def delta_of(chunk: Any) -> str:
-    if not has_plain_dict(type(chunk)) or type(own := chunk.__dict__) is not dict:
-        own = fields_of(chunk)
-    delta = own.get("delta")
+    """The words that a model's chunk adds; empty if it has none."""
+    delta = fields_of(chunk).get("delta")
     return delta if type(delta) is str else plain_text(delta) or ""
 
 
