@@ -172,18 +172,33 @@ def tool_messages(output: Snapshot) -> list[PayloadMessage]:
     return [each for each in (output if isinstance(output, list) else [output]) if isinstance(each, PayloadMessage)]
 
 
-def documents_of_messages(messages: Sequence[Snapshot]) -> tuple[list[Found], bool]:
+def documents_of_messages(messages: Sequence[Snapshot], known: set[tuple[int, ...]]) -> tuple[list[Found], bool]:
     """The documents that a conversation's messages carry beside their text.
 
     Those of the user's last message and after it are of the current request; of earlier ones, which are history, it
     is only said whether there are any.
+
+    Args:
+        messages: the conversation.
+        known: the identities of what is in lists that were given out before, as an agent's prompts repeat all earlier ones:
+            these are empty then.
     """
     spoken = [message for message in messages if isinstance(message, PayloadMessage)]
     last = max((index for index, message in enumerate(spoken) if message.role == "human"), default=-1)
-    beside = [documents_in(message.artifact) if message.role == "tool" else [] for message in spoken]
+    beside = [_found_by(message.artifact, known) if message.role == "tool" else [] for message in spoken]
     if last >= 0:
         beside[last] = documents_in(spoken[last].documents)
     return [found for lists in beside[max(last, 0) :] for found in lists], any(beside[: max(last, 0)])
+
+
+def _found_by(artifact: Snapshot, known: set[tuple[int, ...]]) -> list[Found]:
+    identities = tuple(map(id, artifact)) if isinstance(artifact, list) else ()
+    if identities in known:
+        return [[]]
+    found = documents_in(artifact)
+    if found and identities:
+        known.add(identities)
+    return found
 
 
 def prompt_of(messages: Sequence[Snapshot], documents: Snapshot) -> list[PayloadMessage]:

@@ -51,6 +51,7 @@ class SeenDocuments:
             # Documents do not know their steps, which hold them: cycles would wait for the garbage collector.
             self._open_searches: dict[SearchStep, None] = {}
             self._models: list[ModelStep] = []
+            self._shown: set[tuple[int, ...]] = set()
             for step, is_over in each.moments:
                 if is_over:
                     self._end(step)
@@ -84,7 +85,7 @@ class SeenDocuments:
         self._models.append(step)
         if step.inside_search:
             return
-        current, from_history = documents_of_messages(step.inputs)
+        current, from_history = documents_of_messages(step.inputs, self._shown)
         for found in [*current, *documents_in(step.beside)]:
             self._see(found, step, ranked=self._is_first_seen_in(step, found))
         self.has_earlier_documents |= from_history

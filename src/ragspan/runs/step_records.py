@@ -47,6 +47,7 @@ class StepRecords:
     ) -> None:
         self._all_searches = searches
         self._ended_ns = ended_ns
+        self._messages: dict[tuple[str, str, str | None], Message] = {}
         self._to_context = to_context
         self.searches = [step for step in searches[:_MAX_OF_A_KIND] if not step.inside_search]
         pairs = [(_search_of(tool, self.searches, (*others, *tools)), tool) for tool in tools[:_MAX_OF_A_KIND]]
@@ -84,11 +85,20 @@ class StepRecords:
             provider=_text(step.provider),
             first_token_ns=step.first_token_ns,
             streamed=step.streamed or step.first_token_ns is not None,
-            prompt=tuple(map(_message, step.prompt)),
+            prompt=tuple(map(self._message, step.prompt)),
             reply=_reply(step),
             **facts._asdict(),
             **self.common(step),
         )
+
+    def _message(self, part: PayloadMessage) -> Message:
+        """A message of a prompt; an agent's prompts repeat all earlier ones."""
+        if part.calls:
+            return _message(part)
+        known = (part.role, part.text, _text(part.call_id))
+        if known not in self._messages:
+            self._messages[known] = _message(part)
+        return self._messages[known]
 
     def rerankings(self, seen: Sequence[RerankStep] = ()) -> tuple[Reranking, ...]:
         """The rerankings of searches that call another one, and reorder or filter what it found, as LangChain's compression retriever does.
