@@ -203,6 +203,18 @@ def test_an_answer_that_the_state_does_not_keep_reached_the_caller_on_the_way(ke
     assert record.response == ANSWER
 
 
+def test_documents_of_the_history_that_a_later_prompt_has_as_its_own_count():
+    found = PayloadMessage("tool", PUMP, artifact=documents(PUMP))
+    program = Program()
+    for messages in ([found, PayloadMessage("human", QUESTION)], [PayloadMessage("human", QUESTION), found]):
+        step = ModelStep(name="model", parent=program.root, started_ns=program.now(), inputs=messages)
+        program.tree.end(program.tree.begin(step), program.now(), PayloadMessage("ai", ANSWER))
+    record = program.ends(ANSWER)
+
+    assert record is not None
+    assert [context.text for context in record.contexts or ()] == [PUMP]
+
+
 # Tools that are searches
 
 

@@ -180,25 +180,19 @@ def documents_of_messages(messages: Sequence[Snapshot], known: set[tuple[int, ..
 
     Args:
         messages: the conversation.
-        known: the identities of what is in lists that were given out before, as an agent's prompts repeat all earlier ones:
-            these are empty then.
+        known: the identities of what is in lists that were given out before: an agent's prompts repeat all earlier ones,
+            and these lists are left out then.
     """
     spoken = [message for message in messages if isinstance(message, PayloadMessage)]
     last = max((index for index, message in enumerate(spoken) if message.role == "human"), default=-1)
-    beside = [_found_by(message.artifact, known) if message.role == "tool" else [] for message in spoken]
-    if last >= 0:
-        beside[last] = documents_in(spoken[last].documents)
-    return [found for lists in beside[max(last, 0) :] for found in lists], any(beside[: max(last, 0)])
-
-
-def _found_by(artifact: Snapshot, known: set[tuple[int, ...]]) -> list[Found]:
-    identities = tuple(map(id, artifact)) if isinstance(artifact, list) else ()
-    if identities in known:
-        return [[]]
-    found = documents_in(artifact)
-    if found and identities:
-        known.add(identities)
-    return found
+    earlier, current = spoken[: max(last, 0)], spoken[last + 1 :]
+    found = documents_in(spoken[last].documents) if last >= 0 else []
+    for artifact in [message.artifact for message in current if message.role == "tool"]:
+        identities = tuple(map(id, artifact)) if isinstance(artifact, list) else ()
+        if identities not in known and (lists := documents_in(artifact)):
+            found += lists
+            known |= {identities} - {()}
+    return found, any(documents_in(message.artifact) for message in earlier if message.role == "tool")
 
 
 def prompt_of(messages: Sequence[Snapshot], documents: Snapshot) -> list[PayloadMessage]:
