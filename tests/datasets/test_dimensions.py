@@ -68,13 +68,6 @@ def test_sources_beyond_fifty_are_counted_together():
     assert (len(found), found["_OTHER"]["faithfulness"].scored) == (51, 3)
 
 
-def test_values_beyond_fifty_are_counted_together():
-    found = evaluate([row(RIGHT, release=f"r{number}") for number in range(60)], "faithfulness").by_dimension["release"]
-
-    assert len(found) == 51
-    assert found["_OTHER"]["faithfulness"].scored == 10
-
-
 def test_the_summary_and_the_report_have_them(command, write_jsonl, tmp_path):
     table = write_jsonl([row(RIGHT, release="1.0"), row(WRONG, release="<b>1.1</b>")])
     report, summary = tmp_path / "report.html", tmp_path / "summary.json"

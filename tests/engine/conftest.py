@@ -24,7 +24,7 @@ from ragspan.outcomes import NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry.emitter_protocols import AnswerHandle, EmitHandle, ScoreEmitter
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 """Seconds after which a test gives up waiting for what should have come at once."""
 
 GRACE = 8.0
@@ -137,7 +137,7 @@ class ListEmitter(ScoreEmitter):
     """Keeps what it gets, and a journal of how it was called."""
 
     def __init__(
-        self, *, score_wait: float = PATIENCE, span: SpanAnchor | None = None, handle: type[EmitHandle] = EmitHandle
+        self, *, score_wait: float = 20.0, span: SpanAnchor | None = None, handle: type[EmitHandle] = EmitHandle
     ) -> None:
         self.score_wait = score_wait
         self.span = span

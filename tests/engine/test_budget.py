@@ -215,16 +215,6 @@ def test_a_reservation_is_settled_once(clock):
     assert denied(tracker, Usage(requests=1, input_tokens=40)) is None
 
 
-def test_time_makes_room_again(clock):
-    tracker = BudgetTracker(Budget(requests_per_minute=6, usd_per_day=10), clock=clock)
-    assert [denied(tracker) for _ in range(7)] == [None] * 6 + ["requests_per_minute"]
-    assert tracker.spent_limit() == "requests_per_minute"
-
-    clock.advance(10)
-    assert tracker.spent_limit() is None
-    assert [denied(tracker) for _ in range(2)] == [None, "requests_per_minute"]
-
-
 def test_dollars_need_a_price_and_other_limits_do_not(clock):
     unpriced = Usage(requests=1, input_tokens=10)
     with pytest.raises(JudgeError, match="give it price=") as refused:

@@ -88,7 +88,3 @@ def test_it_does_not_choose_the_same_traces_as_a_sampler_of_traces(trace_ids: li
 
     assert len(kept) > 150
     assert 0.02 < chosen / len(kept) < 0.25
-
-
-def test_a_record_id_may_hold_any_text():
-    assert sampling(sample_rate=1.0).chooses("m", a_record(record_id="\ud800"), None)

@@ -13,7 +13,7 @@ import pytest
 
 from ragspan.engine.threads import DaemonThreads, Deadline, ReentrantCriticalSection, step
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 
 _numbers = itertools.count()
 

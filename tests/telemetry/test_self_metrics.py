@@ -181,10 +181,3 @@ def test_a_child_process_tells_about_its_own_engines(telemetry):
 
     assert in_child(use) == [3, 2]
     assert engine
-
-
-def test_what_is_done_with_a_record_has_the_name_that_its_sink_gives_it(telemetry, name):
-    engine = Engine(telemetry.meter_provider, name=name, finished_as="published", finished=3)
-
-    assert telemetry.values("ragspan.records")[attributes(engine=name, result="published")] == 3
-    assert engine

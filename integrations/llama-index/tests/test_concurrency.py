@@ -39,19 +39,6 @@ def threads(function):
         return list(pool.map(function, QUESTIONS))
 
 
-def test_queries_in_threads(captured, expected):
-    threads(topic_engine().query)
-
-    assert captured.answers() == expected
-
-
-def test_streams_in_threads(captured, expected):
-    asked = topic_engine(streaming=True)
-    threads(lambda question: list(asked.query(question).response_gen))
-
-    assert captured.answers() == expected
-
-
 def test_streams_that_other_threads_read(captured, expected):
     """The thread that reads is not the one that asked, and knows nothing of its context."""
     asked = topic_engine(streaming=True)
@@ -59,33 +46,6 @@ def test_streams_that_other_threads_read(captured, expected):
     with ThreadPoolExecutor(16) as pool:
         for stream in streams:
             pool.submit(contextvars.Context().run, list, stream)
-
-    assert captured.answers() == expected
-
-
-async def test_queries_in_tasks(captured, expected):
-    asked = topic_engine()
-    await asyncio.gather(*(asked.aquery(question) for question in QUESTIONS))
-
-    assert captured.answers() == expected
-
-
-async def test_streams_in_tasks(captured, expected):
-    asked = topic_engine(streaming=True)
-
-    async def read(question):
-        response = await asked.aquery(question)
-        await asyncio.sleep(0)
-        return await drained(response.response_gen)
-
-    await asyncio.gather(*(read(question) for question in QUESTIONS))
-
-    assert captured.answers() == expected
-
-
-async def test_queries_that_tasks_run_in_threads(captured, expected):
-    asked = topic_engine()
-    await asyncio.gather(*(asyncio.to_thread(asked.query, question) for question in QUESTIONS))
 
     assert captured.answers() == expected
 

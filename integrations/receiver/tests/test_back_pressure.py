@@ -305,7 +305,7 @@ class SinkThatWaits(FleetSink):
         self.waiting += 1
 
 
-@pytest.mark.parametrize(("pace_of_it", "read"), [(0.0001, 892), (0.001, 819), (0.1, 650)])
+@pytest.mark.parametrize(("pace_of_it", "read"), [(0.001, 819), (0.1, 650)])
 def test_at_the_end_reading_goes_on_until_a_fleets_sink_needs_the_rest_of_the_time(
     answers, monkeypatch, pace_of_it, read
 ):

@@ -7,10 +7,10 @@ Where each fault is tested, here unless another place is named:
 - A full queue, by count and by bytes, oldest and newest, and bursts from many threads: `tests/engine/test_scoring_engine.py`; records
   of 10 MB, and memory while nothing is scored: `test_load.py`.
 - A fork: `tests/engine/test_lifecycle_fork.py`; with a judge, an exporter or multiprocessing in mid-work:
-  `tests/environments/test_exits.py`; under gunicorn: `tests/environments/test_servers.py`.
+  `tests/environments/test_exits.py`; under gunicorn: `tests/environments/test_deploys.py`.
 - The end of the process: `tests/engine/test_lifecycle_exit.py`, which also makes the engine before and after the
   TracerProvider; by signals and by `os._exit`, with a judge and an exporter: `tests/environments/test_exits.py`; under uvicorn,
-  with and without reloading: `tests/environments/test_servers.py`.
+  with and without reloading: `tests/environments/test_deploys.py`.
 - A clock that goes backwards: `tests/environments/test_machines.py`.
 - A capture that raises: `tests/engine/test_scoring_engine.py`. A metric that raises, `BaseException` included, or never
   returns: `tests/engine/test_metric_run.py`. An emitter that raises or hangs: `tests/engine/test_emission.py`. That of all

@@ -12,7 +12,7 @@ from ragspan.judges.judge_protocols import Completion
 from ragspan.judges.llm.blocking import BlockingChatClient
 from ragspan.usage import Usage
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 TRACE = ContextVar("trace", default="none")
 
 

@@ -40,10 +40,6 @@ def brief(way):
 FULL = ("json_schema", "n", "temperature")
 
 
-def test_a_single_choice_needs_no_n():
-    assert "n" not in EndpointCapabilities().parameters(schema={}, n=1, temperature=0)
-
-
 def test_what_an_endpoint_does_not_take_is_left_out():
     bare = EndpointCapabilities(
         response_format="none", several_choices=False, temperature=False, left_out=frozenset({"seed"})

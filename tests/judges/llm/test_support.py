@@ -25,16 +25,6 @@ def sources(reply):
     return make
 
 
-async def test_a_claim_goes_to_the_document_that_the_model_names(scripted, sources, super_bowl):
-    judge, client = scripted([sources((1, "document", 1), (2, "nothing", 0), (3, "contexts", 0))])
-
-    found = await judge.find_support(super_bowl, CLAIMS, DOCUMENTS)
-
-    assert found == [ClaimSupport(claim=CLAIMS[0], document=0), ClaimSupport(claim=CLAIMS[1], document=None)]
-    [task] = client.tasks
-    assert all(text in task for text in (*CLAIMS, *DOCUMENTS))
-
-
 async def test_what_the_model_leaves_out_or_gets_wrong_is_not_asked_for_again(scripted, sources, super_bowl):
     judge, client = scripted([sources((1, "document", 9), (7, "nothing", 0))])
 
