@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from ragspan.datasets.opening import table_of
+from ragspan.datasets.opening import is_loaded_as, table_of
 from ragspan.datasets.results import RESULT_COLUMNS, ResultRow, cells_of, column_types
 from ragspan.datasets.table import TableRow
 
@@ -46,7 +45,7 @@ class Frames:
     def wide_pandas(self) -> Any:
         """The table with the columns of the scores beside its own, and its own index."""
         pandas = importlib.import_module("pandas")
-        if _is_frame(self.data, "pandas"):
+        if is_loaded_as(self.data, "pandas", "DataFrame"):
             frame, results = self.data.iloc[: self.limit].copy(), self._by_row()
             numbers = list(range(1, len(frame) + 1))
         else:
@@ -61,7 +60,7 @@ class Frames:
         """The table with the columns of the scores beside its own."""
         polars = importlib.import_module("polars")
         data, results = self.data, self._by_row()
-        if _is_frame(data, "polars"):
+        if is_loaded_as(data, "polars", "DataFrame"):
             frame = data if self.limit is None else data.head(self.limit)
             numbers = list(range(1, frame.height + 1))
         else:
@@ -114,11 +113,6 @@ class Frames:
             yield f"{name}_reason", [one and _reason(one) for one in found], True
             if self.has_share:
                 yield f"{name}_judge", [one and one.judge for one in found], True
-
-
-def _is_frame(data: object, module: str) -> bool:
-    kind = getattr(sys.modules.get(module), "DataFrame", None)
-    return isinstance(kind, type) and isinstance(data, kind)
 
 
 def _reason(result: ResultRow) -> str | None:

@@ -30,15 +30,15 @@ def table_of(data: Any, **of_file: Any) -> Table:
     """
     if isinstance(data, (str, os.PathLike)):
         return open_file(data, **of_file)
-    if _is_a(data, "pandas", "DataFrame"):
+    if is_loaded_as(data, "pandas", "DataFrame"):
         columns = checked_names(data.columns, "the data frame")
         rows = (dict(zip(columns, row, strict=True)) for row in data.itertuples(index=False, name=None))
         return sampled(entries_of(rows), columns=columns, count=len(data))
-    if _is_a(data, "polars", "LazyFrame"):
+    if is_loaded_as(data, "polars", "LazyFrame"):
         data = data.collect()
-    if _is_a(data, "polars", "DataFrame"):
+    if is_loaded_as(data, "polars", "DataFrame"):
         return sampled(entries_of(data.iter_rows(named=True)), columns=data.columns, count=data.height)
-    if _is_a(data, "pyarrow", "Table"):
+    if is_loaded_as(data, "pyarrow", "Table"):
         columns = checked_names(data.column_names, "the Arrow table")
         return arrow_table(data.to_batches(max_chunksize=BATCH), "the Arrow table", columns, data.num_rows)
     if isinstance(data, Mapping):
@@ -55,6 +55,7 @@ def table_of(data: Any, **of_file: Any) -> Table:
     return sampled(entries_of(data), columns=named, count=len(data) if isinstance(data, Sized) else None)
 
 
-def _is_a(data: object, module: str, name: str) -> bool:
+def is_loaded_as(data: object, module: str, name: str) -> bool:
+    """Whether it is of this class, which is loaded already if it is."""
     kind = getattr(sys.modules.get(module), name, None)
     return isinstance(kind, type) and isinstance(data, kind)

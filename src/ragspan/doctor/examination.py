@@ -36,7 +36,7 @@ from ragspan.installed import requirements_of_extra
 from ragspan.judges.presets import PRESETS
 from ragspan.metrics.metric_catalogue import judge_from
 from ragspan.outcomes import ScoredRecord
-from ragspan.telemetry.environment import exporter_is_configured
+from ragspan.telemetry.environment import exporter_is_configured, sdk_is_disabled
 
 _INNER = 0.8  # share of a check's time after which it ends by itself, with more to say
 _FLUSHING, _SHUTTING_DOWN = 0.7, 0.2  # shares of the time
@@ -83,7 +83,7 @@ def _findings(timeout: float) -> Iterator[Finding]:
     elif settings.sink is not None:
         yield from within(timeout, "sink", lambda: _publish(settings, timeout * _INNER))
         yield from _skipped(_WATCHED, _SCORED_ELSEWHERE, "scored_elsewhere")
-    elif _sdk_is_disabled():
+    elif sdk_is_disabled():
         yield from _skipped(_WATCHED, "OTEL_SDK_DISABLED is true: there are no spans for scores")
     else:
         yield from _watched(settings, timeout)
@@ -149,7 +149,7 @@ def _settings(settings: Settings | None) -> Iterator[Finding]:
     if settings is not None and not makes_spans and exporter_is_configured():
         found = f"RAGSPAN_EMITTERS leaves 'otel' out: scores go on no span, only to {', '.join(settings.emitters)}"
         yield finding("settings", "no_otel_emitter", "warning", found, emitters=",".join(settings.emitters))
-    if _sdk_is_disabled():
+    if sdk_is_disabled():
         found = "OTEL_SDK_DISABLED is true: no spans are made, and so no scores"
         yield finding("settings", "sdk_disabled", "failed", found)
     for kind, code, least, harm in _LIMITS:
@@ -163,10 +163,6 @@ def _shown(name: str, value: str) -> str:
     if name == _OPTIONS or "://" not in value:
         return "(set)" if _HOLDS_SECRET.search(name) else value
     return shown_url(value)
-
-
-def _sdk_is_disabled() -> bool:
-    return (variable("OTEL_SDK_DISABLED") or "").lower() == "true"  # the only spelling that the SDK takes for true
 
 
 def _installation() -> Finding:

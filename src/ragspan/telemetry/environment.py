@@ -119,9 +119,13 @@ def exporter_names(signal: Signal) -> Sequence[str]:
     return [name.strip() for name in named.split(",") if name.strip() not in {"", "none"}]
 
 
+def sdk_is_disabled() -> bool:
+    return (variable("OTEL_SDK_DISABLED") or "").lower() == "true"  # the only spelling that the SDK takes for true
+
+
 def why_no_spans() -> str | None:
     """The variable that switches spans off, and its value; None if none does."""
-    if (variable("OTEL_SDK_DISABLED") or "").lower() == "true":  # the only spelling that the SDK takes for true
+    if sdk_is_disabled():
         return "OTEL_SDK_DISABLED is true"
     name = "OTEL_TRACES_EXPORTER"
     return f"{name} is {variable(name)}" if variable(name) and not exporter_names("traces") else None
