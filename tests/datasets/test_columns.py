@@ -7,7 +7,7 @@ import pytest
 from ragspan.datasets.columns import column_choices, paths_of, reader_of, with_recognized
 from ragspan.datasets.opening import table_of
 from ragspan.datasets.records import RecordReader
-from ragspan.exceptions import ConfigurationError, TableError
+from ragspan.exceptions import TableError
 
 NESTED = {"question": "q", "prediction": {"contexts": ["a"], "deep": {"answer": "r"}}, "prediction.answer": "literal"}
 PLAIN_CONTEXTS = {"contexts": "c", "answer": "r"}
@@ -93,11 +93,6 @@ def test_the_ground_truth_is_another_name_for_the_answer(answer, ground_truth):
 
     assert column_choices(named) == {"answer": "truth", "id": "i"}
     assert column_choices({"answer_column": None, "ground_truth_column": None}) == {}
-
-
-def test_two_different_answers_are_an_error():
-    with pytest.raises(ConfigurationError, match="answer_column is 'a' and ground_truth_column is 'b'"):
-        column_choices({"answer_column": "a", "ground_truth_column": "b"})
 
 
 RAGAS = {"user_input": "q", "retrieved_contexts": ["c"], "response": "r", "reference": "x", "reference_contexts": []}

@@ -120,10 +120,6 @@ def test_what_is_no_file_is_neither_waited_for_nor_written_to(path, make, resume
         Journal(path, ABOUT, resume=resume)
 
 
-def test_only_the_user_may_read_a_journal(written):
-    assert written.stat().st_mode & 0o077 == 0
-
-
 def test_a_temporary_journal_is_gone_with_its_last_user():
     journal = Journal(None, ABOUT)
     path = journal.path

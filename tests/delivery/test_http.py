@@ -110,13 +110,6 @@ def test_a_status_says_whether_the_batch_or_the_server_is_the_reason(server, cal
     assert str(reply.failure()) == f"http_{status}"
 
 
-def test_a_server_that_gives_no_sign_of_life_has_timed_out(server, call):
-    server.script.append(server.hangs)
-
-    with pytest.raises(TimeoutError):
-        call(timeout=0.1)
-
-
 def test_an_exception_names_no_address(server, call):
     server.stop()
 

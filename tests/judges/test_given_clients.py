@@ -26,20 +26,6 @@ def ask_in_new_loops(judge, record, times=3):
     return [asyncio.run(judge.extract_claims(record)) for _ in range(times)]
 
 
-def test_a_client_of_azure_works_in_one_event_loop_after_another(says_claims, super_bowl):
-    client = openai.AsyncAzureOpenAI(
-        azure_endpoint=says_claims.base_url.removesuffix("/v1"),
-        api_version="2024-10-21",
-        api_key=KEY,
-        default_headers={"X-Team": "search"},
-    )
-
-    assert ask_in_new_loops(OpenAIJudge("d", client=client), super_bowl) == [["One."]] * 3
-    assert {headers["api-key"] for headers in says_claims.headers} == {KEY}
-    assert {headers["x-team"] for headers in says_claims.headers} == {"search"}
-    assert says_claims.paths == ["/openai/deployments/d/chat/completions"] * 3
-
-
 def test_a_client_that_is_open_in_the_applications_loop_judges_in_the_engines_too(says_claims, super_bowl):
     client = openai.AsyncOpenAI(base_url=says_claims.base_url, api_key=KEY)
     judge = OpenAIJudge("m", client=client)

@@ -104,11 +104,6 @@ def test_a_failure_keeps_what_says_whether_waiting_helps_and_what_it_took():
     assert (raised.value.outage, raised.value.status, raised.value.usage) == (True, 401, Usage(requests=1))
 
 
-async def test_an_error_of_a_users_own_judge_is_raised_as_it_is_where_the_others_do_not_suffice():
-    with pytest.raises(ValueError, match="own"):
-        await Jury([CountingJudge("a", error=ValueError("own")), CountingJudge("b")]).vote_adherence(RECORD, 3)
-
-
 async def test_a_budget_that_is_spent_stays_what_it_is():
     jury = Jury([CountingJudge("a", error=BudgetExhausted("usd_per_day")), CountingJudge("b")])
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from opentelemetry._logs import NoOpLoggerProvider
 from opentelemetry.exporter.otlp.proto.common._log_encoder import encode_logs
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 
@@ -72,16 +71,6 @@ def test_an_impossible_parent_does_not_spoil_the_batch_of_events(make_telemetry,
 
     assert len(telemetry.events) == 2
     assert encode_logs(telemetry.log_exporter.get_finished_logs()).SerializeToString()
-
-
-@pytest.mark.parametrize("provider", [NoOpLoggerProvider(), None])
-def test_without_a_real_logger_provider_there_are_no_events(
-    no_global_providers, telemetry, make_record, answer, provider
-):
-    answer(telemetry.emitter(logger_provider=provider), make_record(), OUTCOMES)
-
-    assert telemetry.events == []
-    assert telemetry.span("invoke_workflow rivers").attributes["ragspan.score.faithfulness"] == 0.25
 
 
 def test_scores_fill_a_histogram_by_metric_label_and_judge(telemetry, make_record, answer):

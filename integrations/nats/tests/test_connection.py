@@ -68,14 +68,6 @@ def goes_through(sink, broker):
     assert stored_ids(broker) == ["r-1"]
 
 
-def test_credentials_may_come_from_the_environment(make_broker, make_sink, monkeypatch):
-    monkeypatch.setenv("RAGSPAN_NATS_USER", "ann")
-    monkeypatch.setenv("RAGSPAN_NATS_PASSWORD", "SECRET")
-    broker = make_broker(config=PASSWORD, view={"user": "ann", "password": "SECRET"})
-    broker.start()
-    goes_through(make_sink(broker), broker)
-
-
 def test_an_nkey_signs_in(make_broker, make_sink, seed):
     public, file = seed
     broker = make_broker(

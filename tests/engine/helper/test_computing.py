@@ -180,17 +180,6 @@ def test_a_helper_that_is_killed_in_mid_work_costs_no_score(fakes, engine_of, bl
     assert helper_of(engine) != killed
 
 
-def test_a_helper_that_is_killed_while_it_has_nothing_to_do_is_replaced(engine_of, explanations, helper_of, caplog):
-    engine, emitter = engine_of()
-    explanations(engine, emitter, "tell_process 1")
-    killed = helper_of(engine)
-    os.kill(killed, signal.SIGKILL)
-
-    explained = explanations(engine, emitter, "tell_process 2")
-    assert explained["tell_process 2"] == str(helper_of(engine)) != str(killed)
-    assert caplog.messages == ["the helper process ended unexpectedly; another one takes its place"]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["kill_process", "crash"])
 def test_a_record_that_kills_its_helper_fails_and_those_around_it_are_scored(engine_of, explanations, command):
