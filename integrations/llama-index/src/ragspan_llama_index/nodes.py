@@ -86,7 +86,7 @@ def later_texts(log: RequestLog) -> Mapping[int, LaterText]:
     taken: dict[int, LaterText] = {}
     kind, has_template = None, False
     for identity, (item, text) in list(log.kept.items()):
-        if type(text) is not str:  # it is no node
+        if type(text) is not str:  # it is not a node
             continue
         node = fields_of(item).get("node", item)
         fields = fields_of(node)
