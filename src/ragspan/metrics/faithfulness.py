@@ -176,4 +176,5 @@ def _reason(verdict: ClaimVerdict) -> str:
 
 
 def _shortened(claim: str) -> str:
-    return textwrap.shorten(claim, _SHOWN_CHARS, placeholder="...")
+    text = " ".join(claim.split())
+    return text if len(text) <= _SHOWN_CHARS else textwrap.shorten(text, _SHOWN_CHARS, placeholder="...")

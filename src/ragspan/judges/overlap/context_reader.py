@@ -130,7 +130,7 @@ class Context:
 
     def all_words(self) -> Iterator[str]:
         """The words of all sentences, as they are written."""
-        sentences = map(self._sentence_text, range(len(self)))
+        sentences = map(self.text_of, range(len(self)))
         return chain.from_iterable(map(self._language.tokens, sentences))
 
     def sentence(self, index: int) -> Sentence:
@@ -145,7 +145,7 @@ class Context:
         known = find, index
         fact: _T | None = self._facts.get(known)
         if fact is None:
-            fact = self._facts[known] = find(self._sentence_text(index), self._language)
+            fact = self._facts[known] = find(self.text_of(index), self._language)
         return fact
 
     def shared_pairs(self, wanted: frozenset[Pair]) -> frozenset[Pair]:
@@ -156,7 +156,8 @@ class Context:
         """The runs of three keys that it has, across sentences as well."""
         return wanted.intersection(zip(self.keys, islice(self.keys, 1, None), islice(self.keys, 2, None), strict=False))
 
-    def _sentence_text(self, index: int) -> str:
+    def text_of(self, index: int) -> str:
+        """A sentence, as it is written."""
         if self._sentences is None:
             self._sentences = reader(self._language).written(self._text)
         return stripped(readable(self._sentences[index]))

@@ -79,7 +79,7 @@ def _explain_unsupported(grade: Grade, analysis: Analysis) -> str:
         return _explain_supported(grade, analysis)
     place = None if grade.conflicts else analysis.closest(grade.sentence)
     if place is not None:
-        text = analysis.contexts[place.context].sentence(place.sentence).text
+        text = analysis.contexts[place.context].text_of(place.sentence)
         lacks.append(f"{_name_of(place.context, analysis)} comes closest with {_quoted(text)}")
     return "; ".join(lacks)
 
@@ -94,7 +94,7 @@ def explain_contradiction(found: Contradiction, analysis: Analysis) -> str:
     name = _name_of(index, analysis)
     if found.faces:
         return f'says "{found.response}" where {name} says "{found.context}"'
-    return f'says "{found.response}", which does not fit {name}: {_quoted(analysis.contexts[index].sentence(sentence).text)}'
+    return f'says "{found.response}", which does not fit {name}: {_quoted(analysis.contexts[index].text_of(sentence))}'
 
 
 def _distinct(found: Iterable[Contradiction]) -> list[Contradiction]:

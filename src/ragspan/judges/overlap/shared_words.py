@@ -67,8 +67,8 @@ class SharedWords:
         most, best = _most(planes)
         return (most, self.place(best).context) if most else (0, None)
 
-    def closest(self, words: Iterable[str], most: int) -> list[Place]:
-        """The sentences that hold most of these keys, the best first, of equals the first; at most `most`."""
+    def closest(self, words: Iterable[str], most: int, *, least: int = 1) -> list[Place]:
+        """The sentences that hold most of these keys, the best first, of equals the first; at most `most`, with `least` keys."""
         planes: list[int] = []
         for word in words:
             _count(planes, self._sentences.get(word, 0))
@@ -76,7 +76,7 @@ class SharedWords:
         left = -1
         while len(found) < most:
             held, best = _most(planes, left)
-            if not held:
+            if held < least:
                 break
             found.append(self.place(best))
             left &= ~(1 << best)

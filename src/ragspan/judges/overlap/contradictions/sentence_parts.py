@@ -12,7 +12,7 @@ from operator import or_
 from ragspan.judges.overlap.context_reader import Context, numbers_of
 from ragspan.judges.overlap.contradictions import Contradiction
 from ragspan.judges.overlap.shared_words import SharedWords
-from ragspan.text.keys import is_content, is_negation, is_number
+from ragspan.text.keys import content_of, is_content, is_negation, is_number
 from ragspan.text.languages import Language
 from ragspan.text.sentences import Sentence
 
@@ -113,13 +113,12 @@ def nearest(
     """The parts of the context sentences of prose that share most words with a claim, and with some others."""
     if len(claim.keys) > _LONGEST:
         return
-    content = frozenset(filter(is_content, claim.keys))
-    for place in shared.closest(also | content, _NEAREST):
+    content, said = content_of(claim.keys), list(claim.keys)
+    for place in shared.closest(also | content, _NEAREST, least=1 if also else max(1, (len(content) + 1) // 2)):
         context = contexts[place.context]
         keys = context.keys_of(place.sentence)
-        is_near = also or 2 * len(content.intersection(keys)) >= len(content)
-        if is_near and len(keys) <= _LONGEST and context.prose >> place.sentence & 1:
-            yield parts_of(context.sentence(place.sentence).text, language)
+        if keys != said and len(keys) <= _LONGEST and context.prose >> place.sentence & 1:
+            yield parts_of(context.text_of(place.sentence), language)
 
 
 def _have_swapped(one: frozenset[str], other: frozenset[str], first: frozenset[str], second: frozenset[str]) -> bool:
@@ -197,7 +196,7 @@ def is_denied(
         for at in numbers_of(denying)[:_MOST_DENIALS]:
             if len(context.keys_of(at)) > _LONGEST:
                 continue
-            for part in parts_of(context.sentence(at).text, language):
+            for part in parts_of(context.text_of(at), language):
                 is_about = len(part.content & (said | question)) >= _DENIED * len(part.content)
                 if is_about and not question.isdisjoint(part.content) and any(map(is_negation, part.keys)):
                     return True
