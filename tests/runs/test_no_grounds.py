@@ -155,6 +155,8 @@ def test_instructions_the_user_and_models_support_no_claim(program):
         (lambda log: log.says(ANSWER, [ASKED]), "unmarked_text"),
         (lambda log: log.steps(QUESTION, documents(PUMP)), "unseen_prompt"),
         (lambda log: None, "unseen_prompt"),
+        (lambda log: (log.searches(PUMP), log.says(ANSWER, [])), "unseen_prompt"),
+        (lambda log: (log.searches(PUMP), log.says("pump", QUESTION), log.says(ANSWER, " ")), "unseen_prompt"),
         (lambda log: (log.steps(QUESTION, []), log.says(ANSWER, f"{PUMP}\n{QUESTION}")), "unmarked_text"),
         (lambda log: (log.steps(QUESTION, []), log.says(ANSWER, QUESTION)), None),
         (lambda log: (log.steps(QUESTION, []), log.says(ANSWER, [PayloadMessage("system", RULES), ASKED])), None),

@@ -94,12 +94,12 @@ async def resume(flow, saved, serializer=None):
     return await run
 
 
-@pytest.mark.parametrize("flow", [Approval, Drafting])
-async def test_a_run_that_is_resumed(captured, flow):
+@pytest.mark.parametrize(("flow", "in_prompt"), [(Approval, []), (Drafting, [CELLO])])
+async def test_a_run_that_is_resumed(captured, flow, in_prompt):
     await resume(flow(), await interrupted(flow(), query=QUESTION))
 
     first, then = captured.answers()
-    assert (first.question, first.contexts, first.status) == (QUESTION, [CELLO], "interrupted")
+    assert (first.question, first.contexts, first.status) == (QUESTION, in_prompt, "interrupted")
     assert then == Answered(QUESTION, [CELLO], ANSWER)
     assert captured.handler.open_spans == 0
 

@@ -184,8 +184,11 @@ def test_traceloop_tells_what_a_stream_was_called_with_when_it_ends() -> None:
     assert (record.question, record.response) == (QUESTION, ANSWER)
 
 
-def test_without_prompts_the_documents_that_were_found_count() -> None:
-    assert texts(only([AGENT, SEARCH, span(3, 1, "chat")])) == list(PASSAGES)
+def test_without_prompts_it_is_not_known_which_documents_a_model_was_given() -> None:
+    record = only([AGENT, SEARCH, span(3, 1, "chat")])
+
+    assert (record.contexts, record.contexts_unknown, record.prompts_seen) == (None, "unseen_prompt", False)
+    assert [context.text for context in record.retrievals[0].contexts] == list(PASSAGES)
 
 
 def test_tools_are_steps_with_arguments_and_results() -> None:

@@ -18,6 +18,7 @@ from ragspan.runs.contents import (
     PayloadMessage,
     documents_in,
     json_in,
+    texts_in,
 )
 from ragspan.runs.documents import SeenDocuments
 from ragspan.runs.events import ModelStart, SearchStart, ToolStart, record_of_log, tree_of
@@ -80,6 +81,7 @@ __all__ = [
     "record_of_log",
     "record_with",
     "reports_search",
+    "texts_in",
     "tree_of",
     "unescaped",
     "with_recorded",

@@ -58,10 +58,10 @@ def grounds_of(
     unseen = _unseen(tree, seen, behind, models)
     why = unseen if behind.is_complete else "too_much"
     if why is None and not contexts:
-        why = _why_unknown(tree, seen, pieces, response)
+        why = _why_unknown(tree, seen, behind, pieces, response)
         if why is None and not evidence and _rests_on_earlier_answers(behind, response):
             why = "earlier_answer"
-    is_seen = bool(tree.answering_models) and behind.is_complete and all(run.prompt for run in behind.runs)
+    is_seen = bool(tree.answering_models) and behind.is_complete and all(map(_has_prompt, behind.runs))
     return Grounds(
         contexts=contexts if why is None else None,
         background=tuple(Background(text=each.text, kind=each.kind) for each in evidence if each.kind is not None),
@@ -80,6 +80,11 @@ def _is_from_model(models: Sequence[ModelStep], response: str | None) -> bool | 
     return is_said_by(models, response) or (
         None if any(not run.said and run.reply is None for run in models) else False
     )
+
+
+def _has_prompt(run: ModelStep) -> bool:
+    """Whether anything is known of what a model was asked."""
+    return any(part.text.strip() or part.unread for part in run.prompt)
 
 
 def _filled(step: Step, messages: Sequence[Snapshot], seen: SeenDocuments) -> ModelStep:
@@ -158,13 +163,13 @@ def _ends_in(value: Snapshot) -> Iterator[str]:
 
 
 def _why_unknown(
-    tree: RequestTree, seen: SeenDocuments, pieces: Sequence[Piece], response: str | None
+    tree: RequestTree, seen: SeenDocuments, behind: Behind, pieces: Sequence[Piece], response: str | None
 ) -> UnknownContexts | None:
     """Why it cannot be known which documents reached the prompts, where none was found there; None if there were none."""
     searched = bool(seen.empty_search or seen.has_earlier_documents or tree.all_of(SearchStep))
     if any(step.name in _REMOTE for step in tree.steps):
         return "unseen_prompt"
-    if not tree.answering_models:
+    if not (tree.answering_models and all(map(_has_prompt, behind.runs))):  # another client's, or not shown
         is_known = response is None or (searched and not seen.all)
         return None if is_known else "unseen_prompt"
     if not searched and not seen.all:

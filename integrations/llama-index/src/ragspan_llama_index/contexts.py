@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ragspan.records import RetrievedContext
 from ragspan.runs import (
@@ -54,7 +53,7 @@ class Provenance:
         self._known: dict[Step, Contexts | None] = {}
 
     def grounds(self, response: str | None) -> Grounds:
-        """What an answer rests on: by the common rules, but for the contexts that a synthesizer or a search names.
+        """What an answer rests on: by the common rules, but for the contexts that a synthesizer names.
 
         Args:
             response: what the caller got.
@@ -62,13 +61,10 @@ class Provenance:
         common = grounds_of(self._tree, self._seen, self._question, response, context_of_seen)
         is_common = common.contexts_unknown in _UNREADABLE or (self._reading.others and common.contexts)
         root = self._reading.root
-        if is_common or not any(map(self._names_contexts, _writers_of(self._reading, root))):
+        if is_common or not any(isinstance(writer, SynthesisStep) for writer in _writers_of(self._reading, root)):
             return common
         contexts = with_recorded(self._tree, self._of(root) or ())
         return common._replace(contexts=contexts, contexts_unknown=None)
-
-    def _names_contexts(self, writer: Step) -> bool:
-        return isinstance(writer, SynthesisStep) or self._brought(writer) is not None
 
     def evidence(self, contexts: Iterable[RetrievedContext] | None) -> tuple[RetrievedContext, ...]:
         """The contexts behind those of these contexts that were themselves answers."""
@@ -92,42 +88,21 @@ class Provenance:
         return tuple(leaves)
 
     def _of(self, step: Step) -> Contexts | None:
-        """The contexts that the answer of a step rests on; None if no search was observed."""
+        """The contexts that the answer of a step rests on; None if that cannot be seen."""
         if step not in self._known:
             found = [self._behind(writer) for writer in _writers_of(self._reading, step)]
             self._known[step] = found[0] if len(found) == 1 else _joined(found)
         return self._known[step]
 
     def _behind(self, writer: Step) -> Contexts | None:
-        """The contexts that a synthesizer was given, that a search brought, or that stand in the prompts behind a model's words."""
+        """The contexts that a synthesizer was given, or that stand in the prompts behind a model's words; None if these cannot be seen."""
         if isinstance(writer, SynthesisStep):
             return self._given(self._innermost(writer))
         inner = self._reading.walk(writer) if isinstance(writer, ModelStep) else ()
         calls = [step for step in inner if isinstance(step, ModelStep) and step.messages]
-        brought = self._brought(writer)
-        if brought is not None or not calls:
-            return brought
+        if not calls:
+            return None
         return contexts_behind(self._tree, self._seen, self._question, calls[-1:], context_of_seen)
-
-    def _brought(self, step: Step) -> Contexts | None:
-        """Of a step whose prompt cannot be seen, what the searches inside brought, less what a later step left out."""
-        parts: list[tuple[set[Any], Contexts | None]] = []
-        for child in self._reading.inside[step]:
-            facts = self._reading.facts[child]
-            if facts.role == "postprocessing":
-                taken = {key for node in facts.given for key in (node.identity, node.id)}
-                parts = [(keys, found if taken.isdisjoint(keys) else []) for keys, found in parts]
-            nodes = [node for node in facts.found or () if not node.describes_tool()]
-            keys = {key for node in nodes for key in (node.identity, node.id) if key is not None}
-            found = [self._context(node, node.text_for_model()) for node in nodes]
-            if isinstance(child, ToolStep) and facts.found is None:
-                parts.append((keys, self._of(child)))
-            elif facts.found is not None and bool(nodes) == bool(facts.found):
-                parts.append((keys, found))
-        # The program may say what it found, where no search was seen.
-        given = self._reading.facts_of(step).given
-        said = [self._context(node, node.text_for_model()) for node in given] or None
-        return _joined([*(part for _, part in parts), said])
 
     def _given(self, synthesis: SynthesisStep) -> Contexts:
         facts = self._reading.facts[synthesis]

@@ -81,7 +81,6 @@ def read(span: TracedSpan, payloads: Payloads) -> ReadSpan | None:
         ),
         kind=kind,
         framework=_FRAMEWORKS.get(framework, framework),
-        shows_models=framework == "langchain" and "traceloop.span.kind" in attributes,
         metadata={key.removeprefix(_PROPERTIES): one for key, one in attributes.items() if key.startswith(_PROPERTIES)},
     )
     _DETAILS.get(kind, _read_chain)(read, payloads, gave)

@@ -6,11 +6,11 @@ They hold what chains were called with and gave, as text or JSON, so that a prog
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ragspan.capturing import OPAQUE, Snapshot
-from ragspan.runs import ModelStep, PayloadMessage, Step, ToolStep
+from ragspan.runs import ModelStep, PayloadMessage, Step, ToolStep, texts_in
 from ragspan_receiver.readers.payloads import (
     Payloads,
     arguments_in,
@@ -67,7 +67,6 @@ def read(span: TracedSpan, payloads: Payloads) -> ReadSpan | None:
         ),
         kind=kind,
         framework=framework,
-        shows_models=framework == "langchain",
         tags=[tag for tag in _listed(attributes.get("tag.tags")) if isinstance(tag, str)],
         metadata=as_fields(attributes.get("metadata")),
     )
@@ -136,13 +135,21 @@ def _read_model(read: ReadSpan, payloads: Payloads) -> None:
         ModelStep,
         inputs=_messages_of(read.chain.inputs)
         or [_message(one, payloads) for one in numbered(attributes, "llm.input_messages")]
-        or [PayloadMessage("human", prompt) for prompt in prompts],
+        or [PayloadMessage("human", prompt) for prompt in [*prompts] or _haystack_prompt(read)],
         beside=None if beside is None else payloads.snapshot(beside),
         reply=_message(replies[0], payloads) if replies else _plain_reply(attributes.get("output.value")),
         model=text(attributes, "llm.model_name") or text(read.metadata, "ls_model_name"),
         provider=text(attributes, "llm.provider", "llm.system"),
         provider_metadata=[about],
     )
+
+
+def _haystack_prompt(read: ReadSpan) -> Iterator[str]:
+    """What a generator of Haystack's was asked; some of its spans show this in its own words, and no messages."""
+    inputs = as_fields(read.span.attributes.get("input.value")) if read.framework == "haystack" else {}
+    for call in (inputs, *inputs.values()):
+        for name in ("messages", "prompt") if isinstance(call, dict) else ():
+            yield from texts_in(call.get(name))
 
 
 def _plain_reply(output: Any) -> PayloadMessage | None:

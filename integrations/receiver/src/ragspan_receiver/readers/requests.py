@@ -22,16 +22,14 @@ from ragspan.runs import (
     RerankStep,
     SearchStep,
     Step,
-    context_of,
     make_record,
 )
 from ragspan_receiver.readers.payloads import text
-from ragspan_receiver.readers.steps import ReadSpan, Scored, anchor_of
+from ragspan_receiver.readers.steps import ReadSpan, anchor_of
 from ragspan_receiver.spans import TracedSpan
 
 _MAX_OF_A_KIND = 100
 _MAX_WRITTEN = 1000
-_MAX_PROMPTS = 2_000_000
 _MAX_COMPARED = 100_000_000
 _SYNTHESIS = (".synthesize", ".asynthesize")
 _error_type = re.compile(r"[A-Za-z_][\w.]{0,200}(?=[(:]|$)")
@@ -56,8 +54,6 @@ class Request:
         self._models = [(read, read.model) for read in self._spans if read.model is not None]
         self._said = {read: model.reply for read, model in self._models if model.reply is not None}
         self._framework = next((read.framework for read in spans if read.framework), "otlp")
-        parts = (part.prompt_text for _, model in self._models for part in model.messages)
-        self._prompts = "\n".join(parts)[:_MAX_PROMPTS]
 
     def record(self) -> RagRecord | None:
         """The record; None if nothing was answered."""
@@ -71,7 +67,6 @@ class Request:
         return replace(
             record,
             record_id=f"{self._span.trace_id}{self._span.span_id}",
-            contexts=self._brought() if self._has_unseen_prompt(record.status) else record.contexts,
             is_agent=record.is_agent or any(read.kind == "agent" for read in self._spans),
             evidence=self._evidence(record),
             swallowed_errors=self._swallowed() if record.status == "complete" else (),
@@ -187,21 +182,6 @@ class Request:
                 largest.written = written
         return [Document(each, None, {}) for each in _without_joined(others)]
 
-    def _has_unseen_prompt(self, status: str) -> bool:
-        """Whether a model may have answered whose prompt is not in the spans; one that has not ended has no span."""
-        if self._models:
-            return not self._prompts.strip()
-        return status != "complete" or not any(read.shows_models for read in self._spans)
-
-    def _brought(self) -> tuple[RetrievedContext, ...] | None:
-        """What the last reranker left, else what all searches found, in their order; None if that is unknown."""
-        ends = [read for read in self._spans if isinstance(read.step, RerankStep) and read.found is not None][-1:]
-        ends = ends or [read for read in self._spans if isinstance(read.step, SearchStep) and not read.is_in_search()]
-        found = [() if _error_of(read.span) else read.found for read in ends]
-        if not found or any(each is None for each in found):
-            return None
-        return tuple({each.text: each for one in found for each in _ordered(one or ())}.values())
-
     def _evidence(self, record: RagRecord) -> tuple[RetrievedContext, ...]:
         """Replace contexts that earlier models wrote by the documents in the prompts of these models."""
         known = [search.contexts for search in record.retrievals]
@@ -292,10 +272,6 @@ def _says_nothing(payload: Snapshot) -> bool:
 def _is_of(text: str, documents: Iterable[str]) -> bool:
     """Whether a text is a document, maybe with its metadata, or a part of one."""
     return any(text in document or document in text for document in documents if document.strip())
-
-
-def _ordered(found: Iterable[Scored]) -> tuple[RetrievedContext, ...]:
-    return tuple(context_of(document, rank=rank, score=score) for rank, (document, score) in enumerate(found))
 
 
 def _without_joined(texts: list[str]) -> list[str]:

@@ -35,8 +35,6 @@ class ReadSpan:
     framework: str = ""
     kind: Kind = "chain"
     """What it said that it is, whatever its step turned out to be."""
-    shows_models: bool = False
-    """The instrumentation shows every call of a model; without such a span, no model was called."""
     written: Sequence[str] = ()
     """Documents as a step wrote them for the model, such as with their metadata."""
     made_prompt: Sequence[PayloadMessage] = ()
