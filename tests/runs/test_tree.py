@@ -203,6 +203,17 @@ def test_an_answer_that_the_state_does_not_keep_reached_the_caller_on_the_way(ke
     assert record.response == ANSWER
 
 
+def test_a_filter_that_left_nothing_gave_an_answer_without_a_model_no_documents():
+    program = Program()
+    program.search(PUMP)
+    step = program.tree.begin(RerankStep(name="filter", parent=program.root, started_ns=program.now(), is_filter=True))
+    program.tree.end(step, program.now(), [])
+    record = program.ends("Nothing was found.")
+
+    assert record is not None
+    assert (record.contexts, record.contexts_unknown) == ((), None)
+
+
 def test_documents_of_the_history_that_a_later_prompt_has_as_its_own_count():
     found = PayloadMessage("tool", PUMP, artifact=documents(PUMP))
     program = Program()

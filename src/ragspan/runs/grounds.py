@@ -20,7 +20,7 @@ from ragspan.runs.prompt_pieces import Piece, Pieces
 from ragspan.runs.prompt_provenance import Behind, Turn, prompts_behind
 from ragspan.runs.short_texts import texts_filled_in
 from ragspan.runs.step_records import ToContext
-from ragspan.runs.tree import ModelStep, RequestTree, SearchStep, Step
+from ragspan.runs.tree import ModelStep, RequestTree, RerankStep, SearchStep, Step
 
 _REMOTE = {"RemoteRunnable", "RemoteGraph"}
 """Steps that call a program elsewhere, which may search."""
@@ -170,7 +170,9 @@ def _why_unknown(
     if any(step.name in _REMOTE for step in tree.steps):
         return "unseen_prompt"
     if not (tree.answering_models and all(map(_has_prompt, behind.runs))):  # another client's, or not shown
-        is_known = response is None or (searched and not seen.all)
+        filters = tree.all_of(RerankStep)
+        is_none = not seen.all or (filters and filters[-1].output == [])  # one that left nothing of what was found
+        is_known = response is None or (searched and is_none)
         return None if is_known else "unseen_prompt"
     if not searched and not seen.all:
         return "unmarked_text"
