@@ -41,7 +41,7 @@ class Screening(Protocol):
 _UNKNOWN: Mapping[str, str] = {
     "picture": "a document is a picture or a file, which cannot be read here",
     "provider_search": "the provider searched by itself, and its documents were not seen",
-    "unseen_prompt": "no call of a model was seen",
+    "unseen_prompt": "no call of a model was seen, or not its prompt",
     "unmarked_text": "a prompt holds text of which nothing shows where it comes from",
     "earlier_answer": "the answer rests on an earlier answer of the conversation",
     "too_much": "the prompts are longer than is looked through",
