@@ -171,7 +171,9 @@ async def test_a_claim_that_cannot_be_told_is_neither_supported_nor_unsupported(
 )
 async def test_right_answers_in_other_words_do_not_contradict(context: str, response: str, question: str) -> None:
     outcome = await adherence(context, response, question)
-    assert not isinstance(outcome, Score) or "where the context says" not in str(outcome.explanation)
+    explanation = str(outcome.explanation) if isinstance(outcome, Score) else ""
+    assert "where the context says" not in explanation
+    assert "which does not fit" not in explanation
 
 
 @pytest.mark.parametrize("opening", ["Sorry to hear that!", "I'm sorry to hear this."])
