@@ -33,13 +33,14 @@ MAX_PARTS: Final = 100
 """Of a result or of a list in it that are read."""
 
 
-def whole_nodes_in(items: Any, log: RequestLog) -> Sequence[NodeSnapshot]:
-    """As `nodes_in`, with their templates, of nodes whose text for the model is not known otherwise."""
-    return nodes_in(items, log, whole=True)
-
-
 def nodes_in(items: Any, log: RequestLog, *, whole: bool = False) -> Sequence[NodeSnapshot]:
-    """The nodes of a list as they are now, with or without scores: their identities, and their own texts."""
+    """The nodes of a list as they are now, with or without scores: their identities, and their own texts.
+
+    Args:
+        items: a list of nodes; anything else holds none.
+        log: of the request; it counts what was read.
+        whole: with their templates, for nodes whose text for the model is not known otherwise.
+    """
     kept, texts = log.kept, log.texts
     taken: list[NodeSnapshot] = []
     entries = 0

@@ -33,7 +33,7 @@ from ragspan_llama_index.classes import (
     kind_of,
 )
 from ragspan_llama_index.fold import record_of, tree_inside
-from ragspan_llama_index.nodes import later_texts, nodes_in, whole_nodes_in
+from ragspan_llama_index.nodes import later_texts, nodes_in
 from ragspan_llama_index.payloads import (
     STARTS,
     argument,
@@ -299,7 +299,7 @@ class SpanRecorder:
                 payload = answer_of(place, result, self._end_of_stream)
                 # Nodes that it wrote down in a way of its own.
                 if role == "synthesis" and beside and is_list(beside[0]):
-                    payload["given"] = whole_nodes_in(beside[0], log)
+                    payload["given"] = nodes_in(beside[0], log, whole=True)
             elif role == "model" and kind_of(result) == GENERATOR:  # its words come later, past its span
                 stream = log.streams[span_id] = TokenStream()
                 payload = {"streams": True, "tokens": stream.tokens}

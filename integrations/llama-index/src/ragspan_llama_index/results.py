@@ -7,7 +7,7 @@ from typing import Any
 from ragspan.plain_data import fields_of, in_class, is_list, items_of, replace_field
 from ragspan.plain_data import text_of as plain_text
 from ragspan_llama_index.classes import CHAT_STREAM, GENERATOR, STREAMS, kind_of
-from ragspan_llama_index.nodes import whole_nodes_in
+from ragspan_llama_index.nodes import nodes_in
 from ragspan_llama_index.objects import answer_in, hand_out, text_of, text_of_tokens, texts_in
 from ragspan_llama_index.streams import OnEnd, Place, Stream, inside, streams_of, watched
 
@@ -42,7 +42,7 @@ def answer_of(place: Place, result: Any, on_end: OnEnd) -> dict[str, Any]:
             payload["fields"] = list(map(log.count, texts_in(part)))
     payload["answer"] = answer
     if role == "call" and not others:  # it asked models only: what it found was found in a way that no span shows
-        payload["given"] = whole_nodes_in(fields_of(part).get("source_nodes"), log)
+        payload["given"] = nodes_in(fields_of(part).get("source_nodes"), log, whole=True)
     return payload
 
 
