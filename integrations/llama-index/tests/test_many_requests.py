@@ -108,6 +108,7 @@ def resident_kilobytes():
     raise AssertionError("no VmRSS")
 
 
+@pytest.mark.alone  # it measures the process's memory, which parallel test runs disturb
 @pytest.mark.slow
 @pytest.mark.usefixtures("expected_failure")
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's figures of the process")
