@@ -71,13 +71,14 @@ def test_a_refusal_of_a_server_that_answers_is_logged_in_its_words(monkeypatch, 
 
 def test_spans_that_are_kept_through_an_outage_say_why_they_wait(nobody, caplog):
     caplog.set_level(logging.WARNING)
-    inner = OTLPSpanExporter(endpoint=f"{nobody}/v1/traces", timeout=1)
+    # Only a pause between two tries names the cause; the first is up to 1.2 s long.
+    inner = OTLPSpanExporter(endpoint=f"{nobody}/v1/traces", timeout=2)
     exporter = RetryingSpanExporter(inner, delivery=DeliveryOptions(), exit_timeout=0.0)
 
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     provider.get_tracer("test").start_span("answer").end()
-    exporter.force_flush(2_000)
+    exporter.force_flush(3_000)
     provider.shutdown()
 
     assert "exporter took no span: no server listens there: connection refused; 1 to be" in caplog.text
