@@ -89,6 +89,18 @@ def test_an_event_of_a_kind_that_is_not_known_is_ignored():
     assert log.answers(ANSWER).response == ANSWER
 
 
+def test_the_call_that_a_tool_answers_is_known_from_its_message_too():
+    """langchain-core before 1.1.2 does not say it when the tool starts."""
+    log = WrittenLog()
+    log.uses(PayloadMessage("tool", PUMP, call_id="7"), call_id=None)
+    log.says(ANSWER, PROMPT)
+    record = log.ends(ANSWER)
+
+    assert record is not None
+    assert [call.call_id for call in record.tool_calls] == ["7"]
+    assert record.is_agent
+
+
 def test_a_stream_that_is_left_before_its_model_spoke_has_no_response():
     """What a model wrote for a search that came after it never reached the reader."""
     program = Program({"input": ""})

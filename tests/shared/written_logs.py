@@ -45,7 +45,7 @@ class WrittenLog:
         found = documents(*texts)
         self._run(query, found, SearchStart("search"))
 
-    def uses(self, result: Snapshot, given: Snapshot = None, call_id: str = "0") -> None:
+    def uses(self, result: Snapshot, given: Snapshot = None, call_id: str | None = "0") -> None:
         """A tool is called and returns something."""
         self._run(given or {}, result, ToolStart("tool", call_id))
 
