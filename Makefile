@@ -16,6 +16,8 @@ unexport PYTHONDONTWRITEBYTECODE
 LLAMA_INDEX_RELEASES := 0.14.21 0.14.24
 LLAMA_INDEX_TOOLS := pytest pytest-asyncio pytest-xdist llama-index-retrievers-bm25 openinference-instrumentation-llama-index starlette uvicorn
 
+OLDEST_LANGCHAIN := langchain-core==1.0.0 langchain==1.0.0 langgraph==1.0.0 langgraph-prebuilt==1.0.0
+
 HHEM_TORCH := torch==2.13.0
 HHEM_TOOLS := transformers pytest pytest-asyncio hypothesis opentelemetry-exporter-otlp-proto-http
 
@@ -44,7 +46,7 @@ CLIENT_TOOLS := ddtrace langfuse langsmith opentelemetry-exporter-otlp-proto-htt
 
 E2E := .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX) .venv-mlflow/.installed-$(MLFLOW)
 
-.PHONY: test-clients test-deploys test-slow test-alone environments docs docs-build e2e pictures phoenix chromium demo test test-all test-llama-index-releases test-hhem test-environments test-neighbours test-newest-neighbours peers check format install build constraints clean
+.PHONY: test-clients test-deploys test-slow test-alone environments docs docs-build e2e pictures phoenix chromium demo test test-all test-llama-index-releases test-oldest-langchain test-hhem test-environments test-neighbours test-newest-neighbours peers check format install build constraints clean
 
 # The demo runs where everything is installed already, else in a small environment of its own.
 DEMO := $(if $(wildcard $(VENV)/.installed),$(VENV),.venv-demo)
@@ -130,6 +132,17 @@ test-llama-index-releases: $(LLAMA_INDEX_RELEASES:%=.venv-llama-index-%/.install
 	$(call install_into,$(@D),$(@D)/constraints.txt,llama-index-core==$* -e . -e integrations/llama-index $(LLAMA_INDEX_TOOLS))
 	@touch $@
 
+# Old names warn there, and some of what these tests use is newer.
+NEWER_THAN_OLDEST := newest_protocol or tools_results_that_it_was_written_from or breakpoint_before or fusion or makes_no_model
+test-oldest-langchain: .venv-oldest-langchain/.installed  ## the LangChain tests on the oldest release of it that we support
+	.venv-oldest-langchain/bin/python -m pytest -q -n $(WORKERS) -W ignore -m "not slow and not alone" -k "not ($(NEWER_THAN_OLDEST))" \
+	  --ignore=integrations/langchain/tests/test_instrumentors.py --ignore=integrations/langchain/tests/test_neighbours.py integrations/langchain/tests
+
+.venv-oldest-langchain/.installed: $(VENV)/.installed
+	@$(BIN)/python -m venv --clear $(@D)
+	$(call install_into,$(@D),/dev/null,$(OLDEST_LANGCHAIN) -e '.[test]' -e integrations/langchain -e integrations/llama-index -e integrations/receiver)
+	@touch $@
+
 test-hhem: .venv-hhem/.installed  ## the tests of HHEM that need torch, which the others skip; compares with transformers
 	.venv-hhem/bin/python -m pytest -q integrations/hhem/tests
 
@@ -174,7 +187,7 @@ test-neighbours: test-newest-neighbours .venv-neighbours-oldest/.installed  ## t
 	$(call install_into,$(@D),/dev/null,-e . -e integrations/langchain $(NEIGHBOURS_$*) $(NEIGHBOUR_TOOLS))
 	@touch $@
 
-environments: $(E2E) .venv-environments/.installed $(LLAMA_INDEX_RELEASES:%=.venv-llama-index-%/.installed) .venv-hhem/.installed .venv-neighbours-newest/.installed  ## what CI needs beside .venv
+environments: $(E2E) .venv-environments/.installed $(LLAMA_INDEX_RELEASES:%=.venv-llama-index-%/.installed) .venv-oldest-langchain/.installed .venv-hhem/.installed .venv-neighbours-newest/.installed  ## what CI needs beside .venv
 
 docs: .venv-docs/.installed  ## the documentation as a site, at http://localhost:8000
 	$(MKDOCS) serve
@@ -252,4 +265,4 @@ constraints: install  ## resolve the tested versions anew
 	mv constraints.tmp constraints.txt
 
 clean:
-	rm -rf $(VENV) .venv-llama-index-* .venv-hhem .venv-clients .venv-environments .venv-neighbours-* .venv-peers .venv-judging-peers .venv-e2e .venv-phoenix .venv-mlflow .venv-docs .venv-demo .phoenix dist site
+	rm -rf $(VENV) .venv-llama-index-* .venv-oldest-langchain .venv-hhem .venv-clients .venv-environments .venv-neighbours-* .venv-peers .venv-judging-peers .venv-e2e .venv-phoenix .venv-mlflow .venv-docs .venv-demo .phoenix dist site
