@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,9 @@ def test_a_conversation(graph, config, captured, options):
     assert captured.answers() == ANSWERS
 
 
+@pytest.mark.skipif(
+    sys.version_info < (3, 11), reason="before Python 3.11 langgraph cannot interrupt in asynchronous code"
+)
 @pytest.mark.parametrize("options", [None, {}, {"stream_mode": "messages"}, {"version": "v2"}])
 async def test_a_conversation_in_asynchronous_code(graph, config, captured, options):
     for given in CONVERSATION:

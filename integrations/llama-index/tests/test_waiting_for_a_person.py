@@ -143,6 +143,7 @@ async def test_runs_that_wait_at_the_same_time_are_told_apart(captured):
     assert [(answer.question, answer.contexts) for answer in answers] == [(asked[0], [CELLO]), (asked[1], [HARP])]
 
 
+@tasks_tell_of_cancelling
 async def test_an_agent_that_is_resumed(captured, model):
     async def confirm(ctx: Context) -> str:
         """Ask the person."""

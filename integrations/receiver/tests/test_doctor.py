@@ -34,9 +34,11 @@ async def sent(served, request):
 
 
 async def ended(served, traces):
-    async with asyncio.timeout(60):
+    async def wait():
         while served.receiver.counts["traces.ended"] < traces or len(served.receiver.traces):
             await asyncio.sleep(0.01)
+
+    await asyncio.wait_for(wait(), 60)
 
 
 async def test_spans_of_a_convention_that_could_not_be_read_are_named(serving, span, answer, request_with):

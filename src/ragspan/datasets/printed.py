@@ -15,8 +15,10 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 _QUOTE: Final = r"""(?:[rbuRBU]{1,2})?['"]"""
-_BETWEEN: Final = re.compile(rf"""['"]\s*,?\s*(?:{_QUOTE}|\w+\()|['"]\s*,\s*(?:nan|None|null|<NA>)\b""")
-"""Where one text of a list ends and the next element begins."""
+_BETWEEN: Final = re.compile(
+    rf"""['"]\s*,?\s*(?:{_QUOTE}|\w+\()|['"]\s*,\s*(?:nan|None|null|<NA>)\b|\nCategories \(\d+, \w+\): \["""
+)
+"""Where one text of a list ends and the next element begins, or what pandas writes below it."""
 _BEGINNING: Final = re.compile(rf"[\[({{]\s*{_QUOTE}|\[\s*[A-Za-z_][\w.]*\(")
 _CLOSED: Final = re.compile(r"""(?:['")\]]|nan|None|null|NA>)\s*,?\s*\]\Z""")
 _OTHERWISE: Final = re.compile(
