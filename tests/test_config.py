@@ -148,7 +148,7 @@ def test_options_that_are_no_json_object_are_refused_without_a_word_of_them(text
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ('{"timeout": 60,}', "it is not JSON from character 16 on"),
+        ('{"timeout": 60,}', "it is not JSON from character 1[56] on"),
         ("{'timeout': 60}", "it is not JSON from character 2 on: JSON has double quotes"),
     ],
 )

@@ -158,6 +158,7 @@ def test_rows_of_a_database_are_not_loaded(captured):
         assert statements == []
         assert [record.question for record in captured.records()] == [QUESTION] * 3
         assert statements == []
+    engine.dispose()
 
 
 def test_rows_of_an_asynchronous_session_are_not_loaded(captured):

@@ -110,17 +110,14 @@ def a_graph_of_properties():
     made.as_query_engine(sub_retrievers=[Walking(graph)]).query(QUESTION)
 
 
-def instruments():
+@program(["[(4,)]"], "select strings from instruments where name = 'cello'", ANSWER)
+def a_query_of_a_database():
     made = create_engine("sqlite://")
     with made.begin() as connection:
         connection.execute(text("create table instruments (name text, strings integer)"))
         connection.execute(text("insert into instruments values ('cello', 4), ('harp', 47)"))
-    return SQLDatabase(made)
-
-
-@program(["[(4,)]"], "select strings from instruments where name = 'cello'", ANSWER)
-def a_query_of_a_database():
-    NLSQLTableQueryEngine(instruments(), tables=["instruments"]).query(QUESTION)
+    NLSQLTableQueryEngine(SQLDatabase(made), tables=["instruments"]).query(QUESTION)
+    made.dispose()
 
 
 @program([CELLO], "It has [Search(strings of the cello)].", "four of them", ANSWER, "done", response=f"{ANSWER} ")
