@@ -20,6 +20,8 @@ _EDGE = 80
 _ELISION = " … "
 
 _MASK = r"(?:\[(?!\d+\])[^\[\]\n]{1,60}\]|<[A-Z][A-Z0-9_ ]{0,40}>|\{\{?[^{}\n]{1,40}\}?\}|[*█]{2,60}|X{3,60}|#{3,60})"
+_AROUND_MASK = " \t,:;.-"
+_ENDS_OF_MASKS = "]>}*█X#"
 _mask_before = re.compile(rf"{_MASK}[ \t,:;.\-]{{0,3}}$")
 _mask_after = re.compile(rf"[ \t,:;.\-]{{0,3}}{_MASK}")
 
@@ -78,7 +80,9 @@ def _reach(words: Sequence[str], prompt: PromptWords, position: int, step: int) 
     if not words:
         return position
     near = theirs[around.start : around.stop] if step > 0 else theirs[around.stop + 1 : around.start + 1]
-    joined, whole = "".join(near), "".join(words)
+    joined, whole = "", "".join(words)
+    if near and (near[0][0] == whole[0] if step > 0 else near[-1][-1] == whole[-1]):  # else they need not be joined
+        joined = "".join(near)
     is_cut_otherwise = joined.startswith(whole) if step > 0 else joined.endswith(whole)
     if not is_cut_otherwise and (words[0] not in near or not set(words).issubset(near)):
         return None
@@ -129,6 +133,7 @@ class ExcerptWriter:
         self._text, self._words, self._part = text, words, part
         self._own, self._positions = own, positions
         self._first, self._prompt = first, prompt
+        self._known: dict[Run, tuple[Span, Span]] = {}
 
     def written(self, runs: Sequence[Run]) -> tuple[str, Span]:
         """The text, and where it stands."""
@@ -150,11 +155,15 @@ class ExcerptWriter:
         return "".join([*pieces, back]).strip(), (begin, end)
 
     def _spans(self, run: Run) -> tuple[Span, Span]:
-        position = run.position - self._first
-        return (
-            self._own.span(run.start, run.start + run.length),
-            self._positions.span(position, position + run.length),
-        )
+        """Where a run stands in the text, and in the part."""
+        if run not in self._known:
+            position = run.position - self._first
+            start, end = self._positions.span(position, position + run.length)
+            # Mostly it is the text's beginning as it is, and nobody has to count words there.
+            is_head = not run.start and self._text.startswith(self._part[start:end])
+            own = (0, end - start) if is_head else self._own.span(run.start, run.start + run.length)
+            self._known[run] = own, (start, end)
+        return self._known[run]
 
     def _gap(self, before: Run, after: Run) -> str:
         missing = after.start - before.start - before.length
@@ -180,7 +189,9 @@ class ExcerptWriter:
         begin = self._spans(runs[0])[1][0]
         while runs[0].start:
             low = max(0, begin - _EDGE)
-            mask = _mask_before.search(self._part[low:begin])
+            before = self._part[low:begin]
+            may_be_one = before.rstrip(_AROUND_MASK)[-1:] in _ENDS_OF_MASKS  # as rarely; to search takes longer
+            mask = _mask_before.search(before) if may_be_one else None
             if mask is None:
                 break
             position = self._positions.words_in(low + mask.start(), begin)[0] + self._first

@@ -47,7 +47,7 @@ class StepRecords:
     ) -> None:
         self._all_searches = searches
         self._ended_ns = ended_ns
-        self._messages: dict[tuple[str, str, str | None], Message] = {}
+        self._messages: dict[tuple[str, str, str | None, str], Message] = {}
         self._to_context = to_context
         self.searches = [step for step in searches[:_MAX_OF_A_KIND] if not step.inside_search]
         pairs = [(_search_of(tool, self.searches, (*others, *tools)), tool) for tool in tools[:_MAX_OF_A_KIND]]
@@ -93,9 +93,8 @@ class StepRecords:
 
     def _message(self, part: PayloadMessage) -> Message:
         """A message of a prompt; an agent's prompts repeat all earlier ones."""
-        if part.calls:
-            return _message(part)
-        known = (part.role, part.text, _text(part.call_id))
+        calls = [(call.name, call.id, call.arguments) for call in part.calls or ()]
+        known = (part.role, part.text, _text(part.call_id), str(calls))
         if known not in self._messages:
             self._messages[known] = _message(part)
         return self._messages[known]
