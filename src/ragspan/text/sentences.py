@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain
 from sys import intern
 from typing import Any, Final
 
@@ -54,6 +55,7 @@ _NOT_BY_CHUNKS = re.compile(rf"[{_FULL_STOPS}{_WITHOUT_SPACES}]|\S[{_BULLETS}]|[
 """What may end a sentence inside a chunk, and unusual spaces, which some languages write inside numbers."""
 
 _STOP = re.compile(r"""[.!?\u2026]["')\]*_»]{0,3}$""")
+_NUMBER_AT_END = re.compile(rf"[^\s(\[\"]{{1,12}}{_STOP.pattern}")
 _JOINS = re.compile(r"[AaPp]\.?[Mm]\b|[Cc]ent\b")
 _JOINS_ELSEWHERE = re.compile(rf"[AaPp]\.?[Mm]\b|Uhr\b|\d{{3}}(?!\d)|(?i:{'|'.join(HUNDREDTHS)})\b")
 
@@ -89,6 +91,14 @@ def split_sentences(text: str, language: Language = ENGLISH) -> Iterator[str]:
     a sentence. The text should be `readable`.
     """
     return filter(_has_content, map(stripped, pieces_of(text, language)))
+
+
+def written(text: str, language: Language, count: int) -> list[str]:
+    """The sentences with keys of a `readable` text, of which a `SentenceReader` finds so many."""
+    found = list(split_sentences(text, language))
+    if len(found) != count:
+        found = [one for one in map(stripped, pieces_of(text, language)) if "".join(language.keys(one)).strip()]
+    return found + [""] * (count - len(found))
 
 
 def places_of(text: str, language: Language = ENGLISH) -> Iterator[tuple[int, int]]:
@@ -172,6 +182,10 @@ class _Chunk:
     may_follow: bool
     """After a chunk that ends with a digit, it may be the rest of a number: "1 500"."""
 
+    def may_have_form(self, chunks: Sequence[str], at: int) -> bool:
+        """False where it belongs to no amount that has another form."""
+        return self.has_form or (self.may_follow and at > 0 and chunks[at - 1][-1].isdigit())
+
 
 class SentenceReader(dict[str, Any]):
     """Remembers chunks: for each the tuple of its keys, with `END` where it ends a sentence, or a `_Chunk`.
@@ -186,51 +200,25 @@ class SentenceReader(dict[str, Any]):
     def read(self, text: str) -> list[str]:
         """The keys of all sentences; `END` follows each sentence, and may also follow none."""
         chunks = _chunks(text)
-        found = list(map(self.__getitem__, chunks or ()))
-        try:
-            keys = list(chain.from_iterable(found))
-        except TypeError:  # some are a `_Chunk`
-            if self._has_amount(chunks or (), found):
-                chunks = _chunks(in_one_form(text))
-                found = list(map(self.__getitem__, chunks or ()))
-            keys = list(chain.from_iterable(self._in_places(chunks or (), found)))
-        return keys if chunks is not None else [key for _, keys in self.plainly(text) for key in (*keys, END)]
-
-    @staticmethod
-    def _has_amount(chunks: Sequence[str], found: Sequence[Any]) -> bool:
-        """False where no amount has another form."""
-        return any(
-            one.has_form or (one.may_follow and at and chunks[at - 1][-1].isdigit())
-            for at, one in enumerate(found)
-            if one.__class__ is _Chunk
-        )
-
-    def written(self, text: str) -> list[str]:
-        """The same sentences as they are written, with single spaces, but not `readable` and not `stripped`."""
-        chunks = _chunks(text)
         if chunks is None:
-            return [piece for piece, _ in self.plainly(text)]
-        keys = self._in_places(chunks, list(map(self.__getitem__, chunks)))
-        ends = [at for at, found in enumerate(keys, 1) if found and found[-1] == END]
-        return [
-            " ".join(chunks[start:end])
-            for start, end in pairwise([0, *ends, len(chunks)])
-            if any(found and found != _ENDED for found in keys[start:end])
-        ]
+            return [key for _, keys in self.plainly(text) for key in (*keys, END)]
+        found = list(map(self.__getitem__, chunks))
+        with suppress(TypeError):  # some are a `_Chunk`
+            return list(chain.from_iterable(found))
+        places = _places_of_chunks(found)
+        if any(found[at].may_have_form(chunks, at) for at in places):
+            chunks = _chunks(in_one_form(text)) or []
+            found = list(map(self.__getitem__, chunks))
+            places = _places_of_chunks(found)
+        for at in places:
+            found[at] = self._in_place(found[at], at, chunks, found)
+        return list(chain.from_iterable(found))
 
     def plainly(self, text: str) -> Iterator[tuple[str, list[str]]]:
-        """The pieces of a text that are sentences with keys, each with its keys; read without a look at chunks."""
-        for piece in pieces_of(readable(text), self._language):
-            sentence = stripped(piece)
-            if _has_content(sentence) and (keys := " ".join(self._language.keys(sentence)).split()):
-                yield piece, keys
-
-    def _in_places(self, chunks: Sequence[str], found: list[Any]) -> list[tuple[str, ...]]:
-        """The keys of each chunk, as it stands among the others."""
-        for at, keys in enumerate(found):
-            if keys.__class__ is _Chunk:
-                found[at] = self._in_place(keys, at, chunks, found)
-        return found
+        """The sentences of a text that have keys, each with its keys; read without a look at chunks."""
+        for sentence in split_sentences(readable(text), self._language):
+            if keys := " ".join(self._language.keys(sentence)).split():
+                yield sentence, keys
 
     def __missing__(self, chunk: str) -> Any:
         found = self._learnt(chunk)
@@ -292,7 +280,7 @@ class SentenceReader(dict[str, Any]):
             start = at
             while start and found[start - 1][-1:] != _ENDED:
                 start -= 1
-            before = "".join([*chunks[start:at], chunks[at].rstrip("0123456789.!?")])
+            before = "".join([*chunks[start:at], _NUMBER_AT_END.sub("", chunks[at])])
             return bool(before.strip(_EDGES))
         return chunk.stop == _ALWAYS
 
@@ -305,6 +293,10 @@ def _chunks(text: str) -> list[str] | None:
             return None
         lines = _BULLET.sub(f" {_LINE_END} ", lines)
     return lines.split()
+
+
+def _places_of_chunks(found: Sequence[Any]) -> list[int]:
+    return [at for at, one in enumerate(found) if one.__class__ is _Chunk]
 
 
 def _may_be_joined(chunk: str) -> bool:

@@ -7,6 +7,7 @@ Guarantees:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import reduce
@@ -19,7 +20,7 @@ from ragspan.judges.overlap.structured import Flag, read_structure
 from ragspan.text.keys import readable
 from ragspan.text.languages import ENGLISH, Language, characters_read
 from ragspan.text.lazy import Lazy
-from ragspan.text.sentences import END, Sentence, read_sentence, reader, stripped
+from ragspan.text.sentences import END, Sentence, read_sentence, reader, stripped, written
 from ragspan.text.tables import Block, tables_in, without_tables
 
 MAX_CHARACTERS = 80_000
@@ -28,6 +29,7 @@ MAX_CONTEXTS = 1000
 """Contexts that are kept separate; beyond that, neighbours count as one."""
 
 _PRONOUNS = frozenset({"it", "they", "he", "she", "this", "these", "its", "their", "his", "her"})
+_SPACES = re.compile(r"[ \t\r]+")
 _OPENING = 4
 """Words of a sentence among which a pronoun means something in the sentence before: "in 1911 it was stolen"."""
 
@@ -159,8 +161,8 @@ class Context:
     def text_of(self, index: int) -> str:
         """A sentence, as it is written."""
         if self._sentences is None:
-            self._sentences = reader(self._language).written(self._text)
-        return stripped(readable(self._sentences[index]))
+            self._sentences = written(self._text, self._language, len(self))
+        return _SPACES.sub(" ", self._sentences[index])
 
 
 def numbers_of(bits: int) -> list[int]:
@@ -231,19 +233,20 @@ def within_bounds(texts: Sequence[str]) -> list[str]:
 
 
 def _read(text: str, language: Language) -> Context:
-    even = readable(text)
+    even = readable(text).rstrip()
     blocks = tables_in(even)
     structure = read_structure(even) if text.lstrip()[:1] in {"{", "["} else None
     if structure is None and not blocks:
-        return Context(reader(language).read(text), language=language, text=text)
+        return Context(reader(language).read(even), language=language, text=even)
     outside = "" if structure else "\n".join(before for before, _ in without_tables(even, blocks))
     statements = structure.statements if structure else [line for block in blocks for line in _statements(block)]
     prose = list(reader(language).plainly(outside))
-    read = [*prose, *(one for line in statements for one in [(line, " ".join(language.keys(line)).split())] if one[1])]
+    stated = ((stripped(line), " ".join(language.keys(line)).split()) for line in statements)
+    read = [*prose, *(one for one in stated if one[1])]
     return Context(
         [key for _, keys in read for key in (*keys, END)],
         language=language,
-        sentences=[piece for piece, _ in read],
+        sentences=[sentence for sentence, _ in read],
         structured=structure is not None,
         flags=structure.flags if structure else (),
         blocks=blocks,
