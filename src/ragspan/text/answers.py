@@ -15,11 +15,11 @@ from functools import lru_cache, partial
 from itertools import islice
 
 from ragspan.text.citations import citations, sources
-from ragspan.text.framing import framings_of, kind_of, places
+from ragspan.text.framing import framings_of, kind_of, likely, places
 from ragspan.text.keys import readable
 from ragspan.text.languages import ENGLISH, Language, guess
 from ragspan.text.languages import language as language_of
-from ragspan.text.parts import Part, marked
+from ragspan.text.parts import Part, found, marked
 from ragspan.text.refusals import refuses
 from ragspan.text.sentences import pieces_of
 
@@ -40,16 +40,16 @@ def parts_of(answer: str, language: Language | None = None) -> tuple[Part, ...]:
 @lru_cache(maxsize=16)  # all metrics of a record ask, one after the other
 def _parts_of(answer: str, code: str | None) -> tuple[Part, ...]:
     text = readable(answer)
-    found: list[Part] = []
+    parts: list[Part] = []
     in_code = _code(text)
     cited, emphasised = partial(citations, code=in_code), partial(_emphasis, code=in_code)
     for find in (_thoughts, _code_fences, _quotes, sources, cited, _headings, emphasised):
-        found += (parts := list(find(text)))
-        text = _blanked(text, parts)
+        parts += (some := list(find(text)))
+        text = _blanked(text, some)
     whole = list(_of_sentences(text, language_of(code) if code else guess(text, enough=1) or ENGLISH))
     taken = marked(len(text), [(part.start, part.end) for part in whole])
-    found = [part for part in found if not any(taken[part.start : part.end])]
-    return tuple(sorted(found + whole, key=lambda part: part.start))
+    parts = [part for part in parts if not any(taken[part.start : part.end])]
+    return tuple(sorted(parts + whole, key=lambda part: part.start))
 
 
 def stated(answer: str, language: Language | None = None) -> str:
@@ -96,7 +96,7 @@ def _thoughts(text: str) -> Iterator[Part]:
     """What stands between tags of thoughts, and before a closing tag that nothing opens."""
     start: int | None = 0
     opened = False
-    for tag in _THOUGHT_TAG.finditer(text):
+    for tag in found(_THOUGHT_TAG, "<[\u25c1", text):
         if not tag[1]:
             start = tag.start() if not opened else start
             opened = True
@@ -123,6 +123,7 @@ def without_thoughts(answer: str) -> str:
 
 # Code and Markdown
 
+_FENCES = ("```", "~~~")
 _FENCE = re.compile(r"^[ \t]{0,8}(?:```|~~~)[^\n]{0,80}$", re.MULTILINE)
 _INLINE_CODE = re.compile(r"`[^`\n]{1,300}`")
 _HEADING = re.compile(
@@ -142,42 +143,42 @@ _LAST_LINE = re.compile(r"[^\n]{0,2000}\n\Z")
 
 def _code(text: str) -> list[tuple[int, int]]:
     """Where code stands: in backticks, and between fences."""
-    fences = [line.start() for line in _FENCE.finditer(text)]
+    fences = [line.start() for line in found(_FENCE, _FENCES, text)]
     between = list(zip(fences[::2], [*fences[1::2], len(text)], strict=False))
-    return between + [match.span() for match in _INLINE_CODE.finditer(text)]
+    return between + [match.span() for match in found(_INLINE_CODE, "`", text)]
 
 
 def _code_fences(text: str) -> Iterator[Part]:
     """The lines that open and close code; the code itself may state a fact."""
-    for line in _FENCE.finditer(text):
+    for line in found(_FENCE, _FENCES, text):
         yield Part(kind="code_fence", start=line.start(), end=line.end())
 
 
 def _quotes(text: str) -> Iterator[Part]:
     """The marks before the lines of a quotation; "> 30 days" says more than."""
-    for mark in _QUOTE.finditer(text):
+    for mark in found(_QUOTE, ">", text):
         yield Part(kind="markup", start=mark.start(), end=mark.end())
 
 
 def _emphasis(text: str, code: Sequence[tuple[int, int]]) -> Iterator[Part]:
     """The marks around what is bold or slanted or struck out, in Markdown and HTML."""
     taken = marked(len(text), code)
-    for found in _EMPHASIS.finditer(text) if any(map(text.__contains__, "*_~=")) else ():
-        mark = len(next(filter(None, found.groups())))
-        if not any(taken[found.start() : found.end()]):
-            yield Part(kind="markup", start=found.start(), end=found.start() + mark)
-            yield Part(kind="markup", start=found.end() - mark, end=found.end())
-    for tag in _STYLE_TAG.finditer(text) if "<" in text else ():
+    for marks in found(_EMPHASIS, "*_~=", text):
+        mark = len(next(filter(None, marks.groups())))
+        if not any(taken[marks.start() : marks.end()]):
+            yield Part(kind="markup", start=marks.start(), end=marks.start() + mark)
+            yield Part(kind="markup", start=marks.end() - mark, end=marks.end())
+    for tag in found(_STYLE_TAG, "<", text):
         if not any(taken[tag.start() : tag.end()]):
             yield Part(kind="markup", start=tag.start(), end=tag.end())
 
 
 def _headings(text: str) -> Iterator[Part]:
     """Headings without a number, rules, and a table's row of names with the rule below it."""
-    for line in _HEADING.finditer(text):
+    for line in found(_HEADING, "#*-=_", text):
         if not any(map(str.isdigit, line[0])):
             yield Part(kind="heading", start=line.start(), end=line.end())
-    for rule in _TABLE_RULE.finditer(text):
+    for rule in found(_TABLE_RULE, "|", text):
         names = _LAST_LINE.search(text, max(0, rule.start() - 2001), rule.start())
         yield Part(kind="heading", start=rule.start() if names is None else names.start(), end=rule.end())
 
@@ -212,14 +213,17 @@ def _of_sentences(text: str, language: Language) -> Iterator[Part]:
         at += len(piece)
         if not any(map(str.isalnum, sentence)):
             continue
-        kind = "heading" if _announces(sentence, pieces[number + 1 : number + 3]) else kind_of(sentence, spoken)
+        said = likely(sentence, spoken)
+        kind = "heading" if _announces(sentence, pieces[number + 1 : number + 3]) else kind_of(sentence, said)
         if kind is None and refuses(sentence, language):
             continue  # "Based on the context, it is not possible to say": of what it says that nothing is known belongs to it
-        framed = [] if kind else list(places(sentence, spoken))
-        is_opened = bool(framed) and framed[0][0] == 0
-        rest = sentence[framed[-1][1] :] if is_opened else sentence
-        if kind is None and is_opened:  # "Based on the article, here is a summary:"
-            kind = kind_of(rest, spoken) if any(map(str.isalnum, rest)) else "courtesy"
+        framed = [] if kind else list(places(sentence, said))
+        opened = 0
+        for begins, ends in framed:
+            opened = ends if begins == opened else opened
+        rest = sentence[opened:]
+        if kind is None and opened:  # "Based on the article, here is a summary:"
+            kind = kind_of(rest, likely(rest, spoken)) if any(map(str.isalnum, rest)) else "courtesy"
         if kind is None and any(framing.tells_of_search(rest) for framing in spoken):
             kind = "courtesy"
         if kind is not None:

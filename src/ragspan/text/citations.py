@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ragspan.text.framing import frames, head_of_source, names_source
-from ragspan.text.parts import Part, marked
+from ragspan.text.parts import Part, found, marked
 
 _FILE = re.compile(
     r"[\w)-]\.(?:pdf|docx?|html?|mdx?|txt|csv|xlsx?|pptx?|json|xml|ya?ml|rst|odt|rtf|epub)\b", re.IGNORECASE
@@ -153,26 +153,21 @@ def citations(text: str, code: Sequence[tuple[int, int]]) -> Iterator[Part]:
 
 
 def _citation_places(text: str) -> Iterator[tuple[int, int]]:
-    for link in _found(_LINK, "[", text):
+    for link in found(_LINK, "[", text):
         yield from _places_of_link(link)
-    for element in _found(_ELEMENT, "<", text):
+    for element in found(_ELEMENT, "<", text):
         content = (element[2] or "").strip()
         if not content or not content.strip("[](), 0123456789") or _is_source(content):
             yield element.span()
-    for group in _found(_GROUP, "([（〔", text):
+    for group in found(_GROUP, "([（〔", text):
         inside = next(filter(None, group.groups()))
         if _is_source(inside) or frames(inside):
             yield group.span()
-    for tail in _found(_AFTER_DASH, "-\u2013\u2014", text):
+    for tail in found(_AFTER_DASH, "-\u2013\u2014", text):
         if _is_source(tail[1]):
             yield tail.span()
     for mark, signs in _MARKS:
-        yield from (match.span() for match in _found(mark, signs, text))
-
-
-def _found(pattern: re.Pattern[str], signs: Sequence[str], text: str) -> Iterator[re.Match[str]]:
-    """The matches in a text, which has one of these signs where there are any."""
-    return pattern.finditer(text) if any(map(text.__contains__, signs)) else iter(())
+        yield from (match.span() for match in found(mark, signs, text))
 
 
 def _places_of_link(link: re.Match[str]) -> Iterator[tuple[int, int]]:

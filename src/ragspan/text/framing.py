@@ -7,10 +7,10 @@ those of the answer's language and of English, in which most templates are writt
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
-from itertools import chain
-from typing import Any, Final, Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, reduce
+from operator import or_
+from typing import Any, Final, Literal, TypeAlias
 
 from ragspan.text.languages.language import Language, language
 from ragspan.text.vocabulary import word_set, words_of
@@ -71,17 +71,42 @@ _POLITE = (
 """How what `_COURTESY` matches begins."""
 
 
+class _Beginnings(dict[str, int]):
+    """For each word, with the marks around it, which kinds of phrase may begin with it, as bits.
+
+    Most sentences have no such word, and need no further look. Safe from any thread: at worst, two look at one word.
+    """
+
+    def __init__(self, *kinds: re.Pattern[str]) -> None:
+        self._kinds = kinds
+
+    def __missing__(self, word: str) -> int:
+        if len(self) >= _MOST_WORDS:
+            self.clear()
+        found = self[word] = sum(1 << at for at, kind in enumerate(self._kinds) if kind.search(word))
+        return found
+
+    def of(self, words: Iterable[str]) -> int:
+        """The kinds of all words."""
+        return reduce(or_, map(self.__getitem__, words), 0)
+
+
+_GREETS, _THANKS_FIRST, _OPENS, _THANKS, _NAMES = (1 << kind for kind in range(5))
+_AT_BEGINNING, _ANYWHERE = _GREETS | _THANKS_FIRST | _OPENS, _THANKS | _NAMES
+
+
 class Framing:
     """The phrases of one language."""
 
     def __init__(self, code: str, words: Mapping[str, Any]) -> None:
         self._negations = language(code).negations
-        self._courtesies = re.compile(
-            ("" if code in _WITHOUT_SPACES else r"(?<!\w)") + rf"(?:{_gapped(words.get('courtesies', ''))})"
-        )
         self._is_english = code == "en"
         is_spaced = code not in _WITHOUT_SPACES
-        patterns = list(_phrases(words, is_spaced=is_spaced)) if words else []
+        thanks = words.get("courtesies", "").split("|")
+        first = [phrase[1:] for phrase in thanks if phrase.startswith("^")]
+        others = [phrase for phrase in thanks if phrase and not phrase.startswith("^")]
+        self._courtesy_first = re.compile(rf"\W{{0,9}}(?:{_gapped(first)})")
+        self._courtesies = re.compile((r"(?<!\w)" if is_spaced else "") + rf"(?:{_gapped(others)})")
         exclaimed = _any(words["interjections"]) if words else "(?!)"
         self._exclamation = re.compile(
             rf"\W{{0,9}}(?:{exclaimed})(?:\W{{1,5}}(?:{exclaimed})){{0,2}}\W{{0,9}}$", re.IGNORECASE
@@ -89,32 +114,40 @@ class Framing:
         self._of_itself = (
             re.compile(rf"\W{{0,9}}(?:{_any(words['self'])})\s", re.IGNORECASE) if words.get("self") else _NOTHING
         )
-        named = list((_spaced if is_spaced else _unspaced)(words)) if words else []
         self._source = re.compile(_nouns(words["sources"]) if words else "(?!)", re.IGNORECASE)
-        self._opening = [re.compile(_EDGES + pattern, re.IGNORECASE) for pattern in patterns]
-        self._opening_with_source = [re.compile(_EDGES + pattern, re.IGNORECASE) for pattern in named]
+        self._phrases = _opening(_phrases(words, is_spaced=is_spaced) if words else ())
+        self._named = _opening((_spaced if is_spaced else _unspaced)(words) if words else ())
         self._inside = re.compile(_inside(words), re.IGNORECASE) if is_spaced and words.get("per") else _NOTHING
-        # Which words these begin with: most sentences have none, and need no further look.
-        self._may_greet = _begins(words, "interjections", *([_POLITE] if self._is_english else []), is_spaced=is_spaced)
-        self._may_thank = _begins(words, "courtesies", is_spaced=is_spaced)
-        self._may_open = _begins(words, "framing", "interjections", "self", "presenting", is_spaced=is_spaced)
-        self._may_name = _begins(words, "sources", is_spaced=is_spaced)
-        self._may_matter = (self._may_greet, self._may_thank, self._may_open, self._may_name)
+        greeting = words.get("interjections", "").split("|")
+        opening = "|".join(words.get(name, "") for name in ("framing", "interjections", "self", "presenting")).split(
+            "|"
+        )
+        kinds = (
+            _firsts(greeting + (_POLITE.split("|") if self._is_english else []), are_whole=True),
+            _firsts(first),
+            _firsts(opening, are_whole=True),
+            _firsts(others),
+            _firsts(words.get("sources", "").split("|")),
+        )
+        self._beginnings = _Beginnings(*(kinds if is_spaced else (re.compile(r"[^\x00-\x7f]"),) * len(kinds)))
 
-    def may_begin(self, word: str) -> bool:
-        """Whether a phrase of any kind may begin with a word."""
-        return any(may(word) for may in self._may_matter)
+    def kinds_in(self, words: Sequence[str]) -> int:
+        """Which kinds of phrase some words may have, as bits."""
+        first, others = self._beginnings.of(words[:_FIRST]), self._beginnings.of(words[_FIRST:])
+        return first & _AT_BEGINNING | (first | others) & _ANYWHERE
 
-    def is_courtesy(self, sentence: str) -> bool:
+    def is_courtesy(self, sentence: str, kinds: int) -> bool:
         """Whether a sentence is only polite; a long one, or one with a number, is not, unless it announces the answer."""
-        words = sentence.split()
-        if any(map(self._may_greet, words[:_FIRST])) and (
-            (self._is_english and _COURTESY.match(sentence)) or self._exclamation.match(sentence)
-        ):
+        if kinds & _GREETS and ((self._is_english and _COURTESY.match(sentence)) or self._exclamation.match(sentence)):
             return True
-        if len(words) > _MOST_POLITE or not any(map(self._may_thank, words)) or any(map(str.isdigit, sentence)):
+        if not kinds & (_THANKS_FIRST | _THANKS) or any(map(str.isdigit, sentence)):
             return False
-        return self._courtesies.search(" ".join(words).lower()) is not None
+        words = sentence.split()
+        said = " ".join(words).lower()
+        return len(words) <= _MOST_POLITE and bool(
+            (kinds & _THANKS_FIRST and self._courtesy_first.match(said))
+            or (kinds & _THANKS and self._courtesies.search(said))
+        )
 
     def tells_of_search(self, sentence: str) -> bool:
         """Whether a sentence only tells that the assistant looked somewhere, and is not a refusal: "I have read your documents."."""
@@ -124,72 +157,65 @@ class Framing:
             any(map(str.isdigit, sentence)) or len(sentence.split()) > _MOST_OF_ITSELF or self._denies(sentence)
         )
 
-    def opening(self, sentence: str, at: int) -> re.Match[str] | None:
+    def opening(self, sentence: str, at: int, kinds: int) -> re.Match[str] | None:
         """The phrase that names the source at a place of a sentence, unless it denies something."""
-        words = sentence[at : at + _REACH].split()
-        opens, names = any(map(self._may_open, words[:_FIRST])), any(map(self._may_name, words))
-        for pattern in chain(self._opening if opens else (), self._opening_with_source if names else ()):
-            match = pattern.match(sentence, at)
-            if match is not None and match.end() > at and not self._denies(match[0]):
+        for kind, pattern in ((_OPENS, self._phrases), (_NAMES, self._named)):
+            match = pattern.match(sentence, at) if kinds & kind else None
+            if match is not None and not self._denies(match[0]):
                 return match
         return None
 
-    def inside(self, sentence: str, at: int) -> Iterator[re.Match[str]]:
+    def inside(self, sentence: str, at: int, kinds: int) -> Iterator[re.Match[str]]:
         """The phrases after a place of a sentence that name the source: ", according to the manual,"."""
-        return self._inside.finditer(sentence, at) if any(map(self._may_name, sentence.split())) else iter(())
+        return self._inside.finditer(sentence, at) if kinds & _NAMES else iter(())
 
     def _denies(self, phrase: str) -> bool:
         words = phrase.lower().replace(",", " ").split()
         return any(word in self._negations or word.endswith("n't") for word in words)
 
 
-def kind_of(sentence: str, spoken: Sequence[Framing]) -> Literal["courtesy", "question"] | None:
+Likely: TypeAlias = Sequence[tuple[Framing, int]]
+"""The languages of which a sentence may have phrases, each with the kinds of these."""
+
+
+def likely(sentence: str, spoken: Iterable[Framing]) -> Likely:
+    """Those of some languages of which a phrase may begin with a word of a sentence."""
+    words = sentence.split()
+    found = ((framing, framing.kinds_in(words)) for framing in spoken)
+    return [one for one in found if one[1]]
+
+
+def kind_of(sentence: str, spoken: Likely) -> Literal["courtesy", "question"] | None:
     """What a sentence is that states no fact; None for others."""
     asks = sentence.rstrip(_CLOSING_MARKS).endswith(_QUESTION_MARKS)
     if asks and not _ITEM.match(sentence) and not sentence.count('"') % 2 and "``" not in sentence:
         return "question"  # the assistant's own: not one that it lists or quotes
-    if any(framing.is_courtesy(sentence) for framing in likely(sentence, spoken)):
-        return "courtesy"
-    return None
+    return "courtesy" if any(framing.is_courtesy(sentence, kinds) for framing, kinds in spoken) else None
 
 
-def likely(sentence: str, spoken: Sequence[Framing]) -> Sequence[Framing]:
-    """Those of which a phrase may begin with a word of a sentence."""
-    if len(spoken) < len(LANGUAGES):
-        return spoken
-    wanted = frozenset().union(*map(_beginning_with, sentence.split()))
-    return [framing for at, framing in enumerate(spoken) if at in wanted]
-
-
-@lru_cache(maxsize=_MOST_WORDS)
-def _beginning_with(word: str) -> frozenset[int]:
-    """The places in `LANGUAGES` of those of which a phrase may begin with a word."""
-    return frozenset(at for at, code in enumerate(LANGUAGES) if _framing(code).may_begin(word))
-
-
-def places(sentence: str, spoken: Sequence[Framing]) -> Iterator[tuple[int, int]]:
+def places(sentence: str, spoken: Likely) -> Iterator[tuple[int, int]]:
     """Where a sentence names its source in place of a fact: at its beginning, and inside it."""
-    spoken = likely(sentence, spoken)
-    reply = _REPLY.match(sentence)
+    reply = _REPLY.match(sentence) if spoken else None
     at = reply.end() if reply else 0
+    opening = spoken
     for _ in range(_MOST_FRAMES):
-        found = (framing.opening(sentence, at) for framing in spoken)
+        found = (framing.opening(sentence, at, kinds) for framing, kinds in opening)
         match = next((match for match in found if match is not None), None)
         if match is None:
             break
         yield match.span()
         at = match.end()
-    taken = at
-    for framing in spoken:
-        for match in framing.inside(sentence, taken):
+        opening = likely(sentence[at:], [framing for framing, _ in spoken])
+    for framing, kinds in spoken:
+        for match in framing.inside(sentence, at, kinds):
             yield match.span()
-            taken = match.end()
+            at = match.end()
 
 
 def frames(text: str) -> bool:
     """Whether a text that stands by itself says where a fact comes from, as "according to the manual"."""
     bare = text.strip()
-    found = (_framing(code).opening(bare, 0) for code in LANGUAGES)
+    found = (framing.opening(bare, 0, kinds) for framing, kinds in likely(bare, map(_framing, LANGUAGES)))
     return any(match is not None and not bare[match.end() :].strip(" .#0123456789") for match in found)
 
 
@@ -280,10 +306,14 @@ def _nouns(*texts: str) -> str:
     return "|".join(sorted(alternatives, key=len, reverse=True))
 
 
-def _gapped(phrases: str) -> str:
-    """An expression for any of some phrases: `…` means some words, `^` the beginning; matches nothing where there is none."""
-    gapped = (r"[^.]{0,20}?".join(map(re.escape, phrase.split(" … "))) for phrase in phrases.split("|") if phrase)
-    return "|".join(phrase.replace(r"\^", r"^\W{0,9}", 1) for phrase in gapped) or "(?!)"
+def _opening(patterns: Iterable[str]) -> re.Pattern[str]:
+    """An expression for any of some phrases at the beginning; matches nothing where there is none."""
+    return re.compile(rf"{_EDGES}(?:{'|'.join(patterns) or '(?!)'})", re.IGNORECASE)
+
+
+def _gapped(phrases: Iterable[str]) -> str:
+    """An expression for any of some phrases, of which `…` means some words; matches nothing where there is none."""
+    return "|".join(r"[^.]{0,20}?".join(map(re.escape, phrase.split(" … "))) for phrase in phrases) or "(?!)"
 
 
 def _any(*texts: str) -> str:
@@ -291,19 +321,11 @@ def _any(*texts: str) -> str:
     return "|".join(re.escape(phrase).replace(r"\ ", r"\s+") for phrase in sorted(phrases, key=len, reverse=True))
 
 
-def _begins(words: Mapping[str, Any], *names: str, is_spaced: bool) -> Callable[[str], bool]:
-    """Whether a word, with the marks around it, may begin one of some phrases; for scripts without spaces, any may."""
-    phrases = "|".join(words.get(name, name if "|" in name else "") for name in names) if words else ""
-    return _known(phrases, is_spaced=is_spaced)
-
-
-def _known(phrases: str, *, is_spaced: bool) -> Callable[[str], bool]:
-    if not is_spaced:
-        return lambda word: not word.isascii()
-    words = [phrase.lstrip("^").split() for phrase in phrases.split("|") if phrase.strip("^ ")]
-    firsts = {re.escape(first.strip(",:!*")) + (r"(?!\w)" if rest else "") for first, *rest in words}
-    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(sorted(firsts))})" if firsts else "(?!)", re.IGNORECASE)
-    return lru_cache(maxsize=_MOST_WORDS)(lambda word: pattern.search(word) is not None)
+def _firsts(phrases: Iterable[str], *, are_whole: bool = False) -> re.Pattern[str]:
+    """An expression for the words that some phrases begin with; `are_whole`: a phrase of one word is no beginning of another."""
+    words = [phrase.split() for phrase in phrases if phrase.strip()]
+    firsts = {re.escape(first.strip(",:!*")) + (r"(?!\w)" if rest or are_whole else "") for first, *rest in words}
+    return re.compile(rf"(?<!\w)(?:{'|'.join(sorted(firsts))})" if firsts else "(?!)", re.IGNORECASE)
 
 
 def framings_of(answer: str, spoken: Language) -> Sequence[Framing]:
@@ -319,17 +341,17 @@ def _framing(code: str) -> Framing:
 
 def head_of_source(text: str) -> re.Match[str] | None:
     """The beginning of a text that names a source: "Source: ", "see "."""
-    head, may_be_head = _source_head()
-    return head.match(text) if any(map(may_be_head, text[:_REACH].split()[:_FIRST])) or not text.isascii() else None
+    head, beginnings = _source_head()
+    return head.match(text) if not text.isascii() or beginnings.of(text[:_REACH].split()[:_FIRST]) else None
 
 
 @cache
-def _source_head() -> tuple[re.Pattern[str], Callable[[str], bool]]:
+def _source_head() -> tuple[re.Pattern[str], _Beginnings]:
     heads = _any(*(words_of(code)["citing"] for code in LANGUAGES))
     labels = _any(*(words_of(code).get("citing_labels", "") for code in LANGUAGES))
     headed = rf"(?:{heads})s?\b[*_]{{0,3}}(?:\s?[:：]|\.?\s(?=\S)|[*_\s]*$)|(?:{labels})s?[*_]{{0,3}}\s?[:：]"
     phrases = "|".join(f"{words_of(code)['citing']}|{words_of(code).get('citing_labels', '')}" for code in LANGUAGES)
-    return re.compile(rf"{_EDGES}\W{{0,4}}(?:{headed})", re.IGNORECASE), _known(phrases, is_spaced=True)
+    return re.compile(rf"{_EDGES}\W{{0,4}}(?:{headed})", re.IGNORECASE), _Beginnings(_firsts(phrases.split("|")))
 
 
 @cache

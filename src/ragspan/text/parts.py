@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -27,3 +28,8 @@ def marked(length: int, places: Iterable[tuple[int, int]]) -> bytearray:
     for start, end in places:
         marks[start:end] = b"\1" * (min(end, length) - start)
     return marks
+
+
+def found(pattern: re.Pattern[str], signs: Sequence[str], text: str) -> Iterator[re.Match[str]]:
+    """The matches of an expression, of which a text with one has one of these signs: most texts need no further look."""
+    return pattern.finditer(text) if any(map(text.__contains__, signs)) else iter(())
