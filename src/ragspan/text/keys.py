@@ -160,7 +160,9 @@ def is_content(token_key: str) -> bool:
 def content_of(token_keys: Iterable[str]) -> frozenset[str]:
     """The keys that are content."""
     found = frozenset(token_keys) - FUNCTION_WORDS
-    return frozenset([one for one in found if one[0] not in _MARKS])
+    joined = "".join(found)  # of English keys none is marked
+    is_marked = MARK in joined or NEGATION in joined
+    return frozenset([one for one in found if one[0] not in _MARKS]) if is_marked else found
 
 
 def is_negation(token_key: str) -> bool:

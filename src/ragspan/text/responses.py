@@ -27,6 +27,7 @@ _SHORT = 100
 """Characters of a response below which its language is no more than a guess."""
 
 _GAP = re.compile(r"[^\S\n]{2,}|[^\S\n ]")
+_SPACED_STOPS = (" .", " ,", " ;", " :", " !", " ?")
 _SPACE_BEFORE_STOP = re.compile(r" +([.,;:!?])(?=\s|$)")
 
 
@@ -62,7 +63,9 @@ def _read_row(table: Table, row: int, said: str, language: Language) -> Sentence
 
 def tidy(said: str) -> str:
     """What an answer states without the gaps that left-out parts leave, which may hide where a sentence ends: "U.S [1]. and"."""
-    return _SPACE_BEFORE_STOP.sub(r"\1", _GAP.sub(" ", said))
+    if "  " in said or not said.isprintable():
+        said = _GAP.sub(" ", said)
+    return _SPACE_BEFORE_STOP.sub(r"\1", said) if any(map(said.__contains__, _SPACED_STOPS)) else said
 
 
 def is_refusal(response: str) -> bool:

@@ -214,6 +214,11 @@ class SentenceReader(dict[str, Any]):
             found[at] = self._in_place(found[at], at, chunks, found)
         return list(chain.from_iterable(found))
 
+    def keys_of(self, chunk: str) -> tuple[str, ...]:
+        """The keys of a chunk by itself."""
+        found = self[chunk]
+        return found.keys if isinstance(found, _Chunk) else found
+
     def plainly(self, text: str) -> Iterator[tuple[str, list[str]]]:
         """The sentences of a text that have keys, each with its keys; read without a look at chunks."""
         for sentence in split_sentences(readable(text), self._language):

@@ -88,10 +88,9 @@ def tables_in(text: str) -> list[Block]:
     """The tables of a text, in its order."""
     if text.lstrip()[:1] in {"{", "["} and (found := _json_blocks(text, 0, len(text))):
         return found
-    blocks = _fenced_json(text) if "```" in text or "~~~" in text else []
-    if "<t" in text or "<T" in text:
-        blocks += _html_blocks(text)
+    blocks = _html_blocks(text) if "<t" in text or "<T" in text else []
     if "\n" in text:
+        blocks += _fenced_json(text) if "```" in text or "~~~" in text else []
         taken = bytearray(len(text))
         for block in blocks:
             taken[block.start : block.end] = b"\1" * (block.end - block.start)

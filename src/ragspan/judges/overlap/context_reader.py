@@ -150,6 +150,14 @@ class Context:
             fact = self._facts[known] = find(self.text_of(index), self._language)
         return fact
 
+    def spelling(self, key: str) -> str:
+        """A key that it has as the last sentence with it writes it."""
+        chunks = self.text_of(self.places[key].bit_length() - 1).split()
+        known = reader(self._language)
+        having = next((chunks[at : at + 2] for at, one in enumerate(chunks) if key in known.keys_of(one)), chunks)
+        tokens = self._language.tokens(" ".join(having))  # "5" and "p.m." are one
+        return next((token for token in tokens if self._language.key(token) == key), key)
+
     def shared_pairs(self, wanted: frozenset[Pair]) -> frozenset[Pair]:
         """The pairs of keys that follow each other in it, across sentences as well."""
         return wanted.intersection(pairwise(self.keys))

@@ -115,9 +115,7 @@ def _most_relevant(contexts: Sequence[Context], asked: Mapping[str, float]) -> l
 
 def _spelling(key: str, contexts: Sequence[Context]) -> str:
     """The key as the last sentence that has it writes it."""
-    context = next(context for context in reversed(contexts) if key in context.places)
-    sentence = context.sentence(context.places[key].bit_length() - 1)
-    return next((word for word, other in zip(sentence.words, sentence.keys, strict=True) if other == key), key)
+    return next(context.spelling(key) for context in reversed(contexts) if key in context.places)
 
 
 def shared_with_response(shared: SharedWords, contexts: Sequence[Context]) -> list[float]:

@@ -101,9 +101,10 @@ class SharedWords:
         planes = list(asked.planes)
         for word in words:
             sentences = self.sentences_with(word)
-            times = 2 + 2 * is_number(word) - (word in asked.words)
-            for _ in range(times if 0 < sentences.bit_count() <= _COMMON else 0):
-                _count(planes, sentences)
+            times = 2 + 2 * is_number(word) - (word in asked.words) if 0 < sentences.bit_count() <= _COMMON else 0
+            for plane in range(times.bit_length()):
+                if times >> plane & 1:
+                    _count(planes, sentences, plane)
         held, best = _most(planes)
         return self.place(best) if held else None
 
@@ -137,13 +138,16 @@ class SharedWords:
         return Place(context, number - self.firsts[context])
 
     def _held_runs(self, claims: Sequence[Sentence]) -> set[Run]:
-        beginning: dict[Pair, set[Run]] = {}
+        somewhere = frozenset().union(*self.held_pairs)
+        beginning: dict[Pair, list[Run]] = {}
         for run in {run for claim in claims for run in zip(claim.keys, claim.keys[1:], claim.keys[2:], strict=False)}:
-            beginning.setdefault(run[:2], set()).add(run)
+            if run[:2] in somewhere and run[1:] in somewhere:
+                beginning.setdefault(run[:2], []).append(run)
         held: set[Run] = set()
         # Contexts that a claim may be copied from come first.
         for context, pairs in sorted(zip(self._contexts, self.held_pairs, strict=True), key=_count_pairs, reverse=True):
-            likely = [run for pair in pairs for run in beginning.get(pair, ()) if run[1:] in pairs and run not in held]
+            begun = beginning.keys() & pairs if beginning else ()
+            likely = [run for pair in begun for run in beginning[pair] if run[1:] in pairs and run not in held]
             if likely:
                 held |= context.shared_runs(frozenset(likely))
         return held
@@ -157,15 +161,12 @@ def _count_pairs(context: tuple[Context, frozenset[Pair]]) -> int:
 # 2**n. So a word costs a few operations, however many windows there are.
 
 
-def _count(planes: list[int], bits: int) -> None:
-    """Add one to the count of each of the bits."""
-    carry = bits
-    for plane, had in enumerate(planes):
-        if not carry:
-            return
-        planes[plane], carry = had ^ carry, had & carry
-    if carry:
-        planes.append(carry)
+def _count(planes: list[int], bits: int, plane: int = 0) -> None:
+    """Add 2**plane to the count of each of the bits."""
+    while bits:
+        planes += [0] * (plane + 1 - len(planes))
+        planes[plane], bits = planes[plane] ^ bits, planes[plane] & bits
+        plane += 1
 
 
 def _most(planes: Sequence[int], among: int = -1) -> tuple[int, int]:
