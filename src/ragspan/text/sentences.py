@@ -34,9 +34,10 @@ _BREAK = re.compile(  # begins with one class of characters, so that the search 
     re.VERBOSE,
 )
 _MARKER = re.compile(r"\s*(?:[-*+>#]{1,6}\s|\(?\d{1,3}[.)]\s|\(?[^\W\d_][)]\s)")
-_LAST_WORD = re.compile(r"[^\s(\[\"]{1,12}$")
+_LONGEST_WORD = 12
+"""Characters before a full stop that tell whether it ends a sentence."""
 _NEXT_WORD = re.compile(r"\s{1,4}([^\W\d_]{1,14})\b(?!\.)")
-_INITIALS = re.compile(r"[^\W\d_]|[^\W\d_](?:\.[^\W\d_]){1,6}")
+_INITIALS = re.compile(r"[^\W\d_](?:\.[^\W\d_]){1,6}")
 _LONGEST_ORDINAL = 2
 _EDGES = f" \t\r\n*_#|{_BULLETS}"
 """What is not a part of a sentence at its ends."""
@@ -133,22 +134,25 @@ def _has_content(sentence: str) -> bool:
 
 def _stands_inside(text: str, start: int, match: re.Match[str], language: Language) -> bool:
     """True for the full stop of an abbreviation, an initial or a list number."""
-    before = _last_word(text, start, match.start())
-    if before is None:
-        return False
-    word = before[0]
+    word = _last_word(text, start, match.start())
     if word.isdigit():
         if _is_ordinal(word, language):
             return True
-        return not text[start : before.start()].strip(_EDGES)
+        return not text[start : match.start() - len(word)].strip(_EDGES)
     if word.lower() not in language.abbreviations and not _is_initial(word):
         return False
     return not _opens_sentence(text, match.end(), language)
 
 
-def _last_word(text: str, start: int, end: int) -> re.Match[str] | None:
-    """What is written before a place, up to a space or an opening bracket."""
-    return _LAST_WORD.search(text, max(start, end - 12), end)
+def _last_word(text: str, start: int, end: int) -> str:
+    """The last characters before a place, up to a space or an opening bracket; empty where there is none."""
+    found = text[max(start, end - _LONGEST_WORD) : end]
+    if not found or found[-1].isspace():
+        return ""
+    word = found.split()[-1]
+    for opening in '(["':
+        word = word[word.rfind(opening) + 1 :]
+    return word
 
 
 def _opens_sentence(text: str, at: int, language: Language) -> bool:
@@ -164,7 +168,9 @@ def _is_ordinal(digits: str, language: Language) -> bool:
 
 def _is_initial(word: str) -> bool:
     """True for "J" and "e.g"; not for a letter that is a word, such as the Russian "я"."""
-    return _INITIALS.fullmatch(word) is not None and (len(word) > 1 or word.isupper())
+    if len(word) == 1:
+        return word.isupper()
+    return "." in word and _INITIALS.fullmatch(word) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,10 +262,9 @@ class SentenceReader(dict[str, Any]):
         match = _STOP.search(chunk)
         if match is None:
             return _NEVER
-        before = _last_word(chunk, 0, match.start())
-        if match[0][0] != "." or before is None:
+        word = _last_word(chunk, 0, match.start())
+        if match[0][0] != "." or not word:
             return _ALWAYS
-        word = before[0]
         if word.isdigit():
             return _NEVER if _is_ordinal(word, self._language) else _AFTER_WORDS
         return _BEFORE_OPENING if word.lower() in self._language.abbreviations or _is_initial(word) else _ALWAYS

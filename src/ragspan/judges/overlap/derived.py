@@ -61,7 +61,7 @@ def is_derived(keys: Collection[str], own: Iterable[str], near: Iterable[str]) -
         own: the keys of the claim and the question.
         near: the keys of the sentences that the claim rests on.
     """
-    own, near = list(own), list(near)
+    own, near = list(filter(is_number, own)), list(filter(is_number, near))
     if _is_time_between(keys, [*own, *near]):
         return True
     values = list(_values(keys))
@@ -113,7 +113,7 @@ def _is_time_between(keys: Collection[str], beside: Iterable[str]) -> bool:
 
 
 def _values(keys: Iterable[str]) -> Iterator[float]:
-    return (float(key) for key in dict.fromkeys(keys) if is_number(key) and _NUMBER.fullmatch(key))
+    return (float(key) for key in dict.fromkeys(keys) if _NUMBER.fullmatch(key))
 
 
 def _products(one: float, other: float) -> Iterator[float]:
