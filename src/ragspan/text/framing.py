@@ -79,16 +79,18 @@ class _Beginnings(dict[str, int]):
 
     def __init__(self, *kinds: re.Pattern[str]) -> None:
         self._kinds = kinds
+        self._any = re.compile("|".join(kind.pattern for kind in kinds), re.IGNORECASE)
 
     def __missing__(self, word: str) -> int:
         if len(self) >= _MOST_WORDS:
             self.clear()
-        found = self[word] = sum(1 << at for at, kind in enumerate(self._kinds) if kind.search(word))
+        kinds = enumerate(self._kinds if self._any.search(word) else ())
+        found = self[word] = sum(1 << at for at, kind in kinds if kind.search(word))
         return found
 
     def of(self, words: Iterable[str]) -> int:
         """The kinds of all words."""
-        return reduce(or_, map(self.__getitem__, words), 0)
+        return reduce(or_, {*map(self.__getitem__, words)}, 0)
 
 
 _GREETS, _THANKS_FIRST, _OPENS, _THANKS, _NAMES = (1 << kind for kind in range(5))

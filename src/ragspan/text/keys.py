@@ -63,6 +63,8 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 
+_PLAIN, _WORD = re.compile("[A-Za-z ,;:()]*[.!?]?"), re.compile(f"[A-Za-z]{{1,{_LONGEST}}}")
+"""A text of nothing but words, and its words: most sentences, the fast way."""
 _DIGITS_OF_DATE = re.compile(r"\d[./-]\d{2,4}")
 _DATE_PARTS = re.compile(_DATE, re.VERBOSE)
 _HALF_OF_DAY = re.compile(r"[ap]\.?m\.?$")
@@ -97,8 +99,8 @@ def readable(text: str) -> str:
 def tokens(text: str) -> list[str]:
     """Words, numbers, times, `%` and currency signs, as they are written; dates in digits as day, month and year."""
     text = in_one_form(text)
-    if text.isalpha() and text.isascii() and len(text) <= _LONGEST:
-        return [text]
+    if _PLAIN.fullmatch(text) and "er cent" not in text:
+        return _WORD.findall(text)
     found: list[str] = _TOKEN.findall(text)
     if not _DIGITS_OF_DATE.search(text):
         return found
@@ -160,9 +162,7 @@ def is_content(token_key: str) -> bool:
 def content_of(token_keys: Iterable[str]) -> frozenset[str]:
     """The keys that are content."""
     found = frozenset(token_keys) - FUNCTION_WORDS
-    joined = "".join(found)  # of English keys none is marked
-    is_marked = MARK in joined or NEGATION in joined
-    return frozenset([one for one in found if one[0] not in _MARKS]) if is_marked else found
+    return frozenset([one for one in found if one[0] not in _MARKS])
 
 
 def is_negation(token_key: str) -> bool:

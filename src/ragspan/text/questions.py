@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from ragspan.text.keys import is_content, is_negation
 from ragspan.text.languages import ENGLISH, Language, guess
@@ -44,9 +45,10 @@ def restates(claim: str, question: str) -> bool:
     return any(_is_most_of(said, _content(sentence, language)) for sentence in asked)
 
 
-def _open_questions(question: str) -> list[str]:
-    sentences = [question[start:end] for start, end in places_of(question)]
-    return [sentence for sentence in sentences if _ASKS.match(sentence)]
+@lru_cache(maxsize=16)  # for each claim of a response
+def _open_questions(question: str) -> tuple[str, ...]:
+    sentences = (question[start:end] for start, end in places_of(question))
+    return tuple(sentence for sentence in sentences if _ASKS.match(sentence))
 
 
 def _content(sentence: str, language: Language) -> list[str]:

@@ -29,7 +29,7 @@ MAX_CONTEXTS = 1000
 """Contexts that are kept separate; beyond that, neighbours count as one."""
 
 _PRONOUNS = frozenset({"it", "they", "he", "she", "this", "these", "its", "their", "his", "her"})
-_SPACES = re.compile(r"[ \t\r]+")
+_SPACES = re.compile(r"[ \t\r]{2,}|[\t\r]")
 _OPENING = 4
 """Words of a sentence among which a pronoun means something in the sentence before: "in 1911 it was stolen"."""
 

@@ -69,12 +69,7 @@ def is_derived(keys: Collection[str], own: Iterable[str], near: Iterable[str]) -
         return False
     mine = [*islice(_values(key for key in own if key not in keys), _MOST_OPERANDS)]
     others = [*mine, *islice(_values(near), _MOST_OPERANDS)]
-    rounded = [result for one, other in permutations(mine, 2) for result in _products(one, other)]
-    return all(
-        _is_sum(value, mine, others)
-        or (value not in _YEARS and any(abs(result - value) <= _TOLERANCE * value for result in rounded))
-        for value in values
-    )
+    return all(_is_sum(value, mine, others) or (value not in _YEARS and _is_product(value, mine)) for value in values)
 
 
 def _is_sum(value: float, mine: Sequence[float], others: Sequence[float]) -> bool:
@@ -116,10 +111,18 @@ def _values(keys: Iterable[str]) -> Iterator[float]:
     return (float(key) for key in dict.fromkeys(keys) if _NUMBER.fullmatch(key))
 
 
-def _products(one: float, other: float) -> Iterator[float]:
-    yield from (one * other, one * other / 100, (100 - one) * other / 100)
-    if one and other:
-        yield from (one / other, other / one, 100 * one / other, 100 * other / one)
+def _is_product(value: float, mine: Sequence[float]) -> bool:
+    """Whether a number is about the product, the ratio or the share of two others."""
+    found = [
+        result
+        for one, other in permutations(mine, 2)
+        for result in (
+            *(one * other, one * other / 100, (100 - one) * other / 100),
+            *((one / other, 100 * one / other) if other else ()),
+        )
+    ]
+    least, most = (1 - _TOLERANCE) * value, (1 + _TOLERANCE) * value
+    return any(least <= result <= most for result in found)
 
 
 def is_short_reply(

@@ -25,6 +25,7 @@ from ragspan.judges.overlap.contradictions.sentence_parts import find_number_of_
 from ragspan.judges.overlap.shared_words import SharedWords
 from ragspan.text.keys import content_of, is_number
 from ragspan.text.languages import Language
+from ragspan.text.lazy import Lazy
 from ragspan.text.sentences import Sentence
 
 _ENOUGH, _MOST = 0.6, 0.8
@@ -58,11 +59,17 @@ class Comparison:
         self._lone = lone
         self._asked = question
         self._short = short
-        if language.code == "en":
-            self._aligner = Aligner(contexts, shared)
-            self._question = frozenset(
-                word for word in map(compared, question) if tells(word) and (word in self._aligner or word == "include")
-            )
+
+    @Lazy
+    def _aligner(self) -> Aligner:
+        """For English alone."""
+        return Aligner(self._contexts, self._shared)
+
+    @Lazy
+    def _question(self) -> frozenset[str]:
+        """The words of the question that are compared."""
+        words = filter(tells, map(compared, self._asked))
+        return frozenset(word for word in words if word in self._aligner or word == "include")
 
     @property
     def finds_denials(self) -> bool:
