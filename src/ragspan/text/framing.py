@@ -79,13 +79,14 @@ class _Beginnings(dict[str, int]):
 
     def __init__(self, *kinds: re.Pattern[str]) -> None:
         self._kinds = kinds
-        self._any = re.compile("|".join(kind.pattern for kind in kinds), re.IGNORECASE)
+        self._any = re.compile("|".join(kind.pattern for kind in kinds))
 
     def __missing__(self, word: str) -> int:
         if len(self) >= _MOST_WORDS:
             self.clear()
-        kinds = enumerate(self._kinds if self._any.search(word) else ())
-        found = self[word] = sum(1 << at for at, kind in kinds if kind.search(word))
+        lowered = word.lower()
+        kinds = enumerate(self._kinds if self._any.search(lowered) else ())
+        found = self[word] = sum(1 << at for at, kind in kinds if kind.search(lowered))
         return found
 
     def of(self, words: Iterable[str]) -> int:
@@ -325,9 +326,9 @@ def _any(*texts: str) -> str:
 
 def _firsts(phrases: Iterable[str], *, are_whole: bool = False) -> re.Pattern[str]:
     """An expression for the words that some phrases begin with; `are_whole`: a phrase of one word is no beginning of another."""
-    words = [phrase.split() for phrase in phrases if phrase.strip()]
+    words = [phrase.lower().split() for phrase in phrases if phrase.strip()]
     firsts = {re.escape(first.strip(",:!*")) + (r"(?!\w)" if rest or are_whole else "") for first, *rest in words}
-    return re.compile(rf"(?<!\w)(?:{'|'.join(sorted(firsts))})" if firsts else "(?!)", re.IGNORECASE)
+    return re.compile(rf"(?<!\w)(?:{'|'.join(sorted(firsts))})" if firsts else "(?!)")
 
 
 def framings_of(answer: str, spoken: Language) -> Sequence[Framing]:

@@ -61,7 +61,7 @@ def is_derived(keys: Collection[str], own: Iterable[str], near: Iterable[str]) -
         own: the keys of the claim and the question.
         near: the keys of the sentences that the claim rests on.
     """
-    own, near = list(filter(is_number, own)), list(filter(is_number, near))
+    own, near = ([key for key in some if key[:1].isdigit()] for some in (own, near))
     if _is_time_between(keys, [*own, *near]):
         return True
     values = list(_values(keys))

@@ -155,5 +155,6 @@ def _may_rest(claim: Sentence, absent: frozenset[str]) -> bool:
     """False for a claim that shares too little with any sentence; a quick test, before the claim is taken apart."""
     if len(claim.keys) > _LONGEST:  # only its beginning is taken apart, and that may share more than the whole
         return True
-    missing = [word for word in absent - may_be_elsewhere() if not is_number(word)]
-    return len(missing) <= (1 - _MOST) * (len(content_of(claim.keys)) + 1) + _ROUNDING
+    missing = sum(not is_number(word) for word in absent - may_be_elsewhere()) - _ROUNDING
+    share = 1 - _MOST
+    return missing <= share * (len(claim.keys) + 1) and missing <= share * (len(content_of(claim.keys)) + 1)

@@ -83,7 +83,7 @@ def find_swapped_parts(
     claim: Sentence, contexts: Sequence[Context], shared: SharedWords, language: Language
 ) -> Contradiction | None:
     """Two parts that have changed words: "A comes first, B last" where the context says "B comes first, A last"."""
-    if len(claim.keys) < _FEWEST:
+    if len(claim.keys) < _FEWEST or not _has_parts(claim, language):
         return None
     for theirs in nearest(claim, contexts, shared, language):
         ours = parts_of(claim.read or claim.text, language)
@@ -96,6 +96,11 @@ def find_swapped_parts(
                         kind="order", response=f"{one.text}, {other.text}", context=f"{first.text}, {second.text}"
                     )
     return None
+
+
+def _has_parts(claim: Sentence, language: Language) -> bool:
+    """False where nothing parts the words of a claim."""
+    return not language.joins.isdisjoint(map(str.lower, claim.words)) or bool(_PAUSE.search(claim.read or claim.text))
 
 
 def _is_turned(claim: Sentence, theirs: Sequence[Part]) -> bool:
