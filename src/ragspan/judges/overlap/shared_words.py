@@ -41,7 +41,6 @@ class SharedWords:
         self.firsts: list[int] = []
         """The number of the first sentence of each context."""
         self._sentences: dict[str, int] = {}
-        self._planes: dict[frozenset[str], list[int]] = {}
         number = 0
         for context, held in zip(contexts, self.held, strict=True):
             number += _GAP
@@ -70,11 +69,9 @@ class SharedWords:
 
     def closest(self, words: Iterable[str], most: int, *, least: int = 1) -> list[Place]:
         """The sentences that hold most of these keys, the best first, of equals the first; at most `most`, with `least` keys."""
-        planes = self._planes.get(known := frozenset(words))
-        if planes is None:
-            planes = self._planes[known] = []
-            for word in known:
-                _count(planes, self._sentences.get(word, 0))
+        planes: list[int] = []
+        for word in words:
+            _count(planes, self._sentences.get(word, 0))
         found: list[Place] = []
         left = -1
         while len(found) < most:
