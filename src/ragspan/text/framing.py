@@ -325,7 +325,7 @@ def _any(*texts: str) -> str:
 
 
 def _firsts(phrases: Iterable[str], *, are_whole: bool = False) -> re.Pattern[str]:
-    """An expression for the words that some phrases begin with; `are_whole`: a phrase of one word is no beginning of another."""
+    """An expression for the words that some phrases begin with; `are_whole`: of one word alone only that word."""
     words = [phrase.lower().split() for phrase in phrases if phrase.strip()]
     firsts = {re.escape(first.strip(",:!*")) + (r"(?!\w)" if rest or are_whole else "") for first, *rest in words}
     return re.compile(rf"(?<!\w)(?:{'|'.join(sorted(firsts))})" if firsts else "(?!)")
