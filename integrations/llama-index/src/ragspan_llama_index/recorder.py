@@ -21,6 +21,7 @@ from ragspan.capturing import MAX_RUNS, Around, EventKind, OpenRequests, Request
 from ragspan.kept_metadata import kept_entries
 from ragspan.messages import NotedError, is_abandonment, note_error
 from ragspan.plain_data import class_name, fields_of, has_plain_dict, is_list, remember
+from ragspan.plain_data import text_of as plain_text
 from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
 from ragspan_llama_index.classes import (
     GENERATOR,
@@ -47,7 +48,7 @@ from ragspan_llama_index.payloads import (
 )
 from ragspan_llama_index.reading import Reading
 from ragspan_llama_index.results import answer_of, watch_chat
-from ragspan_llama_index.streams import Place, Stream, delta_of, pulled, reader_or_maker, streams_of
+from ragspan_llama_index.streams import Place, Stream, pulled, reader_or_maker, streams_of
 
 _MAX_INTERRUPTED = 128
 _OPENINFERENCE = "openinference.instrumentation.llama_index"  # its module; never imported here
@@ -188,7 +189,8 @@ class SpanRecorder:
             if place[2] != "model" or place[4] is None:  # only of a stream
                 return
             if kind == "token":
-                place[4].append(delta_of(own.get("response")))
+                delta = fields_of(own.get("response")).get("delta")
+                place[4].append(delta if type(delta) is str else plain_text(delta) or "")
             else:
                 log = place[0]
                 log.note(EventKind.READ, place[1], None, reply_in(own.get("response"), log, inside_synthesis=place[3]))

@@ -100,7 +100,11 @@ class Stream(TokenStream):
 
     def add_delta(self, chunk: Any) -> None:
         """Add the words in a model's chunk."""
-        self.add(delta_of(chunk))
+        delta = fields_of(chunk).get("delta")
+        if type(delta) is str and self.tokens and not self.aborted:  # mostly
+            self.tokens.append(delta)
+        else:
+            self.add(delta if type(delta) is str else plain_text(delta) or "")
 
     def add_text_or_delta(self, token: Any) -> None:
         self.add(token if issubclass(type(token), str) else delta_of(token) or token)
