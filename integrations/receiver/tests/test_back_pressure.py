@@ -8,6 +8,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from http_senders import post
 
 from ragspan.engine import EngineStats
 from ragspan_receiver import pace
@@ -141,6 +142,16 @@ def test_of_a_request_what_will_not_be_read_takes_no_room(sink, clock, slow, spa
 
     unsampled = Receiver(sink, clock=clock, is_sampled=lambda _: False)
     assert (slow.whole_in(answers(7)), unsampled.whole_in(answers(7))) == (7, 0)
+
+
+async def test_whose_traces_are_whole_is_found_out_once_for_a_request(serving, answer, request_with):
+    asked = []
+    request = request_with(*(answer(os.urandom(16)) for _ in range(5)))
+    async with serving(BufferLimits(), is_sampled=lambda trace_id: not asked.append(trace_id)) as served:
+        response = await post(served, request.SerializeToString())
+
+    assert response.status_code == 200
+    assert len(asked) == 10  # of each trace: whether it takes room, and whether it is kept
 
 
 def test_after_it_was_stopped_nothing_is_taken(sink, answers):

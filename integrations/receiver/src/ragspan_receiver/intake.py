@@ -126,7 +126,7 @@ class Intake:
                 async with self._door:
                     await self._room(deadline, whole)
                     self._check_sender(going)
-                    return await loop.run_in_executor(self._threads, self.receiver.take, batch)
+                    return await loop.run_in_executor(self._threads, self.receiver.take, batch, whole)
             finally:
                 self._turns.release()
         finally:

@@ -157,13 +157,17 @@ class Receiver:
             reason = "the answers that came before wait to be handed on"
         raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, reason)
 
-    def take(self, batch: Batch) -> ExportTraceServiceResponse:
+    def take(self, batch: Batch, whole: int | None = None) -> ExportTraceServiceResponse:
         """Take the spans of a request; in any thread.
+
+        Args:
+            batch: the request.
+            whole: what `whole_in` says of it, where that is known.
 
         Raises:
             RefusedError: there is no room for them, or the receiver stops. Nothing of it is taken then.
         """
-        rejected, whole = batch.rejected, self.whole_in(batch)
+        rejected, whole = batch.rejected, self.whole_in(batch) if whole is None else whole
         with self._taking:
             if not self.has_room(whole):
                 self.refuse()
