@@ -40,11 +40,10 @@ from ragspan.redaction import RedactOption
 from ragspan.start_line import line_of_engine, line_of_sink
 from ragspan.telemetry import Emitter, OTelEmitter, environment
 from ragspan.telemetry.emitter_protocols import BackendEmitter, emitter_class
-from ragspan.throttled_log import ThrottledLog
+from ragspan.throttled_log import ThrottledLog, log_line
 
 _INSTRUMENTORS = "opentelemetry_instrumentor"
 _OURS = "ragspan_"
-_logger = logging.getLogger("ragspan")
 _NO_TEXT = Rule("a list of names and objects", lambda value: not isinstance(value, str))
 
 
@@ -142,7 +141,7 @@ def configure(
     with in_use.setting_up:
         configured = _set_up(settings, emitters, {"phoenix": phoenix, "mlflow": mlflow}, metrics, judge)
     if variable(OF_RAGSPAN_RUN) is None:  # which has said it for all its processes
-        _logger.info("%s", configured.line)
+        log_line(logging.INFO, "%s", configured.line)
     return configured
 
 

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin, get
 from ragspan.arguments import AMOUNT, SECONDS, SHARE, SOME_SECONDS, WHOLE, Rule, choice, meant, wrong
 from ragspan.exceptions import ConfigurationError
 from ragspan.judge_share import JudgeShare
+from ragspan.throttled_log import log_line
 
 DropPolicy: TypeAlias = Literal["oldest", "newest"]
 SpanStyle: TypeAlias = Literal["answer", "scores"]
@@ -61,7 +62,6 @@ _PRICE = Rule(
 )
 _ANYTHING = Rule("any text", lambda _: True)
 
-_logger = logging.getLogger("ragspan")
 _warned: set[str] = set()
 
 
@@ -169,7 +169,7 @@ class Settings:
         for words in without_effect(environment):
             if words not in _warned:  # a process reads its settings several times
                 _warned.add(words)
-                _logger.warning("%s", words)
+                log_line(logging.WARNING, "%s", words)
         values = {
             field: read(name, environment[name].strip())
             for name, (field, read) in _VARIABLES.items()

@@ -6,6 +6,7 @@ import datetime as dt
 import decimal
 import sys
 import uuid
+from itertools import islice
 from typing import Any, Final
 
 from ragspan.plain_data import items_of, number_of, text_of
@@ -18,6 +19,7 @@ SMALL: Final = 100
 """Characters of an entry, its name and its text, that counts for a queue's bytes as any other part does."""
 MAX_ENTRIES: Final = 200
 """Of metadata, and of each list or dictionary inside."""
+_MAX_SEEN = 10_000  # entries without a name that can be kept included
 _MAX_NESTED = 5
 _MOST, _LEAST = 1 << 62, -(1 << 62)  # of an integer that is kept without a look at its size
 _ABSENT: Final = object()
@@ -95,7 +97,7 @@ class _Keeping:
     def entries(self, metadata: dict[Any, Any], depth: int) -> dict[str, Any]:
         kept: dict[str, Any] = {}
         entries = metadata.items() if type(metadata) is dict else dict.items(metadata)
-        for key, value in list(entries):
+        for key, value in list(islice(entries, _MAX_SEEN)):
             name = key if type(key) is str else text_of(key)
             if name is None or len(name) > SHORT:
                 continue

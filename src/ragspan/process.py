@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ragspan.exceptions import ConfigurationError
 from ragspan.forks import watch_forks
+from ragspan.throttled_log import log_line
 
 if TYPE_CHECKING:
     from ragspan.records import RecordSink
 
-_logger = logging.getLogger("ragspan")
 _T = TypeVar("_T")
 
 
@@ -75,4 +75,4 @@ def set_up_or_off() -> Iterator[None]:
         why = str(error) if isinstance(error, ConfigurationError) else f"{type(error).__name__}: {error}"
         if why not in in_use.said:
             in_use.said.add(why)
-            _logger.error("ragspan is off, and no answer is captured: %s", " ".join(why.split()))  # noqa: TRY400 - one line
+            log_line(logging.ERROR, "ragspan is off, and no answer is captured: %s", " ".join(why.split()))

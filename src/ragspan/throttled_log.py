@@ -16,6 +16,12 @@ _MAX_KINDS = 1000
 _MAX_SHOWN = 1000  # characters of an argument
 
 
+def log_line(level: int, message: str, *args: object) -> None:
+    """Log a line. Handlers and filters are the application's: what they raise stops nobody here."""
+    with contextlib.suppress(Exception):
+        logging.getLogger("ragspan").log(level, message, *args)
+
+
 class ThrottledLog:
     """For warnings that every record may cause.
 
@@ -32,7 +38,6 @@ class ThrottledLog:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.count = count
-        self._logger = logging.getLogger("ragspan")
         self._clock = clock
         self._last: dict[str, float] = {}
         self._suppressed: dict[str, int] = {}
@@ -57,8 +62,7 @@ class ThrottledLog:
         suppressed = self._suppressed.pop(kind, 0)
         if suppressed:
             message, args = f"{message} (and %d more since the last such line)", (*args, suppressed)
-        with contextlib.suppress(Exception):  # a handler of the application's
-            self._logger.warning(message, *map(_shown, args))
+        log_line(logging.WARNING, message, *map(_shown, args))
 
 
 def _shown(argument: object) -> object:

@@ -146,6 +146,14 @@ def test_background_and_the_prompt_can_be_set(sink):
     assert record.prompts_seen
 
 
+def test_of_background_without_end_as_many_texts_are_read_as_a_record_may_have_contexts(sink, caplog):
+    with ragspan.capture(sink=sink) as answer:
+        answer.background = (str(number) for number in itertools.count())
+
+    assert 1000 < len(sink.records()[0].background) <= MAX_CONTEXTS
+    assert f"more than {MAX_CONTEXTS} texts of background" in caplog.text
+
+
 def test_a_prompt_may_be_a_text(sink):
     with ragspan.capture(sink=sink) as answer:
         answer.prompt = "Fee?"

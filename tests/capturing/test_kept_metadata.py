@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import decimal
 import sys
+import tracemalloc
 
 import pytest
 
@@ -26,6 +27,18 @@ def test_numbers_with_many_digits_take_no_more_than_twice_what_they_count_for(ma
         kept = kept_entries({f"n{number}": make(number) for number in range(100)}, nested=True)
 
     assert sys.getsizeof(kept) + sum(map(sys.getsizeof, kept.values())) <= 2 * size_of(kept)
+
+
+@pytest.mark.parametrize("name", [str, lambda number: number], ids=["texts", "no texts"])
+def test_of_very_many_entries_no_copy_is_made(name):
+    metadata = {name(number): number for number in range(300_000)}
+    tracemalloc.start()
+    kept = kept_entries(metadata)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert len(kept) in {0, 200}
+    assert most < 1_500_000
 
 
 def test_usual_decimals_and_integers_are_kept():

@@ -7,6 +7,7 @@ import datetime as dt
 import decimal
 import enum
 import fractions
+import tracemalloc
 import uuid
 import zoneinfo
 from collections import deque
@@ -158,6 +159,20 @@ def test_of_a_wide_dictionary_the_first_fields_are_copied(take):
 
     assert len(snapshot) == 201
     assert snapshot["…"] is CUT
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("kind", [list, tuple, deque, set, frozenset, dict.fromkeys], ids=lambda kind: kind.__name__)
+def test_very_many_items_are_not_copied_to_be_left_out(take, kind, whole):
+    many = kind(range(300_000))
+    tracemalloc.start()
+    snapshot = take(many, whole=whole)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert most < 1_000_000
+    if whole and kind in {list, tuple, deque}:
+        assert snapshot == [CUT, *range(299_800, 300_000)]
 
 
 def test_of_a_step_long_texts_and_dull_lists_are_left_out(take):

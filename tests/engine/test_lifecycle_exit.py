@@ -214,6 +214,22 @@ def test_a_submit_at_the_very_end_does_not_raise(run):
     assert lines == ["{'shutdown': 1}"]
 
 
+@pytest.mark.parametrize("registered", ["before", "after"])
+def test_an_answer_after_the_end_has_begun_is_named_in_the_log(run, registered):
+    registering = "atexit.register(lambda: [engine.submit(record(number)) for number in range(3)])"
+    lines = run(f"""
+        import atexit
+        logging.getLogger("ragspan").addHandler(logging.StreamHandler(sys.stdout))
+        engine = ScoringEngine(metrics=[Quick()], emitters=[Printing()])
+        {registering if registered == "before" else ""}
+        engine.submit(record())
+        {registering if registered == "after" else ""}
+    """)
+
+    told = "an answer came after the end of the process had begun, and is not scored"
+    assert (lines.count(told), lines.count("emitted q quick")) == ((1, 1) if registered == "before" else (0, 1))
+
+
 INTERRUPTED = {
     "a submit": ("_count", "engine.submit(record(2)); threading.Event().wait()"),
     "a shutdown": ("wait_until_out", "engine.shutdown(20); threading.Event().wait()"),

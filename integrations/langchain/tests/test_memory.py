@@ -38,3 +38,29 @@ def test_of_langchain(of_document, of_request):
     """
 
     assert_bounded(growth_of(program))
+
+
+def test_of_messages_with_blocks_and_calls_without_number():
+    program = """
+        from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+        from langchain_core.messages import AIMessage, HumanMessage
+        from ragspan_langchain import RagspanCallbackHandler
+
+        engine = waiting_engine()
+        blocks, calls = ["a block"] * 20_000, [{"name": "find", "args": {}, "id": "1", "type": "tool_call"}] * 20_000
+        message, calling = HumanMessage("question"), AIMessage("")
+        message.content, calling.tool_calls = blocks, calls
+        model = GenericFakeChatModel(messages=(AIMessage(content="It is 5 euros.") for _ in itertools.count()))
+        chain = RunnableLambda(lambda question: [message, calling]) | model
+
+        def ask(number):
+            chain.invoke(str(number), {"callbacks": [RagspanCallbackHandler(engine)]})
+
+        report(ask, engine.stats)
+    """
+
+    assert_bounded(
+        growth_of(
+            program.replace("engine = ", "from langchain_core.runnables import RunnableLambda\n        engine = ")
+        )
+    )

@@ -25,6 +25,7 @@ from ragspan.plain_data import (
 from ragspan.record_json import MAX_CONTEXTS, identifier
 from ragspan.records import (
     AnswerStatus,
+    Background,
     Capture,
     Generation,
     RagRecord,
@@ -100,7 +101,7 @@ class Answer:
                 question=self.question,
                 contexts=None if contexts is None else tuple(contexts),
                 response=self.response,
-                background=_guarded(as_background, self.background) or (),
+                background=_guarded(_background, self.background) or (),
                 generations=generations,
                 prompts_seen=bool(generations),
             ),
@@ -309,6 +310,16 @@ def _readable(given: Any) -> list[RetrievedContext] | None:
         _log.report("contexts", "an answer has more than %d contexts: the others are left out", MAX_CONTEXTS)
     found = [context for item in items[:MAX_CONTEXTS] for context in _guarded(as_contexts, [item]) or ()]
     return found if found or not items else None
+
+
+def _background(given: Any) -> tuple[Background, ...]:
+    """These texts as background; of a generator without end as many as a record holds."""
+    items = given_items(given, MAX_CONTEXTS + 1)
+    if items is not None and len(items) > MAX_CONTEXTS:
+        _log.report(
+            "background", "an answer has more than %d texts of background: the others are left out", MAX_CONTEXTS
+        )
+    return as_background(given if items is None else items[:MAX_CONTEXTS])
 
 
 def _default_sink() -> RecordSink:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -17,7 +18,8 @@ from ragspan.plain_data import class_name, dataclass_fields, derives_from, field
 
 _MAX_DEPTH = 50
 _MAX_NODES = 1000
-_MAX_NODES_OF_STEP = 10_000
+MAX_NODES_OF_STEP = 10_000
+"""A dictionary with more entries is cut in any case."""
 _MAX_FIELDS = 200
 _TAIL = 200  # of a long list, the end holds the last messages
 _MAX_DOCUMENTS = 20_000  # of one list
@@ -149,7 +151,7 @@ class Copying:
 
     def __init__(self, readers: _ReadersByType, log: RequestLog, whole: bool) -> None:  # noqa: FBT001  made at most events
         self._readers = readers
-        self._left = _MAX_NODES if whole else _MAX_NODES_OF_STEP
+        self._left = _MAX_NODES if whole else MAX_NODES_OF_STEP
         self.parts = 1
         """How much the containers of the snapshot hold."""
         self.whole = whole
@@ -179,11 +181,11 @@ class Copying:
 
     def fields(self, value: dict[Any, Any], depth: int) -> Snapshot:
         """A dictionary. Fields whose names are not texts are hidden in one without a name."""
-        items = list(dict.items(value))
-        self._left -= len(items)
-        self.parts += len(items)
+        self._left -= dict.__len__(value)
         if depth > _MAX_DEPTH or self._left < 0:
             return CUT
+        items = list(dict.items(value))
+        self.parts += len(items)
         copies: dict[str, Snapshot] = {}
         texts, longest = self.texts, sys.maxsize if self.whole else _MAX_TEXT_OF_STEP
         for key, item in items if len(items) <= _MAX_FIELDS else items[:_MAX_FIELDS]:
@@ -205,11 +207,11 @@ class Copying:
         copies = self.fields(fields, depth)
         return copies if copies is CUT else ObjectFields(copies)
 
-    def items(self, value: Iterable[Any], depth: int) -> Snapshot:
+    def items(self, value: Collection[Any], depth: int) -> Snapshot:
         """A list or the like: much of it where it holds documents, else the end of it, of a step's hardly anything."""
         if depth > _MAX_DEPTH or self._left < 0:
             return CUT
-        items = list(value)
+        items = list(value) if len(value) <= _MAX_DOCUMENTS else _ends_of(value)
         copies = self._copies(items[:_FEW], depth + 1)
         if copies and self._is_document(items[0]):
             return copies + self._copies(items[_FEW:_MAX_DOCUMENTS], depth + 1)
@@ -234,6 +236,14 @@ class Copying:
         if issubclass(type(item), (tuple, list)):
             item = next((tuple if issubclass(type(item), tuple) else list).__iter__(item), None)
         return id(item) in self.kept
+
+
+def _ends_of(value: Collection[Any]) -> list[Any]:
+    """The first and the last of very many items: to copy them all takes the request's time."""
+    first = list(islice(value, _MAX_DOCUMENTS))
+    if type(value) is list or type(value) is tuple:
+        return [*first, *value[-_TAIL:]]
+    return [*first, *reversed(list(islice(reversed(value), _TAIL)))] if type(value) is deque else first
 
 
 _DULL = frozenset({str, int, float, bool, type(None), Opaque})

@@ -21,11 +21,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ragspan.config import OF_RAGSPAN_RUN, variable
+from ragspan.throttled_log import log_line
 
 AT_START = str(Path(__file__).parent / "at_start")
 """The folder on `PYTHONPATH`."""
-
-_logger = logging.getLogger("ragspan")
 
 
 def reach_children(folder: Path, *, frameworks: Iterable[str]) -> None:
@@ -38,9 +37,10 @@ def reach_children(folder: Path, *, frameworks: Iterable[str]) -> None:
     os.environ[OF_RAGSPAN_RUN] = os.pathsep.join([str(folder), *frameworks])
     _put_in_front()
     if sys.flags.ignore_environment or sys.flags.no_site:
-        _logger.warning(
+        log_line(
+            logging.WARNING,
             "ragspan run: Python was started with -I, -E or -S, and starts other processes with the same option; their answers "
-            "are not scored. Start it without, or call ragspan.configure() in the program"
+            "are not scored. Start it without, or call ragspan.configure() in the program",
         )
 
 
@@ -53,7 +53,7 @@ def configure_child() -> None:
         with _program_folder():
             configure()
     except Exception as error:  # noqa: BLE001 - the child is the program's
-        _logger.warning("ragspan run: the answers of process %d are not scored: %s", os.getpid(), error)
+        log_line(logging.WARNING, "ragspan run: the answers of process %d are not scored: %s", os.getpid(), error)
 
 
 def _put_in_front() -> None:

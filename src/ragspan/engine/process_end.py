@@ -54,6 +54,11 @@ def watch_exit(engine: Drains) -> None:
     _exit.register()
 
 
+def is_over() -> bool:
+    """Whether the process has ended as far as engines can tell: what is submitted now is not worked on."""
+    return _exit.is_over
+
+
 def watch_sigterm(log: ThrottledLog | None = None) -> None:
     """Let SIGTERM wait for engines that have work; called again whenever there is some, from any thread.
 
@@ -69,6 +74,7 @@ class _Exit:
     def __init__(self) -> None:
         self._is_registered = False
         self._spent = 0.0
+        self.is_over = False
 
     def register(self) -> None:
         # Handlers run in reverse order. A TracerProvider that was made in the meantime has registered one of its own,
@@ -112,6 +118,7 @@ class _Exit:
         self._spent = waited.elapsed
 
     def finish(self) -> None:
+        self.is_over = True
         waited = Deadline(math.inf)
         for engine in _engines():
             call_guarded(engine.shutdown, engine.exit_timeout - self._spent - waited.elapsed)
@@ -130,6 +137,7 @@ def _engines() -> list[Drains]:
 def _begin_in_child(own: _Exit) -> None:
     _started.clear()
     own._spent = 0.0  # noqa: SLF001 - of this module
+    own.is_over = False
 
 
 _exit = _Exit()

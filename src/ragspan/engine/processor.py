@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 from ragspan.arguments import AMOUNT, SECONDS, TEXT, WHOLE, choice
 from ragspan.config import DropPolicy
 from ragspan.engine.budget import TokenBucket
-from ragspan.engine.process_end import watch_exit, watch_sigterm
+from ragspan.engine.process_end import is_over, watch_exit, watch_sigterm
 from ragspan.engine.record_queue import Item, RecordQueue
 from ragspan.engine.sigterm import is_pool_worker
 from ragspan.engine.stats import ShutdownReport
@@ -119,6 +119,8 @@ class BackgroundProcessor(ABC):
                 self._queue.refuse("capture_error")
             else:
                 self._queue.submit(item)
+            if self._report is not None and is_over():  # no request waits for the log any more
+                self._log.report("is over", "an answer came after the end of the process had begun, and is not scored")
         except RecursionError:  # there is no room on the stack, not even to count it
             self._queue.worker_sleeps = True  # perhaps nobody woke it; this takes no call
 

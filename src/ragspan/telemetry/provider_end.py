@@ -22,13 +22,12 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from opentelemetry import trace
 
 from ragspan.process import in_use
-from ragspan.throttled_log import ThrottledLog
+from ragspan.throttled_log import ThrottledLog, log_line
 
 if TYPE_CHECKING:  # loading telemetry loads no SDK
     from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 
 _OVER = "The TracerProvider was shut down: answers have no spans any more, and no judge is paid for them."
-_logger = logging.getLogger("ragspan")
 
 
 class Engine(Protocol):
@@ -59,9 +58,10 @@ class ProviderEnd:
         done = [engine.flush(max(0.0, engine.exit_timeout + began - time.monotonic())) for engine in list(self.engines)]
         self.is_over = True
         if not all(done):
-            _logger.warning(
+            log_line(
+                logging.WARNING,
                 "the TracerProvider was shut down before the scores of all answers were there: shut ragspan down first, or "
-                "call flush()"
+                "call flush()",
             )
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002 - the SDK's signature

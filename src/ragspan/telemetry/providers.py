@@ -22,11 +22,11 @@ from opentelemetry.trace import TracerProvider
 from ragspan.arguments import has_methods
 from ragspan.telemetry import semconv
 from ragspan.telemetry.provider_end import is_read
+from ragspan.throttled_log import log_line
 
 SCORE_BUCKETS = tuple(tenth / 10 for tenth in range(1, 11))
 _FLUSH = 30.0  # seconds for one provider at most, the SDK's default
 
-_logger = logging.getLogger("ragspan")
 # All uses are single operations of the dictionary, so there is no lock that a fork could leave held.
 _flushed_as_well: dict[weakref.ref[Flushable], None] = {}
 
@@ -97,7 +97,7 @@ def _force_flush(one: Flushable, ends_at: float) -> bool:
     try:
         return one.force_flush(int(seconds * 1000)) is not False
     except Exception as error:  # noqa: BLE001 - a provider of the application's
-        _logger.warning("flushing %s failed: %s", type(one).__name__, type(error).__name__)
+        log_line(logging.WARNING, "flushing %s failed: %s", type(one).__name__, type(error).__name__)
         return False
 
 

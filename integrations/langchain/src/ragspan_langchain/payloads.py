@@ -12,7 +12,7 @@ from langchain_core.prompt_values import ChatPromptValue, PromptValue, StringPro
 from pydantic import BaseModel
 
 from ragspan import field_names
-from ragspan.capturing import Copying, Opaque, RequestLog, Snapshot, Snapshots
+from ragspan.capturing import CUT, MAX_NODES_OF_STEP, Copying, Opaque, RequestLog, Snapshot, Snapshots
 from ragspan.kept_metadata import kept_entries, small_entries
 from ragspan.plain_data import fields_of, is_dict, items_of, text_keyed, text_of
 from ragspan.runs import (
@@ -32,6 +32,7 @@ _END = 64
 _DATA = ("data", "base64", "file_data", "url", "image_url", "file_id", "file_uri", "uri")
 _MAX_DEPTH = 3
 _MAX_FOUND = 20_000
+_MAX_BLOCKS = 10_000  # of a message, and calls of tools in it
 
 PROMPT = Opaque()
 """Replaces a prompt in the payload of a step."""
@@ -186,7 +187,7 @@ def _read_message(copying: Copying, value: Any, depth: int) -> Snapshot:
     else:
         message = PayloadMessage(_role_of(own), _content(copying, content, depth))
         if type(content) is list:
-            message.unread = [_end_of(block) for block in content if _is_unread(block)]
+            message.unread = [_end_of(block) for block in content[:_MAX_BLOCKS] if _is_unread(block)]
     if beside is not None and (type(beside) is not dict or beside):
         more = text_keyed(beside) if is_dict(beside) else {}
         if "documents" in more:
@@ -215,7 +216,9 @@ def _content(copying: Copying, content: Any, depth: int) -> Any:
     if text is not None:
         return copying.copy(text, depth)
     blocks = items_of(content) if issubclass(type(content), list) else None
-    return [copying.copy(block, depth + 1) for block in blocks or () if not _is_media(block)]
+    taken = [copying.copy(block, depth + 1) for block in (blocks or ())[:_MAX_BLOCKS] if not _is_media(block)]
+    copying.parts += len(taken)
+    return taken
 
 
 def _is_media(block: Any) -> bool:
@@ -239,7 +242,10 @@ def _end_of(block: dict[Any, Any], depth: int = 0) -> str:
 
 def _calls(copying: Copying, calls: Any, depth: int) -> list[Call] | None:
     items = items_of(calls) if calls is not None else None
-    return [_call(copying, text_keyed(call), depth) for call in items if is_dict(call)] or None if items else None
+    if not items:
+        return None
+    copying.parts += 4 * len(items)
+    return [_call(copying, text_keyed(call), depth) for call in items[:_MAX_BLOCKS] if is_dict(call)] or None
 
 
 def _call(copying: Copying, call: Mapping[str, Any], depth: int) -> Call:
@@ -261,6 +267,8 @@ def _messages_of(prompt: Any) -> list[Any]:
 
 
 def _read_fields(copying: Copying, given: dict[Any, Any], depth: int) -> Snapshot:
+    if dict.__len__(given) > MAX_NODES_OF_STEP:
+        return CUT
     value = text_keyed(given)
     if "page_content" in value and text_of(value["page_content"]) is not None:
         # what a document becomes when a checkpoint is read back; beside a question it is what a chain was called with

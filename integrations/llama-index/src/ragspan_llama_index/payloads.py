@@ -42,6 +42,7 @@ CONVERSATIONS: Final = ("chat_history", "messages")
 
 _Arguments: TypeAlias = Mapping[str, Any]
 _PLAIN = (str, int, float, bool, list, dict, type(None))
+_MAX_BLOCKS = 10_000  # of a message
 
 
 def texts_given(arguments: _Arguments, log: RequestLog) -> Sequence[str]:
@@ -114,6 +115,7 @@ def prompt_in(given: Any, log: RequestLog) -> Prompt:
         call_id = text_of_plain(_entries(own.get("additional_kwargs")).get("tool_call_id"))
         if texts or calls or call_id:
             parts.append((_word(own.get("role")), texts, calls, call_id))
+        log.parts += len(texts) + 4 * len(calls)
     log.parts += 4 * len(parts)
     return parts
 
@@ -133,7 +135,7 @@ def _contents_of(message: Any, log: RequestLog) -> tuple[list[str | File], list[
     own = fields_of(message)
     texts: list[str | File] = []
     calls: list[Any] = []
-    for block in items_of(own.get("blocks")) or ():
+    for block in (items_of(own.get("blocks")) or ())[:_MAX_BLOCKS]:
         fields = fields_of(block)
         text = text_of_plain(fields.get("text"))
         if text is not None:
