@@ -48,6 +48,7 @@ def test_a_share_is_said_and_a_provider_is_named():
 def test_scores_that_go_nowhere_and_scoring_that_is_off_are_said():
     assert line(OTelEmitter()).endswith("scores go nowhere")
     assert "nothing is scored" in line(enabled=False)
+    assert line(OTelEmitter(), metrics=()) == "answers of langchain are traced and not scored: there are no metrics"
 
 
 def test_a_brokers_password_is_not_said():

@@ -44,7 +44,10 @@ from ragspan.throttled_log import ThrottledLog, log_line
 
 _INSTRUMENTORS = "opentelemetry_instrumentor"
 _OURS = "ragspan_"
-_NO_TEXT = Rule("a list of names and objects", lambda value: not isinstance(value, str))
+_LIST = Rule(
+    "a list of names and objects",
+    lambda value: value is None or (isinstance(value, Iterable) and not isinstance(value, (str, bytes))),
+)
 
 
 class _Sink(RecordSink, Protocol):
@@ -129,7 +132,7 @@ def configure(
             previous configuration stays.
     """
     for argument, value in {"metrics": metrics, "emitters": emitters}.items():
-        _NO_TEXT.check(argument, value)
+        _LIST.check(argument, value)
     settings = settings_with(
         judge=judge,
         capture_content=capture_content,

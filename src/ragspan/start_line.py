@@ -25,6 +25,8 @@ def line_of_engine(
     """What an engine with these metrics and emitters does."""
     if not settings.enabled:
         return "RAGSPAN_ENABLED is false: nothing is captured, and nothing is scored"
+    if not metrics:
+        return f"answers of {_joined(frameworks)} are traced and not scored: there are no metrics"
     share = "" if settings.sample_rate == 1 else f"{settings.sample_rate:.3g} of the "
     judges = dict.fromkeys(name for name in map(_judge_of, metrics) if name)
     by = f" by {_joined(list(judges))}" if judges else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import math
 import threading
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ragspan.engine.threads import DaemonThreads, Deadline, ReentrantCriticalSection, step
+from ragspan.engine.threads import DaemonThreads, Deadline, ReentrantCriticalSection, run_in_loop, step
 
 PATIENCE = 120.0
 
@@ -193,3 +194,17 @@ def test_a_fork_leaves_the_event_loops_of_the_parents_threads_alone(run_script):
     )
 
     assert done.stdout.splitlines() == ["1", "1"]
+
+
+async def test_what_computes_runs_also_where_the_thread_has_a_loop_already():
+    """As all threads of gevent have that are one thread."""
+
+    async def computes(number: int) -> int:
+        return number + 1
+
+    async def waits() -> None:
+        await asyncio.sleep(0)
+
+    assert run_in_loop(computes, 1) == 2
+    with pytest.raises(RuntimeError, match="RAGSPAN_JUDGING=helper"):
+        run_in_loop(waits)

@@ -201,8 +201,25 @@ class DaemonThreads(ThreadPoolExecutor):
 
 
 def run_in_loop(call: Callable[..., Coroutine[Any, Any, _T]], *args: object) -> _T:
-    """What the coroutine returns, run in an event loop of this thread's, which lives as long as the thread."""
-    return _own.loop.run(call(*args))
+    """What the coroutine returns, run in an event loop of this thread's, which lives as long as the thread.
+
+    The threads of gevent are one thread, in which the worker's loop runs, and Python has one loop at a time in a thread. What
+    computes and waits for nothing needs none.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return _own.loop.run(call(*args))
+    return _computed(call(*args))
+
+
+def _computed(coroutine: Coroutine[Any, Any, _T]) -> _T:
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]  # what it returns
+    coroutine.close()
+    raise RuntimeError("a metric that waits cannot be run in a thread of gevent: set RAGSPAN_JUDGING=helper")
 
 
 class _Loop:

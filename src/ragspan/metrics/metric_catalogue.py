@@ -96,8 +96,11 @@ def metrics_from(
     }
     made = {name: _made(part, arguments) for name, part in parts.items()}
     # A name gives nothing the second time; two metrics of one name are an error that the engine raises.
-    found = [made.pop(metric, None) if isinstance(metric, str) else metric for metric in wanted]
-    return [metric for metric in found if metric is not None]
+    return [
+        made.pop(metric) if isinstance(metric, str) else metric
+        for metric in wanted
+        if not isinstance(metric, str) or metric in made
+    ]
 
 
 def _chosen_judge(settings: Settings, judge: JudgeChoice | None) -> Judge:
