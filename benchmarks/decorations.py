@@ -26,6 +26,7 @@ from pathlib import Path
 from agreeing.judgements import read_sets
 from contrast import PAIRS, read_pairs
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from ragspan import RagRecord
@@ -210,7 +211,7 @@ async def label_of(metric: ContextAdherence | Faithfulness, case: Case, answer: 
 def table_of(name: str, counts: dict[str, Counter[str]]) -> Table:
     table = Table("form", "right kept", "wrong kept", title=name)
     for form, found in counts.items():
-        table.add_row(form, *(_share(found[f"{side} kept"], found[side]) for side in ("right", "wrong")))
+        table.add_row(escape(form), *(_share(found[f"{side} kept"], found[side]) for side in ("right", "wrong")))
     return table
 
 

@@ -39,11 +39,11 @@ def parts_of(answer: str, language: Language | None = None) -> tuple[Part, ...]:
 
 @lru_cache(maxsize=16)  # all metrics of a record ask, one after the other
 def _parts_of(answer: str, code: str | None) -> tuple[Part, ...]:
-    text = readable(answer)
+    text = readable(_unescaped(answer))
     parts: list[Part] = []
     in_code = _code(text)
     cited, emphasised = partial(citations, code=in_code), partial(_emphasis, code=in_code)
-    for find in (_thoughts, _code_fences, _quotes, sources, cited, _headings, emphasised):
+    for find in (_thoughts, _wrapping, _code_fences, _quotes, sources, cited, _headings, emphasised):
         parts += (some := list(find(text)))
         text = _blanked(text, some)
     whole = list(_of_sentences(text, language_of(code) if code else guess(text, enough=1) or ENGLISH))
@@ -63,7 +63,7 @@ def stated(answer: str, language: Language | None = None) -> str:
 @lru_cache(maxsize=16)
 def _stated(answer: str, code: str | None) -> str:
     parts = _parts_of(answer[:MAX_CHARACTERS], code)
-    text = _blanked(answer, parts)
+    text = _blanked(_unescaped(answer), parts)
     for part in parts:
         capital = text[part.end : part.end + 1].upper()
         if part.kind == "framing" and len(capital) == 1:
@@ -88,12 +88,23 @@ def _blanked(text: str, parts: Sequence[Part]) -> str:
 
 # Thoughts
 
-_TAGS = "think|thinking|thought|thoughts|reason|reasoning|reflection|scratchpad|analysis|inner_monologue"
+_TAGS = r"(?:\w{0,12}_)?(?:think|thought|reason|reflect|plan|scratchpad|analysis|monologue|(?:tool|function)_?(?:call|use|result|response))\w{0,12}"
 _THOUGHT_TAG = re.compile(rf"[<\[\u25c1](/?)(?:{_TAGS})[>\]\u25b7]", re.IGNORECASE)
+_STEP = re.compile(r"^(?:thought|action|observation)(?: input)?:", re.IGNORECASE | re.MULTILINE)
+_FINAL = re.compile(r"^final answer:", re.IGNORECASE | re.MULTILINE)
+_MESSAGE = "<|message|>"
+"""What stands before the text of each channel of a reply."""
 
 
 def _thoughts(text: str) -> Iterator[Part]:
-    """What stands between tags of thoughts, and before a closing tag that nothing opens."""
+    """What stands between tags of thoughts, before a closing tag that nothing opens, and in steps before the final answer."""
+    if (last := text.rfind(_MESSAGE)) >= 0:
+        yield Part(kind="thought", start=0, end=last + len(_MESSAGE))
+        return
+    final = _FINAL.search(text)
+    if final is not None and (step := _STEP.search(text, 0, final.start())):
+        yield Part(kind="thought", start=step.start(), end=final.start())
+        return
     start: int | None = 0
     opened = False
     for tag in found(_THOUGHT_TAG, "<[\u25c1", text):
@@ -121,6 +132,36 @@ def without_thoughts(answer: str) -> str:
     return rest.lstrip() if closing and "<think>" not in before else answer
 
 
+# Replies in JSON
+
+_IN_JSON = re.compile(
+    r'"(?:final_?)?(?:answer|response|output|reply|result|text|message|content)"\s{0,20}:\s{0,20}"((?:[^"\\]|\\.){1,30000})"\s{0,20}[,}]',
+    re.IGNORECASE,
+)
+_OPENS_JSON = re.compile(r"\s{0,20}(?:(?:```|~~~)\w{0,10}\s{1,20})?\{")
+
+
+def in_json(answer: str) -> tuple[int, int] | None:
+    """Where an answer stands that is a value of JSON: `{"answer": "Yes.", "sources": []}`; None for others."""
+    said = _IN_JSON.search(answer) if _OPENS_JSON.match(answer) else None
+    return said.span(1) if said and " " in said[1] else None
+
+
+def _unescaped(answer: str) -> str:
+    """An answer, of one in JSON with line ends and quotes as they are read; each character keeps its place."""
+    if "\\" not in answer or (place := in_json(answer)) is None:
+        return answer
+    said = answer[slice(*place)].replace("\\n", " \n").replace('\\"', "''")
+    return answer[: place[0]] + said + answer[place[1] :]
+
+
+def _wrapping(text: str) -> Iterator[Part]:
+    """The JSON around an answer."""
+    if (place := in_json(text)) is not None:
+        for start, end in ((0, place[0]), (place[1], len(text))):
+            yield Part(kind="markup", start=start, end=end)
+
+
 # Code and Markdown
 
 _FENCES = ("```", "~~~")
@@ -135,7 +176,9 @@ _EMPHASIS = re.compile(
     r"|(?<![\w*])(\*)(?=\S)[^*\n]{1,300}?(?<=\S)\2(?![\w*])|(?<![\w/])(_)(?=\S)[^_\n]{1,300}?(?<=\S)\3(?!\w)"
 )
 _STYLE_TAG = re.compile(
-    r"</?(?:b|i|u|em|strong|mark|small|span|p|br|div|blockquote|h[1-6])(?:\s[^<>\n]{0,100})?/?>", re.IGNORECASE
+    r"</?(?:b|i|u|em|strong|mark|small|span|p|br|div|blockquote|h[1-6]|ul|ol|li|section|(?:final_?)?(?:answer|response)|output)"
+    r"(?:\s[^<>\n]{0,100})?/?>|<\|[a-z_]{1,20}\|>",
+    re.IGNORECASE,
 )
 _TABLE_RULE = re.compile(r"^[ \t]{0,8}\|?[ \t]{0,8}:?-{2,80}:?[ \t]{0,8}\|[-:| \t]{0,400}$", re.MULTILINE)
 _LAST_LINE = re.compile(r"[^\n]{0,2000}\n\Z")
@@ -217,12 +260,13 @@ def _of_sentences(text: str, language: Language) -> Iterator[Part]:
         kind = "heading" if _announces(sentence, pieces[number + 1 : number + 3]) else kind_of(sentence, said)
         if kind is None and refuses(sentence, language):
             continue  # "Based on the context, it is not possible to say": of what it says that nothing is known belongs to it
-        framed = [] if kind else list(places(sentence, said))
+        framed = list(places(sentence, said)) if kind in {None, "courtesy"} else []
         opened = 0
         for begins, ends in framed:
             opened = ends if begins == opened else opened
         rest = sentence[opened:]
-        if kind is None and opened:  # "Based on the article, here is a summary:"
+        presents = any(map(sentence[:opened].__contains__, ":\uff1a"))  # "Here is the answer: no refunds."
+        if opened and (kind is None or (kind == "courtesy" and presents)):  # "Based on the article, here is a summary:"
             kind = kind_of(rest, likely(rest, spoken)) if any(map(str.isalnum, rest)) else "courtesy"
         if kind is None and any(framing.tells_of_search(rest) for framing in spoken):
             kind = "courtesy"

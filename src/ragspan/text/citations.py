@@ -30,16 +30,22 @@ _NUMBERED = (
     r"[\s:#_.-]{0,2}"
 )
 _NUMBERS = rf"(?:{_NUMBERED})?#?\d{{1,3}}(?:[:.]\d{{1,3}})?(?:\s?[,;、–-]\s?(?:{_NUMBERED})?\d{{1,3}}){{0,10}}"
-_LETTERS = r"[a-z](?:,\s?[a-z]){0,5}|[ivx]{1,5}|[\u2460-\u2473]|\w{2,8}:[\w.-]{1,40}"
+_LETTERS = (
+    r"[a-z](?:,\s?[a-z]){0,5}|[ivx]{1,5}|[\u2460-\u2473]|\w{2,8}:[\w.-]{1,40}|\w{1,12}(?:[-#/.:]\w{1,12}){1,4}(?<=\d)"
+)
 _BRACKETED = re.compile(
-    rf"(?:(?<=\])[,;])?\s{{0,2}}(?:\[\^?\s?(?:{_NUMBERS}|\^?\w{{1,20}}(?<=\d)|{_LETTERS})\s?\]|\{{\{{?\s?{_NUMBERS}\s?\}}?\}}|\(\s?{_NUMBERED}{_NUMBERS}\s?\))(?!\(|:\s)",
+    rf"(?:(?<=\])[,;])?\s{{0,2}}(?:\[{{1,2}}\^?\s?(?:{_NUMBERS}|\^?\w{{1,20}}(?<=\d)|{_LETTERS})\s?\]{{1,2}}|\(\(\s?{_NUMBERS}\s?\)\)|\{{\{{?\s?{_NUMBERS}\s?\}}?\}}|\(\s?{_NUMBERED}{_NUMBERS}\s?\))(?!\(|:\s)",
     re.IGNORECASE,
 )
 _NOTE = re.compile(r"\s{0,2}\[\^[^\]\n]{1,40}\](?!:)")
-_LENTICULAR = re.compile(r"\s{0,2}(?:【[^】\n]{0,120}】|[〔（［]\s?\d{1,2}\s?[〕）］])")
+_LENTICULAR = re.compile(
+    r"\s{0,2}(?:【[^】\n]{0,120}】|⟦[^⟧\n]{0,120}⟧|[\u2020\u2021]{1,3}|[\U0001f4c1-\U0001f4dd\U0001f517]\ufe0f?\s?\d{1,2}(?![\w.,]\d)|[〔（［]\s?\d{1,2}\s?[〕）］])"
+)
 _COUNTED = re.compile(r"\s{1,2}\(\d{1,2}\)(?=[.!?]?\s*$|[.!?]\s)|(?<=[.!?])\s{1,2}\(\d{1,2}\)(?=\s)", re.MULTILINE)
 """A number in brackets that ends a sentence, or follows its end."""
-_CARET = re.compile(r"(?:(?<=\w{4})|(?<=[.,;)。！？])|\s{1,2})\^\[?\d{1,2}\]?\^?(?![\w^])")
+_CARET = re.compile(
+    r"\s{0,2}\$\^\{?\d{1,2}(?:,\s?\d{1,2}){0,5}\}?\$|(?:(?<=\w{4})|(?<=[.,;)。！？])|\s{1,2})\^\[?\d{1,2}\]?\^?(?![\w^])"
+)
 _COMMAND = re.compile(
     r"\s{0,2}\\(?:cite|ref|footnote)[a-z]{0,8}\{[^{}\n]{1,80}\}|\s{0,2}(?:\ue200)?cite\W?turn\d\w{1,20}", re.IGNORECASE
 )
@@ -54,11 +60,11 @@ _ANY_SUPERSCRIPT = "\u00b9\u00b2\u00b3\u2070\u2074\u2075\u2076\u2077\u2078\u2079
     map(chr, range(0x2460, 0x2474))
 )
 _MARKS = (
-    (_LENTICULAR, "【〔（［"),
+    (_LENTICULAR, [*"【⟦〔（［\u2020\u2021\U0001f517", *map(chr, range(0x1F4C1, 0x1F4DE))]),
     (_NOTE, "["),
+    (_CARET, "^"),
     (_BRACKETED, "[{("),
     (_SUPERSCRIPT, _ANY_SUPERSCRIPT),
-    (_CARET, "^"),
     (_COMMAND, ("\\", "turn")),
     (_COUNTED, "("),
     (_URL, ("://", "www.", "WWW.", "Www.")),
@@ -71,7 +77,7 @@ _GROUP = re.compile(
     r"\s{0,2}(?:\(((?:[^()\n]|\([^()\n]{0,20}\)){1,160})\)|\[([^\[\]\n]{1,160})\](?!\()|（([^（）\n]{1,160})）|〔([^〔〕\n]{1,160})〕)"
 )
 _AFTER_DASH = re.compile(
-    r"[ \t]{1,2}[\u2014\u2013-]{1,2}[ \t]{0,2}([^\n;\u2014\u2013]{1,80}?)(?=\.?[ \t]*$|(?<![ .][a-zA-Z])\.[ \t])",
+    r"[ \t]{1,2}[\u2014\u2013-]{1,2}[ \t]{0,2}([^\s;\u2014\u2013-][^\n;\u2014\u2013-]{0,79}?)(?=\.?[ \t]*$|(?<![ .][a-zA-Z])\.[ \t])",
     re.MULTILINE,
 )
 _EDITION_AT_END = re.compile(r"(?:,?\s(?:(?:19|20)\d\d[a-z]?|v(?:ersion)?\.?\s?\d[\d.]{0,8}))+$", re.IGNORECASE)

@@ -219,7 +219,8 @@ def frames(text: str) -> bool:
     """Whether a text that stands by itself says where a fact comes from, as "according to the manual"."""
     bare = text.strip()
     found = (framing.opening(bare, 0, kinds) for framing, kinds in likely(bare, map(_framing, LANGUAGES)))
-    return any(match is not None and not bare[match.end() :].strip(" .#0123456789") for match in found)
+    rests = (bare[match.end() :].strip(" .#0123456789") for match in found if match is not None)
+    return any(rest.isalpha() or not rest for rest in rests)
 
 
 def names_source(text: str, *, dated: bool) -> bool:
@@ -242,7 +243,7 @@ def _phrases(words: Mapping[str, Any], *, is_spaced: bool) -> Iterator[str]:
     """Whole phrases, after which a comma may be a colon, and words that only greet or agree before what follows."""
     phrases = words["framing"].split("|")
     ended = "|".join(phrase.rstrip(" ,:\uff0c\uff1a\u3001") for phrase in phrases if phrase[-1] in _PHRASE_ENDS)
-    yield rf"(?:{_any(ended)})\s*[,:\uff0c\uff1a\u3001]\s*"
+    yield rf"(?:{_any(ended)})(?:\s*[,:\uff0c\uff1a\u3001]|\s+-+(?=\s))\s*"
     yield (
         rf"(?:{_any('|'.join(phrase for phrase in phrases if phrase[-1] not in _PHRASE_ENDS))})(?!\w)\s*"
         if is_spaced

@@ -39,8 +39,9 @@ def restates(claim: str, question: str) -> bool:
     if len(claim) > len(question) + _LONGEST_REPORT or not (asked := _open_questions(question[:_MOST])):
         return False
     language = guess(question, enough=1) or ENGLISH
-    said = _content(_REPORTS.sub("", claim, count=1), language)
-    if len(said) < _LEAST_WORDS or any(map(is_negation, language.keys(claim))):
+    reported = _REPORTS.sub("", claim, count=1)
+    said = _content(reported, language)
+    if len(said) < (_LEAST_WORDS if reported == claim else 1) or any(map(is_negation, language.keys(claim))):
         return False
     return any(_is_most_of(said, _content(sentence, language)) for sentence in asked)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, islice
 
-from ragspan.text.answers import stated
+from ragspan.text.answers import in_json, stated
 from ragspan.text.framing import LANGUAGES
 from ragspan.text.keys import is_content, readable
 from ragspan.text.languages import ENGLISH, Language, characters_read, guess
@@ -42,7 +42,7 @@ def read_claims(response: str, language: Language = ENGLISH) -> tuple[Sentence, 
 def _read_parts(text: str, said: str, language: Language) -> Iterator[Iterator[Sentence]]:
     """The sentences between tables, of which only what states a fact is left, and the rows of the tables."""
     at = 0
-    for before, block in without_tables(text, tables_in(text)):
+    for before, block in without_tables(text, () if in_json(text) else tables_in(text)):
         lines = split_sentences(tidy(said[at : at + len(before)]), language=language)
         yield (read_sentence(line.lstrip(",;: "), language) for line in lines)
         if block is not None:

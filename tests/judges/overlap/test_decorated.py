@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -44,6 +46,14 @@ MARKS = [
     " \\cite{smith2020}",
     "\uff08\u51fa\u5178\uff1a\u624b\u518a\u3001\u7b2c3\u9801\uff09",
     "\u3010 1\u2020source\u3011",
+    " \u27e62\u27e7",
+    " ((1))",
+    "\u2020",
+    " [S1-p4]",
+    "$^{2}$",
+    " [[doc:12]]",
+    " \U0001f4c41",
+    " (as shown in the table above)",
 ]
 OPENINGS = [
     "",
@@ -56,6 +66,12 @@ OPENINGS = [
     "Okay, ",
     "TL;DR: ",
     "<think>Let me look at 99 things.</think>\n",
+    "<reasoning_steps>I count 77 things.</reasoning_steps>\n",
+    '<tool_call>{"name": "search", "arguments": {"k": 12}}</tool_call>\n',
+    "<|channel|>analysis<|message|>They want 88 things.<|end|><|channel|>final<|message|>",
+    "Thought: I need to look up 55 pages.\nAction: search\nObservation: 3 documents\nFinal Answer: ",
+    "Answer - ",
+    "<answer>",
 ]
 FRAMES = [
     "",
@@ -84,6 +100,21 @@ def labels_of(response):
 def decorated(answer, mark, opening, frame, closing):
     marked = re.sub(r"\.(?= |$)", lambda stop: mark + stop[0], answer)
     return opening + (frame + marked[:1].lower() + marked[1:] if frame else marked) + closing
+
+
+@pytest.mark.parametrize("answer", [*RIGHT, *WRONG])
+@pytest.mark.parametrize("wrap", ["%s", "```json\n%s\n```"])
+def test_an_answer_that_is_a_value_of_json_is_judged_as_it_is_without_the_rest(wrap, answer):
+    expected = "pass" if answer in RIGHT else "fail"
+    reply = wrap % json.dumps({"answer": f"{answer}\n", "sources": ["a.pdf"], "confidence": 0.92})
+
+    assert labels_of(reply) == [expected, expected]
+
+
+def test_a_sentence_that_names_its_source_twice_is_judged():
+    said = "Overall, returns are free within 90 days of delivery, according to the handbook."
+
+    assert labels_of(f"{RIGHT[1]} {said}") == ["fail", "fail"]
 
 
 @settings(deadline=None, max_examples=80)
