@@ -4,7 +4,7 @@ import json
 
 import pytest
 from captures import Answered
-from li_agents import agent, ask, retriever_tool
+from li_agents import agent, ask, concludes, reasoning_agent, retriever_tool, thinks
 from li_chats import chat_engine
 from li_model import calls
 from li_programs import (
@@ -23,6 +23,9 @@ from li_programs import (
     tools_know_their_run,
     topic_engine,
 )
+from llama_index.core.base.llms.types import CompletionResponse, LLMMetadata
+from llama_index.core.llms.callbacks import llm_completion_callback
+from llama_index.core.llms.custom import CustomLLM
 from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.schema import MetadataMode, NodeWithScore
 from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool
@@ -72,6 +75,45 @@ async def test_a_search(captured, model, tools, said, contexts):
     await ask(agent(*(make() for make in tools)), ASKED)
 
     assert captured.answers() == [Answered(ASKED, contexts, FINAL)]
+
+
+# A model of plain texts
+
+
+class PlainModel(CustomLLM):
+    """Completes texts: an agent's messages become one."""
+
+    says: list[str]
+
+    @property
+    def metadata(self):
+        return LLMMetadata()
+
+    @llm_completion_callback()
+    def complete(self, prompt, formatted=False, **_):
+        return CompletionResponse(text=self.says.pop(0))
+
+    @llm_completion_callback()
+    def stream_complete(self, prompt, formatted=False, **_):
+        text = self.says.pop(0)
+        return (CompletionResponse(text=each, delta=each) for each in [text])
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_whose_words_are_whose_where_a_model_is_given_all_messages_as_one_text(captured, streaming):
+    def weigh(name: str) -> str:
+        """Weighs an instrument."""
+        return f"The {name} weighs thirty-six kilograms on our scales."
+
+    says = [thinks("look_up", '{"input": "harp"}'), thinks("weigh", '{"name": "harp"}'), concludes(FINAL)]
+    plain = reasoning_agent(retriever_tool(), weigh, llm=PlainModel(says=says), streaming=streaming)
+    await ask(plain, ASKED)
+
+    record = captured.record()
+    assert ids(record.contexts) == ["harp"]
+    assert [(each.kind, each.text) for each in record.background] == [
+        ("tool", "The harp weighs thirty-six kilograms on our scales.")
+    ]
 
 
 # Functions as tools

@@ -169,3 +169,32 @@ def test_named_tools_are_searches(framework: str, name: dict[str, str], given: s
     record = only(changed, retrieval_tools=["lookup"])
     assert [context.text for context in record.contexts or ()] == [PASSAGES[0]]
     assert record.retrievals[0].query == QUESTION
+
+
+def test_each_hit_in_the_result_of_a_named_tool_is_a_document() -> None:
+    hits = json.dumps({"results": [{"content": text, "score": 0.5} for text in PASSAGES], "total": 2})
+    found = {"openinference.span.kind": "TOOL", "input.value": QUESTION, "output.value": hits}
+    spans = load("openinference_langchain")
+    changed = [
+        replace(span, name="lookup", attributes=found)
+        if span.attributes["openinference.span.kind"] == "RETRIEVER"
+        else span
+        for span in spans
+    ]
+
+    record = only(changed, retrieval_tools=["lookup"])
+    assert [context.text for context in record.retrievals[0].contexts] == list(PASSAGES)
+    assert [context.text for context in record.contexts or ()] == [PASSAGES[0]]
+
+
+def test_a_model_whose_words_no_span_shows_may_have_said_the_answer() -> None:
+    spans = load("openinference_langchain")
+    silent = [
+        replace(span, attributes={"openinference.span.kind": "LLM"})
+        if span.attributes["openinference.span.kind"] == "LLM"
+        else span
+        for span in spans
+    ]
+
+    record = only(silent)
+    assert (record.response, record.from_model, record.contexts_unknown) == (ANSWER, None, "unseen_prompt")

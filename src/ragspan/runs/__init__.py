@@ -26,7 +26,7 @@ from ragspan.runs.grounds import Grounds, contexts_behind, grounds_of, with_reco
 from ragspan.runs.question_and_response import question_in
 from ragspan.runs.record_making import make_record, record_with
 from ragspan.runs.step_records import context_of, context_of_seen
-from ragspan.runs.tool_documents import documents_of_result
+from ragspan.runs.tool_documents import documents_of_result, searched_with
 from ragspan.runs.tree import (
     INTERRUPT,
     MAX_SAVED_STATES,
@@ -81,6 +81,7 @@ __all__ = [
     "record_of_log",
     "record_with",
     "reports_search",
+    "searched_with",
     "texts_in",
     "tree_of",
     "unescaped",

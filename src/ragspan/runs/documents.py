@@ -18,6 +18,7 @@ from ragspan.runs.contents import (
     scored_document,
     tool_messages,
 )
+from ragspan.runs.tool_documents import add_searches
 from ragspan.runs.tree import ModelStep, RequestTree, SearchStep, SeenDocument, Step, ToolStep
 
 _SEARCHED = re.compile(
@@ -42,6 +43,7 @@ class SeenDocuments:
         self.queries: list[str] = []
         """What was searched with, or may have been."""
         for each in tree.chain_of_requests:
+            add_searches(each)
             self.unreadable: dict[int, Step] = {}
             """Search results that only the program may read, by identity; of the request itself, as all below."""
             self.empty_search = each.found_nothing

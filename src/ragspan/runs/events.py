@@ -13,7 +13,6 @@ from ragspan.capturing.snapshots import Snapshot
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.runs.contents import Document, PayloadMessage
 from ragspan.runs.record_making import make_record
-from ragspan.runs.tool_documents import add_search
 from ragspan.runs.tree import ModelStep, RequestTree, SearchStep, Step, ToolStep
 
 # What is noted about a step when it begins; of a chain it is its name alone.
@@ -117,11 +116,8 @@ class _Events:
             step.span = step.span or event.about
         elif not isinstance(step, ToolStep):
             late_inputs = event.about
-        if isinstance(step, ToolStep):
-            if step.call_id is None and isinstance(event.payload, PayloadMessage):
-                step.call_id = event.payload.call_id  # langchain-core before 1.1.2 does not tell it at the start
-            if step.name in self.tree.retrieval_tools:
-                add_search(self.tree, step, event.time_ns, event.payload)
+        if isinstance(step, ToolStep) and step.call_id is None and isinstance(event.payload, PayloadMessage):
+            step.call_id = event.payload.call_id  # langchain-core before 1.1.2 does not tell it at the start
         self.tree.end(step, event.time_ns, event.payload, late_inputs)
 
     def _error(self, event: Event) -> None:

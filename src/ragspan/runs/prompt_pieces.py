@@ -95,12 +95,14 @@ class Pieces:
             [span for role, span in spoken if role == "tool"] if {role for role, _ in spoken} & {"ai", "human"} else []
         )
         results = sorted(span for tool in self._tools_with_words() for span in _spans(text, str(tool.result)))
-        said_before = lines_of_models(text, self._said_texts, self._said.is_own)
+        said_before = list(lines_of_models(text, self._said_texts, self._said.is_own))
         kept = without(free, [*(span for _, span in spoken), *said_before])
         kept = without(kept, [span for asked in self._asked for span in _spans(text, asked)])
         memories = list(memories_in(text))
         rest = without(kept, [*results, *memories, *schemas_in(text)])
-        of_documents = [match.span for match in self._behind.holding.get(number, ())]
+        matches = self._behind.holding.get(number, ())
+        quoted = {match for match in matches if not without([match.span], said_before)}  # by a model: its own words
+        of_documents = [match.span for match in matches if match not in quoted]
         for each in results:
             yield from self._pieces(text, within(kept, each), "metadata" if within(of_documents, each) else "tool")
         yield from self._pieces(
@@ -108,7 +110,7 @@ class Pieces:
         )
         if turn is Turn.EARLIER:
             counted = {each.text for each in self._behind.found}
-            held = [match.text for match in self._behind.holding.get(number, ()) if match.text not in counted]
+            held = [match.text for match in matches if match.text not in counted]
             yield from (Piece(text=each, kind="history") for each in held)
         elif text in self._filled:
             yield from self._of_template(number, text, rest)

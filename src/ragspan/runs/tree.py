@@ -230,8 +230,8 @@ class RequestTree:
         """End a step with what it gave; of a model, with its reply."""
         step.ended_ns, step.output, step.late_inputs = ended_ns, output, late_inputs
         if isinstance(step, ModelStep):
-            step.reply = output if isinstance(output, PayloadMessage) else PayloadMessage("ai")
-            output = step.reply.text
+            step.reply = output if isinstance(output, PayloadMessage) else None
+            output = OPAQUE if step.reply is None else step.reply.text
         self._end(step, OPAQUE if isinstance(step, SearchStep) else output)
 
     def fail(self, step: Step, ended_ns: int, noted: NotedError | ErrorReport, late_inputs: Snapshot = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -22,7 +23,6 @@ from ragspan.runs import (
     Step,
     SynthesisStep,
     ToolStep,
-    documents_of_result,
     json_in,
 )
 from ragspan_llama_index.classes import UUID_LENGTH, Role
@@ -159,8 +159,6 @@ class Reading:
 
     def _end(self, step: Step, time_ns: int) -> None:
         facts = self.facts[step]
-        if isinstance(step, ToolStep) and facts.found is None and step.name in self.tree.retrieval_tools:
-            facts.found = list(map(_as_node, documents_of_result(self.text_of(step))))
         if facts.role in {"call", "synthesis"}:
             facts.origin = next((each for each in reversed(self.inside[step]) if self._handed_on(each, facts)), None)
         if step.noted is not None:
@@ -222,13 +220,13 @@ class Reading:
 
     def finish(self) -> RequestTree:
         """The tree, once each step knows what came out of it."""
-        self._leave_out(
-            step
-            for step in self.tree.all_of(ModelStep)
-            if any(isinstance(inner, ModelStep) for inner in self.inside[step])
-        )
-        models = self.tree.all_of(ModelStep)
-        pairs = [(step, after) for step, after in pairwise(models) if self._only_hands_on(step, after)]
+        outer = {step: models for step in self.tree.all_of(ModelStep) if (models := self._models_in(step))}
+        for model, models in outer.items():
+            if len(models) == 1 and _writes_out(model.messages, models[0].messages):
+                models[0].inputs = [replace(part, unread=()) for part in model.messages]
+        self._leave_out(outer)
+        calls = self.tree.all_of(ModelStep)
+        pairs = [(step, after) for step, after in pairwise(calls) if self._only_hands_on(step, after)]
         for facts, later in ((self.facts[step], self.facts[after]) for step, after in pairs):
             later.tokens, later.said = later.tokens or facts.tokens, later.said or facts.said
         self._leave_out(step for step, _ in pairs)
@@ -248,6 +246,9 @@ class Reading:
         asked = "\n".join(text for _, text in facts.asked)
         self.tree.inputs = [message_of("user", [asked, *facts.files], (), None)]
         return self.tree
+
+    def _models_in(self, step: Step) -> list[ModelStep]:
+        return [inner for inner in self.inside[step] if isinstance(inner, ModelStep)]
 
     def _leave_out(self, steps: Iterable[Step]) -> None:
         """These are not searches for documents, or not calls of models of their own."""
@@ -330,6 +331,17 @@ class Reading:
                     break
 
 
+def _writes_out(given: Sequence[PayloadMessage], written: Sequence[PayloadMessage]) -> bool:
+    """Whether a model was given these messages as one text, in which nobody knows whose they are."""
+    prompt, at = "\n".join(part.text for part in written), 0
+    for part in given:
+        at = prompt.find(part.text.strip(), at)
+        if at < 0:
+            return False
+        at += len(part.text.strip())
+    return bool(given)
+
+
 def message_of(role: Any, contents: Sequence[str | File], calls: Sequence[Call], call_id: Any) -> PayloadMessage:
     """A message of a prompt."""
     own = ROLES.get(role, role) if isinstance(role, str) else "human"
@@ -345,11 +357,6 @@ def seen_in(nodes: Sequence[SeenNode]) -> list[SeenDocument]:
     return [
         SeenDocument(Document(node.text, node.id, node.metadata), rank, node.score) for rank, node in enumerate(nodes)
     ]
-
-
-def _as_node(entry: tuple[Document, float | None]) -> SeenNode:
-    document, score = entry
-    return SeenNode((hash(document.text), score, document.id, document.text, document.metadata, None))
 
 
 def _read(arguments: Any) -> Any:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from ragspan.config import Settings
 from ragspan.datasets.sources import Opinion, StoredAnswer
 from ragspan.records import RagRecord
-from ragspan.runs import PayloadMessage, ToolStep
+from ragspan.runs import ToolStep, documents_of_result, searched_with
 from ragspan.telemetry import semconv
 from ragspan.throttled_log import ThrottledLog
 from ragspan_receiver.readers import genai, openinference, vercel
@@ -53,7 +53,7 @@ def records_of(
     steps = {span.span_id: step for span in ordered if (step := _step(span, payloads, not_read)) is not None}
     for step in steps.values():
         if isinstance(step.step, ToolStep) and step.step.name in retrieval_tools:
-            _as_search(step, payloads)
+            step.become_search(searched_with(step.step), documents_of_result(step.step.output))
     found: list[RagRecord] = []
     for of_request, span in requests_in(spans, steps):
         try:
@@ -96,15 +96,6 @@ def _not_read_of(span: TracedSpan, step: ReadSpan | None) -> str | None:
     if step.model is not None and not step.model.messages and step.model.reply is None:
         return f"calls of models by {span.scope[:100]!r} have no texts: content is off, or in a form that is not read"
     return None
-
-
-def _as_search(step: ReadSpan, payloads: Payloads) -> None:
-    """A tool whose results are documents is a search."""
-    given, output = step.step.inputs, step.step.output
-    asked = given.values() if isinstance(given, dict) else [given]
-    result = output.text if isinstance(output, PayloadMessage) else output
-    query = next((text for text in asked if isinstance(text, str)), None)
-    step.become_search(query, payloads.documents_in(result, loosely=True))
 
 
 # Traces that a tool has stored
