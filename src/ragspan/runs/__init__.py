@@ -22,7 +22,7 @@ from ragspan.runs.contents import (
 )
 from ragspan.runs.documents import SeenDocuments
 from ragspan.runs.events import ModelStart, SearchStart, ToolStart, record_of_log, tree_of
-from ragspan.runs.grounds import Grounds, contexts_behind, grounds_of, with_recorded
+from ragspan.runs.grounds import Grounds, contexts_behind, evidence_behind, grounds_of, with_recorded
 from ragspan.runs.question_and_response import question_in
 from ragspan.runs.record_making import make_record, record_with
 from ragspan.runs.step_records import context_of, context_of_seen
@@ -73,6 +73,7 @@ __all__ = [
     "contexts_behind",
     "documents_in",
     "documents_of_result",
+    "evidence_behind",
     "grounds_of",
     "json_in",
     "make_record",

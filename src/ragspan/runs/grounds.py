@@ -6,7 +6,7 @@ are not evidence.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -115,6 +115,25 @@ def _contexts(behind: Behind, to_context: ToContext) -> list[RetrievedContext]:
             own = to_context(entry)
             found[text] = own if text is own.text and is_whole else replace(own, text=text, truncated=not is_whole)
     return list(found.values())
+
+
+Answers = Iterable[tuple[str, Callable[[], Iterable[RetrievedContext] | None]]]
+"""What earlier steps answered, each with what that rests on. A single word of a model, such as a grade, stands anywhere and is none."""
+
+
+def evidence_behind(contexts: Iterable[RetrievedContext], answers: Answers) -> tuple[RetrievedContext, ...]:
+    """The contexts behind those of these contexts that were themselves answers."""
+    known = {context.text: context for context in contexts}
+    given, waiting, leaves = set(known), list(known.values()), list[RetrievedContext]()
+    said = [(text, behind) for text, behind in answers if text]
+    for context in waiting:
+        own = [list(behind() or ()) for text, behind in said if text in context.text]
+        # A step's own context that happens to hold its answer was not made from it.
+        inner = [each for some in own if all(each.text != context.text for each in some) for each in some]
+        if not inner and context.text not in given:
+            leaves.append(context)
+        waiting += [known.setdefault(each.text, each) for each in inner if each.text not in known]
+    return tuple(leaves)
 
 
 def with_recorded(tree: RequestTree, contexts: Sequence[RetrievedContext]) -> tuple[RetrievedContext, ...]:

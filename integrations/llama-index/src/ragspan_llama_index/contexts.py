@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from ragspan.records import RetrievedContext
 from ragspan.runs import (
@@ -22,6 +23,7 @@ from ragspan.runs import (
     context_of,
     context_of_seen,
     contexts_behind,
+    evidence_behind,
     grounds_of,
     unescaped,
     with_recorded,
@@ -70,22 +72,11 @@ class Provenance:
         """The contexts behind those of these contexts that were themselves answers."""
         reading = self._reading
         speakers = (step for step in reading.walk(reading.root) if reading.facts_of(step).role in SPEAKING)
-        answers = [(said, step) for step in speakers if (said := (reading.text_of(step) or "").strip())]
-        waiting = list(contexts or ())
-        given = {context.text for context in waiting}
-        known, leaves = {*given}, list[RetrievedContext]()
-        for context in waiting:
-            text = context.text
-            own = [self._of(step) or [] for said, step in answers if said in text and _is_answer(said, step, text)]
-            # A step's own context that happens to hold its answer was not made from it.
-            behind = [each for some in own if all(each.text != text for each in some) for each in some]
-            if not behind and text not in given:
-                leaves.append(context)
-            for each in behind:
-                if each.text not in known:
-                    known.add(each.text)
-                    waiting.append(each)
-        return tuple(leaves)
+        said = ((step, (reading.text_of(step) or "").strip()) for step in speakers)
+        of_steps = (
+            (text, partial(self._of, step)) for step, text in said if " " in text or not isinstance(step, ModelStep)
+        )
+        return evidence_behind(contexts or (), of_steps)
 
     def _of(self, step: Step) -> Contexts | None:
         """The contexts that the answer of a step rests on; None if that cannot be seen."""
@@ -139,11 +130,6 @@ class Provenance:
 
     def _context(self, node: SeenNode, text: str) -> RetrievedContext:
         return context_of(Document(text, node.id, node.metadata), rank=self._ranks.get(node.id), score=node.score)
-
-
-def _is_answer(said: str, step: Step, text: str) -> bool:
-    """Whether a text that holds what a step said holds its answer. A model's word, such as a grade, stands anywhere."""
-    return not isinstance(step, ModelStep) or " " in said or said == text.strip()
 
 
 def _joined(parts: Iterable[Contexts | None]) -> Contexts | None:

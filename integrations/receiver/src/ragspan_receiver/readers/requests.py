@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ragspan import field_names
@@ -22,6 +23,7 @@ from ragspan.runs import (
     RerankStep,
     SearchStep,
     Step,
+    evidence_behind,
     make_record,
 )
 from ragspan_receiver.readers.payloads import text
@@ -183,19 +185,21 @@ class Request:
         return [Document(each, None, {}) for each in _without_joined(others)]
 
     def _evidence(self, record: RagRecord) -> tuple[RetrievedContext, ...]:
-        """Replace contexts that earlier models wrote by the documents in the prompts of these models."""
-        known = [search.contexts for search in record.retrievals]
-        documents = {context.text: context for contexts in known[:_MAX_OF_A_KIND] for context in contexts}
-        generated = [context.text for context in record.contexts or () if not _is_of(context.text, documents)]
-        found: dict[str, RetrievedContext] = {}
-        for read, model in self._models[:_MAX_OF_A_KIND] if generated else ():
-            said = self._said[read].text.strip() if read in self._said else ""
-            if said and any(said in text for text in generated):
-                prompt = "\n".join(part.prompt_text for part in model.messages)
-                matches = PromptTexts([prompt]).find(list(documents), excerpts=False, order=[0])
-                pairs = zip(documents.values(), matches, strict=True)
-                found |= {document.text: document for document, match in pairs if match}
-        return tuple(found.values())
+        """The documents in the prompts of the models that wrote the contexts which no search found."""
+        documents = {context.text: context for search in record.retrievals for context in search.contexts}
+        generated = [context for context in record.contexts or () if not _is_of(context.text, documents)]
+
+        def shown(model: ModelStep) -> Iterator[RetrievedContext]:
+            prompt = "\n".join(part.prompt_text for part in model.messages)
+            matches = PromptTexts([prompt]).find(list(documents), excerpts=False, order=[0])
+            return (document for document, match in zip(documents.values(), matches, strict=True) if match)
+
+        said = (
+            (self._said[read].text.strip(), model)
+            for read, model in self._models[:_MAX_OF_A_KIND]
+            if read in self._said
+        )
+        return evidence_behind(generated, ((text, partial(shown, model)) for text, model in said if " " in text))
 
     def _swallowed(self) -> tuple[str, ...]:
         """The errors after which a framework answered all the same; with LangChain they are retries, which do not count."""
