@@ -236,3 +236,10 @@ def test_marks_of_a_quotation_and_of_emphasis_state_nothing():
 def test_a_sentence_that_tells_only_of_a_search_states_nothing_but_a_refusal_stays():
     assert left_of("I have read your documents. The fee is 5 euros.") == "The fee is 5 euros."
     assert left_of("I could not find the fee in the documents.") == "I could not find the fee in the documents."
+
+
+def test_a_sentence_that_announces_a_table_states_nothing():
+    table = "| Fare | Bags |\n|---|---|\n| Light | none |\n| Classic | one |"
+
+    assert left_of(f"It depends on your fare:\n\n{table}").startswith("| Light")
+    assert left_of(f"Two of 3 fares include bags:\n\n{table}").startswith("Two of 3 fares")

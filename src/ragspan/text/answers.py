@@ -237,13 +237,14 @@ _ITEM = re.compile(r"\s{0,8}(?:[-*+•▪◦‣]|\(?\d{1,3}[.)])\s")
 
 
 def _announces(sentence: str, following: Sequence[str]) -> bool:
-    """Whether a sentence only says what the list below it holds: "The benefits are:"."""
+    """Whether a sentence only says what the list or table below it holds: "The benefits are:"."""
     if not sentence.rstrip("*_ ").endswith((":", "\uff1a")):
         return False
     marker = _ITEM.match(sentence)
     said = sentence[marker.end() :] if marker else sentence
     below = next((piece for piece in following if piece.strip()), "")
-    return not any(map(str.isdigit, said)) and _ITEM.match(below.lstrip("\n")) is not None
+    is_list = _ITEM.match(below.lstrip("\n")) is not None or below.lstrip().startswith("|")
+    return is_list and not any(map(str.isdigit, said))
 
 
 def _of_sentences(text: str, language: Language) -> Iterator[Part]:
@@ -257,7 +258,7 @@ def _of_sentences(text: str, language: Language) -> Iterator[Part]:
         if not any(map(str.isalnum, sentence)):
             continue
         said = likely(sentence, spoken)
-        kind = "heading" if _announces(sentence, pieces[number + 1 : number + 3]) else kind_of(sentence, said)
+        kind = "heading" if _announces(sentence, pieces[number + 1 : number + 5]) else kind_of(sentence, said)
         if kind is None and refuses(sentence, language):
             continue  # "Based on the context, it is not possible to say": of what it says that nothing is known belongs to it
         framed = list(places(sentence, said)) if kind in {None, "courtesy"} else []

@@ -96,6 +96,36 @@ NAMES = [
 ]
 
 
+DAYS = [
+    [
+        "Das Büro ist am Dienstag ab neun Uhr offen.",
+        "Das Büro ist ab neun Uhr am Dienstag offen.",
+        "Das Büro ist am Freitag ab neun Uhr offen.",
+    ],
+    [
+        "Le marché du quartier a lieu le mardi matin.",
+        "Le mardi matin a lieu le marché du quartier.",
+        "Le marché du quartier a lieu le jeudi matin.",
+    ],
+    ["La piscina abre cada año en mayo.", "Cada año la piscina abre en mayo.", "La piscina abre cada año en julio."],
+    [
+        "Il mercato si tiene ogni sabato in piazza.",
+        "Ogni sabato si tiene il mercato in piazza.",
+        "Il mercato si tiene ogni lunedì in piazza.",
+    ],
+    [
+        "A loja fecha todos os anos em agosto.",
+        "Todos os anos a loja fecha em agosto.",
+        "A loja fecha todos os anos em março.",
+    ],
+    [
+        "Het grofvuil wordt op dinsdag opgehaald.",
+        "Op dinsdag wordt het grofvuil opgehaald.",
+        "Het grofvuil wordt op donderdag opgehaald.",
+    ],
+]
+
+
 async def label(context, response):
     score = await ContextAdherence(OverlapJudge(), polls=1, causes=False).score(
         RagRecord(question="", contexts=[context], response=response)
@@ -103,15 +133,15 @@ async def label(context, response):
     return score.label
 
 
-@pytest.mark.parametrize(("one", "other"), [(row[0], row[1]) for row in LIMITS + SUMS + NAMES])
+@pytest.mark.parametrize(("one", "other"), [(row[0], row[1]) for row in LIMITS + SUMS + NAMES + DAYS])
 async def test_two_ways_to_say_the_same_pass(one, other):
     assert [await label(one, other), await label(other, one)] == ["pass", "pass"]
 
 
 @pytest.mark.parametrize(
-    ("context", "wrong"), [(right, row[-1]) for row in LIMITS + SUMS + NAMES for right in row[:-1]]
+    ("context", "wrong"), [(right, row[-1]) for row in LIMITS + SUMS + NAMES + DAYS for right in row[:-1]]
 )
-async def test_another_limit_sum_or_name_fails(context, wrong):
+async def test_another_limit_sum_name_or_day_fails(context, wrong):
     assert await label(context, wrong) == "fail"
 
 

@@ -34,6 +34,10 @@ SWAPPED = [
         "Nodes are upgraded one by one, beginning with the leader and ending with the followers.",
     ),
     (
+        "Nodes are upgraded one by one, beginning with the followers and ending with the leader.",
+        "Upgrade the nodes one after the other: begin with the leader and end with the followers.",
+    ),
+    (
         "We pay up to £900 for luggage that is lost, and up to £300 for cameras.",
         "We pay up to £300 for luggage that is lost, and up to £900 for cameras.",
     ),

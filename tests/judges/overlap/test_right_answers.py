@@ -22,6 +22,7 @@ EXPENSES = """Travel expenses are reimbursed within ten working days after the e
 PORTUGAL = (
     """Portugal lies on the Iberian Peninsula, to the west of Spain. The country has about 10.3 million inhabitants."""
 )
+TABLETS = "Adults take one tablet every six hours, up to three times a day, with a glass of water."
 PARTS = "All removable parts except the blade are dishwasher safe. Wash the blade by hand with a mild detergent."
 
 
@@ -49,6 +50,7 @@ async def labels_of(judge, context, response):
         (PORTUGAL, "Roughly 10.3 million people live in Portugal."),
         (PARTS, "Everything that can be removed can go in the dishwasher, apart from the blade."),
         (PARTS, "The blade needs to be hand-washed."),
+        (TABLETS, "You can take 1 tablet every 6 hours, as often as 3 times a day."),
     ],
 )
 async def test_a_right_answer_in_other_words_passes(judge, context, response):

@@ -18,7 +18,7 @@ from ragspan.judges.overlap.context_reader import (
     within_bounds,
 )
 from ragspan.judges.overlap.coverage import Coverage, conveyed_shares, cover, held_shares, shared_with_response
-from ragspan.judges.overlap.derived import ALWAYS, OPEN, is_unrelated
+from ragspan.judges.overlap.derived import ALWAYS, DECLINES, OPEN, SHORT, is_unrelated
 from ragspan.judges.overlap.grounding import (
     Grade,
     answer_score,
@@ -120,7 +120,7 @@ class Analysis:
         A response that declines as a whole is right if the contexts hold no answer, which words do not tell; nor do they
         tell whether claims hold that follow from several facts.
         """
-        if not self.declines_rightly and declines(self.record.response or ""):
+        if not self.declines_rightly and self._declines:
             raise JudgeError(
                 CANNOT_TELL, "the response declines, and words do not show whether the contexts hold an answer"
             )
@@ -138,9 +138,13 @@ class Analysis:
                 raise JudgeError(CANNOT_TELL, f"{reason}, which words do not show")
 
     @Lazy
+    def _declines(self) -> bool:
+        return declines(self.record.response or "")
+
+    @Lazy
     def declines_rightly(self) -> bool:
         """Whether the response declines, and the contexts are about something else."""
-        return declines(self.record.response or "") and is_unrelated(self.question, self.contexts)
+        return self._declines and is_unrelated(content_of(self.question), self.contexts)
 
     def grade(self, claims: Sequence[str]) -> list[Grade]:
         """One grade for each of any claims."""
@@ -175,7 +179,10 @@ class Analysis:
     def shared(self) -> list[float]:
         """How much of the response each context shares, 0..2."""
         _require_comparable(self.languages)
-        _ = self.claims  # raises where there is nothing to share
+        if self.claims and all(
+            grade.unsure == SHORT for grade in self.grades
+        ):  # no claims: raises, or has nothing to share
+            raise JudgeError(CANNOT_TELL, f"{SHORT}, which words do not show")
         return shared_with_response(self._shared, self._each_context())
 
     def conveyed(self) -> list[float]:
@@ -196,6 +203,8 @@ class Analysis:
     def _graded(self, claims: Sequence[Sentence], shared: SharedWords) -> list[Grade]:
         if self.declines_rightly:
             return [Grade(sentence=claim.text, declines_rightly=True) for claim in claims]
+        if self._declines:
+            return [Grade(sentence=claim.text, unsure=DECLINES) for claim in claims]
         if not self.languages.are_comparable:
             grades = grade_across(claims, self.contexts, self.languages)
         else:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import reduce
-from itertools import chain, combinations, islice, permutations
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+from itertools import chain, combinations, islice, permutations, takewhile
 from operator import and_
 
-from ragspan.judges.overlap.context_reader import Context
+from ragspan.judges.overlap.context_reader import Context, Place
 from ragspan.judges.overlap.shared_words import SharedWords
-from ragspan.text.keys import MONTHS, is_content, is_number
+from ragspan.text.keys import MONTHS, is_content, is_negation, is_number
 from ragspan.text.languages import ENGLISH, Language
 from ragspan.text.sentences import Sentence
 
@@ -32,11 +33,36 @@ OPEN = frozenset({DERIVED, ELSEWHERE, DENIED_NEAR})
 """Those that decide whether a response passes."""
 
 _MOST_OPERANDS, _MOST_DERIVED = 12, 3
+SENTENCES_NEAR = 3
+"""Sentences that a claim rests on; numbers of those beside them need units."""
+_REACH = 3
+"""Words after a number among which one says what it counts."""
+_CURRENCIES = frozenset("$€£")
+_SUMMING = frozenset(
+    [
+        "than",
+        "differ",
+        "total",
+        "sum",
+        "altogeth",
+        "combin",
+        "together",
+        "more",
+        "less",
+        "cheaper",
+        "save",
+        "remain",
+        "left",
+        "both",
+    ]
+)
+"""Words of a claim that gives a sum or a difference."""
 _TOLERANCE = 0.005
 """How far a number may be from a product or a share, of itself: answers round."""
 _YEARS = range(1000, 2101)
 """Numbers that are hardly ever a product."""
 _FEW_WORDS = 3
+_STOPS = frozenset(",.;:!-")
 _LITTLE = 0.5
 _DIGITS = re.compile(r"(?:\D*\d){2}")
 _TIME = re.compile(r"\d{1,2}:\d\d")
@@ -51,25 +77,108 @@ def is_exact(number: str) -> bool:
     return _DIGITS.match(number) is not None
 
 
-def is_derived(keys: Collection[str], own: Iterable[str], near: Iterable[str]) -> bool:
-    """Whether all of these numbers follow from two others, of which one stands in the claim or the question; for products both.
+def is_derived(
+    keys: Collection[str],
+    said: Sequence[str],
+    beside: Iterable[str],
+    near: Sequence[Sequence[str]],
+    *,
+    has_units: bool = True,
+) -> bool:
+    """Whether all of these numbers follow from two others.
 
-    Numbers of one digit never do, nor do many at once: too many others would make each.
+    One of the two stands in the claim or the question, for products and shares both. Or both stand in the sentences that the
+    claim rests on, and units say that they belong together. Numbers of one digit need units, and many at once never follow: too
+    many others would make each.
 
     Args:
         keys: the numbers that no context holds.
-        own: the keys of the claim and the question.
-        near: the keys of the sentences that the claim rests on.
+        said: the keys of the claim.
+        beside: those of the question and of the claim before.
+        near: those of each sentence that the claim rests on, and then of those beside them.
+        has_units: the word after a number says what it counts, as in languages with spaces.
     """
-    own, near = ([key for key in some if key[:1].isdigit()] for some in (own, near))
-    if _is_time_between(keys, [*own, *near]):
+    own = [key for key in (*said, *beside) if key[:1].isdigit()]
+    held = [key for key in chain.from_iterable(near[:SENTENCES_NEAR]) if key[:1].isdigit()]
+    if _is_time_between(keys, [*own, *held]):
         return True
     values = list(_values(keys))
-    if not len(values) == len(frozenset(keys)) <= _MOST_DERIVED or not all(map(is_exact, keys)):
+    if not len(values) == len(frozenset(keys)) <= _MOST_DERIVED:
+        return False
+    counted = _counted(tuple(said))
+    own_counts = (one for one in counted if one.key not in keys or not is_exact(one.key))
+    others = list(dict.fromkeys(chain(chain.from_iterable(map(_counted, map(tuple, near))), own_counts)))
+    is_summed = not _SUMMING.isdisjoint(said)
+    sought = [one for one in counted if one.key in keys and is_exact(one.key)] or [
+        one for one in counted if one.key in keys
+    ]
+    if has_units and sought and all(_follows(one, others[:_MOST_OPERANDS], is_summed=is_summed) for one in sought):
+        return True
+    if not all(map(is_exact, keys)):
         return False
     mine = [*islice(_values(key for key in own if key not in keys), _MOST_OPERANDS)]
-    others = [*mine, *islice(_values(near), _MOST_OPERANDS)]
-    return all(_is_sum(value, mine, others) or (value not in _YEARS and _is_product(value, mine)) for value in values)
+    around = [*mine, *islice(_values(held), _MOST_OPERANDS)]
+    return all(_is_sum(value, mine, around) or (value not in _YEARS and _is_product(value, mine)) for value in values)
+
+
+def sentences_near(places: Sequence[Place], contexts: Sequence[Context]) -> list[list[str]]:
+    """The keys of some sentences, then of those beside them; of the first few sentences where there are no places."""
+    every = (Place(at, one) for at, context in enumerate(contexts) for one in range(len(context)))
+    beside = (Place(context, sentence + step) for step in (0, -1, 1) for context, sentence in places)
+    found = dict.fromkeys(beside if places else islice(every, SENTENCES_NEAR))
+    return [contexts[at].keys_of(one) for at, one in found if 0 <= one < len(contexts[at])]
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """A number with the words that say what it counts."""
+
+    key: str
+    value: float
+    units: frozenset[str]
+    first: str
+    """The word after it."""
+
+
+@lru_cache(maxsize=1 << 10)  # claims of one response rest on the same sentences
+def _counted(keys: tuple[str, ...]) -> tuple[_Counted, ...]:
+    return tuple(_read_counted(keys))
+
+
+def _read_counted(keys: Sequence[str]) -> Iterator[_Counted]:
+    for at, key in enumerate(keys):
+        if is_number(key) and _NUMBER.fullmatch(key):
+            after = takewhile(lambda word: not is_number(word), keys[at + 1 : at + 1 + _REACH])
+            before = [word for word in keys[max(0, at - 1) : at] if word in _CURRENCIES]
+            yield _Counted(
+                key, float(key), frozenset([*before, *filter(is_content, after)]), "".join(keys[at + 1 : at + 2])
+            )
+
+
+def _follows(number: _Counted, others: Sequence[_Counted], *, is_summed: bool) -> bool:
+    """Whether a number is made of two others that count the same or, as a product, of one that does."""
+    others = [one for one in others if one.value and one.key != number.key]
+    made = _made_of(number, others, is_summed=is_summed)
+    return any(abs(result - number.value) <= _TOLERANCE * number.value for result in made)
+
+
+def _made_of(number: _Counted, others: Sequence[_Counted], *, is_summed: bool) -> Iterator[float]:
+    if "%" in number.units:
+        for one, other in permutations([one for one in others if "%" not in one.units], 2):
+            yield from (100 * other.value / one.value, 100 * abs(one.value - other.value) / one.value)
+        return
+    for year, later in combinations([one.value for one in others if one.value in _YEARS], 2):
+        yield abs(year - later)
+    for one in others:
+        counting = one.units & number.units
+        for other in others if counting else ():
+            if "%" in other.units:
+                yield from (one.value * (100 + sign * other.value) / 100 for sign in (1, -1))
+                yield one.value * other.value / 100
+            elif one.first == number.first and one.units.isdisjoint(other.units):
+                yield one.value * other.value
+            elif is_summed and other.units & counting and one is not other:
+                yield from (one.value + other.value, one.value - other.value)
 
 
 def _is_sum(value: float, mine: Sequence[float], others: Sequence[float]) -> bool:
@@ -104,6 +213,7 @@ def _is_time_between(keys: Collection[str], beside: Iterable[str]) -> bool:
     ]
     spans = {abs(one - other) for one, other in combinations(clock[:_MOST_OPERANDS], 2)} - {0}
     known = {str(value) for span in spans for value in (span, span // 60, round(span / 60), span % 60)}
+    known |= {f"{span / 60:g}" for span in spans}
     return bool(keys) and known.issuperset(keys)
 
 
@@ -126,11 +236,21 @@ def _is_product(value: float, mine: Sequence[float]) -> bool:
 
 
 def is_short_reply(
-    claim: Sentence, telling: Collection[str], asked: Collection[str], window: float, spoken: Language
+    claim: Sentence, telling: Collection[str], asked: Collection[str], held: float, spoken: Language
 ) -> bool:
-    """Whether a claim is a yes or no with a few words of the question that no context holds close together."""
-    begins = claim.words[:1] and claim.words[0].lower() in spoken.replies
-    return bool(begins) and window < _LITTLE and len(frozenset(telling) - frozenset(asked)) < _FEW_WORDS
+    """Whether a claim is a yes or no with a few words of the question, of which contexts hold the share `held` close together."""
+    if held >= _LITTLE:
+        return False
+    words = [word.lower() for word in claim.words]
+    content = [word for word, key in zip(words, claim.keys, strict=True) if is_content(key)]
+    if all(word in spoken.replies for word in content):
+        return True  # "That's right."
+    if len(words) <= _FEW_WORDS and len(content) == 1 and any(map(is_negation, claim.keys)):
+        return True  # "Unfortunately not."
+    is_determiner = (
+        is_negation(claim.keys[0]) and claim.text[len(words[0]) :][:1] not in _STOPS
+    )  # "No fee is mentioned."
+    return words[0] in spoken.replies and not is_determiner and len(frozenset(telling) - frozenset(asked)) < _FEW_WORDS
 
 
 def is_number_elsewhere(

@@ -27,6 +27,7 @@ from ragspan.judges.overlap.derived import (
     DERIVED,
     ELSEWHERE,
     OPEN,
+    SENTENCES_NEAR,
     SHORT,
     is_ambiguous_date,
     is_derived,
@@ -34,12 +35,13 @@ from ragspan.judges.overlap.derived import (
     is_number_elsewhere,
     is_short_reply,
     is_unrelated,
+    sentences_near,
 )
 from ragspan.judges.overlap.english import english
 from ragspan.judges.overlap.shared_words import SharedWords
 from ragspan.text.keys import is_content, is_number
 from ragspan.text.languages import ENGLISH, Language
-from ragspan.text.languages.writing import without_accents
+from ragspan.text.languages.writing import WITHOUT_SPACES_NAMES
 from ragspan.text.lazy import Lazy
 from ragspan.text.refusals import refuses
 from ragspan.text.sentences import Sentence
@@ -132,8 +134,6 @@ _CONTRADICTED, _BELOW = 0.1, 0.12
 _MORE_TO_ERR, _USUAL = 0.03, 3
 """What a response loses for the logarithm of its sentences, beyond the usual number."""
 _FEWEST_PARTS = 2
-_SENTENCES_NEAR = 3
-"""Sentences that a claim rests on, whose numbers another may follow from."""
 _INVENTED = 0.4
 """The highest score of a sentence with an exact number that no context holds."""
 _MOST_TABLES = 40
@@ -248,13 +248,21 @@ class _Grader:
         held = max(held, self._held_by_parts(claim, content))
         missing = [at for at in content if sought[at] not in self._shared]
         unknown = frozenset([sought[at] for at in missing]) - self._excused
-        restated = self._comparison.restated(claim, unknown) | self._with_other_accents(words, sought, missing)
+        restated = self._comparison.restated(claim, unknown)
+        if (
+            "1" in unknown
+            and self._language.code == "en"
+            and any("one" in context.places for context in self._contexts)
+        ):
+            restated |= {"1"}
         unheld = unknown - restated
         absent = [at for at in missing if sought[at] in unheld]
         numbers = {at for at in absent if is_number(sought[at])}
         window = (held + sum([sought[at] in restated or self._credit(sought[at]) for at in missing])) / len(content)
         unsure = (
-            DECLINES if declines else self._unsure(claim, telling, frozenset([sought[at] for at in numbers]), window)
+            DECLINES
+            if declines
+            else self._unsure(claim, telling, frozenset([sought[at] for at in numbers]), held / len(content))
         )
         self._said = sought
         named = () if self._language.capitalises_nouns else absent
@@ -320,15 +328,16 @@ class _Grader:
             return 0
         return sum(self._shared.best_window([claim.keys[at] for at in part])[0] for part in parts)
 
-    def _unsure(self, claim: Sentence, telling: frozenset[str], absent: frozenset[str], window: float) -> str | None:
+    def _unsure(self, claim: Sentence, telling: frozenset[str], absent: frozenset[str], held: float) -> str | None:
         """Why words do not show whether a claim is supported; None where they do."""
         if absent:
             if is_ambiguous_date(claim.text, absent, self._shared):
                 return AMBIGUOUS
-            places = self._shared.closest(telling - absent, _SENTENCES_NEAR)
-            near = chain.from_iterable(self._contexts[place.context].keys_of(place.sentence) for place in places)
-            return DERIVED if is_derived(absent, (*claim.keys, *self._question, *self._said), near) else None
-        return SHORT if is_short_reply(claim, telling, self._asked, window, self._language) else None
+            places = self._shared.closest(telling - absent, SENTENCES_NEAR)
+            near = sentences_near(places, self._contexts)
+            beside, has_units = (*self._question, *self._said), self._language.script not in WITHOUT_SPACES_NAMES
+            return DERIVED if is_derived(absent, claim.keys, beside, near, has_units=has_units) else None
+        return SHORT if is_short_reply(claim, telling, self._asked, held, self._language) else None
 
     def _open(self, claim: Sentence, *, affirms: bool) -> str | None:
         """Why a claim without a contradiction may be right or wrong."""
@@ -336,18 +345,6 @@ class _Grader:
             return ELSEWHERE
         denied = affirms and self._lone and is_denied(claim, self._contexts, self._shared, self._asked, self._language)
         return DENIED_NEAR if denied else None
-
-    def _with_other_accents(self, words: Sequence[str], keys: Sequence[str], missing: Sequence[int]) -> frozenset[str]:
-        """The keys of names that contexts write with other accents, or with none; those of English have none."""
-        if self._language.code == "en":
-            return frozenset()
-        named = frozenset([keys[at] for at in missing if words[at][0].isupper()])
-        return frozenset([key for key in named if without_accents(key) in self._without_accents])
-
-    @Lazy
-    def _without_accents(self) -> frozenset[str]:
-        """The words of the contexts."""
-        return frozenset(without_accents(word) for context in self._contexts for word in context.places)
 
     def _is_unit(self, keys: Sequence[str], at: int) -> bool:
         """True for the unit of a number, if no context has the word: the unit is compared with the number."""

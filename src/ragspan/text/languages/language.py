@@ -119,6 +119,7 @@ class Language:
         self.key: Callable[[str], str] = self._key_function()
         """Makes a token's key: what it is compared by."""
         self._neutral_words = words.get("neutral_words", "").split()
+        self._calendar = words.get("calendar", "")
 
     def __reduce__(self) -> tuple[Callable[[str], Language], tuple[str]]:
         return language, (self.code,)
@@ -128,11 +129,17 @@ class Language:
         """The keys of words that a response may use though no context does."""
         return frozenset(map(self.key, self._neutral_words))
 
+    @Lazy
+    def calendar(self) -> tuple[frozenset[str], ...]:
+        """The keys of the days of the week, and those of the months; English has its own."""
+        return tuple(frozenset(map(self.key, names.split())) for names in self._calendar.split("|") if names)
+
     def with_few_stems(self) -> Language:
         """The same for one record of many words: only the first ones are stemmed."""
         few = object.__new__(type(self))
         vars(few).update(vars(self), is_shared=False, reader=None, _stem=few_stems(self._stem))
-        vars(few).pop("neutral_keys", None)
+        for name in ("neutral_keys", "calendar"):
+            vars(few).pop(name, None)
         few.key = few._key_function()
         return few
 

@@ -25,6 +25,7 @@ from ragspan.judges.overlap.contradictions.sentence_parts import find_number_of_
 from ragspan.judges.overlap.shared_words import SharedWords
 from ragspan.text.keys import content_of, is_number
 from ragspan.text.languages import Language
+from ragspan.text.languages.writing import without_accents
 from ragspan.text.lazy import Lazy
 from ragspan.text.sentences import Sentence
 
@@ -35,6 +36,8 @@ _FEW = 3
 _LONGEST = 100
 _ROUNDING = 1e-6
 _NO_WORDS: frozenset[str] = frozenset()
+_CONCLUDING = frozenset({"because", "since", "therefore", "so"})
+"""Words of a claim that follows from several facts, of which one may speak of others: "the jacket cannot be returned because it is on sale"."""
 _LIMITING = frozenset({"least"})
 """Words of a limit that are content elsewhere, and that another limit does not have."""
 
@@ -77,15 +80,32 @@ class Comparison:
         return self._language.code == "en" or (self._lone and bool(self._language.negations))
 
     def restated(self, claim: Sentence, absent: frozenset[str]) -> frozenset[str]:
-        """The absent numbers whose amount a context gives otherwise: "14 days" as "two weeks", "1,200" as "1.2 thousand"."""
-        if self._language.code != "en" or not any(map(is_number, absent)) or not _may_rest(claim, absent):
+        """The absent numbers whose amount a context gives otherwise: "14 days" as "two weeks", "1 tablet" as "one tablet"."""
+        if self._language.code != "en":
+            return self._with_other_accents(claim)
+        if not any(map(is_number, absent)):
             return _NO_WORDS
+        has_one = "1" in absent and any("one" in context.places for context in self._contexts)
+        one = frozenset({"1"}) if has_one else _NO_WORDS
+        if not _may_rest(claim, absent):
+            return one
         facts = SentenceFacts(claim.read or claim.text, self._language)
-        held = [other for one in self._aligner.best(facts.content, least=_ENOUGH) for other in one.facts.quantities]
-        sought = [one for one in facts.quantities if one.raw in absent and one.kind not in DATES]
-        found = [one for one in sought if any(same(one, other) for other in held)]
-        beside = chain.from_iterable(facts.keys[max(0, one.at - 1) : one.end] for one in found)
-        return frozenset(one.raw for one in found) | absent.intersection(beside)
+        held = [other for near in self._aligner.best(facts.content, least=_ENOUGH) for other in near.facts.quantities]
+        sought = [ours for ours in facts.quantities if ours.raw in absent and ours.kind not in DATES]
+        found = [ours for ours in sought if any(same(ours, other) for other in held)]
+        beside = chain.from_iterable(facts.keys[max(0, ours.at - 1) : ours.end] for ours in found)
+        return one | frozenset(quantity.raw for quantity in found) | absent.intersection(beside)
+
+    def _with_other_accents(self, claim: Sentence) -> frozenset[str]:
+        """The keys of names that contexts write with other accents, or with none; those of English have none."""
+        pairs = zip(claim.words, claim.keys, strict=True)
+        named = frozenset([key for word, key in pairs if word[0].isupper() and key not in self._shared])
+        return frozenset([key for key in named if without_accents(key) in self._without_accents])
+
+    @Lazy
+    def _without_accents(self) -> frozenset[str]:
+        """The words of the contexts."""
+        return frozenset(without_accents(word) for context in self._contexts for word in context.places)
 
     def contradictions(self, claim: Sentence, absent: frozenset[str]) -> tuple[Contradiction, ...]:
         """What the claim says otherwise than the context sentences that it rests on.
@@ -122,7 +142,7 @@ class Comparison:
             find_other_name(facts, aligned, self._question, self._aligner, enough=_ENOUGH)
             or find_other_subject(facts, aligned, absent)
             or find_addition(facts, aligned, absent),
-            find_other_argument(facts, aligned, self._aligner),
+            None if _CONCLUDING.intersection(facts.keys) else find_other_argument(facts, aligned, self._aligner),
         ]
         near = [one for one in aligned if one.share >= _ENOUGH]
         if near:

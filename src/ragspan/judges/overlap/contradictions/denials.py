@@ -58,7 +58,11 @@ def find_opposition(
             continue
         if best.opposed and (_is_elsewhere(best, aligned) or _is_converse(claim, clause, best)):
             continue
-        if any(match.agrees and match.score >= _AS_GOOD * best.score for match in matches):
+        if any(
+            match.agrees
+            and (match.score >= _AS_GOOD * best.score or 1 < len(clause.own) == len(clause.own & match.clause.own))
+            for match in matches
+        ):
             continue
         return _contradiction(claim, clause, best)
     return None

@@ -30,7 +30,7 @@ _REFUSING = frozenset({"failed", "fails", "fail", "refused", "refuses", "refuse"
 _COMPARING = word_set("more less fewer longer shorter later earlier older younger higher lower")
 _INCLUDING = frozenset({"include", "includes", "included", "including"})
 _LITTLE = frozenset({"against", "still", "also", "as", "well", "now", "current"})
-_PREPOSITIONS = word_set("by in at on from to of for with into against as than over under between")
+_PREPOSITIONS = word_set("by in at on from to of for with into through via against as than over under between")
 _TITLES = frozenset({"dr", "mr", "mrs", "ms", "prof", "professor"})
 _SKIPPED = frozenset({"the", "a", "an", "its", "his", "her", "their"})
 
@@ -106,8 +106,12 @@ class SentenceFacts:
         return place not in self._measured and _tells_as_content(self.keys[place])
 
     def _joins_numbers(self, at: int) -> bool:
-        """True for the "and" of "between 10 and 18"."""
-        return 0 < at < len(self.keys) - 1 and is_number(self.keys[at - 1]) and is_number(self.keys[at + 1])
+        """True for the "and" of "between 10 and 18" and "between May and July"."""
+        return 0 < at < len(self.keys) - 1 and all(map(self._is_amount, (at - 1, at + 1)))
+
+    def _is_amount(self, at: int) -> bool:
+        key = self.keys[at]
+        return is_number(key) or (self.words[at][0].isupper() and key in english().months | english().weekdays)
 
     def _read_clauses(self) -> Iterator[Clause]:
         keys = self.keys
@@ -177,20 +181,27 @@ class SentenceFacts:
         return False
 
     def _read_names(self) -> Iterator[Name]:
-        at = 0
+        at, last, before = 0, 0, ""
         while at < len(self.words):
             end = at
             while end < len(self.words) and self._is_capitalised(end) and (end == at or end not in self.pauses):
                 end += 1
             if end > at:
+                is_listed = bool(last) and self._lists(last, at)
+                before = before if is_listed else self._preposition(at)
+                last = end
                 yield Name(
                     start=at,
                     end=end,
                     text=" ".join(self.words[at:end]),
                     keys=frozenset(self.keys[at:end]) - _TITLES or frozenset(self.keys[at:end]),
-                    before=self._preposition(at),
+                    before=before,
                 )
             at = max(end, at + 1)
+
+    def _lists(self, end: int, at: int) -> bool:
+        """Whether a name follows one that ended here in a list, whose preposition is for both: "through Linz and Vienna"."""
+        return (end == at and at in self.pauses) or (end + 1 == at and self.keys[end] in english().joins)
 
     def _is_capitalised(self, at: int) -> bool:
         word, word_key = self.words[at], self.keys[at]

@@ -49,6 +49,7 @@ def find_in_other_language(
             continue
         said = (
             _other_number(claim, sentence, shared, question)
+            or _other_date(claim, sentence, shared, language, question)
             or _other_name(claim, sentence, shared, language)
             or _other_limit(claim, sentence, language)
             or _denial_on_one_side(claim, sentence, language)
@@ -78,6 +79,22 @@ def _other_number(
     other = [word for key, word in ours.items() if key not in theirs and key not in shared and key not in question]
     instead = [word for key, word in theirs.items() if key not in ours]
     return Contradiction(kind="number", response=other[0], context=instead[0]) if other and instead else None
+
+
+def _other_date(
+    claim: Sentence, sentence: Sentence, shared: SharedWords, language: Language, question: frozenset[str]
+) -> Contradiction | None:
+    """A day of the week or a month that no context has, where the sentence has another one."""
+    for names in language.calendar:
+        ours, theirs = (
+            {key: word for key, word in zip(side.keys, side.words, strict=True) if key in names}
+            for side in (claim, sentence)
+        )
+        other = [word for key, word in ours.items() if key not in theirs and key not in shared and key not in question]
+        instead = [word for key, word in theirs.items() if key not in ours]
+        if other and instead:
+            return Contradiction(kind="date", response=other[0], context=instead[0])
+    return None
 
 
 def _other_name(claim: Sentence, sentence: Sentence, shared: SharedWords, language: Language) -> Contradiction | None:

@@ -177,7 +177,11 @@ def find_other_name(
     parts = _parts(claim, aligned, question, enough, best=aligned[0].share)
     for name in claim.names:
         around = _around(claim, name.start, question) - name.keys
-        rival = _moved(name, claim, aligned) or _rival_name(name, claim, around, parts)
+        rival = (
+            _moved(name, claim, aligned)
+            or _rival_name(name, claim, around, parts)
+            or _of_other_part(name, claim, around, parts, aligner)
+        )
         if rival is not None:
             return Contradiction(kind="name", response=name.text, context=rival.text)
     return None
@@ -203,6 +207,19 @@ def _rival_name(name: Name, claim: SentenceFacts, around: frozenset[str], parts:
                 and rival.keys.isdisjoint(claim.keys)
                 and _same_place(name, claim, rival, part)
             ):
+                return rival
+    return None
+
+
+def _of_other_part(
+    name: Name, claim: SentenceFacts, around: frozenset[str], parts: Sequence[_Part], aligner: Aligner
+) -> Name | None:
+    """A name of which the claim's has all words but one, which no context has: "the Black Sea" for "the North Sea"."""
+    for part in parts:
+        for rival in part.names if part.near and around and around <= part.reached else ():
+            new, old = name.keys - rival.keys, rival.keys - name.keys
+            is_one = len(new) == len(old) == 1 < len(name.keys) == len(rival.keys)
+            if is_one and old.isdisjoint(claim.keys) and not any(key in aligner for key in new):
                 return rival
     return None
 

@@ -88,10 +88,11 @@ def find_swapped_parts(
     for theirs in nearest(claim, contexts, shared, language):
         ours = parts_of(claim.read or claim.text, language)
         for one, other in combinations(ours, 2):
-            if any(one.content | other.content <= held.content for held in theirs) or _is_turned(claim, theirs):
+            if any(one.content | other.content <= held.content for held in theirs):
                 continue
             for first, second in combinations(theirs, 2):
-                if _have_swapped(one.content, other.content, first.content, second.content):
+                are_turned = _is_passive(one, other) != _is_passive(first, second)
+                if not are_turned and _have_swapped(one.content, other.content, first.content, second.content):
                     return Contradiction(
                         kind="order", response=f"{one.text}, {other.text}", context=f"{first.text}, {second.text}"
                     )
@@ -103,9 +104,9 @@ def _has_parts(claim: Sentence, language: Language) -> bool:
     return not language.joins.isdisjoint(map(str.lower, claim.words)) or bool(_PAUSE.search(claim.read or claim.text))
 
 
-def _is_turned(claim: Sentence, theirs: Sequence[Part]) -> bool:
-    """Whether one is passive and the other active: "he wrote and sang it" for "sung and written by him"."""
-    return ("by" in claim.keys) != any("by" in part.keys for part in theirs)
+def _is_passive(one: Part, other: Part) -> bool:
+    """Whether one of two parts names who does something after it: "sung and written by him" for "he wrote and sang it"."""
+    return "by" in one.keys or "by" in other.keys
 
 
 def nearest(
