@@ -110,8 +110,11 @@ class Comparison:
     def contradictions(self, claim: Sentence, absent: frozenset[str]) -> tuple[Contradiction, ...]:
         """What the claim says otherwise than the context sentences that it rests on.
 
-        `absent` are the keys of its content words that neither the contexts nor the question hold.
+        A claim that a context has word for word says nothing otherwise. `absent` are the keys of its content words that
+        neither the contexts nor the question hold.
         """
+        if not absent and self._shared.has_sentence(claim.keys):
+            return ()
         if self._language.code != "en":
             found = (
                 [find_in_other_language(claim, self._contexts, self._shared, self._language, self._asked)]
@@ -157,7 +160,7 @@ class Comparison:
 
     def _of_one_of_many(self, claim: Sentence, absent: frozenset[str]) -> list[Contradiction | None]:
         """Numbers, denials and opposites only, where the sentences are very alike: the other rules err too often here."""
-        if not _may_rest(claim, absent) or self._shared.has_sentence(claim.keys):
+        if not _may_rest(claim, absent):
             return []
         facts = SentenceFacts(claim.read or claim.text, self._language)
         if len(facts.content) < _FEW:
