@@ -170,7 +170,8 @@ class Context:
         """A sentence, as it is written."""
         if self._sentences is None:
             self._sentences = written(self._text, self._language, len(self))
-        return _SPACES.sub(" ", self._sentences[index])
+        text = self._sentences[index]
+        return _SPACES.sub(" ", text) if "  " in text or not text.isprintable() else text
 
 
 def numbers_of(bits: int) -> list[int]:

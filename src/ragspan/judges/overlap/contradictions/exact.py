@@ -15,31 +15,12 @@ from ragspan.judges.overlap.shared_words import SharedWords
 from ragspan.text.keys import is_content, is_number
 from ragspan.text.languages import Language
 from ragspan.text.sentences import Sentence
+from ragspan.text.vocabulary import word_set
 
 _REACH = 3
 """Words after a counted thing among which the next one stands."""
 _MOST_SENTENCES = 8
-_HEDGES = frozenset(
-    [
-        "about",
-        "around",
-        "rough",
-        "near",
-        "almost",
-        "approxim",
-        "over",
-        "under",
-        "least",
-        "most",
-        "than",
-        "up",
-        "to",
-        "between",
-        "from",
-        "or",
-        "and",
-    ]
-)
+_HEDGES = word_set("about around rough near almost approxim over under least most than up to between from or and")
 _AGE = "age"
 """The key of "old": ages are of different people."""
 _IDENTIFIER = re.compile(r"(?<![\w$€£.,:/=-])(?!v\d)[A-Za-z]{1,12}-?\d{1,8}[A-Za-z]{0,4}(?![\w-])")
