@@ -207,8 +207,9 @@ class PromptWords:
         """
         quotations: dict[int, dict[int, list[Run]]] = defaultdict(lambda: defaultdict(list))
         ends: dict[int, int] = {}
+        first, more = self._first, self._more
         for start, key in self._known(words):
-            if key not in self._more and ends.get(self._first[key] - start, 0) > start:  # as mostly: a run goes on
+            if key not in more and ends.get(first[key] - start, 0) > start:  # as mostly: a run goes on
                 continue
             tried = 0
             for position in self._positions_of_shingle(key):
@@ -235,8 +236,7 @@ class PromptWords:
             if self.work < 0:
                 return
             keys = _shingles(words, range(begin, min(begin + _AT_ONCE, len(words) - _SHINGLE + 1)))
-            for shift in compress(range(len(keys)), map(first.__contains__, keys)):
-                yield begin + shift, keys[shift]
+            yield from compress(enumerate(keys, begin), map(first.__contains__, keys))
 
     def _extended(self, words: Sequence[str], start: int, position: int, earliest: int, most: int) -> Run:
         """The run around words that stand at this place."""
