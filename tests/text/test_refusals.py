@@ -16,6 +16,8 @@ from ragspan.text.responses import MAX_REFUSAL, declines, is_refusal
         "I'm sorry, but I cannot answer that.",
         "Unable to answer based on given passages.",
         "The passages do not say when it opened.",
+        "That isn't covered in the documents.",
+        "That information isn't available.",
         "The document doesn't provide any information about the filming location.",
         "There is no mention of the price in the provided text.",
         "The answer cannot be found in the context.",

@@ -20,7 +20,7 @@ _DENIES = re.compile(
     rf"""
     \b(?:do|does|did){_NOT}\ (?:contain|provide|mention|include|specify|state|say|cover|address|answer|discuss|give|offer|
                                indicate|explain|describe|list|have(?!\ to\b))\b
-  | \bnot(?:\ (?:explicitly|specifically|directly|clearly))?\ {_HELD}\b
+  | (?:\bnot|n't)(?:\ (?:explicitly|specifically|directly|clearly))?\ {_HELD}\b
   | \b(?:cannot|can\ not|can't|could\ not|couldn't)\ be\ (?:found|determined|answered|inferred)\b
   | \b(?:unable|not\ able|not\ possible|impossible)\ to\ {_TELL}\b
   | \bno{_KIND}\ (?:information|mention|details?|data|answer|indication)\b

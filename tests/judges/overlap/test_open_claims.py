@@ -59,6 +59,14 @@ async def test_a_bare_reply_has_no_score_of_any_metric(metric, response):
     assert isinstance(outcome, NotApplicable)
 
 
+@pytest.mark.parametrize("metric", [ContextAdherence, Faithfulness, Completeness, ContextUtilization])
+async def test_a_courtesy_has_no_score_of_any_metric(metric):
+    outcome = await outcome_of(metric, "Thanks!", WARRANTY, "Glad I could help!")
+
+    assert isinstance(outcome, NotApplicable)
+    assert outcome.reason == "no_claims"
+
+
 async def test_a_yes_that_only_repeats_the_question_is_left_open():
     assert await labels_of(
         ["It runs on Linux and macOS."], "Yes, it supports Windows.", "Does it support Windows?"
