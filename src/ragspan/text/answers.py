@@ -101,7 +101,7 @@ def _thoughts(text: str) -> Iterator[Part]:
     if (last := text.rfind(_MESSAGE)) >= 0:
         yield Part(kind="thought", start=0, end=last + len(_MESSAGE))
         return
-    final = _FINAL.search(text)
+    final = next(found(_FINAL, ("inal ", "INAL "), text), None)
     if final is not None and (step := _STEP.search(text, 0, final.start())):
         yield Part(kind="thought", start=step.start(), end=final.start())
         return

@@ -56,20 +56,17 @@ _ELEMENT = re.compile(
     r"\s{0,2}<(sup|cite|ref|a|citation|source|sources|doc|document|chunk|context|fn|footnote)\b[^<>\n]{0,300}(?:/>|>([^<\n]{0,120})</\1>)",
     re.IGNORECASE,
 )
-_ANY_SUPERSCRIPT = "\u00b9\u00b2\u00b3\u2070\u2074\u2075\u2076\u2077\u2078\u2079\u207d" + "".join(
-    map(chr, range(0x2460, 0x2474))
-)
 _MARKS = (
-    (_LENTICULAR, [*"【⟦〔（［\u2020\u2021\U0001f517", *map(chr, range(0x1F4C1, 0x1F4DE))]),
+    (_LENTICULAR, ""),
     (_NOTE, "["),
     (_CARET, "^"),
     (_BRACKETED, "[{("),
-    (_SUPERSCRIPT, _ANY_SUPERSCRIPT),
+    (_SUPERSCRIPT, ""),
     (_COMMAND, ("\\", "turn")),
     (_COUNTED, "("),
     (_URL, ("://", "www.", "WWW.", "Www.")),
 )
-"""Forms of marks, each with the signs of which a text with one has at least one."""
+"""Forms of marks, each with the signs of which a text with one has at least one; empty where these are not ASCII."""
 _LINK = re.compile(
     r"(\s{0,2}\(?\s?)(!?)\[(\[?[^\[\]\n]{0,200}\]?)\]\(([^()\s]{1,500})(?:\s\"[^\"\n]{0,100}\")?\)(\s?\)?)"
 )

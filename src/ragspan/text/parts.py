@@ -31,5 +31,9 @@ def marked(length: int, places: Iterable[tuple[int, int]]) -> bytearray:
 
 
 def found(pattern: re.Pattern[str], signs: Sequence[str], text: str) -> Iterator[re.Match[str]]:
-    """The matches of an expression, of which a text with one has one of these signs: most texts need no further look."""
-    return pattern.finditer(text) if any(map(text.__contains__, signs)) else iter(())
+    """The matches of an expression, of which a text with one has one of these signs, or without signs one that is not ASCII.
+
+    Most texts need no further look.
+    """
+    may_match = any(map(text.__contains__, signs)) if signs else not text.isascii()
+    return pattern.finditer(text) if may_match else iter(())
