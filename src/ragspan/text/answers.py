@@ -88,8 +88,13 @@ def _blanked(text: str, parts: Sequence[Part]) -> str:
 
 # Thoughts
 
-_TAGS = r"(?:\w{0,12}_)?(?:think|thought|reason|reflect|plan|scratchpad|analysis|monologue|(?:tool|function)_?(?:call|use|result|response))\w{0,12}"
+_TAGS = (
+    r"(?:\w{0,12}_)?(?:(?:think|thought|reasoning|reflection)\w{0,12}|reason|plan(?:ning)?|scratchpad|analysis|monologue"
+    r"|(?:tool|function)_?(?:call|use|result|response)s?)"
+)
 _THOUGHT_TAG = re.compile(rf"[<\[\u25c1](/?)(?:{_TAGS})[>\]\u25b7]", re.IGNORECASE)
+_UNFINISHED = re.compile(r"[<\[\u25c1](?:think|reasoning)", re.IGNORECASE)
+"""What opens thoughts that nothing closes; `<plan>` and `[analysis]` may be a place to fill in, or a source."""
 _STEP = re.compile(r"^(?:thought|action|observation)(?: input)?:", re.IGNORECASE | re.MULTILINE)
 _FINAL = re.compile(r"^final answer:", re.IGNORECASE | re.MULTILINE)
 _MESSAGE = "<|message|>"
@@ -114,7 +119,7 @@ def _thoughts(text: str) -> Iterator[Part]:
         elif start is not None:
             yield Part(kind="thought", start=start, end=tag.end())
             start, opened = None, False
-    if opened and start is not None:
+    if opened and start is not None and _UNFINISHED.match(text, start):
         yield Part(kind="thought", start=start, end=len(text))
 
 
@@ -135,7 +140,7 @@ def without_thoughts(answer: str) -> str:
 # Replies in JSON
 
 _IN_JSON = re.compile(
-    r'"(?:final_?)?(?:answer|response|output|reply|result|text|message|content)"\s{0,20}:\s{0,20}"((?:[^"\\]|\\.){1,30000})"\s{0,20}[,}]',
+    r'"(?:final_?)?(?:answer|response|output|reply)"\s{0,20}:\s{0,20}"((?:[^"\\]|\\.){1,30000})"\s{0,20}[,}]',
     re.IGNORECASE,
 )
 _OPENS_JSON = re.compile(r"\s{0,20}(?:(?:```|~~~)\w{0,10}\s{1,20})?\{")
