@@ -161,15 +161,22 @@ def test_thoughts_are_left_out_also_without_their_opening_tag():
     assert left_of("<think>It may be 12.</think>It is 24.") == "It is 24."
     assert left_of("It may be 12.</thinking>\nIt is 24.") == "It is 24."
     assert left_of("It is 24.\n<think>Is it 12") == "It is 24."
+    assert left_of("[THINK]It may be 12.[/THINK] It is 24.") == "It is 24."
 
 
 @pytest.mark.parametrize(
     "answer",
-    ["Set <plan_id> first. It takes 3 days.", "It rose [analysis]. It costs 5 euros.", "Add <plan_id>42</plan_id>."],
+    [
+        "📅 12 May it opens.",
+        "📌 3 days.",
+        "It opened [2024-05-03].",
+        "Set <plan_id> first. It takes 3 days.",
+        "It rose [analysis]. It costs 5 euros.",
+        "Add <plan_id>42</plan_id>.",
+    ],
 )
-def test_a_place_to_fill_in_and_the_name_of_a_source_begin_no_thoughts(answer):
+def test_dates_numbers_and_places_to_fill_in_are_not_left_out(answer):
     assert left_of(answer) == answer
-    assert left_of("[THINK]It may be 12.[/THINK] It is 24.") == "It is 24."
 
 
 def test_headings_without_a_number_and_the_marks_of_code_and_tables_state_nothing():
