@@ -249,12 +249,6 @@ class _Grader:
         missing = [at for at in content if sought[at] not in self._shared]
         unknown = frozenset([sought[at] for at in missing]) - self._excused
         restated = self._comparison.restated(claim, unknown)
-        if (
-            "1" in unknown
-            and self._language.code == "en"
-            and any("one" in context.places for context in self._contexts)
-        ):
-            restated |= {"1"}
         unheld = unknown - restated
         absent = [at for at in missing if sought[at] in unheld]
         numbers = {at for at in absent if is_number(sought[at])}
