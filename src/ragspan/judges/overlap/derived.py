@@ -118,7 +118,11 @@ def is_derived(
         return False
     mine = [*islice(_values(key for key in own if key not in keys), _MOST_OPERANDS)]
     around = [*mine, *islice(_values(held), _MOST_OPERANDS)]
-    return all(_is_sum(value, mine, around) or (value not in _YEARS and _is_product(value, mine)) for value in values)
+    shares = around if "%" in said else []
+    return all(
+        _is_sum(value, mine, around) or _is_rest(value, shares) or (value not in _YEARS and _is_product(value, mine))
+        for value in values
+    )
 
 
 def sentences_near(places: Sequence[Place], contexts: Sequence[Context]) -> list[list[str]]:
@@ -182,12 +186,18 @@ def _made_of(number: _Counted, others: Sequence[_Counted], *, is_summed: bool) -
 
 
 def _is_sum(value: float, mine: Sequence[float], others: Sequence[float]) -> bool:
-    """Whether a number is the sum or difference of one of the claim's and another, or what two others leave of a hundred."""
-    counts = Counter(round(other, _DIGITS_COMPARED) for other in others)
+    """Whether a number is the sum or difference of one of the claim's and another."""
+    found = {round(other, _DIGITS_COMPARED) for other in others}
     for one in mine:
         beside = {round(result, _DIGITS_COMPARED) for result in (value - one, one - value, value + one)}
-        if counts.keys() & (beside - {round(one, _DIGITS_COMPARED)}):
+        if found & (beside - {round(one, _DIGITS_COMPARED)}):
             return True
+    return False
+
+
+def _is_rest(value: float, others: Sequence[float]) -> bool:
+    """Whether a number is what two others leave of a hundred."""
+    counts = Counter(round(other, _DIGITS_COMPARED) for other in others)
     left = ((one, round(_WHOLE - value - one, _DIGITS_COMPARED)) for one in counts)
     return any(counts[rest] > (rest == one) for one, rest in left)
 
