@@ -15,7 +15,7 @@ from ragspan.runs.documents import SeenDocuments
 from ragspan.runs.prompt_provenance import Behind, Turn
 from ragspan.runs.said_in import lines_of_models, memories_in, schemas_in, spoken_in, within, without
 from ragspan.runs.short_texts import Filled, long_enough
-from ragspan.runs.tree import ModelStep, RequestTree, SearchStep, ToolStep
+from ragspan.runs.tree import ModelStep, RequestTree, SearchStep, Step, ToolStep
 
 _LONG_ARGUMENT = 5
 """Words of an argument that a result repeats wherever it has them."""
@@ -54,15 +54,21 @@ class Pieces:
         trees = tree.chain_of_requests
         steps = [step for each in trees for step in each.steps]
         self._seen, self._behind, self._question = seen, behind, question
-        self._models = [step for step in steps if isinstance(step, ModelStep)]
+        models = [step for step in steps if isinstance(step, ModelStep)]
+        self._asking = {around for run in models for around in run.around()}
+        """The steps that ask a model."""
         self._tools = [step for step in steps if isinstance(step, ToolStep)]
-        self._searches = [step for step in steps if isinstance(step, SearchStep)]
+        self._searches: dict[Step, list[SearchStep]] = {}
+        """By the steps around them."""
+        for search in (step for step in steps if isinstance(step, SearchStep)):
+            for around in search.around():
+                self._searches.setdefault(around, []).append(search)
         self._filled = filled
         self._documents = {text for each in seen.all for text in (each.text, each.document.written)}
         self._values: dict[int, tuple[set[str], set[str]]] = {}
         """By the list of what a template was filled with, the documents, which were looked for already, and all else."""
         last = max((run.started_ns for run in behind.runs), default=0)
-        earlier = [run for run in self._models if 0 < run.ended_ns <= last][-_MAX_TEXTS:]
+        earlier = [run for run in models if 0 < run.ended_ns <= last][-_MAX_TEXTS:]
         self._said = _Said((run.said, run) for run in earlier)
         self._said_texts = Needles(self._said.by)
         self._asked = [each.text for state in (tree.inputs, tree.asked_before) for each in _people_in(state)]
@@ -157,9 +163,7 @@ class Pieces:
     def _of_tool(self, number: int, message: PayloadMessage, turn: Turn, text: str) -> Iterator[Piece]:
         held = self._behind.holding.get(number, ())
         tool = next((each for each in self._tools if each.call_id == message.call_id is not None), None)
-        if tool is not None and (
-            self._found_nothing(tool) or (number in self._behind.said and self._asks_a_model(tool))
-        ):
+        if tool is not None and (self._found_nothing(tool) or (number in self._behind.said and tool in self._asking)):
             return
         if turn is Turn.EARLIER:
             counted = {each.text for each in self._behind.found}
@@ -198,16 +202,13 @@ class Pieces:
             tool
             for tool in self._tools[-_MAX_TEXTS:]
             if isinstance(tool.result, str) and len(tool.result.strip()) >= _MIN_VALUE and not tool.shown
-            if not self._found_nothing(tool) and not self._asks_a_model(tool)
+            if not self._found_nothing(tool) and tool not in self._asking
         ]
 
     def _found_nothing(self, tool: ToolStep) -> bool:
         """Whether a tool is a search that came back empty."""
-        inside = [step for step in self._searches if step.is_within(tool)]
-        return bool(inside) and not any(step.found for step in inside) and not self._asks_a_model(tool)
-
-    def _asks_a_model(self, tool: ToolStep) -> bool:
-        return any(run.is_within(tool) for run in self._models)
+        inside = self._searches.get(tool, ())
+        return bool(inside) and not any(step.found for step in inside) and tool not in self._asking
 
     # Pieces
 

@@ -26,10 +26,11 @@ _MAX_DEPTH = 6
 def add_searches(tree: RequestTree) -> None:
     """Add the searches that tools are which the user named so: each is a step inside the tool, and found what that returned."""
     moments: list[tuple[Step, bool]] = []
+    added: dict[Step, SearchStep] = {}
     for step, is_over in tree.moments:
         is_named = is_over and isinstance(step, ToolStep) and step.name in tree.retrieval_tools
         if is_named and step.noted is None and not any(each.failed for each in tool_messages(step.output)):
-            search = SearchStep(
+            search = added[step] = SearchStep(
                 name=step.name,
                 parent=step,
                 started_ns=step.started_ns,
@@ -37,10 +38,10 @@ def add_searches(tree: RequestTree) -> None:
                 inputs=searched_with(step),
                 output=[[document, score] for document, score in documents_of_result(step.output)],
             )
-            tree.steps.insert(tree.steps.index(step) + 1, search)
             moments += [(search, False), (search, True)]
         moments.append((step, is_over))
     tree.moments = moments
+    tree.steps = [one for step in tree.steps for one in (step, added.get(step)) if one is not None]
 
 
 def searched_with(tool: Step) -> str | None:
