@@ -53,6 +53,7 @@ def fails():
 @pytest.mark.parametrize("logs", LOGS)
 def test_a_handler_that_raises_stops_nobody(clock, monkeypatch, logs):
     monkeypatch.setenv("RAGSPAN_ENABLED", "perhaps")
+    monkeypatch.setenv("PYTHONPATH", "")  # to which a child's set-up adds
     monkeypatch.setattr(config, "_warned", set())
     lines = []
 
