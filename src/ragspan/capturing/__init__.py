@@ -7,12 +7,23 @@ from ragspan.capturing.answer import Answer, add_context_recorder, capture, encl
 from ragspan.capturing.inside import Around, add_request_finder
 from ragspan.capturing.log import Event, EventKind, RequestLog, RunKey, TokenStream, inner_logs
 from ragspan.capturing.open_requests import MAX_RUNS, OpenRequests
-from ragspan.capturing.snapshots import CUT, MAX_NODES_OF_STEP, OPAQUE, Copying, Hidden, Opaque, Snapshot, Snapshots
+from ragspan.capturing.snapshots import (
+    CUT,
+    MAX_BLOCKS,
+    MAX_NODES_OF_STEP,
+    OPAQUE,
+    Copying,
+    Hidden,
+    Opaque,
+    Snapshot,
+    Snapshots,
+)
 from ragspan.sizes import PART_BYTES
 from ragspan.telemetry.otel_context import anchor_of_span, current_anchor, suppressed
 
 __all__ = [
     "CUT",
+    "MAX_BLOCKS",
     "MAX_NODES_OF_STEP",
     "MAX_RUNS",
     "OPAQUE",

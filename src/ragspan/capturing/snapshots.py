@@ -20,6 +20,8 @@ _MAX_DEPTH = 50
 _MAX_NODES = 1000
 MAX_NODES_OF_STEP = 10_000
 """A dictionary with more entries is cut in any case."""
+MAX_BLOCKS = 10_000
+"""Of a message, and calls of tools in it."""
 _MAX_FIELDS = 200
 _TAIL = 200  # of a long list, the end holds the last messages
 _MAX_DOCUMENTS = 20_000  # of one list

@@ -29,6 +29,8 @@ INVENTED = [  # contexts, a response with a number that does not follow
     (("Full-time employees receive 25 days of vacation. Up to five unused days can be carried over.",), "Full-time employees receive 30 days of vacation."),
 ]  # fmt: skip
 
+each_metric = pytest.mark.parametrize("metric", [ContextAdherence, Faithfulness, Completeness, ContextUtilization])
+
 
 async def outcome_of(metric, question, contexts, response):
     record = RagRecord(question=question, contexts=contexts, response=response)
@@ -52,14 +54,14 @@ async def test_a_number_that_follows_from_none_fails(contexts, response):
 
 
 @pytest.mark.parametrize("response", ["Nope.", "That's right.", "Unfortunately not.", "Yes, that's possible."])
-@pytest.mark.parametrize("metric", [ContextAdherence, Faithfulness, Completeness, ContextUtilization])
+@each_metric
 async def test_a_bare_reply_has_no_score_of_any_metric(metric, response):
     outcome = await outcome_of(metric, "Is breakfast included?", ["Breakfast is included in the rate."], response)
 
     assert isinstance(outcome, NotApplicable)
 
 
-@pytest.mark.parametrize("metric", [ContextAdherence, Faithfulness, Completeness, ContextUtilization])
+@each_metric
 async def test_a_courtesy_has_no_score_of_any_metric(metric):
     outcome = await outcome_of(metric, "Thanks!", WARRANTY, "Glad I could help!")
 
@@ -81,14 +83,14 @@ async def test_a_yes_that_only_repeats_the_question_is_left_open():
         "Je ne trouve pas cette information dans les documents.",
     ],
 )
-@pytest.mark.parametrize("metric", [ContextAdherence, Faithfulness, Completeness, ContextUtilization])
+@each_metric
 async def test_a_refusal_never_passes_nor_has_a_placeholder_zero(metric, response):
     outcome = await outcome_of(metric, "How long is the warranty?", WARRANTY, response)
 
     assert isinstance(outcome, NotApplicable)
 
 
-@pytest.mark.parametrize("metric", [ContextAdherence, Faithfulness, Completeness, ContextUtilization])
+@each_metric
 async def test_a_refusal_is_known_as_right_where_the_contexts_have_only_the_small_words_of_the_question(metric):
     outcome = await outcome_of(metric, "What is the salary of the director?", WARRANTY, "I don't know.")
 

@@ -12,7 +12,7 @@ from langchain_core.prompt_values import ChatPromptValue, PromptValue, StringPro
 from pydantic import BaseModel
 
 from ragspan import field_names
-from ragspan.capturing import CUT, MAX_NODES_OF_STEP, Copying, Opaque, RequestLog, Snapshot, Snapshots
+from ragspan.capturing import CUT, MAX_BLOCKS, MAX_NODES_OF_STEP, Copying, Opaque, RequestLog, Snapshot, Snapshots
 from ragspan.kept_metadata import kept_entries, small_entries
 from ragspan.plain_data import fields_of, is_dict, items_of, text_keyed, text_of
 from ragspan.runs import (
@@ -32,7 +32,6 @@ _END = 64
 _DATA = ("data", "base64", "file_data", "url", "image_url", "file_id", "file_uri", "uri")
 _MAX_DEPTH = 3
 _MAX_FOUND = 20_000
-_MAX_BLOCKS = 10_000  # of a message, and calls of tools in it
 
 PROMPT = Opaque()
 """Replaces a prompt in the payload of a step."""
@@ -187,7 +186,7 @@ def _read_message(copying: Copying, value: Any, depth: int) -> Snapshot:
     else:
         message = PayloadMessage(_role_of(own), _content(copying, content, depth))
         if type(content) is list:
-            message.unread = [_end_of(block) for block in content[:_MAX_BLOCKS] if _is_unread(block)]
+            message.unread = [_end_of(block) for block in content[:MAX_BLOCKS] if _is_unread(block)]
     if beside is not None and (type(beside) is not dict or beside):
         more = text_keyed(beside) if is_dict(beside) else {}
         if "documents" in more:
@@ -216,7 +215,7 @@ def _content(copying: Copying, content: Any, depth: int) -> Any:
     if text is not None:
         return copying.copy(text, depth)
     blocks = items_of(content) if issubclass(type(content), list) else None
-    taken = [copying.copy(block, depth + 1) for block in (blocks or ())[:_MAX_BLOCKS] if not _is_media(block)]
+    taken = [copying.copy(block, depth + 1) for block in (blocks or ())[:MAX_BLOCKS] if not _is_media(block)]
     copying.parts += len(taken)
     return taken
 
@@ -245,7 +244,7 @@ def _calls(copying: Copying, calls: Any, depth: int) -> list[Call] | None:
     if not items:
         return None
     copying.parts += 4 * len(items)
-    return [_call(copying, text_keyed(call), depth) for call in items[:_MAX_BLOCKS] if is_dict(call)] or None
+    return [_call(copying, text_keyed(call), depth) for call in items[:MAX_BLOCKS] if is_dict(call)] or None
 
 
 def _call(copying: Copying, call: Mapping[str, Any], depth: int) -> Call:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, TypeAlias
 
-from ragspan.capturing import PART_BYTES, EventKind, RequestLog
+from ragspan.capturing import MAX_BLOCKS, PART_BYTES, EventKind, RequestLog
 from ragspan.messages import MAX_MESSAGE, TOOL_ERROR, ErrorReport
 from ragspan.plain_data import (
     fields_of,
@@ -42,7 +42,6 @@ CONVERSATIONS: Final = ("chat_history", "messages")
 
 _Arguments: TypeAlias = Mapping[str, Any]
 _PLAIN = (str, int, float, bool, list, dict, type(None))
-_MAX_BLOCKS = 10_000  # of a message
 
 
 def texts_given(arguments: _Arguments, log: RequestLog) -> Sequence[str]:
@@ -135,7 +134,7 @@ def _contents_of(message: Any, log: RequestLog) -> tuple[list[str | File], list[
     own = fields_of(message)
     texts: list[str | File] = []
     calls: list[Any] = []
-    for block in (items_of(own.get("blocks")) or ())[:_MAX_BLOCKS]:
+    for block in (items_of(own.get("blocks")) or ())[:MAX_BLOCKS]:
         fields = fields_of(block)
         text = text_of_plain(fields.get("text"))
         if text is not None:

@@ -231,7 +231,10 @@ class _WatchedAsync(_StreamProxy):
 
 
 def delta_of(chunk: Any) -> str:
-    """The words that a model's chunk adds; empty if it has none."""
+    """The words that a model's chunk adds; empty if it has none.
+
+    `Stream.add_delta` and `SpanRecorder.event` write this out: each token would pay for the call.
+    """
     delta = fields_of(chunk).get("delta")
     return delta if type(delta) is str else plain_text(delta) or ""
 

@@ -19,6 +19,7 @@ from ragspan.judges.overlap.shared_words import SharedWords
 from ragspan.text.keys import MONTHS, is_content, is_negation, is_number
 from ragspan.text.languages import ENGLISH, Language
 from ragspan.text.sentences import Sentence
+from ragspan.text.vocabulary import word_set
 
 DERIVED = "a number follows from others"
 SHORT = "it says little more than yes or no"
@@ -38,24 +39,7 @@ SENTENCES_NEAR = 3
 _REACH = 3
 """Words after a number among which one says what it counts."""
 _CURRENCIES = frozenset("$€£")
-_SUMMING = frozenset(
-    [
-        "than",
-        "differ",
-        "total",
-        "sum",
-        "altogeth",
-        "combin",
-        "together",
-        "more",
-        "less",
-        "cheaper",
-        "save",
-        "remain",
-        "left",
-        "both",
-    ]
-)
+_SUMMING = word_set("than differ total sum altogeth combin together more less cheaper save remain left both")
 """Words of a claim that gives a sum or a difference."""
 _TOLERANCE = 0.005
 """How far a number may be from a product or a share, of itself: answers round."""
@@ -109,9 +93,8 @@ def is_derived(
     own_counts = (one for one in counted if one.key not in keys or not is_exact(one.key))
     others = list(dict.fromkeys(chain(chain.from_iterable(map(_counted, map(tuple, near))), own_counts)))
     is_summed = not _SUMMING.isdisjoint(said)
-    sought = [one for one in counted if one.key in keys and is_exact(one.key)] or [
-        one for one in counted if one.key in keys
-    ]
+    new = [one for one in counted if one.key in keys]
+    sought = [one for one in new if is_exact(one.key)] or new
     if has_units and sought and all(_follows(one, others[:_MOST_OPERANDS], is_summed=is_summed) for one in sought):
         return True
     if not all(map(is_exact, keys)):
@@ -257,9 +240,8 @@ def is_short_reply(
         return True  # "That's right."
     if len(words) <= _FEW_WORDS and len(content) == 1 and any(map(is_negation, claim.keys)):
         return True  # "Unfortunately not."
-    is_determiner = (
-        is_negation(claim.keys[0]) and claim.text[len(words[0]) :][:1] not in _STOPS
-    )  # "No fee is mentioned."
+    # "No fee is mentioned." states a fact, and does not reply
+    is_determiner = is_negation(claim.keys[0]) and claim.text[len(words[0]) :][:1] not in _STOPS
     return words[0] in spoken.replies and not is_determiner and len(frozenset(telling) - frozenset(asked)) < _FEW_WORDS
 
 
