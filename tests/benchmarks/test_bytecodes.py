@@ -8,7 +8,7 @@ from threading import Thread
 
 import pytest
 
-from ragspan.kept_metadata import kept_entries
+from ragspan.safe_copy import kept_entries
 
 ONE_ENTRY = {"page": 1}
 
