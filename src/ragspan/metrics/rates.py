@@ -118,12 +118,12 @@ def wilson_interval(share: float, number: float) -> tuple[float, float]:
 def judged(outcome: Outcome, asked: Asked | None) -> tuple[Part, Label | None] | None:
     """The stratum of one metric's outcome, and the label by the judge that is asked about a share; None of an unknown one.
 
-    None where the metric does not apply, or has no threshold.
+    None where the metric does not apply. A score without a label counts as an answer that nobody has labelled.
     """
     part: Part = "doubtful" if asked == "doubtful" else "rest"
     if cannot_tell(outcome):
         return part, None
-    if not isinstance(outcome, Score) or outcome.label is None:
+    if not isinstance(outcome, Score):
         return None
     return part, outcome.label if asked is not None and outcome.fallback is None else None
 
