@@ -30,6 +30,7 @@ from ragspan.datasets.records import RecordReader
 from ragspan.datasets.result_file import ResultFile
 from ragspan.datasets.running import run
 from ragspan.datasets.sources import stored_answers
+from ragspan.datasets.written_files import replacing, require_apart
 from ragspan.exceptions import ConfigurationError, NothingToResume, TableError
 
 NOT_MET, INTERRUPTED = 1, 130
@@ -52,6 +53,7 @@ def evaluate_table(options: Namespace) -> int:
 
 
 def _evaluate_table(options: Namespace) -> int:
+    _require_apart(options)
     gates = _gates(options)
     baseline = _baseline(options)
     plan = plan_from({**vars(options), "data": _data(options)}, with_spans=options.to_trace, ends_on_ctrl_c=True)
@@ -104,6 +106,7 @@ def agree_with_labels(data: str, label_column: str | None, json: Path | None, **
     """
     from rich.console import Console
 
+    require_apart({"the table": data}, {"--json": json})
     options = {**DEFAULTS, **options, "data": data, "label_column": label_column or LABEL}
     is_chosen = options["metrics"] is not None
     if not is_chosen:
@@ -170,6 +173,21 @@ def _baseline(options: Namespace) -> ResultFile | None:
     if not baseline.metrics:  # reads the file: an error should come before an hour of judging
         raise TableError(f"{options.compare} holds no results to compare with")
     return baseline
+
+
+def _require_apart(options: Namespace) -> None:
+    plots = options.plots.glob("*.svg") if options.plots is not None else ()
+    require_apart(
+        {"the table": options.data, "the baseline of --compare": options.compare},
+        {
+            "--output": options.output,
+            **({} if options.output is None else {"the journal of --output": journal_of(options.output)}),
+            "--report": options.report,
+            "--json": options.json,
+            "--junit": options.junit,
+            **{f"--plots {path.name}": path for path in plots},
+        },
+    )
 
 
 def _require_writable(options: Namespace) -> None:
@@ -256,12 +274,12 @@ def _summary_of(evaluation: Evaluation, gates: Sequence[GateResult], found: Labe
 
 def _write_json(path: Path, figures: Any) -> None:
     text = json_text.dumps(msgspec.to_builtins(figures), indent=2, allow_nan=False) + "\n"
-    _write(path, lambda path: path.write_text(text, encoding="utf-8"))
+    _write_whole(path, lambda file: file.write_text(text, encoding="utf-8"))
 
 
 def _write_for_ci(options: Namespace, evaluation: Evaluation, gates: Sequence[GateResult]) -> None:
     if options.junit is not None:
-        _write(options.junit, lambda path: write_junit(evaluation, gates, path))
+        _write_whole(options.junit, lambda file: write_junit(evaluation, gates, file))
     if (summary := job_summary_file()) is not None:
         _write(Path(summary), lambda path: append_summary(evaluation, gates, path))
 
@@ -277,6 +295,14 @@ def _write_report(
         _write(options.report, lambda path: write_report(evaluation, path, baseline=baseline, gates=gates))
     if options.plots is not None:
         _write(options.plots, lambda path: write_plots(evaluation, path))
+
+
+def _write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    def replace_whole(path: Path) -> None:
+        with replacing(path) as unfinished:
+            write(unfinished)
+
+    _write(path, replace_whole)
 
 
 def _write(path: Path, write: Callable[[Path], object]) -> None:

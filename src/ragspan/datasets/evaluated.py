@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from ragspan.counted import counted
 from ragspan.datasets.columns import LABEL
+from ragspan.datasets.rates import LEAST_LABELS
 from ragspan.datasets.results import WORST_KEPT, BadRow, EvaluatedRow, ResultRow, named_judge
 from ragspan.datasets.summaries import SUMMARY_HEADER, AskedFigures, MetricSummary
 from ragspan.judge_share import JudgeShare
-from ragspan.metrics.rates import LEAST_LABELS
 from ragspan.notebook import table
 from ragspan.outcomes import Score
 from ragspan.usage import Usage

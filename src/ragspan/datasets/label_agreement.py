@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ragspan.datasets.agreement import Bootstrap, Estimate, auroc, balanced_accuracy
 from ragspan.datasets.evaluated import Evaluation, text_table
+from ragspan.datasets.rates import LEAST_LABELS, RateEstimate, Stratum, rate_by_labels
 from ragspan.datasets.results import ResultRow
-from ragspan.metrics.agreement import Bootstrap, Estimate, auroc, balanced_accuracy
-from ragspan.metrics.rates import LEAST_LABELS, RateEstimate, Stratum, rate_by_labels
 
 CLOSE: Final = 0.05
 """How near a figure should be known: its 95 % interval ends that far from it."""

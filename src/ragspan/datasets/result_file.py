@@ -73,22 +73,6 @@ class ResultFile:
         return msgspec.convert(cells, ResultRow, strict=False)  # numbers are texts there
 
 
-@contextlib.contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A file to write, which replaces `path` in one step at the end. Only its owner may read it.
-
-    Raises:
-        OSError: it cannot be written; then `path` is as it was.
-    """
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        unfinished.touch(mode=0o600)  # it quotes answers and contexts
-        yield unfinished
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
 def format_of(path: Path) -> FileFormat:
     """The format that belongs to a result file's ending.
 

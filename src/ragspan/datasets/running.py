@@ -37,8 +37,9 @@ from ragspan.datasets.journal import Journal, described, journal_of
 from ragspan.datasets.opening import table_of
 from ragspan.datasets.progress import RunProgress
 from ragspan.datasets.records import RecordReader
-from ragspan.datasets.result_file import ResultFile, format_of, replacing, write_results
+from ragspan.datasets.result_file import ResultFile, format_of, write_results
 from ragspan.datasets.results import BadRow, EvaluatedRow, ResultRow
+from ragspan.datasets.written_files import replacing, require_apart
 from ragspan.engine import Budget, Dropped, ScoringEngine
 from ragspan.engine.asking import Reading
 from ragspan.engine.patience import Patience
@@ -107,6 +108,7 @@ class Plan:
         choice("skip", "stop").check_fields(self, "on_error")
         if self.output is not None:
             format_of(self.output)  # an ending without a format should be known before anything is scored
+            require_apart({"the table": self.data}, {"the output": self.output, "its journal": journal_of(self.output)})
         elif self.resume:
             raise ConfigurationError("there is nothing to resume without the output file of the earlier run")
 

@@ -14,7 +14,7 @@ import msgspec
 
 from ragspan.arguments import meant
 from ragspan.datasets.cells import CellError, nanoseconds_of
-from ragspan.datasets.result_file import replacing
+from ragspan.datasets.written_files import replacing
 from ragspan.exceptions import ConfigurationError, RagspanError, TableError
 from ragspan.installed import load_part, part_names
 from ragspan.labelled import BAD, GOOD

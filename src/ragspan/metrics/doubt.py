@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from ragspan.judges.judge_protocols import NOT_APPLICABLE
 from ragspan.metrics.faithfulness import Faithfulness
 from ragspan.metrics.polled import ContextAdherence
-from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
+from ragspan.outcomes import Asked, Label, MetricFailure, NotApplicable, Outcome, Score
 
+Part: TypeAlias = Literal["doubtful", "rest"]
+"""The answers that a judge is asked about because they are doubtful, and all others, of which it is asked about a random part."""
 _WEIGHTS: Final[Mapping[str, float]] = {ContextAdherence.name: 3.0, Faithfulness.name: 1.0}
 """Adherence is of the whole answer, and ranks better than the share of claims: `benchmarks/share.py`."""
 DOUBTED: Final = frozenset(_WEIGHTS)
@@ -61,6 +63,19 @@ def cannot_tell(outcome: Outcome) -> bool:
     """Whether the metric applies, and the judge could not give a score."""
     is_unsure = isinstance(outcome, NotApplicable) and outcome.reason in NOT_APPLICABLE
     return is_unsure or isinstance(outcome, MetricFailure)
+
+
+def judged(outcome: Outcome, asked: Asked | None) -> tuple[Part, Label | None] | None:
+    """The stratum of one metric's outcome, and the label by the judge that is asked about a share; None of an unknown one.
+
+    None where the metric does not apply. A score without a label counts as an answer that nobody has labelled.
+    """
+    part: Part = "doubtful" if asked == "doubtful" else "rest"
+    if cannot_tell(outcome):
+        return part, None
+    if not isinstance(outcome, Score):
+        return None
+    return part, outcome.label if asked is not None and outcome.fallback is None else None
 
 
 def _value_of(outcome: Outcome) -> float | None:

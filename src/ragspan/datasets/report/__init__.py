@@ -20,8 +20,9 @@ from ragspan.datasets.report.answer_cards import show_answers
 from ragspan.datasets.report.comparison import Comparison, MetricComparison, Regression, compare
 from ragspan.datasets.report.head import counts, first_steps, not_scored, trust, worst_first
 from ragspan.datasets.report.risk_signs import CAUSES, REASONS, Distribution, Sign, distribution, signs_of
-from ragspan.datasets.result_file import ResultFile, replacing
+from ragspan.datasets.result_file import ResultFile
 from ragspan.datasets.summaries import MetricSummary
+from ragspan.datasets.written_files import replacing
 from ragspan.metrics.metric import Guide
 from ragspan.metrics.metric_catalogue import guide_of
 from ragspan.telemetry.values import legible

@@ -15,13 +15,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
-from ragspan.metrics.doubt import cannot_tell
-from ragspan.outcomes import Asked, Label, Outcome, Score
-
-Part: TypeAlias = Literal["doubtful", "rest"]
-"""The answers that a judge is asked about because they are doubtful, and all others, of which it is asked about a random part."""
+from ragspan.metrics.doubt import Part
+from ragspan.outcomes import Label
 
 LEAST_LABELS: Final = 20
 """With fewer random ones there is no estimate."""
@@ -113,19 +110,6 @@ def wilson_interval(share: float, number: float) -> tuple[float, float]:
     middle = (share + square / 2) / (1 + square)
     half = _Z / (1 + square) * math.sqrt(share * (1 - share) / number + square / number / 4)
     return max(middle - half, 0.0), min(middle + half, 1.0)
-
-
-def judged(outcome: Outcome, asked: Asked | None) -> tuple[Part, Label | None] | None:
-    """The stratum of one metric's outcome, and the label by the judge that is asked about a share; None of an unknown one.
-
-    None where the metric does not apply. A score without a label counts as an answer that nobody has labelled.
-    """
-    part: Part = "doubtful" if asked == "doubtful" else "rest"
-    if cannot_tell(outcome):
-        return part, None
-    if not isinstance(outcome, Score):
-        return None
-    return part, outcome.label if asked is not None and outcome.fallback is None else None
 
 
 def by_part(counts: Mapping[tuple[Part, Label | None], int]) -> dict[Part, Stratum]:

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from ragspan.metrics.agreement import Bootstrap, Estimate, auroc, balanced_accuracy
+from ragspan.datasets.agreement import Bootstrap, Estimate, auroc, balanced_accuracy
 
 
 def pairs_won(values, labels):

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragspan.metrics.rates import (
+from ragspan.datasets.rates import (
     LEAST_LABELS,
     RateEstimate,
     Stratum,
     estimate_rate,
-    judged,
     rate_by_labels,
     wilson_interval,
 )
+from ragspan.metrics.doubt import judged
 from ragspan.outcomes import Asked, Label, MetricFailure, NotApplicable, Outcome, Score
 
 DOUBTFUL = Stratum(answers=160, labels=160, failing=60)
