@@ -125,7 +125,7 @@ FAILING = Score(value=0.1, threshold=0.5, judge="openai:m")
         (FAILING, "random", ("rest", "fail")),
         (FAILING, None, ("rest", None)),
         (replace(FAILING, fallback="timeout"), "doubtful", ("doubtful", None)),
-        (Score(value=0.1), "doubtful", None),
+        (Score(value=0.1), "doubtful", ("doubtful", None)),
         (NotApplicable(reason="cannot_tell"), "doubtful", ("doubtful", None)),
         (NotApplicable(reason="cannot_tell"), None, ("rest", None)),
         (NotApplicable(reason="refusal"), "random", None),
