@@ -18,8 +18,8 @@ from ragspan.judges.presets import PRESETS
 
 MODULES = (
     "ragspan",
-    "ragspan.datasets",
-    "ragspan.datasets.report",
+    "ragspan.evaluate",
+    "ragspan.evaluate.report",
     "ragspan.delivery",
     *(f"ragspan.emitters.{one.name}" for one in pkgutil.iter_modules(ragspan.emitters.__path__)),
     "ragspan.engine",
