@@ -107,7 +107,6 @@ class FleetScoring:
             settings,
             export="application",
             concurrency=options.concurrency,
-            max_records_per_second=None,  # the worker bounds what it takes
             exit_timeout=_END,
         )
         self._options = options
