@@ -368,7 +368,7 @@ class _Answers:
 
 def _has_words(text: str) -> bool:
     """Whether a text is more than one word: a single word may occur in any text."""
-    return len(words_of(text[:_LOOKED_AT])[0]) > 1
+    return len(words_of(text[:_LOOKED_AT])) > 1
 
 
 def _words(key: str) -> set[str]:

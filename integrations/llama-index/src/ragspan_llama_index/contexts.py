@@ -1,6 +1,6 @@
 """Which contexts LlamaIndex itself names for an answer: its synthesizers are handed their nodes.
 
-Everything else is the common rules': `ragspan.request.grounds`. Runs in the worker.
+Everything else is the common rules': `ragspan.request.evidence`. Runs in the worker.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import partial
 from ragspan.records import RetrievedContext
 from ragspan.request import (
     Document,
-    Grounds,
+    Evidence,
     ModelStep,
     SearchStep,
     SeenDocuments,
@@ -23,7 +23,7 @@ from ragspan.request import (
     context_of,
     context_of_seen,
     contexts_behind,
-    grounds_of,
+    evidence_of,
     originals_of,
     unescaped,
     with_recorded,
@@ -54,13 +54,13 @@ class Provenance:
         self._ranks = _ranks_in(reading)
         self._known: dict[Step, Contexts | None] = {}
 
-    def grounds(self, response: str | None) -> Grounds:
+    def grounds(self, response: str | None) -> Evidence:
         """What an answer rests on: by the common rules, but for the contexts that a synthesizer names.
 
         Args:
             response: what the caller got.
         """
-        common = grounds_of(self._tree, self._seen, self._question, response, context_of_seen)
+        common = evidence_of(self._tree, self._seen, self._question, response, context_of_seen)
         is_common = common.contexts_unknown in _UNREADABLE or (self._reading.others and common.contexts)
         root = self._reading.root
         if is_common or not any(isinstance(writer, SynthesisStep) for writer in _writers_of(self._reading, root)):

@@ -191,7 +191,7 @@ class Request:
 
         def shown(model: ModelStep) -> Iterator[RetrievedContext]:
             prompt = "\n".join(part.prompt_text for part in model.messages)
-            matches = PromptTexts([prompt]).find(list(documents), excerpts=False, order=[0])
+            matches = PromptTexts([prompt]).find(list(documents), cut=False)
             return (document for document, match in zip(documents.values(), matches, strict=True) if match)
 
         said = (
