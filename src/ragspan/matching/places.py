@@ -65,7 +65,7 @@ class LiteralPlaces:
         self._parts = parts
         self._index: dict[str, int] = {}
         self._more: dict[str, list[int]] = {}
-        self._left = 2_000_000
+        self._left = 400_000
         self.is_complete = True
         if count > _MAX_SINGLY and count * sum(map(len, parts)) > _FEW:
             self._joined = "\x00".join(parts)
@@ -92,7 +92,9 @@ class LiteralPlaces:
     def _indexed(self, text: str) -> Iterator[tuple[int, int]]:
         last = len(text) - _PIECE - _STEP + 1
         tried = [range(first, first + _STEP) for first in (last // 2, 0, last)]
-        places = [[(shift, self._places_of_piece(text[shift : shift + _PIECE])) for shift in shifts] for shifts in tried]
+        places = [
+            [(shift, self._places_of_piece(text[shift : shift + _PIECE])) for shift in shifts] for shifts in tried
+        ]
         for shift, own in min(places, key=lambda rows: sum(len(own) for _, own in rows)):
             for at in own:
                 self._left -= 1 + len(text) // 1000
@@ -112,7 +114,11 @@ class LiteralPlaces:
 
 def occurrences(text: str, needle: str) -> Iterator[int]:
     """Where a text stands in another one as it is, and between word boundaries if it is short."""
-    start = text.find(needle) if needle else -1
+    return _from(text, needle, 0)
+
+
+def _from(text: str, needle: str, start: int) -> Iterator[int]:
+    start = text.find(needle, start) if needle else -1
     for _ in range(_MAX_PLACES):
         if start < 0:
             return
@@ -157,8 +163,8 @@ class PromptTexts:
     def claim(self, part: int, start: int, end: int, owner: int) -> None:
         """Mark the characters in this range that belong to nothing yet."""
         marks = self.marks_of(part)
-        own = marks[start:end]
-        marks[start:end] = own.translate(_claims(owner)) if any(own) else bytes([owner]) * len(own)
+        is_free = marks.count(FREE, start, end) == end - start
+        marks[start:end] = bytes([owner]) * (end - start) if is_free else marks[start:end].translate(_claims(owner))
 
     def is_free(self, part: int, start: int, end: int) -> bool:
         """Whether at least nine tenths of these characters belong to nothing."""
@@ -190,7 +196,7 @@ class PromptTexts:
         if number in self.silent or number in self._quoting:
             return ""
         marks = self.marks.get(number)
-        if marks is None or not any(marks):
+        if marks is None or marks.count(FREE) == len(marks):
             return part
         pieces, at = [], 0
         for taken in _taken.finditer(marks):
@@ -204,19 +210,43 @@ class PromptTexts:
     def find(self, texts: Sequence[str], *, cut: bool = True) -> list[list[Match]]:
         """Where each text is, whole or, if `cut`, in part: its first place in every part that has it."""
         found: dict[str, list[Match]] = {text: [] for text in sorted(texts, key=len, reverse=True) if text.strip()}
-        self._find_literal(found)
+        if not self._find_in_order(dict.fromkeys(text for text in texts if text in found), found):
+            self._find_literal(found)
         missing = [text for text, own in found.items() if not any(self._counts(match) for match in own)]
-        if missing:
+        if missing and not self._cut:  # else it is known already that more may be there
             words = {text: words_of(text) for text in missing}
             missing = [text for text in missing if words[text] and not self._find_words(text, words[text], found)]
         if missing and (bare := self._bare_words(missing)):
             missing = [text for text in missing if not self._find_bare(text, bare[text], found)]
-        if cut and missing:
+        if cut and missing and not self._cut:
             self._find_cut({text: words[text] for text in missing}, found)
         return [found.get(text, []) for text in texts]
 
     def _counts(self, match: Match) -> bool:
         return match.part not in self.silent and match.part not in self._quoting
+
+    def _find_in_order(self, texts: Iterable[str], found: Mapping[str, list[Match]]) -> bool:
+        """Whether very many texts stand in the parts as they are and in this order, one after the other, as mostly."""
+        wanted = list(texts)
+        if len(wanted) * sum(map(len, self.parts)) <= _FEW or any(text in self._apart for text in wanted):
+            return False
+        numbers = [number for number in range(len(self.parts)) if number not in self.silent | self._quoting]
+        places: list[tuple[int, int]] = []
+        at, end = 0, 0
+        for text in wanted:
+            start = -1
+            while at < len(numbers) and (start := next(_from(self.parts[numbers[at]], text, end), -1)) < 0:
+                at, end = at + 1, 0
+            if start < 0:
+                return False
+            places.append((numbers[at], start))
+            end = start + len(text)
+        for text, (part, start) in zip(wanted, places, strict=True):
+            self.claim(part, start, start + len(text), FOUND)
+            found[text].append(Match(part, start, start + len(text), whole=True, text=text))
+        for part, start in LiteralPlaces(self.parts, 1).of(self._apart) if self._apart else ():
+            self.claim(part, start, start + len(self._apart), ASKED)
+        return True
 
     def _find_literal(self, found: Mapping[str, list[Match]]) -> None:
         """Take all places of all texts that are there as they are, the longest first, and those of the words apart."""
@@ -305,10 +335,19 @@ class PromptTexts:
             shown, (start, end) = part_of_text.written()
             is_whole = part_of_text.is_whole and len(text) < MAX_CHARACTERS
             for first, last in part_of_text.places:
+                self._take_copies(first, last)
                 index.take(first, last - first)
             self.claim(part, start, end, FOUND)
             found[text].append(Match(part, start, end, whole=is_whole, text=text if is_whole else shown))
         self._cut = self._cut or index.work < 0
+
+    def _take_copies(self, first: int, end: int) -> None:
+        """What stands there again is not another text's."""
+        index = self.index
+        for place in index.places(index.words[first:end]) if end - first >= _MIN_WORDS else ():
+            if place != first and index.is_free(place, end - first):
+                index.take(place, end - first)
+                self.claim(index.part_of(place), *index.span(place, place + end - first), FOUND)
 
 
 def _size_of_part(words: Sequence[str], runs: Sequence[Run]) -> int:

@@ -7,7 +7,9 @@ already), then what people and models said, results of tools, and what else the 
 from __future__ import annotations
 
 import enum
+import functools
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
@@ -96,6 +98,9 @@ class _Cutter:
             for around in search.around():
                 self._searches.setdefault(around, []).append(search)
         self._placed = {(one.match.part, one.match.start): one for one in prompts.placed}
+        self._starts = {number: sorted(match.start for match in own) for number, own in prompts.held.items()}
+        self._values: dict[int, list[str]] = {}
+        """By the list of what a template was filled with, what has to be looked for: documents were."""
         self._counted = {one.match.text for one in prompts.placed}
         self._document_texts = {text for each in seen.all for text in (each.text, each.document.written)}
         last = max((call.started_ns for call in prompts.calls), default=0)
@@ -116,7 +121,7 @@ class _Cutter:
             if not self._found_nothing(tool) and tool not in self._asking
         ]
         self._known = self._texts_that_say_nothing(steps)
-        self._data = data_in(tree, [question, *seen.queries, *self._asked])
+        self._data = data_in(tree, [question, *seen.queries, *self._asked]) if prompts.placed else []
 
     def pieces(self) -> Iterator[PromptPiece]:
         for number, (message, turn) in self._prompts.parts.items():
@@ -134,8 +139,8 @@ class _Cutter:
 
     def _documents_in(self, number: int, start: int, end: int, text: str) -> Iterator[PromptPiece]:
         """One after the other without anything between are one range; what does not count there is a piece without a document."""
-        own = sorted(match.start for match in self._prompts.held.get(number, ()) if start <= match.start < end)
-        edges = sorted({start, *own, end})
+        own = self._starts[number]
+        edges = sorted({start, *own[bisect_left(own, start) : bisect_left(own, end)], end})
         for low, high in pairwise(edges):
             yield PromptPiece(number, (low, high), Source.DOCUMENT, text[low:high], self._placed.get((number, low)))
 
@@ -160,7 +165,7 @@ class _Cutter:
         elif held:
             self._claim_all(number, text, Source.DATA)
         else:
-            for value in self._data if self._prompts.placed else ():
+            for value in self._data:
                 self._claim_each(number, text, value, Source.DATA)
             if message.role == "system" and self._seen.empty_search:
                 self._claim_all(number, text, Source.TEMPLATE)
@@ -212,28 +217,26 @@ class _Cutter:
         """What a prompt template was filled with: around documents it is what a formatter wrote."""
         marks = self._prompts.texts.marks_of(number)
         bare = bytearray(marks)
-        for value in dict.fromkeys(self._filled[text]):
-            if len(value.strip()) < _MIN_VALUE or value in self._document_texts:
-                for start, end in _spans(text, value) if len(value.strip()) >= _MIN_VALUE else ():
-                    bare[start:end] = bytes(end - start)
-                continue
+        given = self._filled[text]
+        if id(given) not in self._values:  # models inside one step share it
+            long = dict.fromkeys(value for value in given if len(value.strip()) >= _MIN_VALUE)
+            self._values[id(given)] = [value for value in long if value not in self._document_texts]
+        for match in self._prompts.held.get(number, ()):
+            if match.text in self._document_texts and match.text in given:
+                bare[match.start : match.end] = bytes(match.end - match.start)
+        for value in self._values[id(given)]:
             for start, end in _spans(text, value)[:1]:
                 bare[start:end] = bytes(end - start)
                 if Source.DOCUMENT in marks[start:end]:
                     self._prompts.texts.claim(number, start, end, Source.METADATA)
                 elif self._is_data(value):
                     self._prompts.texts.claim(number, start, end, Source.DATA)
-                else:
-                    self._unknown(number, start, end)
+                else:  # it does not become a part of the template
+                    marks[start:end] = marks[start:end].translate(_UNKNOWN)
         if (first := bare.find(Source.DOCUMENT)) >= 0:  # the template itself writes documents
             self._prompts.texts.claim(
                 number, *self._lines_around(text, first, bare.rfind(Source.DOCUMENT) + 1), Source.METADATA
             )
-
-    def _unknown(self, number: int, start: int, end: int) -> None:
-        """Keep what nobody knows anything of from becoming a part of the template: other marks than 0 to 8 are read as unknown."""
-        marks = self._prompts.texts.marks_of(number)
-        marks[start:end] = marks[start:end].translate(_UNKNOWN)
 
     def _is_data(self, value: str) -> bool:
         return any(value.strip() == one.strip() or (len(one) >= _MIN_VALUE * 2 and one in value) for one in self._data)
@@ -285,9 +288,7 @@ class _Cutter:
         calls = [call for part, _ in self._prompts.parts.values() for call in part.calls or ()]
         own = [text for call in calls if call.id == message.call_id for text in texts_in(call.arguments)]
         own += [text for tool in self._tools if tool.call_id == message.call_id for text in texts_in(tool.inputs)]
-        by_others = [each for each, places in self._written.items() if _is_own(each, places)]
-        given = dict.fromkeys([*own, *by_others])
-        long = [each for each in given if len(each.split(None, _LONG_ARGUMENT)) >= _LONG_ARGUMENT][:_MAX_TEXTS]
+        long = [each for each in dict.fromkeys([*own, *self._notes]) if _is_long(each)][:_MAX_TEXTS]
         if long and len(text) <= _MAX_LOOKED_AT:
             for matches in PromptTexts([text]).find(long):
                 for match in matches:
@@ -302,6 +303,11 @@ class _Cutter:
                 if not found[0][0] and len(words_of(text[slice(*found.span())])) < _MIN_ECHO:
                     rest[slice(*found.span())] = bytes([Source.MODEL]) * len(found[0])
             marks[:] = rest
+
+    @functools.cached_property
+    def _notes(self) -> list[str]:
+        """The longer texts that models wrote by themselves into calls of tools."""
+        return [each for each, calls in self._written.items() if _is_long(each) and _is_own(each, calls)]
 
     def _found_nothing(self, tool: ToolStep) -> bool:
         """Whether a tool is a search that came back empty."""
@@ -324,6 +330,10 @@ _MODEL = bytes([Source.MODEL, *range(1, 256)])
 def _is_own(words: str, calls: Sequence[ModelStep]) -> bool:
     """Whether a model said this by itself: what its prompt held stays evidence if it quotes it."""
     return not all(any(words in part.text for part in call.prompt) for call in calls)
+
+
+def _is_long(argument: str) -> bool:
+    return len(argument.split(None, _LONG_ARGUMENT)) >= _LONG_ARGUMENT
 
 
 def _people_in(value: Snapshot) -> Iterator[PayloadMessage]:

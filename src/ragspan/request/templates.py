@@ -43,10 +43,13 @@ def filled_texts(tree: RequestTree) -> FilledTexts:
             if not step.output.messages:  # the models inside the step around it were given it
                 models = (one for one in steps if isinstance(one, ModelStep) and step.parent in set(one.around()))
                 prompt = [part for one in models for part in one.messages]
+            texts = [text for value in values for text in _texts_of(value) if text.strip()]
+            others = [value for value in values if isinstance(value, (dict, list))]
             for part in prompt:
                 if part.role != "ai":
-                    texts = [text for value in values for text in _texts_of(value, part.text) if text.strip()]
-                    filled[part.text] = [*filled.get(part.text, ()), *texts]
+                    own = [text for value in others for text in _rendered(value, part.text)]
+                    known = filled.get(part.text)
+                    filled[part.text] = [*(known or ()), *texts, *own] if known or own else texts
     return filled
 
 
@@ -54,16 +57,16 @@ def _are_texts(given: Snapshot) -> bool:
     return isinstance(given, list) and all(isinstance(each, str) for each in given)
 
 
-def _texts_of(value: Snapshot, prompt: str) -> list[str]:
-    """A value's text as the prompt has it; of a document, which templates are filled with by the names of its fields, all of its texts."""
+def _texts_of(value: Snapshot) -> list[str]:
+    """A value's text; of a document, which templates are filled with by the names of its fields, all of its texts."""
     if isinstance(value, Document):
         return [value.text, *(text for text in value.metadata.values() if isinstance(text, str))]
-    return [value] if isinstance(value, str) else list(_rendered(value, prompt))
+    return [value] if isinstance(value, str) else []
 
 
 def _rendered(value: Snapshot, prompt: str) -> Iterator[str]:
     """What a prompt has of a list or dictionary: written by Python or as JSON, or else its texts."""
-    if not isinstance(value, (dict, list)) or len(prompt) > _MAX_LENGTH:
+    if len(prompt) > _MAX_LENGTH:
         return
     if _is_plain(value):
         for text in (str(value), json.dumps(value), json.dumps(value, ensure_ascii=False), json.dumps(value, indent=2)):
