@@ -335,19 +335,10 @@ class PromptTexts:
             shown, (start, end) = part_of_text.written()
             is_whole = part_of_text.is_whole and len(text) < MAX_CHARACTERS
             for first, last in part_of_text.places:
-                self._take_copies(first, last)
                 index.take(first, last - first)
             self.claim(part, start, end, FOUND)
             found[text].append(Match(part, start, end, whole=is_whole, text=text if is_whole else shown))
         self._cut = self._cut or index.work < 0
-
-    def _take_copies(self, first: int, end: int) -> None:
-        """What stands there again is not another text's."""
-        index = self.index
-        for place in index.places(index.words[first:end]) if end - first >= _MIN_WORDS else ():
-            if place != first and index.is_free(place, end - first):
-                index.take(place, end - first)
-                self.claim(index.part_of(place), *index.span(place, place + end - first), FOUND)
 
 
 def _size_of_part(words: Sequence[str], runs: Sequence[Run]) -> int:
@@ -387,17 +378,17 @@ class _PartOfText:
     def _complete_edges(self) -> None:
         """Add words of the text's ends that are too few for a run of their own, where they stand right beside."""
         first, last = self._runs[0], self._runs[-1]
-        theirs, taken = self._index.words, self._index.taken
+        theirs = self._index.words
         head, tail = self._words[: first.start], self._words[last.start + last.length :]
         if 0 < len(head) <= _EDGE:
             low = max(0, first.position - 2 * len(head) - _MORE_WORDS)
             at = _place_of(head, theirs[low : first.position], last=True)
-            if at is not None and not taken.count(1, low + at[0], first.position):
+            if at is not None and self._index.is_open(low + at[0], first.position):
                 self._runs.insert(0, Run(0, low + at[0], at[1]))
         if 0 < len(tail) <= _EDGE:
             start = last.position + last.length
             at = _place_of(tail, theirs[start : start + 2 * len(tail) + _MORE_WORDS], last=False)
-            if at is not None and not taken.count(1, start, start + sum(at)):
+            if at is not None and self._index.is_open(start, start + sum(at)):
                 self._runs.append(Run(len(self._words) - len(tail), start + at[0], at[1]))
 
     def _has_all_words(self) -> bool:
@@ -418,7 +409,7 @@ class _PartOfText:
         """Whether the prompt's words between two runs may stand for what is missing there."""
         start, end = before.position + before.length, after.position
         missing = after.start - before.start - before.length
-        return end - start <= 2 * missing + _MORE_WORDS and not self._index.taken.count(1, start, end)
+        return end - start <= 2 * missing + _MORE_WORDS and self._index.is_open(start, end)
 
     def _mask_at(self, step: int) -> str:
         """What stands in brackets at an edge where words are missing, with the text's words behind it."""

@@ -206,6 +206,10 @@ class WordIndex:
         """Whether at most a tenth of these words is taken."""
         return self.taken.count(1, position, position + length) * 10 <= length
 
+    def is_open(self, position: int, end: int) -> bool:
+        """Whether none of these words is taken, and nothing was found between them."""
+        return not self.taken.count(1, position, end) and self.HOLE not in self.words[position:end]
+
     def take(self, position: int, length: int) -> None:
         self.taken[position : position + length] = b"\x01" * length
 
