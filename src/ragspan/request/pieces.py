@@ -185,6 +185,9 @@ class _Cutter:
                 if not any(low <= start < high for name, (low, high) in spoken if name in {"ai", "human"}):
                     holds = Source.DOCUMENT in self._prompts.texts.marks_of(number)[start:end]
                     claim(number, start, end, Source.METADATA if holds else Source.TOOL)
+        for value in self._data if spoken and not held else ():
+            if next(spoken_in(value), None) is None:
+                self._claim_each(number, text, value, Source.DATA)
         for name, (start, end) in spoken:
             source = {"ai": Source.MODEL, "human": Source.USER, "tool": Source.HISTORY}.get(name, Source.TEMPLATE)
             claim(number, start, end, source if is_talk or name != "tool" else Source.TEMPLATE)

@@ -69,7 +69,11 @@ def _rendered(value: Snapshot, prompt: str) -> Iterator[str]:
     if len(prompt) > _MAX_LENGTH:
         return
     if _is_plain(value):
-        for text in (str(value), json.dumps(value), json.dumps(value, ensure_ascii=False), json.dumps(value, indent=2)):
+        tuples = (
+            [tuple(each) if isinstance(each, list) else each for each in value] if isinstance(value, list) else value
+        )
+        as_json = [json.dumps(value, ensure_ascii=False, indent=indent) for indent in (None, 2, 4)]
+        for text in (str(value), str(tuples), json.dumps(value), *as_json):
             if len(text) <= _MAX_RENDERED and text in prompt:
                 yield text
                 return
@@ -93,21 +97,21 @@ def data_in(tree: RequestTree, asked: Iterable[str]) -> list[str]:
     said = {text for each in tree.answering_models if (text := each.said.strip())}
     left_out = {*said, *(text.strip() for text in asked)}
     found: dict[str, None] = {}
+    told: set[str] = set()
     for each in tree.chain_of_requests:
         for step in each.steps:
             if step.parent is None and isinstance(step.inputs, dict):
                 given = step.inputs if step.late_inputs is None else step.late_inputs
-                found |= dict.fromkeys(_values_in(given, _FROM_CALLER))
+                found |= dict.fromkeys(_values_in(given, _FROM_CALLER, told))
             if type(step) is Step and step.parent is not None and not isinstance(step.output, Opaque):
                 if isinstance(step.output, str) and _is_prompt(step, tree):
                     continue
-                found |= dict.fromkeys(_values_in(step.output, _FROM_STEP))
+                found |= dict.fromkeys(_values_in(step.output, _FROM_STEP, told))
             if len(found) > _MAX_VALUES:
                 break
-    values = list(found)[:_MAX_VALUES]
-    return [
-        text for text in values if text.strip() not in left_out and not any(one in text for one in said if " " in one)
-    ]
+    spoken = [text for text in said if " " in text]
+    values = (text for text in list(found)[:_MAX_VALUES] if text not in told and text.strip() not in left_out)
+    return [text for text in values if not any(one in text for one in spoken)]
 
 
 def _is_prompt(step: Step, tree: RequestTree) -> bool:
@@ -115,10 +119,12 @@ def _is_prompt(step: Step, tree: RequestTree) -> bool:
     return any(part.text == step.output for model in tree.answering_models for part in model.prompt)
 
 
-def _values_in(value: Snapshot, least: int) -> Iterator[str]:
+def _values_in(value: Snapshot, least: int, told: set[str]) -> Iterator[str]:
+    """The texts of so many words in a value; those of fields that instruct or tell what was said go to `told`."""
     for name, text in _leaves(value, ""):
-        words = set(_word.findall(_case.sub("_", name).lower()))
-        if len(text) <= _MAX_LENGTH and not words & _INSTRUCTING and len(text.split(None, least)) >= least:
+        if not _INSTRUCTING.isdisjoint(_word.findall(_case.sub("_", name).lower())):
+            told.add(text)
+        elif len(text) <= _MAX_LENGTH and len(text.split(None, least)) >= least:
             yield text
 
 
