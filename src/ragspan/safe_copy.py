@@ -22,6 +22,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields as fields_of_dataclass
 from dataclasses import is_dataclass
 from itertools import islice
+from marshal import dumps
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -168,12 +169,8 @@ def _held(read: Callable[[Any], Any], value: Any) -> Any:
 
 def text_keyed(mapping: dict[Any, Any]) -> dict[str, Any]:
     """The entries of a dictionary whose keys are texts. Keys of the program's own classes may compare as they like."""
-    if type(mapping) is dict:
-        for key in mapping:
-            if type(key) is not str:
-                break
-        else:
-            return mapping
+    if type(mapping) is dict and _TEXT.issuperset(map(type, mapping)):
+        return mapping
     return {
         key if type(key) is str else str.__str__(key): item
         for key, item in list(dict.items(mapping))
@@ -322,9 +319,10 @@ SMALL: Final = 100
 """Characters of an entry, its name and its text, that counts for a queue's bytes as any other part does."""
 MAX_ENTRIES: Final = 200
 """Of metadata, and of each list or dictionary inside."""
+_TEXT: Final = frozenset({str})
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
 _MAX_SEEN = 10_000  # entries without a name that can be kept included
 _MAX_NESTED = 5
-_MOST, _LEAST = 1 << 62, -(1 << 62)  # of an integer that is kept without a look at its size
 
 
 def small_entries(metadata: Any) -> dict[str, Any] | None:
@@ -332,24 +330,9 @@ def small_entries(metadata: Any) -> dict[str, Any] | None:
     if type(metadata) is not dict or len(metadata) > MAX_ENTRIES:
         return None
     kept = metadata.copy()
-    size = 0
-    for name, value in kept.items():
-        if type(name) is not str:
-            return None
-        kind = type(value)
-        if kind is str:
-            size += len(name) + len(value)
-        elif kind is int:
-            if not _LEAST < value < _MOST:
-                return None
-            size += len(name)
-        elif kind is float or kind is bool or value is None:
-            size += len(name)
-        else:
-            return None
-    if size <= SMALL or (size <= SMALL * len(kept) and (size <= SHORT or max(map(len, kept)) <= SHORT)):
-        return kept
-    return None
+    if not (_PLAIN.issuperset(map(type, kept.values())) and _TEXT.issuperset(map(type, kept))):
+        return None
+    return kept if len(dumps(kept)) <= SMALL * len(kept) + SHORT else None
 
 
 def kept_entries(metadata: Any, *, nested: bool = False, texts: dict[int, str] | None = None) -> dict[str, Any]:
@@ -502,6 +485,7 @@ class Snapshots:
         readers: how to read the framework's own classes and their subclasses; the first that fits.
         hidden: names of dataclasses that hold no data, though documents may lie inside.
         in_steps: by the framework's own classes, what stands for such a value where not the whole is wanted.
+        marks: names of fields that a dictionary of the framework's own has, such as a message.
     """
 
     def __init__(
@@ -510,7 +494,9 @@ class Snapshots:
         *,
         hidden: Collection[str] = (),
         in_steps: Mapping[type, Opaque] = MappingProxyType({}),
+        marks: Collection[str] = (),
     ) -> None:
+        self._marks = frozenset(marks)
         self._by_base = [*readers.items(), *_COMMON.items()]
         self._hidden = hidden
         self.known: dict[int, tuple[Reader, type]] = {}
@@ -528,7 +514,19 @@ class Snapshots:
         if type(value) is str and (whole or len(value) <= _MAX_TEXT_OF_STEP):  # as most are
             log.texts[id(value)] = value
             return value
-        if not whole and (known := self._in_steps.get(id(type(value)))) is not None:
+        if type(value) is dict and 0 < len(value) <= _MAX_FIELDS:
+            fields = value.copy()
+            texts = fields.values()
+            if (
+                _TEXT.issuperset(map(type, texts))
+                and _TEXT.issuperset(map(type, fields))
+                and self._marks.isdisjoint(fields)
+                and (whole or max(map(len, texts)) <= _MAX_TEXT_OF_STEP)
+            ):
+                log.texts.update(zip(map(id, texts), texts))  # noqa: B905  as many
+                log.parts += 1 + len(fields)
+                return fields
+        elif not whole and (known := self._in_steps.get(id(type(value)))) is not None:
             log.parts += 1
             return known[1]
         copying = Copying(self, log, whole)
