@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from written_logs import ANSWER, FILTER, MOTOR, PUMP, QUESTION, WrittenLog, calls, documents
 
-from ragspan.capturing.snapshots import CUT, ObjectFields
-from ragspan.runs.contents import PayloadMessage
+from ragspan.request.contents import PayloadMessage
+from ragspan.safe_copy import CUT, ObjectFields
 
 REPORT = "All in all the pump is covered for three full years."
 OBJECT = {"years": 3, "reason": "It says so on page one."}

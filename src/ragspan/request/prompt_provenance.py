@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ragspan.matching import Holders, Match, PromptTexts, PromptWords, Speech, words_of
-from ragspan.runs.answering import is_one_word, is_verdict, words_said_by
-from ragspan.runs.contents import PayloadMessage, normalise_spaces
-from ragspan.runs.metadata_texts import texts_beside, windows
-from ragspan.runs.short_texts import SHORT, Filled, is_a_document, is_a_draft
-from ragspan.runs.tree import ModelStep, SeenDocument
+from ragspan.request.answering import is_one_word, is_verdict, words_said_by
+from ragspan.request.contents import PayloadMessage, normalise_spaces
+from ragspan.request.metadata_texts import texts_beside, windows
+from ragspan.request.short_texts import SHORT, Filled, is_a_document, is_a_draft
+from ragspan.request.tree import ModelStep, SeenDocument
 
 
 class Found(NamedTuple):

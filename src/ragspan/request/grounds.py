@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ragspan.capturing.snapshots import Snapshot
 from ragspan.matching import PromptWords, words_of
 from ragspan.records import Background, RetrievedContext, UnknownContexts
-from ragspan.runs.answering import answering_calls, is_said_by
-from ragspan.runs.contents import FilledPrompt, PayloadMessage, prompt_of
-from ragspan.runs.documents import SeenDocuments
-from ragspan.runs.prompt_pieces import Piece, Pieces
-from ragspan.runs.prompt_provenance import Behind, Turn, prompts_behind
-from ragspan.runs.short_texts import texts_filled_in
-from ragspan.runs.step_records import ToContext
-from ragspan.runs.tree import ModelStep, RequestTree, RerankStep, SearchStep, Step
+from ragspan.request.answering import answering_calls, is_said_by
+from ragspan.request.contents import FilledPrompt, PayloadMessage, prompt_of
+from ragspan.request.documents import SeenDocuments
+from ragspan.request.prompt_pieces import Piece, Pieces
+from ragspan.request.prompt_provenance import Behind, Turn, prompts_behind
+from ragspan.request.short_texts import texts_filled_in
+from ragspan.request.step_records import ToContext
+from ragspan.request.tree import ModelStep, RequestTree, RerankStep, SearchStep, Step
+from ragspan.safe_copy import Snapshot
 
 _REMOTE = {"RemoteRunnable", "RemoteGraph"}
 """Steps that call a program elsewhere, which may search."""
@@ -121,7 +121,7 @@ Answers = Iterable[tuple[str, Callable[[], Iterable[RetrievedContext] | None]]]
 """What earlier steps answered, each with what that rests on. A single word of a model, such as a grade, stands anywhere and is none."""
 
 
-def evidence_behind(contexts: Iterable[RetrievedContext], answers: Answers) -> tuple[RetrievedContext, ...]:
+def originals_of(contexts: Iterable[RetrievedContext], answers: Answers) -> tuple[RetrievedContext, ...]:
     """The contexts behind those of these contexts that were themselves answers."""
     known = {context.text: context for context in contexts}
     given, waiting, leaves = set(known), list(known.values()), list[RetrievedContext]()

@@ -9,9 +9,9 @@ from written_logs import ANSWER, FILTER, MOTOR, PUMP, QUESTION, WrittenLog, docu
 
 from ragspan.messages import ErrorReport
 from ragspan.records import RagRecord
-from ragspan.runs.contents import PayloadMessage
-from ragspan.runs.record_making import make_record
-from ragspan.runs.tree import ModelStep, RequestTree, RerankStep, SearchStep, SeenDocument, Step
+from ragspan.request.contents import PayloadMessage
+from ragspan.request.record_making import record_of
+from ragspan.request.tree import ModelStep, RequestTree, RerankStep, SearchStep, SeenDocument, Step
 
 LEFT = ErrorReport(type="GeneratorExit", message="", stacktrace="")
 PROMPT = f"Answer from this: {PUMP}\n{QUESTION}"
@@ -43,11 +43,11 @@ class Program:
 
     def ends(self, output: object) -> RagRecord | None:
         self.tree.end(self.root, self.now(), output)
-        return make_record(self.tree)
+        return record_of(self.tree)
 
     def is_left(self) -> RagRecord | None:
         self.tree.fail(self.root, self.now(), LEFT)
-        return make_record(self.tree)
+        return record_of(self.tree)
 
 
 def test_a_search_and_a_model_make_a_record():

@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from ragspan.capturing.log import INSIDE, Inner, RequestLog, RunKey
+from ragspan.capturing.log import NESTED, NestedLog, RequestLog, RunKey
 from ragspan.records import RecordSink
 
 
-class Around(NamedTuple):
+class OuterRun(NamedTuple):
     """A run of another integration's request, in which something happens."""
 
     log: RequestLog
     run: RunKey
 
 
-Finder: TypeAlias = Callable[[RecordSink], Around | None]
+Finder: TypeAlias = Callable[[RecordSink], OuterRun | None]
 """Finds the live run that the caller is in, of a request for this sink."""
 
 _finders: list[Finder] = []
@@ -31,7 +31,7 @@ def add_request_finder(find: Finder) -> None:
         _finders.append(find)
 
 
-def request_around(sink: RecordSink) -> Around | None:
+def request_around(sink: RecordSink) -> OuterRun | None:
     """The run of another integration that the caller is in."""
     if len(_finders) > 1:  # else there is no other one
         for find in _finders:
@@ -42,13 +42,13 @@ def request_around(sink: RecordSink) -> Around | None:
 
 
 def begin_inside(
-    around: Around, run: RunKey, owner: object, make: Callable[[], RequestLog], end: Callable[[RequestLog], object]
+    around: OuterRun, run: RunKey, owner: object, make: Callable[[], RequestLog], end: Callable[[RequestLog], object]
 ) -> RequestLog:
     """The log of what an owner notes inside of another request, where this run begins."""
-    inside: dict[int, Inner] = around.log.about.setdefault(INSIDE, {})
+    inside: dict[int, NestedLog] = around.log.about.setdefault(NESTED, {})
     inner = inside.get(id(owner))
     if inner is None:
-        made = Inner(make(), end, {})
+        made = NestedLog(make(), end, {})
         inner = inside.setdefault(id(owner), made)
         if inner is not made:  # another thread was first
             end(made.log)

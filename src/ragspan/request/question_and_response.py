@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ragspan import field_names
-from ragspan.capturing.snapshots import CUT, OPAQUE, ObjectFields, Opaque, Snapshot
 from ragspan.matching import words_of
 from ragspan.provider_replies import facts_of
 from ragspan.records import AnswerStatus
-from ragspan.runs.contents import (
+from ragspan.request.contents import (
     Document,
     PayloadMessage,
     as_json,
@@ -22,7 +21,8 @@ from ragspan.runs.contents import (
     normalise_spaces,
     texts_in,
 )
-from ragspan.runs.tree import ModelStep, RequestTree, SearchStep
+from ragspan.request.tree import ModelStep, RequestTree, SearchStep
+from ragspan.safe_copy import CUT, OPAQUE, ObjectFields, Opaque, Snapshot
 from ragspan.text.answers import without_thoughts
 
 _FILLERS = {"final", "full", "the", "my", "your", "ai", "llm", "model", "bot", "agent", "assistant", "rag"}

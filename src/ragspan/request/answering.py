@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from ragspan.matching import PromptWords, words_of
-from ragspan.runs.contents import calls_text, json_in, texts_in
-from ragspan.runs.tree import ModelStep
+from ragspan.request.contents import calls_text, json_in, texts_in
+from ragspan.request.tree import ModelStep
 
 _MAX_SAID_BY_ALL = 1_000_000
 """Characters of what models said that are compared with the answer."""

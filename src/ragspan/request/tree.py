@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from heapq import merge
 from typing import Any, TypeVar
 
-from ragspan.capturing.snapshots import OPAQUE, Opaque, Snapshot
 from ragspan.config import retrieval_tools
 from ragspan.messages import ErrorReport, NotedError
 from ragspan.records import RetrievedContext, SpanAnchor
-from ragspan.runs.contents import Document, PayloadMessage, content_text, tool_messages
+from ragspan.request.contents import Document, PayloadMessage, content_text, tool_messages
+from ragspan.safe_copy import OPAQUE, Opaque, Snapshot
 
 INTERRUPT = "GraphInterrupt"
 """A graph raises an error of this name to wait for a person."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
 
 from ragspan.matching import Needles, Span
-from ragspan.runs.contents import ROLES
+from ragspan.request.contents import ROLES
 
 _ROLE = r"human|user|ai|assistant|system|developer|tool|function"
 _line = re.compile(

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ragspan import field_names
-from ragspan.capturing.snapshots import Snapshot
-from ragspan.runs.contents import (
+from ragspan.request.contents import (
     Document,
     Found,
     PayloadMessage,
@@ -17,7 +16,8 @@ from ragspan.runs.contents import (
     json_in,
     tool_messages,
 )
-from ragspan.runs.tree import RequestTree, SearchStep, Step, ToolStep
+from ragspan.request.tree import RequestTree, SearchStep, Step, ToolStep
+from ragspan.safe_copy import Snapshot
 
 _MAX_DOCUMENTS = 1000
 _MAX_DEPTH = 6

@@ -7,7 +7,7 @@ what reads prompts and providers' replies.
 from ragspan.matching import PromptTexts, unescaped
 from ragspan.provider_replies import notes_of
 from ragspan.provider_search import reports_search
-from ragspan.runs.contents import (
+from ragspan.request.contents import (
     MEDIA,
     MESSAGE,
     ROLES,
@@ -20,14 +20,22 @@ from ragspan.runs.contents import (
     json_in,
     texts_in,
 )
-from ragspan.runs.documents import SeenDocuments
-from ragspan.runs.events import ModelStart, SearchStart, ToolStart, record_of_log, tree_of
-from ragspan.runs.grounds import Grounds, contexts_behind, evidence_behind, grounds_of, with_recorded
-from ragspan.runs.question_and_response import question_in
-from ragspan.runs.record_making import make_record, record_with
-from ragspan.runs.step_records import context_of, context_of_seen
-from ragspan.runs.tool_documents import documents_of_result, searched_with
-from ragspan.runs.tree import (
+from ragspan.request.documents import SeenDocuments
+from ragspan.request.events import (
+    ModelStart,
+    RerankStart,
+    SearchStart,
+    SynthesisStart,
+    ToolStart,
+    record_of_log,
+    tree_of,
+)
+from ragspan.request.grounds import Grounds, contexts_behind, grounds_of, originals_of, with_recorded
+from ragspan.request.question_and_response import question_in
+from ragspan.request.record_making import record_of, record_with
+from ragspan.request.step_records import context_of, context_of_seen
+from ragspan.request.tool_documents import documents_of_result, searched_with
+from ragspan.request.tree import (
     INTERRUPT,
     MAX_SAVED_STATES,
     NO_INPUT_YET,
@@ -59,12 +67,14 @@ __all__ = [
     "PayloadMessage",
     "PromptTexts",
     "RequestTree",
+    "RerankStart",
     "RerankStep",
     "SearchStart",
     "SearchStep",
     "SeenDocument",
     "SeenDocuments",
     "Step",
+    "SynthesisStart",
     "SynthesisStep",
     "ToolStart",
     "ToolStep",
@@ -73,12 +83,12 @@ __all__ = [
     "contexts_behind",
     "documents_in",
     "documents_of_result",
-    "evidence_behind",
     "grounds_of",
     "json_in",
-    "make_record",
     "notes_of",
+    "originals_of",
     "question_in",
+    "record_of",
     "record_of_log",
     "record_with",
     "reports_search",

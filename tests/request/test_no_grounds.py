@@ -10,7 +10,7 @@ from ground_programs import ASKED, FACT, RULES, Program, answers, by_hand, recor
 from written_logs import ANSWER, FILTER, PUMP, QUESTION, WrittenLog, documents
 
 from ragspan.capturing.log import EventKind
-from ragspan.runs.contents import Call, PayloadMessage
+from ragspan.request.contents import Call, PayloadMessage
 
 
 def beside_documents(*prompt: Callable[[str], PayloadMessage], filling: Sequence[str] = ()) -> Program:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ragspan.capturing.snapshots import CUT, Hidden, ObjectFields, Opaque, Snapshot
+from ragspan.safe_copy import CUT, Hidden, ObjectFields, Opaque, Snapshot
 
 MEDIA = frozenset({"image", "image_url", "audio", "input_audio", "video", "base64"})
 """Types of content blocks that hold no text."""

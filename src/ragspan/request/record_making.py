@@ -10,18 +10,18 @@ from ragspan import field_names
 from ragspan.matching import PromptTexts
 from ragspan.record_json import plain_entries
 from ragspan.records import AnswerStatus, RagRecord
-from ragspan.runs.documents import SeenDocuments
-from ragspan.runs.grounds import Grounds, grounds_of
-from ragspan.runs.question_and_response import question_in, status_and_response
-from ragspan.runs.step_records import StepRecords, ToContext, context_of_seen
-from ragspan.runs.tree import ModelStep, RequestTree, RerankStep, SearchStep, SynthesisStep, ToolStep
+from ragspan.request.documents import SeenDocuments
+from ragspan.request.grounds import Grounds, grounds_of
+from ragspan.request.question_and_response import question_in, status_and_response
+from ragspan.request.step_records import StepRecords, ToContext, context_of_seen
+from ragspan.request.tree import ModelStep, RequestTree, RerankStep, SearchStep, SynthesisStep, ToolStep
 
 _MAX_OF_A_KIND = 100
 _TRACING = ("ls_", "langgraph_", "checkpoint", "__", "llamaindex.")
 """So begin the names of what the frameworks add for their tracing."""
 
 
-def make_record(tree: RequestTree) -> RagRecord | None:
+def record_of(tree: RequestTree) -> RagRecord | None:
     """The record of a request; None if it answered nothing."""
     if not tree.grouped and not tree.recorded and _is_no_answer(tree):
         return None

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 
-from ragspan.runs.contents import Document
-from ragspan.runs.tree import SeenDocument
+from ragspan.request.contents import Document
+from ragspan.request.tree import SeenDocument
 
 _MAX_FIELDS = 1000
 _MAX_ENTRIES = 50

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from ragspan.capturing.snapshots import Snapshot
 from ragspan.matching import words_of
-from ragspan.runs.contents import Document, FilledPrompt, prompt_of
-from ragspan.runs.tree import RequestTree
+from ragspan.request.contents import Document, FilledPrompt, prompt_of
+from ragspan.request.tree import RequestTree
+from ragspan.safe_copy import Snapshot
 
 Filled = Mapping[str, Sequence[str]]
 """By a text that a prompt template gave out, the texts that it was filled with."""

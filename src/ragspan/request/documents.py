@@ -6,9 +6,8 @@ import re
 from collections.abc import Sequence
 from itertools import islice
 
-from ragspan.capturing.snapshots import LONG_TEXT, Opaque, Snapshot
 from ragspan.messages import MAX_MESSAGE, TOOL_ERROR, ErrorReport
-from ragspan.runs.contents import (
+from ragspan.request.contents import (
     Document,
     Found,
     documents_in,
@@ -18,8 +17,9 @@ from ragspan.runs.contents import (
     scored_document,
     tool_messages,
 )
-from ragspan.runs.tool_documents import add_searches
-from ragspan.runs.tree import ModelStep, RequestTree, SearchStep, SeenDocument, Step, ToolStep
+from ragspan.request.tool_documents import add_searches
+from ragspan.request.tree import ModelStep, RequestTree, SearchStep, SeenDocument, Step, ToolStep
+from ragspan.safe_copy import LONG_TEXT, Opaque, Snapshot
 
 _SEARCHED = re.compile(
     r"(?:^|_)(?:docs?|documents?|contexts?|passages?|chunks?|hits|snippets|articles|found|retrieved)"

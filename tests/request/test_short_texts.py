@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from written_logs import HOSE, PUMP, QUESTION, WrittenLog
 
-from ragspan.runs.contents import PayloadMessage
+from ragspan.request.contents import PayloadMessage
 
 ANSWER = "It lasts three years, as the manual says."
 ASKED = PayloadMessage("human", QUESTION)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from written_logs import FILTER, HOSE, PUMP
 
-from ragspan.runs.contents import Document, PayloadMessage
-from ragspan.runs.tool_documents import documents_of_result
+from ragspan.request.contents import Document, PayloadMessage
+from ragspan.request.tool_documents import documents_of_result
 
 BOTH = [(PUMP, None), (FILTER, None)]
 RESULTS: dict[str, tuple[Any, list[tuple[str, str | None]]]] = {

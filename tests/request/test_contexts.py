@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from written_logs import ANSWER, FILTER, HOSE, MOTOR, PUMP, QUESTION, WrittenLog, calls, documents
 
-from ragspan.runs.contents import MESSAGE, Document, PayloadMessage
+from ragspan.request.contents import MESSAGE, Document, PayloadMessage
 
 NOTES = {
     "sentences": ("Three years.", "Four hundred watts."),

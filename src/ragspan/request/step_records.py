@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ragspan import field_names
-from ragspan.capturing.snapshots import Opaque, Snapshot
 from ragspan.messages import Message, ToolRequest
 from ragspan.provider_replies import facts_of
 from ragspan.record_json import plain_entries
 from ragspan.records import Generation, Reranking, Retrieval, RetrievedContext, ToolCall
-from ragspan.runs.contents import Call, Document, PayloadMessage
-from ragspan.runs.tree import ModelStep, RerankStep, SearchStep, SeenDocument, Step, ToolStep
+from ragspan.request.contents import Call, Document, PayloadMessage
+from ragspan.request.tree import ModelStep, RerankStep, SearchStep, SeenDocument, Step, ToolStep
+from ragspan.safe_copy import Opaque, Snapshot
 
 ToContext = Callable[[SeenDocument], RetrievedContext]
 """Makes a context of a document."""

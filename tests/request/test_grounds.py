@@ -12,7 +12,7 @@ import pytest
 from ground_programs import ASKED, FACT, RULES, Program, answers, by_hand, record_of, supports, tool
 from written_logs import FILTER, HOSE, PUMP, QUESTION, WrittenLog, documents
 
-from ragspan.runs.contents import MESSAGE, Call, Document, PayloadMessage
+from ragspan.request.contents import MESSAGE, Call, Document, PayloadMessage
 
 LONG = f"{PUMP} Its housing is made of cast iron and painted blue in the works at Graz. {FACT}"
 

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from ragspan.capturing.snapshots import Snapshot
 from ragspan.matching import Needles, PromptTexts, Span, occurrences, unescaped, words_of
 from ragspan.records import MAX_BACKGROUND, BackgroundKind
-from ragspan.runs.contents import PayloadMessage, texts_in
-from ragspan.runs.documents import SeenDocuments
-from ragspan.runs.prompt_provenance import Behind, Turn
-from ragspan.runs.said_in import lines_of_models, memories_in, schemas_in, spoken_in, within, without
-from ragspan.runs.short_texts import Filled, long_enough
-from ragspan.runs.tree import ModelStep, RequestTree, SearchStep, Step, ToolStep
+from ragspan.request.contents import PayloadMessage, texts_in
+from ragspan.request.documents import SeenDocuments
+from ragspan.request.prompt_provenance import Behind, Turn
+from ragspan.request.said_in import lines_of_models, memories_in, schemas_in, spoken_in, within, without
+from ragspan.request.short_texts import Filled, long_enough
+from ragspan.request.tree import ModelStep, RequestTree, SearchStep, Step, ToolStep
+from ragspan.safe_copy import Snapshot
 
 _LONG_ARGUMENT = 5
 """Words of an argument that a result repeats wherever it has them."""
