@@ -1,4 +1,4 @@
-"""The command line: `ragspan demo`, `run`, `evaluate`, `agree`, `labels`, `judges`, `worker` and `doctor`; other packages bring further commands."""
+"""The command line: `ragspan demo`, `run`, `evaluate`, `agree`, `labels`, `judges`, `worker` and `doctor`."""
 
 from __future__ import annotations
 
@@ -23,33 +23,19 @@ from ragspan.doctor.judges_command import judges
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
 
-_COMMANDS = "ragspan_command"
-"""The entry-point group of other packages' commands, each a `typer.Typer`, loaded for its call or its help."""
-
 _WORKERS = "ragspan_worker"
 """The entry-point group of the programs for `ragspan worker`: `nats` and `otlp`."""
 
 
 class Commands(TyperGroup):
-    """The commands of the core, then those of installed packages."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return [*super().list_commands(ctx), *part_names(_COMMANDS)]
+    """Commands whose help has the paragraphs of their docstrings."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         own = super().get_command(ctx, cmd_name)
         for each in (own, *getattr(own, "commands", {}).values()):
             if each is not None:  # Typer breaks all paragraphs but the first where the docstring does
                 each.help = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(each.help or ""))
-        if own is not None or cmd_name not in part_names(_COMMANDS):
-            return own
-        try:
-            command = command_of(load_part(_COMMANDS, cmd_name, f"there is no command {cmd_name!r}"))
-        except ConfigurationError as error:  # a broken package must not break the help of the other commands
-            typer.echo(f"ragspan: {error}", err=True)
-            return None
-        command.name = cmd_name
-        return command
+        return own
 
 
 def _refuse(command: str, error: ConfigurationError | str) -> NoReturn:

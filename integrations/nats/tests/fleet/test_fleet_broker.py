@@ -41,19 +41,6 @@ def test_a_worker_whose_broker_is_away_ends_at_once_when_it_is_told_to(make_flee
     assert worker.ended() == 0
 
 
-def test_a_broker_that_hangs_for_longer_than_ack_wait_loses_nothing(fleet):
-    fleet.judge.hold_all()
-    fleet.start(2, *SHORT)
-    records = fleet.publish(40)
-    fleet.until(lambda: len(fleet.judge.asked) >= 32, what="work in all hands")
-    fleet.broker.freeze()
-    fleet.judge.release()
-    fleet.until(lambda: len(fleet.backend.records()) >= 32, what="scores of what is in flight")
-    fleet.pause(4)
-    fleet.broker.thaw()
-    fleet.all_scored(records)
-
-
 @pytest.mark.parametrize("what", ["stream", "consumer", "dead letters"])
 def test_what_is_deleted_while_nothing_is_in_it_is_made_anew(fleet, what):
     fleet.worker()
