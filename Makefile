@@ -46,7 +46,7 @@ CLIENT_TOOLS := ddtrace langfuse langsmith opentelemetry-exporter-otlp-proto-htt
 
 E2E := .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX) .venv-mlflow/.installed-$(MLFLOW)
 
-.PHONY: test-clients test-deploys test-slow test-alone environments docs docs-build e2e pictures phoenix chromium demo test test-all test-llama-index-releases test-oldest-langchain test-hhem test-environments test-neighbours test-newest-neighbours peers check format install build constraints clean
+.PHONY: test-clients test-deploys test-slow test-alone environments docs docs-build pages e2e pictures phoenix chromium demo test test-all test-llama-index-releases test-oldest-langchain test-hhem test-environments test-neighbours test-newest-neighbours peers check format install build constraints clean
 
 # The demo runs where everything is installed already, else in a small environment of its own.
 DEMO := $(if $(wildcard $(VENV)/.installed),$(VENV),.venv-demo)
@@ -191,6 +191,9 @@ environments: $(E2E) .venv-environments/.installed $(LLAMA_INDEX_RELEASES:%=.ven
 
 docs: .venv-docs/.installed  ## the documentation as a site, at http://localhost:8000
 	$(MKDOCS) serve
+
+pages: install  ## the parts of the documentation that come from the code
+	$(BIN)/python .ci/pages.py
 
 docs-build: .venv-docs/.installed  ## the site into site/; a broken link or a name without its entry is an error
 	$(MKDOCS) build --strict --quiet

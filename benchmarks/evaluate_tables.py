@@ -75,7 +75,7 @@ class NoOp:
 
 
 def evaluate_here(path: Path, megabytes: int, metrics: str | None) -> Measured:
-    from ragspan.datasets import evaluate
+    from ragspan.evaluate import evaluate
 
     before = time.process_time()
     evaluation = evaluate(path, [NoOp()] if metrics == "none" else metrics, output=path.with_name("results.jsonl"))

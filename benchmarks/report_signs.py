@@ -15,9 +15,9 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from ragspan.datasets import Evaluation, evaluate
-from ragspan.datasets.report import signs_of
-from ragspan.datasets.summaries import MetricSummary, MetricTally
+from ragspan.evaluate import Evaluation, evaluate
+from ragspan.evaluate.report import signs_of
+from ragspan.evaluate.summaries import MetricSummary, MetricTally
 from ragspan.outcomes import NotApplicable, Score
 
 _METRICS = ("context_adherence", "completeness", "context_utilization", "faithfulness")

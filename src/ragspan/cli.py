@@ -18,8 +18,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command as command_of
 
-from ragspan.datasets.commands import agree, evaluate, labels
 from ragspan.doctor.judges_command import judges
+from ragspan.evaluate.commands import agree, evaluate, labels
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
 

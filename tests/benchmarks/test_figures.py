@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from ragspan import RagRecord
-from ragspan.metrics.agreement import Estimate
+from ragspan.evaluate.agreement import Estimate
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

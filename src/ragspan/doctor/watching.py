@@ -130,7 +130,6 @@ def _without_limits(settings: Settings, seconds: float) -> Settings:
     return dataclasses.replace(
         settings,
         export="application",
-        max_records_per_second=None,
         metric_timeout=min(settings.metric_timeout, seconds * _SCORING),
         exit_timeout=min(settings.exit_timeout, seconds),
     )

@@ -96,7 +96,6 @@ class FleetScoring:
             settings,
             export="application",
             concurrency=options.concurrency,
-            max_records_per_second=None,  # the worker bounds what it takes
             exit_timeout=_END,
         )
         self._options = options
