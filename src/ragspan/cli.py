@@ -9,7 +9,6 @@ import os
 import re
 import runpy
 import sys
-from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -169,19 +168,13 @@ def worker(context: typer.Context) -> None:
 def doctor(
     timeout: Annotated[float, typer.Option(metavar="SECONDS", help="The longest that each check may take.")] = 30.0,
     json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all findings there, too.")] = None,
-    receiver: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL", help="Ask a `ragspan worker --otlp` what it could not read, such as http://127.0.0.1:4318."
-        ),
-    ] = None,
 ) -> None:
     """Find out why you see no scores: settings, judge, exporters, endpoint, and one record through all of them.
 
     It reads RAGSPAN_* and OTEL_* as your application does, so run it with the same environment. It has the judge
     score one small record and sends its trace. No key, no header's value and no text of yours is shown.
 
-    Exit codes: 0 all is well, though there may be warnings; 1 something failed, or nothing would get the scores; 2 a setting or an argument cannot be used.
+    Exit codes: 0 nothing failed; 1 something did; 2 a setting or an argument cannot be used.
     """
     if not 0 < timeout < float("inf"):
         raise typer.BadParameter("should be a number of seconds, more than 0", param_hint="--timeout")
@@ -192,11 +185,10 @@ def doctor(
 
     console = Console(highlight=False)
     findings: list[Finding] = []
-    for finding in examine(timeout=timeout, receiver=receiver):
+    for finding in examine(timeout=timeout):
         if not findings or findings[-1].check != finding.check:
             console.print(f"\n{TITLES[finding.check]}", style="bold")
-        is_repeated = bool(findings) and findings[-1].state == "skipped" and findings[-1].found == finding.found
-        console.print(shown(replace(finding, found="for the same reason", advice=None) if is_repeated else finding))
+        console.print(shown(finding))
         findings.append(finding)
     console.print("\n", verdict(findings), sep="")
     code = exit_code(findings)

@@ -47,7 +47,8 @@ class BrokerClient(Client):
     - nats-py encrypts a connection only if the server's greeting asks for it, which comes in the clear. An attacker in between
       can leave that out and would get the password.
     - A server stores any bytes as headers. Some of them make the client stop reading for good.
-    - Before it reconnects, nats-py waits up to a quarter of an hour for bytes that a dead network does not take.
+    - Before it reconnects, nats-py waits up to a quarter of an hour for bytes that a dead network does not take, and it leaves
+      connections open on which a server did not greet it or refused it.
 
     Args:
         must_encrypt: whether nothing may be sent in the clear. Then a server that cannot encrypt is not used.
@@ -71,6 +72,10 @@ class BrokerClient(Client):
     async def _process_op_err(self, e: Exception) -> None:
         self.abort()
         await super()._process_op_err(e)
+
+    async def _select_next_server(self) -> None:
+        self.abort()
+        await super()._select_next_server()
 
     def abort(self) -> None:
         """Drop the connection without waiting for the network."""
