@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from types import CodeType, TracebackType, WrapperDescriptorType
 from typing import Any, NamedTuple, cast
 
-from ragspan.plain_data import bases_of, class_name, own_of, remember, scalar_reader, texts_among
+from ragspan.safe_copy import bases_of, class_name, own_of, remember, scalar_reader, texts_among
 
 MAX_MESSAGE = 8192
 MAX_STACKTRACE = 8000

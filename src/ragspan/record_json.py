@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 from ragspan import field_names
 from ragspan.exceptions import ConfigurationError, RecordError
-from ragspan.kept_metadata import kept_entries
-from ragspan.plain_data import (
+from ragspan.safe_copy import (
     class_name,
     dataclass_fields,
     dict_in,
     fields_of,
     is_dict,
     items_of,
+    kept_entries,
     number_of,
     plain_scalar,
     text_keyed,

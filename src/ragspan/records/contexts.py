@@ -8,8 +8,8 @@ from itertools import accumulate
 from typing import Any, Literal, TypeAlias
 
 from ragspan.exceptions import ConfigurationError
-from ragspan.plain_data import class_name, fields_of, given_items, text_of
 from ragspan.record_json import context_fields, finite, plain_metadata
+from ragspan.safe_copy import class_name, fields_of, given_items, text_of
 
 BackgroundKind: TypeAlias = Literal["metadata", "tool", "history", "other"]
 MAX_BACKGROUND = 60_000

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast, get_a
 from ragspan.exceptions import ConfigurationError
 from ragspan.messages import ErrorReport, without_texts
 from ragspan.notebook import table
-from ragspan.plain_data import class_name, text_of
 from ragspan.record_json import MAX_CONTEXTS, MAX_STEPS, check, read_as, write_json
 from ragspan.records.contexts import (
     MAX_BACKGROUND,
@@ -24,7 +23,7 @@ from ragspan.records.contexts import (
     make_plain,
 )
 from ragspan.records.steps import Generation, Reranking, Retrieval, SpanAnchor, Step, ToolCall
-from ragspan.sizes import size_of
+from ragspan.safe_copy import class_name, size_of, text_of
 
 AnswerStatus: TypeAlias = Literal["complete", "aborted", "error", "interrupted"]
 UnknownContexts: TypeAlias = Literal[
