@@ -39,15 +39,24 @@ USUAL_DOUBTS: Final = (
     0.92,
 )
 """One in twenty of the answers that people judged lies between two of these: `benchmarks/share.py`."""
+_FINDINGS: Final = 0.75
+"""Where the doubt of the answers that fail begins."""
 _CANNOT_TELL: Final = 0.5
 """What counts as a score where the judge cannot tell, and for a claim that it is not sure of."""
 
 
 def doubt_of(outcomes: Mapping[str, Outcome]) -> float | None:
-    """From 0 (none) to 1; None if none of `DOUBTED` applies, such as to an answer without contexts."""
+    """From 0 (none) to 1; None if none of `DOUBTED` applies, such as to an answer without contexts.
+
+    Answers that fail come first, since a fail names what it found; then those of low scores.
+    """
+    fails = any(isinstance(one, Score) and one.label == "fail" for name, one in outcomes.items() if name in DOUBTED)
     known = {name: value for name, outcome in outcomes.items() if (value := _value_of(outcome)) is not None}
     weights = sum(_WEIGHTS.get(name, 0.0) for name in known)
-    return sum(_WEIGHTS.get(name, 0.0) * (1 - value) for name, value in known.items()) / weights if weights else None
+    if not weights:
+        return None
+    doubt = sum(_WEIGHTS.get(name, 0.0) * (1 - value) for name, value in known.items()) / weights
+    return _FINDINGS + (1 - _FINDINGS) * doubt if fails else _FINDINGS * doubt
 
 
 def cannot_tell(outcome: Outcome) -> bool:
@@ -59,19 +68,17 @@ def cannot_tell(outcome: Outcome) -> bool:
 def judged(outcome: Outcome, asked: Asked | None) -> tuple[Part, Label | None] | None:
     """The stratum of one metric's outcome, and the label by the judge that is asked about a share; None of an unknown one.
 
-    None where the metric does not apply, or has no threshold.
+    None where the metric does not apply. A score without a label counts as an answer that nobody has labelled.
     """
     part: Part = "doubtful" if asked == "doubtful" else "rest"
     if cannot_tell(outcome):
         return part, None
-    if not isinstance(outcome, Score) or outcome.label is None:
+    if not isinstance(outcome, Score):
         return None
     return part, outcome.label if asked is not None and outcome.fallback is None else None
 
 
 def _value_of(outcome: Outcome) -> float | None:
-    """The score, to which claims that the judge is not sure of count half."""
     if not isinstance(outcome, Score):
         return _CANNOT_TELL if cannot_tell(outcome) else None
-    claims, unsure = outcome.details.get("claims", 0.0), outcome.details.get("unsure", 0.0)
-    return outcome.value + (_CANNOT_TELL - outcome.value) * unsure / claims if unsure else outcome.value
+    return outcome.value
