@@ -168,9 +168,7 @@ async def ask(
                 answers.take(poll, completion, remark, question)
 
     for _ in range(_FURTHER_ROUNDS):
-        open_polls = [
-            [(each, poll) for poll in each.polls if poll.is_open] for each in asked
-        ]
+        open_polls = [[(each, poll) for poll in each.polls if poll.is_open] for each in asked]
         requests = [
             [polls[place] for polls in open_polls if place < len(polls)]
             for place in range(max(map(len, open_polls), default=0))
