@@ -2,9 +2,7 @@ from importlib.metadata import EntryPoints, entry_points
 
 import pytest
 
-from ragspan.config import Settings
 from ragspan.doctor import exit_code
-from ragspan.doctor.examination import pass_through_helper
 from ragspan.doctor.watching import NAME
 from ragspan.telemetry import environment
 
@@ -94,10 +92,9 @@ def test_what_keeps_an_answer_from_its_score_is_said(examined, sent_to, fake_ope
     assert NAME in [span.name for span in sent_to.spans]
 
 
-@pytest.mark.parametrize("export", ["application", "helper"])
-def test_without_an_exporter_the_record_is_scored_and_printed_by_an_application(passed, export):
+def test_without_an_exporter_the_record_is_scored_and_printed_by_an_application(passed):
     """The README's first program: no variable is set."""
-    findings = passed(export=export)
+    findings = passed()
 
     assert findings.states() == ["ok", "warning", "skipped"]
     assert findings[1].code == "no_exporter"
@@ -169,21 +166,3 @@ def test_an_exporter_that_is_not_installed_is_named_with_the_variable_that_asks_
 
     assert finding.is_misuse
     assert f"OTEL_EXPORTER_OTLP_PROTOCOL asks for an exporter of {words}" in finding.found
-
-
-@pytest.mark.slow
-def test_the_helper_exports_a_record_of_its_own(sent_to):
-    finding = pass_through_helper(Settings(export="helper"), 30.0)
-
-    [answer] = [span for span in sent_to.spans if span.name == f"invoke_workflow {NAME}"]
-    assert (finding.check, finding.state) == ("helper", "ok")
-    assert "ragspan.score.faithfulness" in answer.attributes
-
-
-@pytest.mark.slow
-def test_a_helper_that_cannot_export_is_told(sent_to):
-    sent_to.answers(500)
-
-    finding = pass_through_helper(Settings(export="helper"), 30.0)
-
-    assert (finding.state, finding.code) == ("failed", "helper_failed")

@@ -18,7 +18,7 @@ from ragspan.counted import counted
 from ragspan.doctor.advice import Code, advice_on
 from ragspan.telemetry.providers import own_version
 
-Check: TypeAlias = Literal["settings", "sink", "judge", "endpoint", "record", "helper", "receiver"]
+Check: TypeAlias = Literal["settings", "sink", "judge", "endpoint", "record", "receiver"]
 State: TypeAlias = Literal["ok", "warning", "failed", "skipped"]
 
 
@@ -67,13 +67,12 @@ def exit_code(findings: Iterable[Finding]) -> int:
 # As lines and as JSON --------------------------------------------------------------------------------------------------
 
 _COLOURS: dict[State, str] = {"ok": "green", "warning": "yellow", "failed": "bold red", "skipped": "dim"}
-TITLES: dict[Check, str] = {  # in the order of the checks; sink, helper and receiver only where there is one
+TITLES: dict[Check, str] = {  # in the order of the checks; sink and receiver only where there is one
     "settings": "Settings",
     "sink": "One record to the broker, and who takes it",
     "judge": "Judge: what it said about one record",
     "endpoint": "Endpoint: what it said about the record's spans",
     "record": "One record through all of it",
-    "helper": "A second record through the helper process",
     "receiver": "Receiver: what came of the spans that it was sent",
 }
 _VERDICTS = {

@@ -80,8 +80,6 @@ Code: TypeAlias = Literal[
     "logged",
     "span_arrived",
     # Elsewhere
-    "helper_exported",
-    "helper_failed",
     "sink_accepts",
     "sink_refuses",
     "sink_silent",
@@ -227,9 +225,6 @@ _ADVICE: Final[Mapping[Code, str]] = MappingProxyType(
             "https://github.com/ragspan/ragspan/blob/main/docs/tracing-tools.md"
         ),
         # Elsewhere
-        "helper_failed": (
-            "set RAGSPAN_EXPORT=application, or see that the helper can start; a larger --timeout waits longer"
-        ),
         "sink_accepts": "a worker scores it: its span has this record id",
         "sink_refuses": "check the address and the credentials in RAGSPAN_SINK, and whether the stream is full",
         "no_worker": (

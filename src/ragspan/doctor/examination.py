@@ -24,18 +24,17 @@ from urllib.parse import unquote
 from ragspan.addresses import secrets_in_url, shown_url
 from ragspan.arguments import texts_in
 from ragspan.config import Settings, process_environment, variable, without_effect
-from ragspan.defaults import engine_from, sink_from
+from ragspan.defaults import sink_from
 from ragspan.doctor import Check, Finding, State, finding, misuse
 from ragspan.doctor.advice import Code
 from ragspan.doctor.logs import captured_logs
 from ragspan.doctor.receiver import ask_receiver
 from ragspan.doctor.tools import writes_to_spans
-from ragspan.doctor.watching import new_record, score_in_time, watch_record
+from ragspan.doctor.watching import new_record, watch_record
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import requirements_of_extra
 from ragspan.judges.presets import PRESETS
 from ragspan.metrics.metric_catalogue import judge_from
-from ragspan.outcomes import ScoredRecord
 from ragspan.telemetry.environment import exporter_is_configured, sdk_is_disabled
 
 _INNER = 0.8  # share of a check's time after which it ends by itself, with more to say
@@ -98,10 +97,7 @@ def _watched(settings: Settings, timeout: float) -> Iterator[Finding]:
         yield from _skipped(_WATCHED[1:], "without a judge there is no engine to make")
         return
     seconds = timeout * _INNER
-    found = within(timeout, "record", lambda: watch_record(judge.name, settings, seconds))
-    yield from found
-    if settings.export == "helper" and exporter_is_configured() and all(each.state != "failed" for each in found):
-        yield from within(timeout, "helper", lambda: [pass_through_helper(settings, seconds)])
+    yield from within(timeout, "record", lambda: watch_record(judge.name, settings, seconds))
 
 
 def within(timeout: float, check: Check, make: Callable[[], Iterable[Finding]]) -> Sequence[Finding]:
@@ -188,19 +184,6 @@ def _version(distribution: str) -> str | None:
 
 
 # Where the record leaves this process ----------------------------------------------------------------------------------
-
-
-def pass_through_helper(settings: Settings, seconds: float) -> Finding:
-    """Have a record scored and exported by the helper process. What goes wrong there is logged here."""
-    with captured_logs() as complaints:
-        engine = engine_from(dataclasses.replace(settings, emitters=("otel",)))
-        result = score_in_time(engine, new_record(), seconds * _FLUSHING)
-        is_out = engine.flush(seconds * _SHUTTING_DOWN)
-        engine.shutdown(0)
-    if isinstance(result, ScoredRecord) and is_out and not complaints:
-        return finding("helper", "helper_exported", "ok", "the helper process scored and exported it")
-    reason = complaints[-1] if complaints else "it did not finish in time"
-    return finding("helper", "helper_failed", "failed", f"the helper process did not export it: {reason}")
 
 
 def _publish(settings: Settings, seconds: float) -> Iterator[Finding]:

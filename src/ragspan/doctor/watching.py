@@ -129,7 +129,6 @@ def _without_limits(settings: Settings, seconds: float) -> Settings:
     """The application's settings, but without what would hide the record from this process."""
     return dataclasses.replace(
         settings,
-        export="application",
         metric_timeout=min(settings.metric_timeout, seconds * _SCORING),
         exit_timeout=min(settings.exit_timeout, seconds),
     )

@@ -9,11 +9,10 @@ import functools
 import inspect
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeAlias
 
 from ragspan.arguments import with_article
-from ragspan.engine.helper.client import HelperUnavailable
-from ragspan.engine.helper.scoring import HelperScoring
+from ragspan.engine.helper.client import HelperClient, HelperUnavailable
 from ragspan.engine.metric_judges import are_cpu_bound
 from ragspan.engine.threads import DaemonThreads, call_guarded, run_in_loop
 from ragspan.exceptions import JudgeError
@@ -21,6 +20,8 @@ from ragspan.judges.llm.errors import is_plain_outage, status_of
 from ragspan.metrics.metric import Metric
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
+from ragspan.text.languages import languages_of
+from ragspan.text.responses import is_refusal
 
 MAX_THREADS = 16  # of one metric
 _MAX_MESSAGE = 500  # characters
@@ -30,7 +31,7 @@ _MAX_TYPE = 100
 class MetricCall:
     """Calls a metric where it belongs: in the helper, in a thread, or in the running event loop."""
 
-    def __init__(self, metric: Metric, threads: DaemonThreads, helper: HelperScoring | None) -> None:
+    def __init__(self, metric: Metric, threads: DaemonThreads, helper: HelperClient | None) -> None:
         self._metric = metric
         self._helper = helper
         self._number = None if helper is None else helper.add(metric)
@@ -88,3 +89,15 @@ def failure_of(error: BaseException) -> MetricFailure:
     else:
         kind, outage = type(error).__name__, isinstance(error, Exception) and is_plain_outage(error)
     return MetricFailure(error_type=kind[:_MAX_TYPE], message=message, outage=outage, status=status_of(error))
+
+
+About: TypeAlias = tuple[bool, str | None]
+"""Whether a response is a refusal, and its language, as an ISO 639-1 code."""
+
+
+def about_response(record: RagRecord) -> About:
+    response = record.response or ""
+    if not response.strip():
+        return False, None
+    contexts = [context.text for context in record.contexts or ()]
+    return is_refusal(response), languages_of(response, contexts, record.question or "").response.code

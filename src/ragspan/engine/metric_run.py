@@ -28,7 +28,7 @@ from typing import Any, TypeAlias
 from ragspan.engine.allowance import Allowance
 from ragspan.engine.asking import Decision, Reading
 from ragspan.engine.budget import BudgetTracker
-from ragspan.engine.helper.scoring import HelperScoring
+from ragspan.engine.helper.client import HelperClient
 from ragspan.engine.metric_call import MAX_THREADS, MetricCall, outcome_of
 from ragspan.engine.metric_judges import spenders_of, with_judge
 from ragspan.engine.patience import Patience, Tries
@@ -56,7 +56,7 @@ class RunnerParts:
     redaction: Redaction
     judge_threads: DaemonThreads
     """Where metrics are scored in this process whose judges need the processor."""
-    helper: HelperScoring | None
+    helper: HelperClient | None
     """Where they are scored otherwise, in a process of its own."""
     budget: BudgetTracker | None
     fallback_judge: object | None
