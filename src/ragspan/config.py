@@ -355,6 +355,11 @@ RETIRED: Mapping[str, str] = {
     "RAGSPAN_HHEM_BATCH_SIZE": "metrics=[FaithfulnessHHEM(verifier=HHEMVerifier(batch_size=…))]",
     "RAGSPAN_JUDGE_PRICE": "RAGSPAN_JUDGE_OPTIONS='{\"price\": [0.15, 0.60]}'",
     "RAGSPAN_MAX_RECORDS_PER_SECOND": "configure(max_records_per_second=…)",
+    "RAGSPAN_NATS_MAX_BYTES": "a stream made by NATS' own tool, or NatsSink(stream=Stream(max_bytes=…))",
+    "RAGSPAN_NATS_MAX_RECORDS": "a stream made by NATS' own tool, or NatsSink(stream=Stream(max_records=…))",
+    "RAGSPAN_NATS_NKEY_FILE": "RAGSPAN_NATS_CREDENTIALS_FILE",
+    "RAGSPAN_NATS_PASSWORD": "RAGSPAN_SINK=nats://user:password@host:4222",
+    "RAGSPAN_NATS_USER": "RAGSPAN_SINK=nats://user:password@host:4222",
     "RAGSPAN_SCORE_WAIT": "emitters=[OTelEmitter(score_wait=…)]",
 }
 """Variables that are no more, and what takes their place."""

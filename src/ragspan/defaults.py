@@ -180,16 +180,16 @@ def check_worker(settings: Settings) -> None:
     """
     if not settings.enabled:
         raise ConfigurationError("RAGSPAN_ENABLED is false, so that a worker would have nothing to do")
-    if "otel" not in settings.emitters:
+    if not {"otel", "console"} & set(settings.emitters):
         raise ConfigurationError(
-            "RAGSPAN_EMITTERS has to name 'otel': the others write to the spans that it makes or finds"
+            "RAGSPAN_EMITTERS has to name 'otel' or 'console': the others write to the spans that it makes or finds"
         )
     # With `spans="scores"` the other emitters write to spans of the application.
     has_spans = settings.spans == "scores" and len(settings.emitters) > 1
-    if not (exporter_is_configured() or has_spans):
+    if not ("console" in settings.emitters or exporter_is_configured() or has_spans):
         raise ConfigurationError(
             "no exporter of spans is configured, so that scores would go nowhere: set OTEL_EXPORTER_OTLP_ENDPOINT, "
-            "such as http://localhost:4318, or OTEL_TRACES_EXPORTER; 'console' prints them"
+            "such as http://localhost:4318, or OTEL_TRACES_EXPORTER, or RAGSPAN_EMITTERS=console, which prints them"
         )
 
 
