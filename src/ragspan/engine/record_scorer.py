@@ -13,8 +13,8 @@ from ragspan.engine.asking import Asking, Decision
 from ragspan.engine.budget import BudgetTracker
 from ragspan.engine.emitter_group import EmitterGroup, GroupHandle
 from ragspan.engine.helper.client import HelperClient
-from ragspan.engine.metric_call import About, about_response
 from ragspan.engine.metric_judges import make_fallback_judge, prepare_judges, screens_of
+from ragspan.engine.metric_outcome import About, about_response
 from ragspan.engine.metric_run import MetricRunner, MetricTask, RunnerParts
 from ragspan.engine.options import Options
 from ragspan.engine.record_queue import Item

@@ -116,7 +116,7 @@ class _Server:
         gc.set_threshold(_GC_THRESHOLD)
 
     async def _score(self, question: ToHelper) -> bytes:
-        from ragspan.engine.metric_call import about_response, outcome_of
+        from ragspan.engine.metric_outcome import about_response, outcome_of
 
         record, session = _session_of(question.session, question.content)
         with suppressed(), judging(session):
