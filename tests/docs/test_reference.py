@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import pkgutil
 import re
 
 import pytest
 import yaml
 from doc_pages import PAGES, ROOT, name_of
 
-import ragspan.emitters
 from ragspan.judges import OpenAIJudge
 from ragspan.judges.presets import PRESETS
 
@@ -19,8 +17,8 @@ MODULES = (
     "ragspan",
     "ragspan.datasets",
     "ragspan.datasets.report",
-    "ragspan.delivery",
-    *(f"ragspan.emitters.{one.name}" for one in pkgutil.iter_modules(ragspan.emitters.__path__)),
+    "ragspan.tools",
+    *(f"ragspan.tools.{name}" for name in ("datadog", "langfuse", "langsmith", "mlflow", "phoenix")),
     "ragspan.engine",
     "ragspan.judges",
     "ragspan.metrics",

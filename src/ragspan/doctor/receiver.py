@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from ragspan.addresses import cause_of, shown_url
 from ragspan.counted import counted
-from ragspan.delivery.http import Endpoint, session_for
 from ragspan.doctor import Finding, finding
+from ragspan.tools.http import Endpoint, session_for
 
 _PAGE = "/healthz"
 

@@ -9,12 +9,12 @@ from ragspan.addresses import cause_of, shown_url
 from ragspan.application import own_exporters
 from ragspan.counted import counted
 from ragspan.defaults import needs_span
-from ragspan.delivery import ScoreWriter
-from ragspan.delivery.http import session_for
-from ragspan.delivery.spans import RetryingSpanExporter
 from ragspan.doctor import Finding, finding, misuse
 from ragspan.exceptions import ConfigurationError
 from ragspan.telemetry.emitter_protocols import emitter_class
+from ragspan.tools import ScoreWriter
+from ragspan.tools.http import session_for
+from ragspan.tools.spans import RetryingSpanExporter
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ragspan.config import Settings, process_environment, variable
 from ragspan.defaults import emitter_from, engine_from, with_spans
-from ragspan.delivery import ScoreWriter
 from ragspan.doctor import Finding, State, finding
 from ragspan.doctor.advice import Code
 from ragspan.doctor.endpoint_findings import Exchange, endpoint_finding, last_of
@@ -36,6 +35,7 @@ from ragspan.telemetry.environment import (
     providers_from_environment,
     why_no_spans,
 )
+from ragspan.tools import ScoreWriter
 
 if TYPE_CHECKING:
     import requests
@@ -203,8 +203,8 @@ def _watched_exporter(signal: Signal, entry: EntryPoint, exchanges: list[Exchang
 def _watched_session(exchange: Exchange) -> requests.Session:
     from requests.utils import get_environ_proxies, select_proxy
 
-    from ragspan.delivery.http import MAX_REPLY
-    from ragspan.delivery.sessions import BoundedSession
+    from ragspan.tools.http import MAX_REPLY
+    from ragspan.tools.sessions import BoundedSession
 
     class Session(BoundedSession):
         def request(self, method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:

@@ -33,16 +33,6 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler, SamplingResult
 from ragspan.backoff import Backoff
 from ragspan.config import Settings
 from ragspan.defaults import check_worker, emitters_from, engine_from
-from ragspan.delivery import (
-    BatchSender,
-    Delivered,
-    DeliveryOptions,
-    DeliveryStatus,
-    ExportError,
-    ScoreWriter,
-    WriteResult,
-)
-from ragspan.delivery.spans import RetryingSpanExporter
 from ragspan.engine import Dropped
 from ragspan.engine.processing import Deadline, call_guarded
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
@@ -51,6 +41,16 @@ from ragspan.redaction import RedactedRecord
 from ragspan.telemetry import OTelEmitter, semconv
 from ragspan.telemetry.environment import providers_from_environment
 from ragspan.throttled_log import ThrottledLog
+from ragspan.tools import (
+    Delivered,
+    DeliveryOptions,
+    DeliveryStatus,
+    ExportError,
+    ScoreWriter,
+    Sender,
+    WriteResult,
+)
+from ragspan.tools.spans import RetryingSpanExporter
 from ragspan_nats.delivery import ACKNOWLEDGE, Delivery, Disposition
 from ragspan_nats.settings import WorkerOptions
 
@@ -353,7 +353,7 @@ class SpanWriter:
         options = DeliveryOptions(
             queue_size=2**30, queue_bytes=2**40, batch_size=_RECORDS_A_BATCH, linger=_LINGER, retry_window=retry_window
         )
-        self._sender: BatchSender[Delivery] = BatchSender(
+        self._sender: Sender[Delivery] = Sender(
             options, write=self._write, name="exporter", item="record", meter_provider=meter_provider
         )
 

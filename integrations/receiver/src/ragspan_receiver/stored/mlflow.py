@@ -11,8 +11,8 @@ from typing import Any
 
 from ragspan.datasets.cells import nanoseconds_of
 from ragspan.datasets.sources import Opinion, ReplyTooLarge, StoredAnswer, asked
-from ragspan.delivery.http import MAX_PAGE, HttpClient
-from ragspan.emitters.mlflow.server import EXPERIMENTS, TRACES, tracking_server
+from ragspan.tools.http import MAX_PAGE, HttpClient
+from ragspan.tools.mlflow import EXPERIMENTS, TRACES, tracking_server
 from ragspan_receiver.readers import WHOLE_TRACE, answers_in
 from ragspan_receiver.spans import SpanEvent, TracedSpan
 

@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 from ragspan.datasets.cells import nanoseconds_of
 from ragspan.datasets.sources import Opinion, ReplyTooLarge, StoredAnswer, asked
-from ragspan.delivery.http import MAX_PAGE, HttpClient
-from ragspan.emitters.phoenix.annotations import phoenix_server
+from ragspan.tools.http import MAX_PAGE, HttpClient
+from ragspan.tools.phoenix import phoenix_server
 from ragspan_receiver.readers import answers_in
 from ragspan_receiver.spans import SpanEvent, TracedSpan
 
