@@ -49,8 +49,8 @@ from agreeing.programs import PROMPTS, captured
 from agreeing.report import means_of, report_on, set_tables, summary
 from rich.console import Console
 
+from ragspan.evaluate.agreement import RESAMPLES
 from ragspan.exceptions import ConfigurationError
-from ragspan.metrics.agreement import RESAMPLES
 from ragspan.usage import Usage
 
 CONCURRENCY = 16

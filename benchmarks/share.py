@@ -32,11 +32,11 @@ from rich.console import Console
 from rich.table import Table
 
 from ragspan.engine.asking import DoubtThreshold
+from ragspan.evaluate.rates import RateEstimate, Stratum, estimate_rate
 from ragspan.judge_share import JudgeShare
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import ContextAdherence, Faithfulness
 from ragspan.metrics.doubt import doubt_of
-from ragspan.metrics.rates import RateEstimate, Stratum, estimate_rate
 
 SHARES = ("0.1", "0.2", "0.2:0.1", "0.3", "0.3:0.1", "0.4")
 MAIN_SHARES = ("0.2", "0.3", "0.3:0.1")

@@ -195,9 +195,7 @@ def test_the_command_is_installed(installed):
     commands = installed.shell("ragspan --help")
 
     assert [
-        name
-        for name in ("demo", "run", "doctor", "evaluate", "agree", "labels", "dead-letters", "worker")
-        if name not in commands
+        name for name in ("demo", "run", "doctor", "evaluate", "agree", "labels", "worker") if name not in commands
     ] == []
 
 
@@ -208,7 +206,6 @@ def test_the_command_is_installed(installed):
         ("opentelemetry_instrumentor", ["ragspan_langchain", "ragspan_llama_index"]),
         ("ragspan_demo", ["langchain", "llama-index"]),
         ("ragspan_emitter", ["datadog", "langfuse", "langsmith", "mlflow", "phoenix"]),
-        ("ragspan_command", ["dead-letters"]),
         ("ragspan_worker", ["nats", "otlp"]),
         ("ragspan_sink", ["nats", "tls"]),
         ("ragspan_source", ["mlflow", "phoenix"]),

@@ -67,7 +67,5 @@ CONTESTANTS = [
         without="its documentation has OpenInference's handler",
     ),
     Contestant(name="MLflow", module="mlflow", distributions=_everywhere("mlflow-skinny")),
-    Contestant(name="Opik", module="opik", distributions=_everywhere("opik")),
-    Contestant(name="DeepEval", module="deepeval", distributions=_everywhere("deepeval")),
 ]
 BY_NAME = {contestant.name: contestant for contestant in CONTESTANTS}

@@ -8,7 +8,7 @@ import pytest
 
 from ragspan import ConfigurationError, NotApplicable
 from ragspan.config import Settings
-from ragspan.datasets import evaluate
+from ragspan.evaluate import evaluate
 from ragspan.metrics.metric_catalogue import BUILT_IN, guide_of, judge_from, metric_names, metrics_from
 from ragspan.outcomes import Score
 from ragspan.testing import FakeJudge

@@ -7,12 +7,6 @@ import pytest
 from ragspan.metrics.doubt import USUAL_DOUBTS, doubt_of
 from ragspan.outcomes import MetricFailure, NotApplicable, Score
 
-CANNOT_TELL = NotApplicable(reason="cannot_tell")
-
-
-def faithfulness(value, *, claims=4, unsure=0):
-    return Score(value=value, details={"claims": claims, "unsure": unsure})
-
 
 def doubt(adherence=None, faithful=None):
     given = {"context_adherence": adherence, "faithfulness": faithful}
@@ -20,31 +14,30 @@ def doubt(adherence=None, faithful=None):
 
 
 def test_low_scores_are_doubtful():
-    good, middle, bad = (doubt(Score(value=value), faithfulness(value)) for value in (1.0, 0.6, 0.0))
+    good, middle, bad = (doubt(Score(value=value), Score(value=value)) for value in (1.0, 0.6, 0.0))
 
-    assert (good, bad) == (0.0, 1.0)
+    assert good == 0.0
     assert good < middle < bad
 
 
 @pytest.mark.parametrize("one", ["adherence", "faithful"])
 def test_each_of_the_two_counts(one):
-    both = {"adherence": Score(value=0.8), "faithful": faithfulness(0.75)}
+    both = {"adherence": Score(value=0.8), "faithful": Score(value=0.75)}
 
-    assert doubt(**both | {one: faithfulness(0.5)}) > doubt(**both)
+    assert doubt(**both | {one: Score(value=0.5)}) > doubt(**both)
 
 
-def test_unsure_claims_are_more_doubtful_than_supported_ones_and_less_than_unsupported_ones():
-    supported, unsure, unsupported = faithfulness(1.0), faithfulness(1.0, unsure=2), faithfulness(0.5)
-
-    assert doubt(Score(value=0.9), supported) < doubt(Score(value=0.9), unsure) < doubt(Score(value=0.9), unsupported)
+@pytest.mark.parametrize("one", ["adherence", "faithful"])
+def test_what_fails_is_more_doubtful_than_what_only_scores_low(one):
+    assert doubt(**{one: Score(value=0.4, label="fail")}) > doubt(Score(value=0.0), Score(value=0.0))
 
 
 @pytest.mark.parametrize(
-    "outcome", [CANNOT_TELL, NotApplicable(reason="language"), MetricFailure(error_type="e", message="")]
+    "outcome",
+    [NotApplicable(reason="cannot_tell"), NotApplicable(reason="language"), MetricFailure(error_type="e", message="")],
 )
-def test_what_the_judge_cannot_tell_is_in_the_middle(outcome):
-    assert doubt(outcome, outcome) == 0.5
-    assert doubt(Score(value=0.9)) < doubt(Score(value=0.9), outcome) < doubt(outcome)
+def test_what_the_judge_cannot_tell_is_between_good_and_bad(outcome):
+    assert doubt(Score(value=0.9)) < doubt(Score(value=0.9), outcome) < doubt(outcome) < doubt(Score(value=0.0))
 
 
 def test_what_does_not_apply_says_nothing():

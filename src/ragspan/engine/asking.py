@@ -29,8 +29,7 @@ from ragspan.engine.allowance import Denial
 from ragspan.engine.budget import BudgetTracker
 from ragspan.engine.sampling import draw
 from ragspan.judge_share import JudgeShare
-from ragspan.metrics.doubt import DOUBTED, USUAL_DOUBTS, doubt_of
-from ragspan.metrics.rates import judged
+from ragspan.metrics.doubt import DOUBTED, USUAL_DOUBTS, doubt_of, judged
 from ragspan.outcomes import Asked, Outcome, ScoredRecord
 from ragspan.telemetry import semconv
 from ragspan.telemetry.values import clean_name, encodable

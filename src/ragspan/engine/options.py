@@ -156,7 +156,8 @@ def _check_budget(budget: Budget, metrics: Iterable[object]) -> None:
         if spender.price is None:
             raise ConfigurationError(
                 f"budget limits usd_per_day, but what the judge {spender.name!r} costs is not known: give it "
-                "price=Price(input, output) in dollars for a million tokens, or set RAGSPAN_JUDGE_PRICE"
+                "price=Price(input, output) in dollars for a million tokens, or set RAGSPAN_JUDGE_OPTIONS to "
+                '{"price": [input, output]}'
             )
 
 

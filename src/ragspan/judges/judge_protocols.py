@@ -24,6 +24,8 @@ class Vote:
     explanation: str | None = None
     probability: float | None = None
     """0..1; None if the judge has none. A deterministic judge has one, because its votes are all equal."""
+    unsure: bool = False
+    """The judge cannot tell: the vote's value ranks the response, and says neither pass nor fail."""
 
     @property
     def value(self) -> float:
@@ -126,6 +128,7 @@ class Judge(Verifier, Protocol):
     A judge may also have:
 
     - `prompt_version`, a text that changes with its prompts: do not compare scores of different versions.
+    - `only_ranks`, the questions (names of methods) whose answers rank responses and are no verdicts: their scores have no label.
     - `share_read(record)`, the share of the texts' characters that it reads, 0..1.
     - `cpu_bound`, True if it computes, False if it waits. An engine's helper process scores the metrics whose judges all have
       it, with copies that pickle makes. If there is no helper, a thread does that for judges that compute. Metrics with a

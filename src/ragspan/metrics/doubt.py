@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from ragspan.judges.judge_protocols import NOT_APPLICABLE
 from ragspan.metrics.faithfulness import Faithfulness
 from ragspan.metrics.polled import ContextAdherence
-from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
+from ragspan.outcomes import Asked, Label, MetricFailure, NotApplicable, Outcome, Score
 
+Part: TypeAlias = Literal["doubtful", "rest"]
+"""The answers that a judge is asked about because they are doubtful, and all others, of which it is asked about a random part."""
 _WEIGHTS: Final[Mapping[str, float]] = {ContextAdherence.name: 3.0, Faithfulness.name: 1.0}
 """Adherence is of the whole answer, and ranks better than the share of claims: `benchmarks/share.py`."""
 DOUBTED: Final = frozenset(_WEIGHTS)
@@ -37,15 +39,24 @@ USUAL_DOUBTS: Final = (
     0.92,
 )
 """One in twenty of the answers that people judged lies between two of these: `benchmarks/share.py`."""
+_FINDINGS: Final = 0.75
+"""Where the doubt of the answers that fail begins."""
 _CANNOT_TELL: Final = 0.5
 """What counts as a score where the judge cannot tell, and for a claim that it is not sure of."""
 
 
 def doubt_of(outcomes: Mapping[str, Outcome]) -> float | None:
-    """From 0 (none) to 1; None if none of `DOUBTED` applies, such as to an answer without contexts."""
+    """From 0 (none) to 1; None if none of `DOUBTED` applies, such as to an answer without contexts.
+
+    Answers that fail come first, since a fail names what it found; then those of low scores.
+    """
+    fails = any(isinstance(one, Score) and one.label == "fail" for name, one in outcomes.items() if name in DOUBTED)
     known = {name: value for name, outcome in outcomes.items() if (value := _value_of(outcome)) is not None}
     weights = sum(_WEIGHTS.get(name, 0.0) for name in known)
-    return sum(_WEIGHTS.get(name, 0.0) * (1 - value) for name, value in known.items()) / weights if weights else None
+    if not weights:
+        return None
+    doubt = sum(_WEIGHTS.get(name, 0.0) * (1 - value) for name, value in known.items()) / weights
+    return _FINDINGS + (1 - _FINDINGS) * doubt if fails else _FINDINGS * doubt
 
 
 def cannot_tell(outcome: Outcome) -> bool:
@@ -54,9 +65,20 @@ def cannot_tell(outcome: Outcome) -> bool:
     return is_unsure or isinstance(outcome, MetricFailure)
 
 
+def judged(outcome: Outcome, asked: Asked | None) -> tuple[Part, Label | None] | None:
+    """The stratum of one metric's outcome, and the label by the judge that is asked about a share; None of an unknown one.
+
+    None where the metric does not apply. A score without a label counts as an answer that nobody has labelled.
+    """
+    part: Part = "doubtful" if asked == "doubtful" else "rest"
+    if cannot_tell(outcome):
+        return part, None
+    if not isinstance(outcome, Score):
+        return None
+    return part, outcome.label if asked is not None and outcome.fallback is None else None
+
+
 def _value_of(outcome: Outcome) -> float | None:
-    """The score, to which claims that the judge is not sure of count half."""
     if not isinstance(outcome, Score):
         return _CANNOT_TELL if cannot_tell(outcome) else None
-    claims, unsure = outcome.details.get("claims", 0.0), outcome.details.get("unsure", 0.0)
-    return outcome.value + (_CANNOT_TELL - outcome.value) * unsure / claims if unsure else outcome.value
+    return outcome.value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
@@ -26,8 +27,9 @@ class Faithfulness(JudgedMetric[Judge]):
     """The share of the response's claims that the contexts and the background support, 0..1.
 
     The judge takes the response apart into claims and then gives one verdict on each: supported, unsupported or unsure. The
-    value is supported / (supported + unsupported). If the unsure claims decide whether it passes, it is not applicable
-    (`cannot_tell`); `details["unsure"]` counts them. A claim without a verdict means that there is no score. A response
+    value is supported / (supported + unsupported); an unsure claim to which the judge gives a probability counts with that.
+    If the unsure claims decide whether it passes, the score has no label, or without such probabilities there is none
+    (`cannot_tell`). `details["unsure"]` counts them. A claim without a verdict means that there is no score. A response
     without any claim, such as a greeting, is not applicable (`no_claims`). Claims that only restate the question are left
     out.
 
@@ -134,7 +136,8 @@ async def _score_claims(metric: JudgedMetric[Judge], record: RagRecord, verifier
         return without_documents
     counts = Counter(verdict.verdict for verdict in verdicts)
     worst, best = ((counts["supported"] + unsure) / len(verdicts) for unsure in (0, counts["unsure"]))
-    if counts["unsure"] == len(verdicts) or worst < metric.threshold <= best:
+    is_open = counts["unsure"] == len(verdicts) or worst < metric.threshold <= best
+    if is_open and any(verdict.verdict == "unsure" and verdict.probability is None for verdict in verdicts):
         return cannot_tell(counts["unsure"], len(verdicts))
     return metric.scored(
         record,
@@ -142,25 +145,34 @@ async def _score_claims(metric: JudgedMetric[Judge], record: RagRecord, verifier
         explanation=_explanation(verdicts),
         evidence=verdicts,
         details={"claims": len(claims), "unsure": counts["unsure"]},
-        label="pass" if worst >= metric.threshold else "fail",
+        label=None if is_open else "pass" if worst >= metric.threshold else "fail",
+        has_label=not is_open,
         verifier=verifier,
     )
 
 
 def supported_share(verdicts: Sequence[ClaimVerdict]) -> float:
-    """Supported claims / claims that are supported or unsupported (faithfulness as Ragas defines it)."""
-    counts = Counter(verdict.verdict for verdict in verdicts)
-    return counts["supported"] / (counts["supported"] + counts["unsupported"])
+    """Supported claims / claims that are supported or unsupported (faithfulness as Ragas defines it).
+
+    An unsure claim with a probability counts with it, so that responses whose claims are all unsure have an order.
+    """
+    told = {"supported": 1.0, "unsupported": 0.0}
+    values = [told.get(verdict.verdict, verdict.probability) for verdict in verdicts]
+    counted = [value for value in values if value is not None]
+    return math.fsum(counted) / len(counted)
 
 
 def _settled(verdict: ClaimVerdict, record: RagRecord) -> ClaimVerdict:
     """A claim may have its support in background that the record could not keep."""
     is_open = record.background_truncated and verdict.verdict == "unsupported"
-    return replace(verdict, verdict="unsure") if is_open else verdict
+    return replace(verdict, verdict="unsure", probability=None) if is_open else verdict
 
 
 def _explanation(verdicts: Sequence[ClaimVerdict]) -> str:
     unsupported = [verdict for verdict in verdicts if verdict.verdict == "unsupported"]
+    unsure = [verdict for verdict in verdicts if verdict.verdict == "unsure"]
+    if not unsupported and unsure:
+        return f"{len(unsure)} of {len(verdicts)} claims could be either{_reason(unsure[0])}."
     if not unsupported:
         weakest = min(verdicts, key=lambda verdict: 1.0 if verdict.probability is None else verdict.probability)
         return f"No unsupported claim was found ({len(verdicts)} compared){_reason(weakest)}."

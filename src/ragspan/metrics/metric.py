@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -176,20 +176,24 @@ class JudgedMetric(Generic[_Judge]):
         evidence: Sequence[object],
         details: Mapping[str, float],
         label: Label | None = None,
+        has_label: bool = True,
         verifier: Named | None = None,
     ) -> Score:
         """The score of a record.
+
+        It has neither label nor threshold if `has_label` is False, or if the judge's answers to the metric's questions only rank.
 
         `details["read"]` is the share of the texts' characters that the judge read, where it did not read all of them. If
         a verifier gave the verdicts, the score names it as its judge; the prompts are still the judge's.
         """
         # What `Judge` says that a judge may have besides.
+        only_ranks: Collection[str] = getattr(self.judge, "only_ranks", ())
         share_read: Callable[[RagRecord], float] | None = getattr(self.judge, "share_read", None)
         read = 1.0 if share_read is None else share_read(record)
         return Score(
             value=value,
             explanation=explanation,
-            threshold=self.threshold,
+            threshold=self.threshold if has_label and not set(self.questions) & set(only_ranks) else None,
             label=label,
             evidence=tuple(evidence),
             details=dict(details) | ({"read": read} if read < 1 else {}),

@@ -55,11 +55,13 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
         """
         asked, valid = await self.poll(record)
         values = [answer.value for answer in valid]
+        label = self.label_of(valid)
         return self.scored(
             record,
             value=mean(values),
             explanation=self.explanation_of(valid),
-            label=self.label_of(valid),
+            label=label,
+            has_label=label is not None,
             evidence=valid,
             details={self.answers: asked, f"valid_{self.answers}": len(valid), "spread": spread(values)},
         )
@@ -68,7 +70,7 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
         """That of the answer closest to the mean."""
         return answers[closest_to_mean([answer.value for answer in answers])].explanation
 
-    def label_of(self, answers: Sequence[_Answer]) -> Label:
+    def label_of(self, answers: Sequence[_Answer]) -> Label | None:
         return "pass" if mean([answer.value for answer in answers]) >= self.threshold else "fail"
 
     async def poll(self, record: RagRecord) -> tuple[int, list[_Answer]]:
@@ -162,10 +164,16 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
         return await with_causes(score, seeker, record, None) if self.causes else score
 
     def explanation_of(self, answers: Sequence[Vote]) -> str | None:
-        majority = 2 * sum(vote.grounded for vote in answers) > len(answers)
-        return next(vote.explanation for vote in answers if vote.grounded == majority)
+        can_tell = [vote for vote in answers if not vote.unsure] or answers
+        majority = 2 * sum(vote.grounded for vote in can_tell) > len(can_tell)
+        return next(vote.explanation for vote in can_tell if vote.grounded == majority)
 
-    def label_of(self, answers: Sequence[Vote]) -> Label:
+    def label_of(self, answers: Sequence[Vote]) -> Label | None:
+        """By the votes of the judges that can tell; None where half of the judges, or more, cannot."""
+        can_tell = [vote for vote in answers if not vote.unsure]
+        if 2 * len(can_tell) <= len(answers):
+            return None
+        answers = can_tell
         is_tie = 2 * sum(vote.grounded for vote in answers) == len(answers)
         return "fail" if is_tie else PolledMetric.label_of(self, answers)
 

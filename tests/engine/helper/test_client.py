@@ -94,7 +94,7 @@ async def test_without_an_interpreter_there_is_no_helper_and_that_is_logged_once
     assert reason in line
 
 
-SAYING = "import os, sys, threading; os.write(int(sys.argv[4]), {!r}); threading.Event().wait()"
+SAYING = "import os, sys, threading; os.write(3, {!r}); threading.Event().wait()"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,69 @@
+"""Files of the user's choosing that a command writes: none is a file that the command reads, and none is ever half-written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ragspan.exceptions import ConfigurationError
+
+_STANDARD_INPUT = "-"
+
+
+def require_apart(read: Mapping[str, Any], written: Mapping[str, Path | None]) -> None:
+    """Refuse to write a file that is read, or written twice, under whatever name: another spelling, a link, a hard link.
+
+    Args:
+        read: what is read, by what it is called in a message. What is not a path is no file.
+        written: the files by the name of their option.
+
+    Raises:
+        ConfigurationError: two of them are the same file.
+    """
+    files = {name: path for name, path in read.items() if isinstance(path, (str, os.PathLike))}
+    before: dict[str, tuple[str, Any]] = {name: (f"{name}, which is read", path) for name, path in files.items()}
+    for option, path in written.items():
+        if path is None:
+            continue
+        for words, other in before.values():
+            if _is_same(other, path):
+                raise ConfigurationError(
+                    f"{option} {str(path)!r} is the same file as {words}, and would replace it: give {option} another name"
+                )
+        before[option] = (f"{option} {str(path)!r}", path)
+
+
+def _is_same(one: str | os.PathLike[str], other: Path) -> bool:
+    if os.path.realpath(one) == os.path.realpath(other):
+        return True
+    try:
+        # Standard input may come from the file by the shell's "<".
+        there = os.fstat(sys.stdin.fileno()) if os.fspath(one) == _STANDARD_INPUT else Path(one).stat()
+        return os.path.samestat(there, other.stat())
+    except (OSError, ValueError, AttributeError):  # one of them does not exist, or there is no standard input
+        return False
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A file to write, which replaces `path` in one step at the end. Only its owner may read it.
+
+    What is there already and is no file, such as /dev/stdout, is written itself.
+
+    Raises:
+        OSError: it cannot be written; then `path` is as it was.
+    """
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        unfinished.touch(mode=0o600)  # it quotes answers and contexts
+        yield unfinished
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
