@@ -17,8 +17,6 @@ class TestTroubleWithEarlierVersions(WriterLaw):
     def is_earlier(self, server):
         server.version = 3
 
-    test_the_doctor_names_a_variable_that_is_missing = None  # before any server is asked
-
 
 @pytest.mark.parametrize("status", [500, 401, 408, 429])
 def test_an_event_that_failed_for_the_moment_is_sent_again(server, deliver, make_scored, status):

@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 import requests
 from programs import output_of, run_python
-from servers.http import LocalHttp
 
 from ragspan import ConfigurationError
 from ragspan.outcomes import MetricFailure, NotApplicable, Score
@@ -24,7 +23,6 @@ from ragspan.telemetry import is_suppressed
 from ragspan.tools import DeliveryOptions
 
 PATIENCE = 60.0
-DOCTOR = ("-m", "ragspan.cli", "doctor", "--timeout", "40")
 APPLICATION = Path(__file__).parents[2] / "applications" / "configured.py"
 
 
@@ -188,58 +186,6 @@ class WriterLaw:
 
         assert (done.returncode, done.stderr) == (0, "")
         assert set(server.scores) >= {"faithfulness", "completeness", "context_adherence"}
-
-    @pytest.mark.slow
-    def test_the_doctor_names_the_address_and_says_whether_the_scores_are_taken(self, server, backend):
-        name = backend.writer.name
-        variables = {**backend.variables(server.url), "RAGSPAN_EMITTERS": f"otel,{name}"}
-        done = run_with(variables, server, *DOCTOR)
-
-        assert done.returncode == 0, done.stdout
-        assert f"ok       {name} at {server.url} accepted 4 scores" in done.stdout
-        assert backend.secret not in done.stdout
-
-    @pytest.mark.slow
-    @pytest.mark.parametrize("emitters", ["otel,{}", "{}"])
-    def test_the_doctor_sends_spans_where_an_application_would_or_says_that_it_could_not(
-        self, server, backend, emitters
-    ):
-        """Without an exporter in the environment: some tools take spans beside scores."""
-        name = backend.writer.name
-        variables = {**backend.variables(server.url), "RAGSPAN_EMITTERS": emitters.format(name)}
-        done = run_with({**variables, "OTEL_EXPORTER_OTLP_ENDPOINT": ""}, server, *DOCTOR)
-
-        if hasattr(backend.writer, "span_exporter"):
-            assert done.returncode == 0, done.stdout
-            assert f"ok       {name} at {server.url} accepted 4 scores" in done.stdout
-        else:
-            assert done.returncode == 2, done.stdout
-            assert f"{name} writes to the spans of answers, but nothing exports spans" in done.stdout
-            assert f"{name} at {server.url}" in done.stdout
-
-    @pytest.mark.slow
-    @pytest.mark.parametrize("has_collector", [False, True])
-    def test_the_doctor_says_it_of_a_tool_whose_server_is_away(self, server, backend, has_collector):
-        variables = {**backend.variables(server.url), "RAGSPAN_EMITTERS": f"otel,{backend.writer.name}"}
-        server.stop()
-        collector = LocalHttp(lambda _: (200, {"Content-Type": "application/x-protobuf"}, b""))
-        url = collector.url if has_collector else ""
-        done = run_with({**variables, "OTEL_EXPORTER_OTLP_ENDPOINT": url}, server, *DOCTOR)
-        collector.close()
-        server.start()
-
-        said = f"{backend.writer.name} at {server.url} cannot be reached: no server listens there: connection refused"
-        assert said in done.stdout
-        assert "docs/tracing-tools.md" in done.stdout
-        assert done.returncode in {1, 2}
-
-    @pytest.mark.slow
-    def test_the_doctor_names_a_variable_that_is_missing(self, server, backend):
-        given = {**backend.variables(server.url), "RAGSPAN_EMITTERS": f"otel,{backend.writer.name}"}
-        done = run_with({**given, backend.needed: ""}, server, *DOCTOR)
-
-        assert done.returncode == 2
-        assert f"set {backend.needed}" in done.stdout
 
 
 def run_with(variables, server, *arguments):
