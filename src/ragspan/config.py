@@ -22,7 +22,6 @@ from ragspan.throttled_log import log_line
 DropPolicy: TypeAlias = Literal["oldest", "newest"]
 SpanStyle: TypeAlias = Literal["answer", "scores"]
 JudgingPlace: TypeAlias = Literal["helper", "thread"]
-ExportPlace: TypeAlias = Literal["application", "helper"]
 UnknownContextsRule: TypeAlias = Literal["skip", "prompt"]
 BudgetFallback: TypeAlias = Literal["skip", "overlap", "hhem"]
 ContentPlace: TypeAlias = Literal["spans", "events"]
@@ -270,11 +269,6 @@ class Settings:
     judging: JudgingPlace = _row(
         "helper", _read(choice("helper", "thread")), "Where judges compute: in a `helper` process or a `thread`."
     )
-    export: ExportPlace = _row(
-        "application",
-        _read(choice("application", "helper")),
-        "Who scores records and exports spans: the `application` or its `helper`.",
-    )
     # Where scores go
     emitters: tuple[str, ...] = _row(
         ("otel",),
@@ -357,6 +351,7 @@ VARIABLES: Mapping[str, Field[Any]] = {f"{_PREFIX}{row.name.upper()}": row for r
 """The rows of the table, by the names of their variables."""
 RETIRED: Mapping[str, str] = {
     "RAGSPAN_BUDGET_TOKENS_PER_MINUTE": "configure(budget=Budget(tokens_per_minute=…))",
+    "RAGSPAN_EXPORT": "an OpenTelemetry Collector, which takes the spans for little; the helper process computes, and exports nothing",
     "RAGSPAN_HHEM_BATCH_SIZE": "metrics=[FaithfulnessHHEM(verifier=HHEMVerifier(batch_size=…))]",
     "RAGSPAN_JUDGE_PRICE": "RAGSPAN_JUDGE_OPTIONS='{\"price\": [0.15, 0.60]}'",
     "RAGSPAN_MAX_RECORDS_PER_SECOND": "configure(max_records_per_second=…)",

@@ -22,7 +22,7 @@ _SINK_RULE = has_methods("a ScoringEngine, another object with a method submit, 
 _SINKS = "ragspan_sink"
 _LIKE_SETTINGS = (
     *("queue_size", "concurrency", "sample_rate", "judge_share", "metric_timeout", "exit_timeout"),
-    *("drain_on_sigterm", "judging", "export", "redact", "unknown_contexts"),
+    *("drain_on_sigterm", "judging", "redact", "unknown_contexts"),
 )
 """Arguments of an engine that are settings of the same name."""
 

@@ -74,7 +74,6 @@ def watch_record(judge: Judge, settings: Settings, seconds: float) -> list[Findi
             record = new_record(root)
             usable = dataclasses.replace(
                 settings,
-                export="application",
                 metric_timeout=min(settings.metric_timeout, seconds * _SCORING),
                 exit_timeout=min(settings.exit_timeout, seconds),
             )

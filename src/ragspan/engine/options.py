@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import pickle
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from ragspan.arguments import (
@@ -19,9 +18,8 @@ from ragspan.arguments import (
     instance,
     one_of,
 )
-from ragspan.config import ExportPlace, JudgingPlace, Settings, UnknownContextsRule
+from ragspan.config import JudgingPlace, Settings, UnknownContextsRule
 from ragspan.engine.budget import Budget
-from ragspan.engine.helper.serialization import reason_not_to_send
 from ragspan.engine.metric_judges import screens_of, spenders_of
 from ragspan.engine.patience import Patience
 from ragspan.engine.processor import ProcessorOptions
@@ -30,13 +28,12 @@ from ragspan.exceptions import ConfigurationError
 from ragspan.judge_share import JudgeShare
 from ragspan.metrics.doubt import DOUBTED
 from ragspan.records import RagRecord, SpanAnchor
-from ragspan.redaction import Redact, withhold
+from ragspan.redaction import Redact
 
 if TYPE_CHECKING:
     from ragspan.metrics.metric import Metric
     from ragspan.telemetry.emitter_protocols import Emitter
 
-_PROTOCOL = 5  # of pickle
 _LIST = Rule("a list", lambda value: isinstance(value, Sequence) and not isinstance(value, (str, bytes)))
 _NAME = Rule(
     "lower case letters, digits and underscores",
@@ -61,7 +58,6 @@ class Options(ProcessorOptions):
     budget: Budget | None
     metric_timeout: float
     judging: JudgingPlace
-    export: ExportPlace
     redact: Redact | None
     unknown_contexts: UnknownContextsRule = "skip"
     judge_share: JudgeShare | None = None
@@ -88,9 +84,6 @@ class Options(ProcessorOptions):
         SOME_SECONDS.check_fields(self, "metric_timeout")
         choice("helper", "thread").check_fields(self, "judging")
         choice("skip", "prompt").check_fields(self, "unknown_contexts")
-        choice("application", "helper").check_fields(self, "export")
-        if self.export == "helper":
-            _check_for_helper(self)
 
     def chooses(self, metric: str, record: RagRecord, span: SpanAnchor | None) -> bool:
         """Whether this metric scores the record.
@@ -108,14 +101,6 @@ class Options(ProcessorOptions):
             return False
         rate = self.metric_sample_rates.get(metric, self.sample_rate)
         return rate >= 1 or draw(identity_of(record, span)) < rate
-
-    def pickled_for_helper(self) -> bytes:
-        """What the helper process makes its engine from.
-
-        Records are redacted before they go there. Explanations are made there, and left out if `redact` cannot be sent.
-        """
-        can_redact = self.redact is None or reason_not_to_send(self.redact) is None
-        return pickle.dumps(self if can_redact else replace(self, redact=withhold), _PROTOCOL)
 
     @property
     def score_wait(self) -> float | None:
@@ -181,21 +166,3 @@ def _check_emitters(emitters: Sequence[object]) -> None:
         argument = f"emitters[{position}]"
         _EMITTER.check(argument, emitter)
         SECONDS.check(f"{argument}.score_wait", getattr(emitter, "score_wait", None))
-
-
-def _check_for_helper(options: Options) -> None:
-    """Check that the helper process can export, and can make a copy of what it needs."""
-    from ragspan.telemetry.environment import exporter_is_configured
-
-    if not exporter_is_configured():
-        raise ConfigurationError(
-            "export is 'helper', but no exporter is configured that another process could build: "
-            "set OTEL_EXPORTER_OTLP_ENDPOINT, or OTEL_TRACES_EXPORTER"
-        )
-    parts: dict[str, object] = {f"metrics[{position}]": metric for position, metric in enumerate(options.metrics)}
-    parts |= {f"emitters[{position}]": emitter for position, emitter in enumerate(options.emitters)}
-    parts["budget.fallback"] = options.budget and options.budget.fallback
-    for name, part in parts.items():
-        reason = reason_not_to_send(part)
-        if reason is not None:
-            raise ConfigurationError(f"{name} cannot go to the helper process, as export='helper' asks: {reason}")

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ragspan.engine.helper import serialization
+from ragspan.engine.helper.messages import pack, unpack
 from ragspan.engine.table_share import TableShare
 from ragspan.engine.threads import call_guarded
 from ragspan.evaluate.results import BadRow, EvaluatedRow
@@ -60,6 +60,6 @@ class FirstReading:
 
 def _plainly_pickled(row: EvaluatedRow) -> bytes:
     """For metadata that may hold anything. What a metric of the user's own says may, too: then the row is read again."""
-    plain = replace(row, record=serialization.loads(serialization.dumps(row.record)))
+    plain = replace(row, record=unpack(pack(row.record)))
     pickled, _ = call_guarded(pickle.dumps, plain, _PROTOCOL)
     return pickled or pickle.dumps(replace(plain, screened={}), _PROTOCOL)

@@ -94,7 +94,6 @@ class FleetScoring:
         check_worker(settings)
         settings = replace(
             settings,
-            export="application",
             concurrency=options.concurrency,
             exit_timeout=_END,
         )

@@ -54,12 +54,16 @@ _LEFT_OUT = ("PYTHONPATH", "PYTHONSTARTUP", "PYTHONWARNINGS", "PYTHONINSPECT", "
 """Variables for the start of the application's own interpreter; the helper gets the search path as it is."""
 
 
+class NoHelperPossible(RuntimeError):  # noqa: N818 - a fact for the caller, not a mistake
+    """There is no interpreter to run, or the system cannot start one without a fork."""
+
+
 class HelperProcess:
     """A helper that has been started.
 
     Raises:
         OSError: the system gives no process, or no socket.
-        RuntimeError: there is no interpreter to run, or the system cannot start one without a fork.
+        NoHelperPossible: this application can have none.
     """
 
     def __init__(self) -> None:
@@ -83,7 +87,7 @@ class HelperProcess:
             )
         except NotImplementedError:  # of the session
             self.socket.close()
-            raise RuntimeError("this system cannot start a process in a session of its own") from None
+            raise NoHelperPossible("this system cannot start a process in a session of its own") from None
         except BaseException:
             self.socket.close()
             raise
@@ -126,12 +130,12 @@ class HelperProcess:
 def _interpreter() -> str:
     """The Python that runs this; programs that embed one, or are frozen with one, name themselves instead."""
     if getattr(sys, "frozen", False):  # whatever its name: it would start itself again
-        raise RuntimeError("this application is frozen, and has no Python interpreter of its own to start")
+        raise NoHelperPossible("this application is frozen, and has no Python interpreter of its own to start")
     if not hasattr(posix, "posix_spawn"):
-        raise RuntimeError("this system starts no process without a fork")
+        raise NoHelperPossible("this system starts no process without a fork")
     name = Path(sys.executable or "").name.lower()
     if "python" not in name and "pypy" not in name:
-        raise RuntimeError(f"sys.executable is {sys.executable!r}, which does not look like a Python interpreter")
+        raise NoHelperPossible(f"sys.executable is {sys.executable!r}, which does not look like a Python interpreter")
     return sys.executable
 
 
