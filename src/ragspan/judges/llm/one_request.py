@@ -150,7 +150,7 @@ def task(questions: Sequence[Question], *, listed: str = "") -> str:
 
 
 def schema(questions: Iterable[Question]) -> dict[str, Any]:
-    forms: list[Form[Any]] = [question.form for question in questions]
+    forms: tuple[Form[Any], ...] = tuple(question.form for question in questions)
     return schema_of(forms, together=True)
 
 
