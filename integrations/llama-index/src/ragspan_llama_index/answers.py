@@ -178,13 +178,13 @@ _STREAMING = frozenset({*STREAMS, GENERATOR})
 
 def output_of(result: Any, log: RequestLog) -> Snapshot:
     """What a call returned: its text, or its parts, of which a later rule chooses the answer."""
+    fields = None if kind_of(result) is not None or type(result) is str else fields_in(result)
+    if fields is not None:
+        return {name: _part_of(value, log) for name, value in fields.items()}
+    if is_list(result):
+        return None if are_nodes(result) else DATA.take(result, log)
     text = text_of(result)
-    if text is not None:
-        return log.count(text)
-    fields = fields_in(result)
-    if fields is None:
-        return DATA.take(result, log) if is_list(result) and not are_nodes(result) else None
-    return {name: _part_of(value, log) for name, value in fields.items()}
+    return text if text is None else log.count(text)
 
 
 def _part_of(value: Any, log: RequestLog) -> Snapshot:
@@ -204,11 +204,12 @@ def hand_out(result: Any, part: Any, watching: Any) -> bool:
         return True
     if inner is not None and inner is not result:
         return hand_out(inner, part, watching)
-    replaced = False
+    replaced = []
     for place in [result] if is_dict(result) else [private.get("_data")]:
         if place is not None and is_dict(place):
             for name in [name for name, value in dict.items(place) if value is part and type(name) is str]:
                 dict.__setitem__(place, name, watching)
-                replaced = True
-    own = [] if is_dict(result) else [name for name, value in fields_of(result).items() if value is part]
-    return any([replace_field(result, name, watching) for name in own]) or replaced
+                replaced.append(True)
+    for name in [] if is_dict(result) else [name for name, value in fields_of(result).items() if value is part]:
+        replaced.append(replace_field(result, name, watching))  # noqa: PERF401  all are replaced
+    return any(replaced)

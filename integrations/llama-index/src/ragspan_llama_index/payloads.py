@@ -22,7 +22,7 @@ from ragspan.request import (
     notes_of,
     reports_search,
 )
-from ragspan.safe_copy import fields_of, is_dict, is_list, items_of, number_of, plain_scalar, text_keyed, texts_among
+from ragspan.safe_copy import fields_of, is_dict, is_list, items_of, number_of, text_keyed, texts_among
 from ragspan.safe_copy import text_of as plain_text
 from ragspan_llama_index.answers import DATA, event_fields, kind_of, text_in, text_of, word_of
 from ragspan_llama_index.classes import ClassFacts, Role

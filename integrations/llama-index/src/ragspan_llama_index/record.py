@@ -7,7 +7,7 @@ contexts that were themselves answers, what its reader got of a stream, and the 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from itertools import pairwise
@@ -23,6 +23,7 @@ from ragspan.request import (
     ModelStep,
     PayloadMessage,
     RequestTree,
+    RerankStep,
     SearchStart,
     SearchStep,
     SeenDocuments,
@@ -37,9 +38,10 @@ from ragspan.request import (
     texts_in,
     tree_of,
 )
+from ragspan_llama_index.classes import UUID_LENGTH
 from ragspan_llama_index.files import File
 from ragspan_llama_index.nodes import text_shown
-from ragspan_llama_index.streams import Stream, streams_of
+from ragspan_llama_index.streams import Stream
 
 _UNNAMED = {None, "", "Agent"}  # the last is the framework's default
 _NO_ERRORS = frozenset({"CancelledError", "GeneratorExit", "StopIteration", "StopAsyncIteration", "WaitingForEvent"})
@@ -58,16 +60,14 @@ def record_of_log(log: RequestLog) -> RagRecord | None:
     record = record_of(tree)
     if record is None:
         return None
-    awaited = about.get("awaited")
-    if isinstance(awaited, Stream) and record.status != "complete":
-        record = replace(record, response=awaited.text())
+    if record.status != "complete":
+        record = replace(record, response=about["awaited"].text() if "awaited" in about else None)
     is_agent = record.is_agent or bool(about.get("is_agent"))
     errors = [event.payload.name for event in read.history if event.kind is EventKind.ERROR]
-    given = [text for step in tree.all_of(SynthesisStep)[-1:] for text in _texts_given(step)]
+    given = [pair for step in tree.all_of(SynthesisStep)[-1:] for found in documents_in(step.inputs) for pair in found]
     return replace(
         record,
-        contexts=record.contexts
-        and tuple(each for each in record.contexts for _ in range(max(1, given.count(each.text)))),
+        contexts=record.contexts and tuple(_as_given(record.contexts, given)),
         evidence=originals_of(record.contexts or (), _answers_in(tree, record.question)),
         is_agent=is_agent,
         name=about["agent_name"] if is_agent and about.get("agent_name") not in _UNNAMED else record.name,
@@ -83,27 +83,29 @@ def tree_inside(log: RequestLog, around: Mapping[RunKey, Step]) -> RequestTree:
 
 
 def _tree_of(log: RequestLog, around: Mapping[RunKey, Step] | None = None) -> RequestTree:
-    """The tree, without the calls of asynchronous streams that only read a synchronous one, as the framework's defaults do."""
+    """The tree, with the prompts that templates were filled for; a synthesizer without nodes asks nobody."""
     tree = tree_of(log, around)
     models = tree.all_of(ModelStep)
-    for step in tree.steps:
-        if isinstance(step.output, FilledPrompt) and not step.output.messages:
+    for step in list(tree.steps):
+        if isinstance(step.output, FilledPrompt) and not step.output.messages and step.parent is not None:
             messages = [part for model in models if model.is_within(step.parent) for part in model.messages]
             step.output.messages = messages or [PayloadMessage("human", "\n\n".join(texts_in(step.inputs)))]
-    left_out = {
-        step
-        for step, after in pairwise(models)
-        if step.name == after.name and not step.ended_ns and step.messages == after.messages
-    }
-    if left_out:
-        tree.steps = [step for step in tree.steps if step not in left_out]
-        tree.moments = [moment for moment in tree.moments if moment[0] not in left_out]
+        elif (
+            isinstance(step, SynthesisStep) and step.inputs == [] and not any(model.is_within(step) for model in models)
+        ):
+            tree.found_nothing = True
+            filtered = RerankStep(name="", parent=step, started_ns=step.started_ns, is_filter=True)
+            tree.end(tree.begin(filtered), step.ended_ns, [])
     return tree
 
 
-def _texts_given(step: SynthesisStep) -> list[str]:
-    """The nodes of a synthesizer, as it writes them; one that is there twice stands twice in the prompt."""
-    return [each.written or each.text for found in documents_in(step.inputs) for each, _ in found]
+def _as_given(
+    contexts: Iterable[RetrievedContext], given: Sequence[tuple[Document, float | None]]
+) -> Iterator[RetrievedContext]:
+    """Contexts with the scores that a synthesizer was given; one that it was given twice stands twice in the prompt."""
+    for context in contexts:
+        scores = [score for document, score in given if context.text in (document.text, document.written)]
+        yield from (replace(context, score=score) for score in scores or [context.score])
 
 
 def _last_streamed(tree: RequestTree) -> str | None:
@@ -137,12 +139,15 @@ def _answers_in(
 def _read(log: RequestLog) -> RequestLog:
     """The log with texts in place of streams and files, and with nodes as the framework writes them."""
     read = copy.copy(log)
-    read.about = {**log.about, "framework": "llama_index", "run_type": "engine"}
+    read.about = {**log.about, "framework": "llama_index", "run_type": "engine", "delivered": "awaited" in log.about}
     read.earlier = ()
     history = log.history
     read.streams = {**log.streams, **_streams_of_models(history)}
-    of_tools = {event.run for event in history if event.kind is EventKind.END and _describe_tools(event.payload)}
     starts = {event.run: event for event in history if event.kind is EventKind.START}
+    left_out = set(_only_handing_on(history))
+    left_out |= {
+        event.run for event in history if event.kind is EventKind.END and _found_tools(event, starts.get(event.run))
+    }
     known = {
         document.text: document for event in history for found in documents_in(event.payload) for document, _ in found
     }
@@ -150,8 +155,8 @@ def _read(log: RequestLog) -> RequestLog:
     events: list[Event] = []
     for event in history:
         kind, run, payload, about = event.kind, event.run, event.payload, event.about
-        if run in of_tools and isinstance(starts[run].about, SearchStart):
-            continue  # an agent's choice of tools is no search for documents
+        if run in left_out:
+            continue
         if kind is EventKind.START:
             if isinstance(about, SynthesisStart):  # texts that a program handed over
                 payload = [
@@ -205,8 +210,20 @@ def _streams_of_models(history: Iterable[Event]) -> dict[RunKey, TokenStream]:
     return found
 
 
-def _describe_tools(payload: Any) -> bool:
-    found = [document for documents in documents_in(payload) for document, _ in documents]
+def _only_handing_on(history: Iterable[Event]) -> Iterator[RunKey]:
+    """The calls of asynchronous streams that only read a synchronous one, as the framework's defaults do."""
+    models = [event for event in history if event.kind is EventKind.START and isinstance(event.about, ModelStart)]
+    for outer, inner in pairwise(models):
+        method = str(inner.run)[len(inner.about.name) + 1 : -UUID_LENGTH]
+        if method.startswith("stream") and str(outer.run).startswith(f"{inner.about.name}.a{method}-"):
+            yield outer.run
+
+
+def _found_tools(end: Event, start: Event | None) -> bool:
+    """Whether a search found tools, among which an agent chooses, and no documents."""
+    if start is None or not isinstance(start.about, SearchStart):
+        return False
+    found = [document for documents in documents_in(end.payload) for document, _ in documents]
     return bool(found) and all(
         each.text.startswith(f"Tool name: {each.metadata.get('name')}\nTool description: ") for each in found
     )

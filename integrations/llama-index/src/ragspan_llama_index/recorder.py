@@ -67,6 +67,8 @@ _KINDS: dict[int, tuple[str | None, bool, type]] = {}
 """Of the classes of events by their identity: what they tell, whether `has_plain_dict`, and the class, which is kept."""
 _SYNTHESIS = frozenset({"synthesis", "chunks"})
 _ANSWERING = frozenset({"call", "synthesis", "chunks"})
+_PARTS = frozenset({"chunks", "asking"})  # of a synthesis
+_ASKS = frozenset({"model", "asking"})
 _NESTED = frozenset({"search", "tool"})  # whose methods call one another
 
 
@@ -269,7 +271,7 @@ class SpanRecorder:
         if inside_synthesis or around in _SYNTHESIS:
             if role == "chunks" and around == "synthesis":
                 return _note_texts(place, arguments)
-            if role == "chunks" or role == "asking":
+            if role in _PARTS:
                 return place
             inside_synthesis = True
         if role == around and role in _NESTED:
@@ -302,7 +304,7 @@ class SpanRecorder:
             log.events.append((EventKind.FILLED, span_id, None, began_ns, texts_filled(arguments, log), None))
         elif role == "tool" or (role == "model" and not inside_synthesis):
             log.about["reread"] = True
-        if around == "call" and role != "model" and role != "asking":
+        if around == "call" and role not in _ASKS:
             others.append(role)
         return log, span_id, role, inside_synthesis, beside
 
