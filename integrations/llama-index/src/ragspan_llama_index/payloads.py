@@ -5,7 +5,7 @@ Runs on the request path. The program may change its objects afterwards, so stru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -35,6 +35,8 @@ class Noted(NamedTuple):
 
     payload: Snapshot
     about: Any = None
+    filled: list[str] | None = None
+    """The values that a template is filled with."""
 
 
 _Arguments: TypeAlias = Mapping[str, Any]
@@ -64,15 +66,10 @@ def texts_given(arguments: _Arguments, log: RequestLog) -> list[str]:
 _is_no_text: Final = frozenset({id(str)}).isdisjoint
 
 
-def query_of(arguments: _Arguments, log: RequestLog) -> str | None:
+def _query_of(arguments: _Arguments, log: RequestLog) -> str | None:
     """The question that a search or a synthesizer is given."""
     text = text_in(next(iter(arguments.values()), None))
     return text if text is None else log.count(text)
-
-
-def texts_filled(arguments: _Arguments, log: RequestLog) -> list[str]:
-    """What a model's template is filled with."""
-    return list(map(log.count, texts_among(_entries(arguments.get("prompt_args")).values())))
 
 
 # Messages
@@ -103,8 +100,7 @@ def _contents_of(own: Mapping[str, Any], log: RequestLog) -> tuple[list[Any], li
     """The texts and files of a message, and the tool calls in it, as the framework has them or as the provider has."""
     contents: list[Any] = []
     calls: list[Any] = []
-    blocks = [fields_of(block) for block in (items_of(own.get("blocks")) or ())[:MAX_BLOCKS]]
-    for block in blocks:
+    for block in islice(_blocks_in(own.get("blocks")), MAX_BLOCKS):
         text, kind = plain_text(block.get("text")), None
         if text is not None:
             if text:
@@ -114,11 +110,17 @@ def _contents_of(own: Mapping[str, Any], log: RequestLog) -> tuple[list[Any], li
         elif kind in FILES:
             contents.append(file_in(block))
             log.parts += len(contents[-1].data or b"") // PART_BYTES
-        elif is_list(inner := block.get("content")):  # a block that may be cited
-            blocks += [fields_of(one) for one in items_of(inner) or ()]
     given = None if calls else _entries(own.get("additional_kwargs")).get("tool_calls")
     found = items_of(given) if is_list(given) else None
     return contents, [_call(call, log) for call in (calls if found is None else found)]
+
+
+def _blocks_in(blocks: Any) -> Iterator[Mapping[str, Any]]:
+    """The blocks of a message; one that may be cited holds others."""
+    for block in items_of(blocks) or () if is_list(blocks) else ():
+        own = fields_of(block)
+        yield own
+        yield from _blocks_in(own.get("content"))
 
 
 def _call(call: Any, log: RequestLog) -> Call:
@@ -163,6 +165,7 @@ def _start_of_call(arguments: _Arguments, instance: Any, facts: ClassFacts, log:
     event = arguments["start_event"]
     log.about |= {
         "is_run": True,
+        "reread": True,
         "is_resumed": event is None,
         "is_agent": not facts.bases.isdisjoint(_AGENTS),
         "agent_name": plain_text(fields_of(instance).get("name")),
@@ -194,11 +197,16 @@ def _asked(given: Any, log: RequestLog) -> Snapshot:
 
 
 def _start_of_synthesis(arguments: _Arguments, _: Any, facts: ClassFacts, log: RequestLog) -> Noted:
+    if not log.keys:
+        log.about["asked"] = _query_of(arguments, log)
     return Noted(documents_of(argument(arguments, "nodes", 1), log), SynthesisStart(facts.name))
 
 
 def _start_of_chunks(arguments: _Arguments, _: Any, facts: ClassFacts, log: RequestLog) -> Noted:
-    return Noted(texts_given(arguments, log), SynthesisStart(facts.name))
+    if not log.keys:
+        log.about["asked"] = _query_of(arguments, log)
+    texts = texts_given(arguments, log)
+    return Noted(texts, SynthesisStart(facts.name), texts)
 
 
 def _start_of_search(arguments: _Arguments, instance: Any, facts: ClassFacts, log: RequestLog) -> Noted:
@@ -208,7 +216,7 @@ def _start_of_search(arguments: _Arguments, instance: Any, facts: ClassFacts, lo
         "top_k": top_k if type(top_k) is int else number_of(top_k),
         "data_source_id": None if store is None else _first_text(fields_of(store), _STORES),
     }
-    return Noted(query_of(arguments, log), SearchStart(facts.name, metadata))
+    return Noted(_query_of(arguments, log), SearchStart(facts.name, metadata))
 
 
 def _start_of_postprocessing(arguments: _Arguments, instance: Any, facts: ClassFacts, log: RequestLog) -> Noted:
@@ -243,6 +251,11 @@ def _start_of_model(arguments: _Arguments, instance: Any, facts: ClassFacts, log
     return Noted(messages_in(given, log), ModelStart(facts.name, model, facts.provider))
 
 
+def _start_of_asking(arguments: _Arguments, _: Any, facts: ClassFacts, log: RequestLog) -> Noted:
+    values = texts_among(_entries(arguments.get("prompt_args")).values())
+    return Noted(None, facts.name, list(map(log.count, values)))
+
+
 STARTS: Final[Mapping[Role, Callable[[_Arguments, Any, ClassFacts, RequestLog], Noted]]] = {
     "call": _start_of_call,
     "synthesis": _start_of_synthesis,
@@ -251,7 +264,7 @@ STARTS: Final[Mapping[Role, Callable[[_Arguments, Any, ClassFacts, RequestLog], 
     "postprocessing": _start_of_postprocessing,
     "tool": _start_of_tool,
     "model": _start_of_model,
-    "asking": lambda _, __, facts, ___: Noted(None, facts.name),
+    "asking": _start_of_asking,
 }
 
 

@@ -7,10 +7,10 @@ contexts that were themselves answers, what its reader got of a stream, and the 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 from ragspan.capturing import Event, EventKind, Opaque, RequestLog, RunKey, TokenStream
@@ -43,6 +43,7 @@ from ragspan_llama_index.files import File
 from ragspan_llama_index.nodes import text_shown
 from ragspan_llama_index.streams import Stream
 
+_PIECE = 40  # characters, at least, of a node that is cut over several prompts
 _UNNAMED = {None, "", "Agent"}  # the last is the framework's default
 _NO_ERRORS = frozenset({"CancelledError", "GeneratorExit", "StopIteration", "StopAsyncIteration", "WaitingForEvent"})
 """Errors that steer a workflow; nobody hides them from anybody."""
@@ -57,17 +58,20 @@ def record_of_log(log: RequestLog) -> RagRecord | None:
         tree.inputs = about["asked"]
     if about.get("is_run") and tree.noted is None and not tree.output:
         tree.output = _last_streamed(tree)  # it gave its answer as events
+    answers = _answers_in_block(tree) if log.grouped else []
+    tree.output = "\n".join(answers) if answers else tree.output  # all that was asked for inside may be in the answer
     record = record_of(tree)
-    if record is None:
-        return None
+    if record is None or (about.get("is_run") and not (record.response or tree.noted or tree.all_of(ModelStep))):
+        return None  # a run that did other work: it read documents in, say
+    if answers:
+        record = replace(record, response=answers[-1])
     if record.status != "complete":
         record = replace(record, response=about["awaited"].text() if "awaited" in about else None)
     is_agent = record.is_agent or bool(about.get("is_agent"))
     errors = [event.payload.name for event in read.history if event.kind is EventKind.ERROR]
-    given = [pair for step in tree.all_of(SynthesisStep)[-1:] for found in documents_in(step.inputs) for pair in found]
     return replace(
         record,
-        contexts=record.contexts and tuple(_as_given(record.contexts, given)),
+        contexts=record.contexts and tuple(_as_given(record.contexts, tree)),
         evidence=originals_of(record.contexts or (), _answers_in(tree, record.question)),
         is_agent=is_agent,
         name=about["agent_name"] if is_agent and about.get("agent_name") not in _UNNAMED else record.name,
@@ -99,13 +103,50 @@ def _tree_of(log: RequestLog, around: Mapping[RunKey, Step] | None = None) -> Re
     return tree
 
 
-def _as_given(
-    contexts: Iterable[RetrievedContext], given: Sequence[tuple[Document, float | None]]
-) -> Iterator[RetrievedContext]:
-    """Contexts with the scores that a synthesizer was given; one that it was given twice stands twice in the prompt."""
+def _as_given(contexts: Iterable[RetrievedContext], tree: RequestTree) -> Iterator[RetrievedContext]:
+    """Contexts as the last synthesizer was given them: with the scores, and twice where it was given one twice.
+
+    A long node that the framework cuts over several prompts is whole where these have all of it.
+    """
+    synthesis = next(reversed(tree.all_of(SynthesisStep)), None)
+    given = [] if synthesis is None else [pair for found in documents_in(synthesis.inputs) for pair in found]
+    models = [model for model in tree.all_of(ModelStep) if synthesis is not None and model.is_within(synthesis)]
     for context in contexts:
-        scores = [score for document, score in given if context.text in (document.text, document.written)]
-        yield from (replace(context, score=score) for score in scores or [context.score])
+        own, pairs = context, [pair for pair in given if context.text in (pair[0].text, pair[0].written)]
+        if context.truncated and len(models) > 1:
+            pairs = [pair for pair in given if context.id is not None and pair[0].id == context.id]
+            texts = [document.written or document.text for document, _ in pairs]
+            if len(texts) == 1 and _have_all_of(texts[0], models):
+                own = replace(context, text=texts[0], truncated=False)
+        yield from (replace(own, score=score) for score in [score for _, score in pairs] or [own.score])
+
+
+def _have_all_of(text: str, models: Iterable[ModelStep]) -> bool:
+    """Whether the prompts of these models together have all of a text, piece after piece."""
+    prompts = [" ".join(part.text.split()) for model in models for part in model.messages]
+    wanted, at = " ".join(text.split()), 0
+    while at < len(wanted):
+        starts = [(prompt, prompt.find(wanted[at : at + _PIECE])) for prompt in prompts]
+        longest = max((_same(wanted, at, prompt, start) for prompt, start in starts if start >= 0), default=0)
+        if not longest:
+            return False
+        at += longest + (wanted[at + longest : at + longest + 1] == " ")
+    return True
+
+
+def _same(text: str, at: int, other: str, start: int) -> int:
+    """How many characters are the same there."""
+    pairs = zip(islice(text, at, None), islice(other, start, None), strict=False)
+    return next(
+        (count for count, (one, two) in enumerate(pairs) if one != two), min(len(text) - at, len(other) - start)
+    )
+
+
+def _answers_in_block(tree: RequestTree) -> list[str]:
+    """What engines answered in a `ragspan.capture` block, and the last model that was asked by itself."""
+    top = [step for step in tree.steps if step.parent is None]
+    engines = [step.output for step in top if type(step) in (Step, SynthesisStep) and isinstance(step.output, str)]
+    return [*engines, *[step.said for step in top if isinstance(step, ModelStep)][-1:]]
 
 
 def _last_streamed(tree: RequestTree) -> str | None:
@@ -142,48 +183,65 @@ def _read(log: RequestLog) -> RequestLog:
     read.about = {**log.about, "framework": "llama_index", "run_type": "engine", "delivered": "awaited" in log.about}
     read.earlier = ()
     history = log.history
-    read.streams = {**log.streams, **_streams_of_models(history)}
     starts = {event.run: event for event in history if event.kind is EventKind.START}
     left_out = set(_only_handing_on(history))
     left_out |= {
         event.run for event in history if event.kind is EventKind.END and _found_tools(event, starts.get(event.run))
     }
-    known = {
-        document.text: document for event in history for found in documents_in(event.payload) for document, _ in found
-    }
-    written: set[RunKey] = set()
-    events: list[Event] = []
+    read.streams = {**log.streams, **_streams_of_models(history)}
+    known = {each.text: each for event in history for found in documents_in(event.payload) for each, _ in found}
     for event in history:
-        kind, run, payload, about = event.kind, event.run, event.payload, event.about
-        if run in left_out:
-            continue
-        if kind is EventKind.START:
-            if isinstance(about, SynthesisStart):  # texts that a program handed over
-                payload = [
-                    known.get(each) or Document(each, None, {}) if isinstance(each, str) else each for each in payload
-                ]
-                starts[run] = event._replace(payload=payload)
-            else:
-                payload = _without_files(payload)
-        elif kind is EventKind.FILLED:
-            if run not in written:
-                _note_written(starts.get(run), payload)
-                written.add(run)
-            payload = {str(place): text for place, text in enumerate(payload)}
-        elif kind is EventKind.REREAD:
-            for document, text, template in payload:
+        if event.kind is EventKind.START and isinstance(
+            event.about, SynthesisStart
+        ):  # or texts that a program handed over
+            given = [
+                known.get(one) or Document(one, None, {}) if isinstance(one, str) else one for one in event.payload
+            ]
+            starts[event.run] = event._replace(payload=given)
+    _note_written(history, starts)
+    events = (
+        _read_event(starts.get(event.run, event) if event.kind is EventKind.START else event, read) for event in history
+    )
+    read.events = [tuple(event) for event in events if event.run not in left_out]
+    return read
+
+
+def _read_event(event: Event, log: RequestLog) -> Event:
+    kind, payload = event.kind, event.payload
+    if isinstance(payload, Stream):
+        if event.run == log.root and (payload.aborted or payload.noted is not None):
+            return event._replace(kind=EventKind.ERROR, payload=payload.noted or NotedError(GeneratorExit, "", ()))
+        return event._replace(payload=payload.text())
+    if kind is EventKind.START and isinstance(event.about, SearchStart):
+        return event._replace(about=event.about._replace(span=log.about.get("spans", {}).get(event.run)))
+    if kind is EventKind.START and not isinstance(event.about, SynthesisStart):
+        return event._replace(payload=_without_files(payload))
+    if kind is EventKind.FILLED:
+        return event._replace(payload={str(place): text for place, text in enumerate(payload)})
+    if kind is EventKind.REREAD:
+        return event._replace(payload=[(document, text) for document, text, _ in payload])
+    if kind is EventKind.READ and event.run in log.streams:
+        payload.content = (
+            "".join(text for text in log.streams[event.run].tokens if isinstance(text, str)) or payload.content
+        )
+    return event
+
+
+def _note_written(history: Iterable[Event], starts: Mapping[RunKey, Event]) -> None:
+    """Note how a synthesizer, or else the node's own template, writes each node for a model."""
+    filled: dict[RunKey, Any] = {}
+    for event in history:
+        if event.kind is EventKind.FILLED:
+            filled.setdefault(event.run, event.payload)  # later it only packs or shortens them
+        elif event.kind is EventKind.REREAD:
+            for document, text, template in event.payload:
                 if template is not None and document.written is None:
                     document.written = text_shown(text, document.metadata, template)
-            payload = [(document, text) for document, text, _ in payload]
-        elif kind is EventKind.READ and (stream := read.streams.get(run)) is not None:
-            payload.content = "".join(text for text in stream.tokens if isinstance(text, str)) or payload.content
-        elif isinstance(payload, Stream):
-            stream, payload = payload, payload.text()
-            if run == log.root and (stream.aborted or stream.noted is not None):
-                kind, payload = EventKind.ERROR, stream.noted or NotedError(GeneratorExit, "", ())
-        events.append(Event(kind, run, event.parent, event.time_ns, payload, about))
-    read.events = [tuple(event) for event in events]
-    return read
+    for run, texts in filled.items():
+        given = [pair for found in documents_in(starts[run].payload) for pair in found] if run in starts else []
+        if len(given) == len(texts):
+            for (document, _), text in zip(given, texts, strict=True):
+                document.written = text
 
 
 def _streams_of_models(history: Iterable[Event]) -> dict[RunKey, TokenStream]:
@@ -227,15 +285,6 @@ def _found_tools(end: Event, start: Event | None) -> bool:
     return bool(found) and all(
         each.text.startswith(f"Tool name: {each.metadata.get('name')}\nTool description: ") for each in found
     )
-
-
-def _note_written(start: Event | None, texts: list[str]) -> None:
-    """A synthesizer wrote each of its nodes so."""
-    given = start.payload if start is not None and isinstance(start.about, SynthesisStart) else ()
-    if len(given) == len(texts):
-        for each, text in zip(given, texts, strict=True):
-            document = each[0] if isinstance(each, list) else each
-            document.written = text if text != document.text else None
 
 
 def _without_files(payload: Any) -> Any:

@@ -15,7 +15,6 @@ from sys import modules
 from time import time_ns
 from typing import Any
 
-from llama_index_instrumentation import get_dispatcher
 from llama_index_instrumentation.dispatcher import active_instrument_tags
 
 from ragspan.capturing import (
@@ -25,10 +24,9 @@ from ragspan.capturing import (
     OuterRun,
     RequestLog,
     TokenStream,
-    current_anchor,
 )
 from ragspan.messages import NotedError, is_abandonment, note_error
-from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
+from ragspan.records import RecordSink, RetrievedContext
 from ragspan.safe_copy import class_name, fields_of, has_plain_dict, kept_entries, remember
 from ragspan.safe_copy import text_of as plain_text
 from ragspan_llama_index.answers import kind_of
@@ -43,14 +41,13 @@ from ragspan_llama_index.classes import (
     has_base,
 )
 from ragspan_llama_index.nodes import documents_now, documents_of
+from ragspan_llama_index.openinference import OPENINFERENCE, is_active, note_search, span_of
 from ragspan_llama_index.payloads import (
     STARTS,
     Noted,
     end_of_model,
     end_of_tool,
     inputs_of,
-    query_of,
-    texts_filled,
     texts_given,
 )
 from ragspan_llama_index.record import record_of_log, tree_inside
@@ -58,7 +55,6 @@ from ragspan_llama_index.results import output_or_stream, watch_chat
 from ragspan_llama_index.streams import Place, Stream, pulled, reader_or_maker, streams_of
 
 _MAX_INTERRUPTED = 128
-_OPENINFERENCE = "openinference.instrumentation.llama_index"  # its module; never imported here
 _EVENTS = {
     **dict.fromkeys(("LLMChatInProgressEvent", "LLMCompletionInProgressEvent"), "token"),
     **dict.fromkeys(("LLMChatEndEvent", "LLMCompletionEndEvent"), "end"),
@@ -69,6 +65,8 @@ _SYNTHESIS = frozenset({"synthesis", "chunks"})
 _ANSWERING = frozenset({"call", "synthesis", "chunks"})
 _PARTS = frozenset({"chunks", "asking"})  # of a synthesis
 _ASKS = frozenset({"model", "asking"})
+_READING = frozenset({"model", "tool"})  # what a program may hand nodes to that it has changed
+_FINDING = frozenset({"search", "postprocessing"})
 _NESTED = frozenset({"search", "tool"})  # whose methods call one another
 
 
@@ -166,6 +164,8 @@ class SpanRecorder:
             error = GeneratorExit() if err is None else err
             log, is_abandoned = place[0], is_abandonment(error)
             is_step = place[1] == id_
+            if is_step and place[2] == "search" and OPENINFERENCE in modules:
+                note_search(log, id_)
             is_shown = is_step and (
                 place[2] not in _ANSWERING or id_ == log.root
             )  # others hand on what an inner step tells
@@ -178,8 +178,7 @@ class SpanRecorder:
                 self._abort(log, noted) if is_abandoned else log.note(EventKind.ERROR, id_, None, noted)
                 self._requests.finish(log)
             else:
-                span = openinference_anchor(id_) if place[2] == "search" and _OPENINFERENCE in modules else None
-                log.note(EventKind.ERROR, id_, None, noted, span)
+                log.note(EventKind.ERROR, id_, None, noted)
         except Exception as problem:  # noqa: BLE001
             self._requests.report(problem)
 
@@ -253,11 +252,11 @@ class SpanRecorder:
             if type(given) is not dict or given:
                 log.about["metadata"] = own = kept_entries(given, texts=log.texts)
                 log.parts += 3 * len(own)
-            if _OPENINFERENCE in modules and _openinference_is_active():
-                log.look_for_span(lambda: openinference_anchor(span_id))
+            if OPENINFERENCE in modules and is_active():
+                log.look_for_span(lambda: span_of(span_id))
         return log, None, None, False, None
 
-    def _enter(
+    def _enter(  # noqa: C901  on the request path, where each call takes its time
         self,
         role: Role,
         facts: ClassFacts,
@@ -280,67 +279,37 @@ class SpanRecorder:
             log.find_span()
         began_ns = time_ns()
         noted = Noted(None, facts.name)
-        beside: Any = None
+        beside: Any = [] if role == "call" else [True] if role == "synthesis" else None  # as `Place` has it
         try:
             if role == "chat writer":
                 beside = watch_chat(place, instance, self._end_of_stream)
             else:
                 noted = STARTS[role](arguments, instance, facts, log)
-                if role == "search" and _OPENINFERENCE in modules:
-                    noted = noted._replace(about=noted.about._replace(span=openinference_anchor(span_id)))
         except Exception as problem:  # noqa: BLE001  whatever a program passes: the step is followed all the same
             self._requests.report(problem)
         log.events.append((EventKind.START, span_id, step_id, began_ns, noted.payload, noted.about))
-        if step_id is None and role in _SYNTHESIS:
-            log.about.setdefault("asked", query_of(arguments, log))
-        if role == "call":
-            beside = []
-        elif role == "synthesis":
-            beside = [True]
-        elif role == "chunks":
-            role = "synthesis"
-            log.events.append((EventKind.FILLED, span_id, None, began_ns, noted.payload, None))
-        elif role == "asking":
-            log.events.append((EventKind.FILLED, span_id, None, began_ns, texts_filled(arguments, log), None))
-        elif role == "tool" or (role == "model" and not inside_synthesis):
+        if noted.filled is not None:
+            log.events.append((EventKind.FILLED, span_id, None, began_ns, noted.filled, None))
+        if role == "search" and OPENINFERENCE in modules:
+            note_search(log, span_id)
+        if role in _READING and not inside_synthesis:
             log.about["reread"] = True
         if around == "call" and role not in _ASKS:
             others.append(role)
-        return log, span_id, role, inside_synthesis, beside
+        return log, span_id, "synthesis" if role == "chunks" else role, inside_synthesis, beside
 
     # Ends
 
     def _note_end(self, place: Place, result: Any) -> None:
         """Note what a step returned."""
-        log, step_id, role, _, beside = place
-        span_id = step_id or ""
-        ended_ns = time_ns()
-        noted = Noted(None)
+        log, span_id, ended_ns = place[0], place[1] or "", time_ns()
+        noted: Noted | None = Noted(None)
         try:
-            if role in _ANSWERING:
-                noted = Noted(output_or_stream(place, result, self._end_of_stream))
-                if (
-                    role == "call" and not beside
-                ):  # it asked models only: what it found was found in a way that no span shows
-                    found = documents_of(fields_of(result).get("source_nodes"), log)
-                    if found:
-                        log.note(EventKind.DOCUMENTS, span_id, None, found, "source_nodes")
-                elif role == "synthesis" and beside:  # it wrote its nodes down in a way of its own
-                    log.about["reread"] = True
-            elif role == "model" and kind_of(result) == GENERATOR:  # its words come later, past its span
-                self._live[span_id] = (*place[:4], [])
-                return
-            elif role == "model":
-                noted = end_of_model(result, log)
-            elif role == "chat writer":
-                beside.complete()
-            elif role == "tool":
-                noted = end_of_tool(result, log)
-            elif role != "asking":
-                span = openinference_anchor(span_id) if role == "search" and _OPENINFERENCE in modules else None
-                noted = Noted(documents_of(result, log), span)
+            noted = self._output(place, span_id, result)
         except Exception as problem:  # noqa: BLE001  whatever a program returns: the request ends all the same
             self._requests.report(problem)
+        if noted is None:
+            return
         if span_id != log.root:
             log.events.append((EventKind.END, span_id, None, ended_ns, noted.payload, noted.about))
             return
@@ -355,6 +324,31 @@ class SpanRecorder:
                 if not noted.payload.over:  # it may just have ended in another thread
                     return
         self._requests.finish(log)
+
+    def _output(self, place: Place, span_id: str, result: Any) -> Noted | None:
+        """What a step returned; None of a model whose words come later, past its span."""
+        log, _, role, _, beside = place
+        if role == "call" or role == "synthesis":  # noqa: PLR1714  a set takes longer
+            output = output_or_stream(place, result, self._end_of_stream)
+            if role == "synthesis":
+                if beside:  # it wrote its nodes down in a way of its own
+                    log.about["reread"] = True
+            elif not beside:  # it asked models only: what it found was found in a way that no span shows
+                found = documents_of(fields_of(result).get("source_nodes"), log)
+                log.note(EventKind.DOCUMENTS, span_id, None, found, "source_nodes")
+            return Noted(output)
+        if role == "model":
+            if kind_of(result) != GENERATOR:
+                return end_of_model(result, log)
+            self._live[span_id] = (*place[:4], [])
+            return None
+        if role == "tool":
+            return end_of_tool(result, log)
+        if role == "chat writer":
+            beside.complete()
+        if role == "search" and OPENINFERENCE in modules:
+            note_search(log, span_id)
+        return Noted(documents_of(result, log) if role in _FINDING else None)
 
     def _end_of_stream(self, stream: Stream) -> None:
         place = stream.place
@@ -431,26 +425,3 @@ def _is_cancelled() -> bool:
     except RuntimeError:  # a step that is not asynchronous, in a thread
         return False
     return task is not None and getattr(task, "cancelling", lambda: 1)() > 0  # before Python 3.11 a task does not tell
-
-
-# The spans that OpenInference makes for a request, where it instruments LlamaIndex too
-
-
-def _openinference_is_active() -> bool:
-    instrumentor = getattr(modules.get(_OPENINFERENCE), "LlamaIndexInstrumentor", None)
-    return instrumentor is not None and instrumentor().is_instrumented_by_opentelemetry is True
-
-
-def openinference_anchor(span_id: str) -> SpanAnchor | None:
-    """The span that OpenInference made for this span of the framework, if it has it open by now.
-
-    Its handler is one of the dispatcher's, and keeps its spans where the framework's base class has a place for them.
-    """
-    for handler in get_dispatcher().span_handlers:
-        if type(handler).__module__.startswith("openinference."):
-            try:
-                span = handler.open_spans.get(span_id)
-                return None if span is None else current_anchor(span.context)
-            except Exception:  # noqa: BLE001  another library's object in whatever version: no span is an answer
-                return None
-    return None
