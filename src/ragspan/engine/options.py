@@ -22,13 +22,12 @@ from ragspan.arguments import (
 from ragspan.config import ExportPlace, JudgingPlace, Settings, UnknownContextsRule
 from ragspan.engine.budget import Budget
 from ragspan.engine.helper.serialization import reason_not_to_send
-from ragspan.engine.metric_judges import screens_of, spenders_of
-from ragspan.engine.patience import Patience
+from ragspan.engine.judge_share_decisions import check_share
+from ragspan.engine.metric_judges import spenders_of
 from ragspan.engine.processor import ProcessorOptions
 from ragspan.engine.sampling import draw, identity_of
 from ragspan.exceptions import ConfigurationError
 from ragspan.judge_share import JudgeShare
-from ragspan.metrics.doubt import DOUBTED
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.redaction import Redact, withhold
 
@@ -65,7 +64,7 @@ class Options(ProcessorOptions):
     redact: Redact | None
     unknown_contexts: UnknownContextsRule = "skip"
     judge_share: JudgeShare | None = None
-    patience: Patience | None = None
+    waits_for_budget: bool = False
 
     def __post_init__(self) -> None:
         for name in ("metrics", "emitters"):
@@ -158,21 +157,6 @@ def _check_budget(budget: Budget, metrics: Iterable[object]) -> None:
                 f"budget limits usd_per_day, but what the judge {spender.name!r} costs is not known: give it "
                 "price=Price(input, output) in dollars for a million tokens, or set RAGSPAN_JUDGE_PRICE"
             )
-
-
-def check_share(metrics: Sequence[Metric]) -> None:
-    """Raise a `ConfigurationError` unless a judge can be asked about a share of what these metrics score."""
-    asking = screens_of(metrics)
-    if not asking:
-        raise ConfigurationError(
-            "judge_share is the share of the answers that a judge is asked about, but the metrics ask none but the embedded one,"
-            " which reads all: name a judge, such as RAGSPAN_JUDGE=openai:gpt-4o-mini"
-        )
-    if not DOUBTED & asking.keys():
-        raise ConfigurationError(
-            f"judge_share goes by the doubts of {' and '.join(sorted(DOUBTED))}, but none of them is among the metrics that"
-            " ask the judge"
-        )
 
 
 def _check_emitters(emitters: Sequence[object]) -> None:

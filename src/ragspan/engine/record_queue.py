@@ -19,7 +19,6 @@ import queue
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ragspan.config import DropPolicy
 from ragspan.engine.budget import TokenBucket
@@ -27,9 +26,6 @@ from ragspan.engine.stats import Dropped, DropReason, EngineStats
 from ragspan.engine.threads import Deadline, ReentrantCriticalSection, step
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import Capture
-
-if TYPE_CHECKING:
-    from ragspan.engine.asking import Reading
 
 LOOK_AGAIN = 1.0
 """Seconds after which somebody who waits makes sure that there is a worker."""
@@ -48,8 +44,6 @@ class Item:
     """False scores it whatever the sample rates say."""
     only: Collection[str] | None = None
     """The metrics that score it, by name; None is all."""
-    reading: Reading | None = None
-    """What the embedded judge has said of it before, which decides in place of the engine's threshold."""
     on_end: Callable[[ScoredRecord | Dropped], None] | None = None
     """Called once with what became of it, outside of every lock."""
     is_out: bool = False

@@ -10,10 +10,10 @@ import functools
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from ragspan.engine.asking import Asking, Decision
 from ragspan.engine.budget import BudgetTracker
 from ragspan.engine.emitter_group import EmitterGroup, GroupHandle
 from ragspan.engine.helper.scoring import HelperScoring
+from ragspan.engine.judge_share_decisions import Decision, JudgeShareDecisions
 from ragspan.engine.metric_judges import make_fallback_judge, prepare_judges, screens_of
 from ragspan.engine.metric_run import MetricRunner, MetricTask, RunnerParts
 from ragspan.engine.options import Options
@@ -76,7 +76,7 @@ class RecordScorer:
             helper=self.helper,
             budget=self._budget,
             fallback_judge=make_fallback_judge(options.budget) if options.budget is not None else None,
-            patience=options.patience,
+            waits_for_budget=options.waits_for_budget,
             on_end=self._run_ended,
         )
         screens = screens_of(options.metrics) if options.judge_share is not None else {}
@@ -94,9 +94,9 @@ class RecordScorer:
             for metric in options.metrics
         ]
         self._spends = any(runner.is_paid for runner in self._runners)
-        self._asking: Asking | None = None
+        self._decisions: JudgeShareDecisions | None = None
         if options.judge_share is not None:
-            self._asking = Asking(options.judge_share, screens, self._budget, self_metrics.meter)
+            self._decisions = JudgeShareDecisions(options.judge_share, screens, self._budget, self_metrics.meter)
 
     async def process(self, item: Item) -> ScoredRecord | Dropped | None:
         """What becomes of one item; None if it is out already."""
@@ -129,8 +129,8 @@ class RecordScorer:
             self._self_metrics.ended(name, outcome)
             if BUDGET_EXHAUSTED in (getattr(outcome, "reason", None), getattr(outcome, "fallback", None)):
                 self._log.report("budget", "the budget is spent: metric %s is not scored by its own judge", name)
-        if self._asking is not None and work.item.sample and work.item.reading is None:
-            self._asking.count(scored, work.usages)
+        if self._decisions is not None and work.item.sample:
+            self._decisions.count(scored, work.usages)
 
     def _run_ended(self, run: MetricTask, outcome: Outcome) -> None:
         """Log that a metric failed, and count what it took."""
@@ -168,11 +168,9 @@ class RecordScorer:
 
     async def _judge(self, work: _RecordInWork) -> None:
         """Run the chosen metrics at the same time. Emit what has ended after the wait, and the rest when all have ended."""
-        if self._asking is not None:
+        if self._decisions is not None:
             identity = identity_of(work.record, work.handle.span)
-            own = self._asking.decision(identity if work.item.sample else None)
-            reading = work.item.reading
-            work.decision = own if reading is None else Decision(lambda _: reading.asked)
+            work.decision = self._decisions.decision(identity if work.item.sample else None)
         is_for_nothing = self._spends and work.item.on_end is None and not work.handle.holds_scores
         for runner in self._runners:
             if work.item.only is not None and runner.name not in work.item.only:
@@ -181,7 +179,7 @@ class RecordScorer:
             why_not = None if is_chosen else "not_sampled"
             if is_chosen and is_for_nothing and runner.is_paid:
                 why_not = "not_exported"
-            start = functools.partial(runner.start, work.record, work.session, work.decision, work.item.reading)
+            start = functools.partial(runner.start, work.record, work.session, work.decision)
             work.runs.append(start() if why_not is None else runner.skip(work.record, why_not))
         if work.decision is not None:
             work.decision.begin()
