@@ -198,9 +198,7 @@ def test_the_command_is_installed(installed):
     commands = installed.shell("ragspan --help")
 
     assert [
-        name
-        for name in ("demo", "run", "doctor", "evaluate", "agree", "labels", "dead-letters", "worker")
-        if name not in commands
+        name for name in ("demo", "run", "doctor", "evaluate", "agree", "labels", "worker") if name not in commands
     ] == []
 
 
@@ -211,7 +209,6 @@ def test_the_command_is_installed(installed):
         ("opentelemetry_instrumentor", ["ragspan_langchain", "ragspan_llama_index"]),
         ("ragspan_demo", ["langchain", "llama-index"]),
         ("ragspan_emitter", sorted(one.name for one in pkgutil.iter_modules(ragspan.emitters.__path__))),
-        ("ragspan_command", ["dead-letters"]),
         ("ragspan_worker", ["nats", "otlp"]),
         ("ragspan_sink", ["nats", "tls"]),
         ("ragspan_source", ["mlflow", "phoenix"]),

@@ -161,10 +161,10 @@ class AlertEmitter(ContentOptions, ScoreEmitter):
         finding = self.content.explanation(score)
         return FailingAnswer(
             record_id=record.record_id,
-            trace_id=span and format(span.trace_id, "032x"),
+            trace_id=None if span is None else format(span.trace_id, "032x"),
             metric=metric,
             score=float(score.value),
-            finding=finding and bounded(finding, _MAX_TEXT),
+            finding=None if finding is None else bounded(finding, _MAX_TEXT),
             question=bounded(record.question, _MAX_TEXT) if has_texts and record.question else None,
             response=bounded(record.response, _MAX_TEXT) if has_texts and record.response else None,
         )

@@ -132,7 +132,6 @@ def test_what_judging_took_without_a_score_is_added_up_too(rows, fake_openai, cl
 
 def test_the_share_of_answers_that_production_samples_does_not_matter_here(rows, judge, monkeypatch):
     monkeypatch.setenv("RAGSPAN_SAMPLE_RATE", "0")
-    monkeypatch.setenv("RAGSPAN_MAX_RECORDS_PER_SECOND", "1")
 
     assert evaluate(rows, "faithfulness", judge=judge).summary["faithfulness"].scored == 2
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import pickle
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from ragspan.arguments import (
@@ -19,9 +18,8 @@ from ragspan.arguments import (
     instance,
     one_of,
 )
-from ragspan.config import ExportPlace, JudgingPlace, Settings, UnknownContextsRule
+from ragspan.config import JudgingPlace, Settings, UnknownContextsRule
 from ragspan.engine.budget import Budget
-from ragspan.engine.helper.serialization import reason_not_to_send
 from ragspan.engine.judge_share_decisions import check_share
 from ragspan.engine.metric_judges import spenders_of
 from ragspan.engine.processor import ProcessorOptions
@@ -29,13 +27,12 @@ from ragspan.engine.sampling import draw, identity_of
 from ragspan.exceptions import ConfigurationError
 from ragspan.judge_share import JudgeShare
 from ragspan.records import RagRecord, SpanAnchor
-from ragspan.redaction import Redact, withhold
+from ragspan.redaction import Redact
 
 if TYPE_CHECKING:
     from ragspan.metrics.metric import Metric
     from ragspan.telemetry.emitter_protocols import Emitter
 
-_PROTOCOL = 5  # of pickle
 _LIST = Rule("a list", lambda value: isinstance(value, Sequence) and not isinstance(value, (str, bytes)))
 _NAME = Rule(
     "lower case letters, digits and underscores",
@@ -60,7 +57,6 @@ class Options(ProcessorOptions):
     budget: Budget | None
     metric_timeout: float
     judging: JudgingPlace
-    export: ExportPlace
     redact: Redact | None
     unknown_contexts: UnknownContextsRule = "skip"
     judge_share: JudgeShare | None = None
@@ -87,9 +83,6 @@ class Options(ProcessorOptions):
         SOME_SECONDS.check_fields(self, "metric_timeout")
         choice("helper", "thread").check_fields(self, "judging")
         choice("skip", "prompt").check_fields(self, "unknown_contexts")
-        choice("application", "helper").check_fields(self, "export")
-        if self.export == "helper":
-            _check_for_helper(self)
 
     def chooses(self, metric: str, record: RagRecord, span: SpanAnchor | None) -> bool:
         """Whether this metric scores the record.
@@ -107,14 +100,6 @@ class Options(ProcessorOptions):
             return False
         rate = self.metric_sample_rates.get(metric, self.sample_rate)
         return rate >= 1 or draw(identity_of(record, span)) < rate
-
-    def pickled_for_helper(self) -> bytes:
-        """What the helper process makes its engine from.
-
-        Records are redacted before they go there. Explanations are made there, and left out if `redact` cannot be sent.
-        """
-        can_redact = self.redact is None or reason_not_to_send(self.redact) is None
-        return pickle.dumps(self if can_redact else replace(self, redact=withhold), _PROTOCOL)
 
     @property
     def score_wait(self) -> float | None:
@@ -155,7 +140,8 @@ def _check_budget(budget: Budget, metrics: Iterable[object]) -> None:
         if spender.price is None:
             raise ConfigurationError(
                 f"budget limits usd_per_day, but what the judge {spender.name!r} costs is not known: give it "
-                "price=Price(input, output) in dollars for a million tokens, or set RAGSPAN_JUDGE_PRICE"
+                "price=Price(input, output) in dollars for a million tokens, or set RAGSPAN_JUDGE_OPTIONS to "
+                '{"price": [input, output]}'
             )
 
 
@@ -164,21 +150,3 @@ def _check_emitters(emitters: Sequence[object]) -> None:
         argument = f"emitters[{position}]"
         _EMITTER.check(argument, emitter)
         SECONDS.check(f"{argument}.score_wait", getattr(emitter, "score_wait", None))
-
-
-def _check_for_helper(options: Options) -> None:
-    """Check that the helper process can export, and can make a copy of what it needs."""
-    from ragspan.telemetry.environment import exporter_is_configured
-
-    if not exporter_is_configured():
-        raise ConfigurationError(
-            "export is 'helper', but no exporter is configured that another process could build: "
-            "set OTEL_EXPORTER_OTLP_ENDPOINT, or OTEL_TRACES_EXPORTER"
-        )
-    parts: dict[str, object] = {f"metrics[{position}]": metric for position, metric in enumerate(options.metrics)}
-    parts |= {f"emitters[{position}]": emitter for position, emitter in enumerate(options.emitters)}
-    parts["budget.fallback"] = options.budget and options.budget.fallback
-    for name, part in parts.items():
-        reason = reason_not_to_send(part)
-        if reason is not None:
-            raise ConfigurationError(f"{name} cannot go to the helper process, as export='helper' asks: {reason}")

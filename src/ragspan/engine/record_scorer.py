@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import functools
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
 
 from ragspan.engine.budget import BudgetTracker
 from ragspan.engine.emitter_group import EmitterGroup, GroupHandle
-from ragspan.engine.helper.scoring import HelperScoring
+from ragspan.engine.helper.client import HelperClient
 from ragspan.engine.judge_share_decisions import Decision, JudgeShareDecisions
 from ragspan.engine.metric_judges import make_fallback_judge, prepare_judges, screens_of
+from ragspan.engine.metric_outcome import About, about_response
 from ragspan.engine.metric_run import MetricRunner, MetricTask, RunnerParts
 from ragspan.engine.options import Options
 from ragspan.engine.record_queue import Item
@@ -28,13 +28,8 @@ from ragspan.judges.session import JudgingSession
 from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
 from ragspan.telemetry.self_metrics import SelfMetrics
-from ragspan.text.languages import languages_of
-from ragspan.text.responses import is_refusal
 from ragspan.throttled_log import ThrottledLog
 from ragspan.usage import Usage
-
-About: TypeAlias = tuple[bool, str | None]
-"""Whether a response is a refusal, and its language, as an ISO 639-1 code."""
 
 _WORKER_ERROR = MetricFailure(
     error_type="worker_error", message="the record was dropped while it was scored", outage=True
@@ -64,7 +59,7 @@ class RecordScorer:
         self._options = options
         self._score_wait = options.score_wait
         self._is_closed = False
-        self.helper = HelperScoring(log) if uses_helper else None
+        self.helper = HelperClient(log) if uses_helper else None
         self._judge_threads = DaemonThreads(1, name="ragspan-judge")
         self._redaction = Redaction(options.redact, timeout=options.metric_timeout, log=log)
         self.emission = EmitterGroup(options.emitters, log)
@@ -164,7 +159,7 @@ class RecordScorer:
     def worker_ended(self) -> None:
         """End the helper."""
         if self.helper is not None:
-            self.helper.client.close()
+            self.helper.close()
 
     async def _judge(self, work: _RecordInWork) -> None:
         """Run the chosen metrics at the same time. Emit what has ended after the wait, and the rest when all have ended."""
@@ -241,11 +236,3 @@ class _RecordInWork:
     """Of the runs that have ended."""
     result: ScoredRecord | None = None
     """All that has been emitted; what follows comes late."""
-
-
-def about_response(record: RagRecord) -> About:
-    response = record.response or ""
-    if not response.strip():
-        return False, None
-    contexts = [context.text for context in record.contexts or ()]
-    return is_refusal(response), languages_of(response, contexts, record.question or "").response.code

@@ -21,7 +21,7 @@ from concurrent.futures import Future
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ragspan.config import DropPolicy, ExportPlace, JudgingPlace, UnknownContextsRule, is_enabled
+from ragspan.config import DropPolicy, JudgingPlace, UnknownContextsRule, is_enabled
 from ragspan.engine.budget import Budget
 from ragspan.engine.options import Options, with_named
 from ragspan.engine.processor import BackgroundProcessor
@@ -72,9 +72,6 @@ class ScoringEngine(BackgroundProcessor):
         judging: where judges compute that need the processor rather than a network (the embedded judge, classifiers): in a
             `"helper"` process, so that requests do not wait for it, or in a `"thread"` of this one. The helper is started
             when it is first needed; where none can be, a thread does its work.
-        export: with `"helper"` the helper process gets whole records, scores them, and builds and exports their spans, so
-            that the application only sends records. It exports as the `OTEL_*` variables say, which have to name an
-            exporter, and metrics and emitters have to pickle. Where no helper can be started nothing is scored.
         redact: runs over every text of a record before judges and emitters see it, and over explanations, one text at a time
             in a thread of its own. A record for which it fails is dropped, and counted as `redaction_failed`. None asks
             `RAGSPAN_REDACT`; False redacts nothing.
@@ -111,7 +108,6 @@ class ScoringEngine(BackgroundProcessor):
         exit_timeout: float = 10.0,
         drain_on_sigterm: bool = True,
         judging: JudgingPlace = "helper",
-        export: ExportPlace = "application",
         redact: RedactOption = None,
         judge_share: float | str | JudgeShare | None = None,
         unknown_contexts: UnknownContextsRule = "skip",
@@ -136,7 +132,6 @@ class ScoringEngine(BackgroundProcessor):
             exit_timeout=exit_timeout,
             drain_on_sigterm=drain_on_sigterm,
             judging=judging,
-            export=export,
             redact=redact_from(redact) if enabled else None,
             judge_share=None if judge_share is None else JudgeShare.of(judge_share),
             unknown_contexts=unknown_contexts,
@@ -198,11 +193,8 @@ class ScoringEngine(BackgroundProcessor):
         return self._queue.stats
 
     def _make_work(self, log: ThrottledLog) -> Work:
-        from ragspan.engine.forwarding import Forwarding
         from ragspan.engine.record_scorer import RecordScorer
 
         options = self._options
-        if options.export == "helper":
-            return Forwarding(options, log=log)
         uses_helper = options.judging == "helper"
         return RecordScorer(options, self_metrics=self._self_metrics, log=log, uses_helper=uses_helper)

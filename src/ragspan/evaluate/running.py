@@ -31,10 +31,10 @@ from ragspan.arguments import SECONDS, WHOLE
 from ragspan.config import Settings, is_enabled
 from ragspan.engine import Budget, Dropped, ScoringEngine
 from ragspan.engine.emitter_group import EmitterGroup
-from ragspan.engine.helper import serialization
+from ragspan.engine.helper.messages import pack, unpack
 from ragspan.engine.judge_share_decisions import TableDecisions, beside_screen, check_share
 from ragspan.engine.metric_judges import screens_of, spenders_of
-from ragspan.engine.record_scorer import about_response
+from ragspan.engine.metric_outcome import about_response
 from ragspan.engine.threads import Deadline, call_guarded
 from ragspan.evaluate.columns import LABEL, ColumnChoices
 from ragspan.evaluate.evaluated import Evaluation
@@ -270,7 +270,7 @@ class _Run:
         def note(_: _Row, done: _Row) -> None:
             pickled, _error = call_guarded(pickle.dumps, done, _PROTOCOL)
             if pickled is None and isinstance(done, EvaluatedRow):  # metadata may hold anything
-                plain = serialization.loads(serialization.dumps(done.record))
+                plain = unpack(pack(done.record))
                 pickled = pickle.dumps(replace(done, record=plain, screened={}), _PROTOCOL)
             kept.write(pickled or b"")
             if isinstance(done, EvaluatedRow):

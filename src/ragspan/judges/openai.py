@@ -12,7 +12,7 @@ from ragspan.judges.endpoint import MAX_RETRIES, TIMEOUT, Endpoint, post_what_it
 from ragspan.judges.judge_protocols import ChatMessage, Completion
 from ragspan.judges.llm.capabilities import EndpointCapabilities, EndpointHabits
 from ragspan.judges.llm.chat_protocol import read_completions
-from ragspan.judges.llm.llm_judge import LLMJudge
+from ragspan.judges.llm.llm_judge import JudgeMode, LLMJudge
 from ragspan.judges.presets import PRESETS, Preset
 from ragspan.judges.prices import Price, price_of
 
@@ -50,6 +50,7 @@ class OpenAIJudge(LLMJudge):
         temperature: as in `LLMJudge`, and so are `max_context_chars` and `max_response_chars`.
         max_context_chars: see there.
         max_response_chars: see there.
+        mode: see there.
         price: what the model costs. With None, the price is from a small table of OpenAI's models if the endpoint is
             OpenAI's, one of its regional hosts, or a deployment at Azure that is named after its model; else it is not known.
 
@@ -72,6 +73,7 @@ class OpenAIJudge(LLMJudge):
         temperature: float = 0.7,
         max_context_chars: int = 60_000,
         max_response_chars: int = 20_000,
+        mode: JudgeMode = "one_request",
         price: Price | None = None,
     ) -> None:
         one_of(*PRESETS).check("provider", provider)
@@ -103,6 +105,7 @@ class OpenAIJudge(LLMJudge):
             temperature=temperature,
             max_context_chars=max_context_chars,
             max_response_chars=max_response_chars,
+            mode=mode,
             price=price or price_of(model, _host_of(address, client)),
         )
 

@@ -88,7 +88,6 @@ def worker(
     settings = replace(
         settings_with(metrics=metrics, judge=judge),
         spans="scores",  # the answers' spans are there already
-        export="application",
         drain_on_sigterm=False,  # this command drains
     )
     if settings.sink is None and settings.emitters == ("otel",) and not exporter_is_configured():

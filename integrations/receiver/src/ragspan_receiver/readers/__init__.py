@@ -12,7 +12,7 @@ from dataclasses import replace
 from ragspan.config import Settings
 from ragspan.evaluate.sources import Opinion, StoredAnswer
 from ragspan.records import RagRecord
-from ragspan.runs import ToolStep, documents_of_result, searched_with
+from ragspan.request import ToolStep, documents_of_result, searched_with
 from ragspan.telemetry import semconv
 from ragspan.throttled_log import ThrottledLog
 from ragspan_receiver.readers import genai, openinference, vercel
