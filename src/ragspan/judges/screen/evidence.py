@@ -166,7 +166,7 @@ class Evidence:
         weight = self._weights.get(word)
         if weight is None:
             places = (self.sentences_with(word) & self._prose).bit_count()
-            weight = 0.0 if len(word) == 1 else 0.3 if is_number(word) else 1 / (1 + math.log(max(1, places)))
+            weight = 0.0 if len(word) == 1 or word == "include" else 0.3 if is_number(word) else 1 / (1 + math.log(max(1, places)))
             self._weights[word] = weight
         return weight
 

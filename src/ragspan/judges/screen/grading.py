@@ -15,15 +15,16 @@ from functools import partial
 from itertools import groupby
 from typing import Final
 
-from ragspan.judges.screen.contexts import Context
+from ragspan.judges.screen.contexts import Context, Place
 from ragspan.judges.screen.denials import find_opposition
 from ragspan.judges.screen.evidence import Aligned, Evidence
-from ragspan.judges.screen.facts import SentenceFacts
+from ragspan.judges.screen.facts import SentenceFacts, compared, tells
 from ragspan.judges.screen.finding import Finding
 from ragspan.judges.screen.flags import find_conflicts, read_topics
 from ragspan.judges.screen.numbers import (
     find_number_elsewhere,
     find_other_quantity,
+    SUMMING,
     find_wrong_equation,
     has_equation,
     is_derived,
@@ -64,6 +65,8 @@ _SLOPE = 5.3
 _SENTENCES_NEAR, _FEW_WORDS, _LITTLE = 3, 3, 0.5
 _ROOT = 4
 """Letters at the beginning of a word that inflection mostly keeps."""
+_FEWEST = 3
+"""Content words of a claim of a longer response that is compared."""
 _STOPS = frozenset(",.;:!-")
 
 
@@ -147,6 +150,8 @@ class Grader:
         self.contexts, self.evidence, self.question, self.language = contexts, evidence, question, language
         self.lone = lone
         self.asked = frozenset(filter(is_content, question))
+        self.told = frozenset(filter(tells, map(compared, question)))
+        """The words of the question that are compared where a claim has few."""
         self._excused = language.neutral_keys | question
         self._topics = read_topics(contexts)
         self._said: tuple[str, ...] = ()
@@ -246,7 +251,13 @@ class Claim:
     @Lazy
     def aligned(self) -> list[Aligned]:
         """The context sentences that it may rest on."""
-        return self.grader.evidence.aligned(self.facts.content)
+        content = self.facts.content
+        return self.grader.evidence.aligned(content if len(content) > 1 else content | self.grader.told)
+
+    @Lazy
+    def numbers(self) -> frozenset[str]:
+        """Those of the absent words."""
+        return frozenset(filter(is_number, self.absent))
 
     @property
     def enough(self) -> float:
@@ -257,7 +268,7 @@ class Claim:
         """Whether a sentence of the contexts is near enough for its clauses and numbers to be compared."""
         if not self.is_english or self.sentence.text.endswith(":"):
             return False
-        if not self.grader.lone and len(self.facts.content) < 3:
+        if not self.grader.lone and len(self.facts.content) < _FEWEST:
             return False
         return bool(self.aligned) and self.aligned[0].share >= self.enough
 
@@ -287,10 +298,10 @@ def _find_flag(claim: Claim) -> Finding | None:
 
 
 def _find_other_quantity(claim: Claim) -> Finding | None:
-    if not claim.is_compared:
+    if not claim.is_compared or (claim.numbers and not SUMMING.isdisjoint(claim.sentence.keys)):
         return None
     grader = claim.grader
-    question = grader.asked if grader.lone else frozenset[str]()
+    question = grader.told if grader.lone else frozenset[str]()
     return find_other_quantity(claim.facts, claim.aligned, question, grader.evidence, claim.enough)
 
 
@@ -298,12 +309,27 @@ def _find_absent_number(claim: Claim) -> Finding | None:
     """A number of two digits or more that no context holds and that does not follow from others."""
     said = claim.sentence
     for at, key in enumerate(said.keys):
-        if key in claim.absent and is_number(key) and is_exact(said.words[at]) and key not in claim.restated:
+        if key in claim.absent and is_number(key) and key not in claim.restated:
             places = claim.grader.evidence.closest(filter(is_content, said.keys))
+            rival = _rival_of(claim, key) if claim.is_english else None
+            if rival is not None:
+                return Finding(kind="number", response=rival[0], context=rival[1], place=rival[2])
+            if not is_exact(said.words[at]):
+                continue
             following = said.words[at + 1 : at + 2]
             with_unit = bool(following) and is_content(said.keys[at + 1])
             words = [said.words[at], *following] if with_unit else [said.words[at]]
             return Finding(kind="absent number", response=" ".join(words), place=places[0] if places else None)
+    return None
+
+
+def _rival_of(claim: Claim, key: str) -> tuple[str, str, Place] | None:
+    """A quantity of the claim with this number, and one of its kind in the sentence that comes closest."""
+    ours = next((one for one in claim.facts.quantities if one.raw == key and one.kind), None)
+    for near in claim.aligned[:1] if ours else ():
+        for other in near.facts.quantities:
+            if ours and other.kind == ours.kind and not same(ours, other):
+                return ours.text, other.text, near.place
     return None
 
 
@@ -315,7 +341,7 @@ def _find_opposition(claim: Claim) -> Finding | None:
     if not claim.is_compared:
         return None
     lone = claim.grader.lone
-    question = claim.grader.asked if lone else frozenset[str]()
+    question = claim.grader.told if lone else frozenset[str]()
     return find_opposition(claim.facts, claim.aligned, question, enough=claim.enough, fewest=1 if lone else 4)
 
 
@@ -389,7 +415,7 @@ FINDERS: Final[dict[str, Callable[[Claim], Finding | None]]] = {
     "other language": _find_in_other_language,
 }
 """What is looked for in each claim, by the names under which `benchmarks/rules.py` switches it off."""
-_ALWAYS = frozenset({"equation", "flag"})
+_ALWAYS = frozenset({"equation", "flag", "other number"})
 """Findings that count even where words do not show the rest."""
 
 

@@ -14,6 +14,7 @@ from ragspan.judges.screen.finding import Finding
 from ragspan.judges.screen.quantities import DATES, Quantity, has_quantities, same
 from ragspan.text.keys import is_content, is_number
 from ragspan.text.sentences import Sentence
+from ragspan.text.vocabulary import word_set
 
 _NEAR_BEST = 0.7
 _MOST_OPERANDS, _MOST_DERIVED = 16, 4
@@ -27,6 +28,10 @@ _TWO_DIGITS = re.compile(r"(?:\D*\d){2}")
 _EQUATION = re.compile(
     r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)\s?%?\s?([+*/x×÷·−-])\s?(\d[\d,]*(?:\.\d+)?)\s?(%?)\s?=\s?[$€£]?\s?(\d[\d,]*(?:\.\d+)?)(?![\d%])"
 )
+
+
+SUMMING = word_set("total sum altogeth combin together differ difference more less remain left both save twice average each per")
+"""Words of a claim that gives a sum, a difference or a product."""
 
 
 def is_exact(number: str) -> bool:
@@ -113,7 +118,9 @@ def _rival(
         if not part.near or not all(_is_better(part, held, around) for held in holding):
             continue
         rivals = [other for other in part.quantities if _are_rivals(quantity, other)]
-        if not rivals or (not holding and not around <= part.reached and evidence.sentences_with(quantity.raw)):
+        is_same = any(other.raw == quantity.raw for other in rivals)  # the same number of another unit
+        is_known = not is_same and not holding and evidence.sentences_with(quantity.raw) != 0
+        if not rivals or (is_known and not around <= part.reached):
             continue
         other = min(rivals, key=lambda other: (other.raw != quantity.raw, other.kind != quantity.kind))
         fits = len(part.own & around), bool(other.nouns & quantity.nouns)

@@ -3,89 +3,161 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from ragspan.judges.screen.english import english
 from ragspan.judges.screen.evidence import Aligned
-from ragspan.judges.screen.facts import SentenceFacts, is_past
+from ragspan.judges.screen.facts import SentenceFacts, is_past, tells
 from ragspan.judges.screen.finding import Finding
 
-_ALIKE = 0.8
-"""The share of the words that both sentences need to have in common."""
-_LONGEST = 12
+_ALIKE, _MOST_ALIKE = 0.6, 0.8
+"""The share of a claim's words that a sentence needs in which others do the same; and in which the order is another."""
+_LONGEST = 10
 """Content words of a claim that is looked at."""
-_QUOTED = 4
-_PIVOTS = {"before": "after", "after": "before", "then": "then", "than": "than"}
-_BEING = frozenset({"is", "are", "was", "were", "be", "been", "being", "get", "got"})
-_JOINS = frozenset({"and", "or"})
+_QUOTED, _REACH = 4, 8
+_PIVOTS = {"before": ("before", "after", "then"), "after": ("after", "before", "then"), "than": ("than",)}
+_BEING = frozenset({"is", "are", "was", "were", "be", "been", "being", "get", "gets", "got"})
+_DETERMINERS = frozenset({"the", "a", "an", "its", "his", "her", "their", "this", "these", "all", "some", "to"})
+_ENDING = frozenset("in at on from with as into onto under over between against through about during than that which who".split())
+"""Words that end what a verb is done to."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """A verb with who does it and to whom."""
+
+    at: int
+    agent: frozenset[str]
+    patient: frozenset[str]
+    denied: bool
 
 
 def find_exchange(claim: SentenceFacts, aligned: Sequence[Aligned]) -> Finding | None:
-    """Two words on either side of a verb, of "before", "after" or "than" that stand the other way round in the context."""
-    if not 2 < len(claim.content) <= _LONGEST:
+    """Who does something, where the context says that another does it; or what is first or more, the other way round."""
+    if len(claim.content) > _LONGEST:
         return None
-    for one in aligned:
-        facts = one.facts
-        shared = claim.content & facts.content
-        if one.share < _ALIKE or len(shared) < _ALIKE * len(claim.content):
+    return _other_role(claim, aligned) or _other_order(claim, aligned)
+
+
+def _other_role(claim: SentenceFacts, aligned: Sequence[Aligned]) -> Finding | None:
+    for ours in _frames(claim):
+        held = [(one, theirs) for one in aligned for theirs in _frames(one.facts, claim.keys[ours.at])]
+        if any(not ours.agent.isdisjoint(theirs.agent) for _, theirs in held):
             continue
-        ours, theirs = (list(_shared_places(side, shared)) for side in (claim, facts))
-        if len(ours) != len(shared) or len(theirs) != len(shared):
-            continue  # a word that stands there twice has no one place
-        for middle, at in _middles(claim, ours):
-            other = next((place for place in range(len(facts.keys)) if facts.keys[place] == middle), -1)
-            flips = _is_passive(claim, at) != _is_passive(facts, other)
-            if other < 0 and middle in _PIVOTS:
-                other = next((place for place, key in enumerate(facts.keys) if key == _PIVOTS[middle]), -1)
-                flips = True
-            if other < 0:
+        for one, theirs in held:
+            if one.share < _ALIKE or ours.denied != theirs.denied or not theirs.agent or any(map(_is_pivot, claim.keys)):
                 continue
-            if middle == "than":
-                flips = _compares_otherwise(claim, facts)
-            before, after = _sides(claim, ours, at)
-            held_before, held_after = _sides(facts, theirs, other)
-            crossed = before & held_after, after & held_before
-            kept = before & held_before, after & held_after
-            exchanged = all(crossed) and not any(kept)
-            if exchanged != flips and (exchanged or all(kept)):
-                kind = "order" if middle in _PIVOTS else "role"
-                return Finding(kind=kind, response=_quoted(claim, at), context=_quoted(facts, other), place=one.place)
+            exchanged = ours.agent & theirs.patient and ours.patient & theirs.agent
+            replaced = (
+                bool(ours.patient & theirs.patient)
+                and abs(len(ours.agent) - len(theirs.agent)) <= 1
+                and len(ours.patient & theirs.patient) >= _ALIKE * len(ours.patient)
+                and ours.agent.isdisjoint(english().wide)
+                and _is_named(claim, ours.agent) == _is_named(one.facts, theirs.agent)
+            )
+            if exchanged or replaced:
+                return Finding(
+                    kind="role", response=_said(claim, ours), context=_said(one.facts, theirs), place=one.place
+                )
     return None
 
 
-def _shared_places(facts: SentenceFacts, shared: frozenset[str]) -> Iterator[int]:
-    return (at for at, key in enumerate(facts.keys) if key in shared)
+def _frames(facts: SentenceFacts, verb: str = "") -> Iterator[_Frame]:
+    """The verbs of a sentence that somebody does; of one word only, if it is given."""
+    for at, word in enumerate(facts.keys):
+        if (verb and word != verb) or not (word in facts.content or word in english().light) or not _is_verb(facts, at):
+            continue
+        clause = facts.clause_at(at)
+        before = frozenset(facts.keys[place] for place in range(clause.start, at) if facts.keys[place] in facts.content)
+        after = frozenset(_until(facts, at + 1, clause.end))
+        if _is_passive(facts, at):
+            by = next((place for place in range(at + 1, clause.end) if facts.keys[place] == "by"), clause.end)
+            agent, patient = frozenset(_until(facts, by + 1, clause.end)), before
+        else:
+            agent, patient = before, after
+        if agent:
+            yield _Frame(at, agent, patient, denied=any(place < at for place in clause.negations))
 
 
-def _middles(facts: SentenceFacts, places: Sequence[int]) -> Iterator[tuple[str, int]]:
-    """The verbs and pivots of a claim that have shared words on both sides, with their places."""
-    for at in range(1, len(facts.keys) - 1):
-        word = facts.keys[at]
-        if word in _PIVOTS or (at in places and _is_verb(facts, at)):
-            if places[0] < at < places[-1]:
-                yield word, at
+def _until(facts: SentenceFacts, start: int, end: int) -> Iterator[str]:
+    """The content words up to the next preposition or comma."""
+    for place in range(start, end):
+        if facts.keys[place] in _ENDING or place in facts.pauses:
+            return
+        if facts.keys[place] in facts.content:
+            yield facts.keys[place]
 
 
 def _is_verb(facts: SentenceFacts, at: int) -> bool:
-    written = facts.words[at]
-    before, after = facts.keys[at - 1], facts.keys[at + 1]
-    if written[0].isupper() or before in {"the", "a", "an"} or after in {"of", *_JOINS} or before in _JOINS:
+    """Whether a word looks like a verb: by its form, and by what is before and after it."""
+    written, before = facts.words[at], facts.keys[at - 1] if at else ""
+    after = "".join(facts.keys[at + 1 : at + 2])
+    if not at or written[0].isupper() or before in _DETERMINERS - {"to"} or after in english().auxiliaries:
         return False
-    return is_past(written) or (written.endswith("s") and after not in english().auxiliaries)
+    if is_past(written) or facts.keys[at] in english().light:
+        return True
+    follows = before in english().auxiliaries or before in facts.content
+    return follows and (after in _DETERMINERS or (written.endswith("s") and after in facts.content))
 
 
 def _is_passive(facts: SentenceFacts, at: int) -> bool:
-    """Whether "by" follows a verb within three words, after a form of "to be"."""
-    return at >= 0 and is_past(facts.words[at]) and "by" in facts.keys[at + 1 : at + 4] and not _BEING.isdisjoint(
-        word.lower() for word in facts.words[max(0, at - 3) : at]
+    if not is_past(facts.words[at].lower()):
+        return False
+    if facts.keys[at + 1 : at + 2] == ("by",):
+        return True
+    return not _BEING.isdisjoint(word.lower().removesuffix("n't") for word in facts.words[max(0, at - 3) : at])
+
+
+def _is_named(facts: SentenceFacts, keys: frozenset[str]) -> bool:
+    return any(word[0].isupper() and at for at, word in enumerate(facts.words) if facts.keys[at] in keys) or all(
+        word[0].isupper() for at, word in enumerate(facts.words) if facts.keys[at] in keys
     )
 
 
-def _sides(facts: SentenceFacts, places: Sequence[int], at: int) -> tuple[frozenset[str], frozenset[str]]:
+def _said(facts: SentenceFacts, frame: _Frame) -> str:
+    """The words from who does it to the verb, or from the verb to who does it."""
+    clause = facts.clause_at(frame.at)
+    places = [at for at in range(clause.start, clause.end) if facts.keys[at] in frame.agent] or [frame.at]
+    start, end = min(frame.at, places[0]), max(frame.at, places[-1]) + 1
+    return " ".join(facts.words[start:end])
+
+
+def _is_pivot(key: str) -> bool:
+    return key in _PIVOTS
+
+
+def _other_order(claim: SentenceFacts, aligned: Sequence[Aligned]) -> Finding | None:
+    """Two words on either side of "before", "after", "then" or "than" that stand the other way round."""
+    for pivot, others in _PIVOTS.items() if any(map(_is_pivot, claim.keys)) else ():
+        if pivot not in claim.keys:
+            continue
+        for one in aligned:
+            other = next((word for word in others if word in one.facts.keys), "")
+            if not other or one.share < (_ALIKE if pivot == "than" else _MOST_ALIKE):
+                continue
+            said, held = _sides(claim, pivot), _sides(one.facts, other)
+            crossed = said[0] & held[1] - said[1] and said[1] & held[0] - held[1]
+            kept = said[0] & held[0] and said[1] & held[1]
+            turned = pivot == "than" and _compares_otherwise(claim, one.facts)
+            if crossed and not turned or (turned and kept and not crossed):
+                quotes = (" ".join(facts.words[max(0, at - _QUOTED) : at + _QUOTED + 1]) for facts, at in (
+                    (claim, claim.keys.index(pivot)), (one.facts, one.facts.keys.index(other))))
+                return Finding(kind="order", response=next(quotes), context=next(quotes), place=one.place)
+    return None
+
+
+def _sides(facts: SentenceFacts, pivot: str) -> tuple[frozenset[str], frozenset[str]]:
+    """What comes first, or is more, and the other."""
+    at = facts.keys.index(pivot)
     clause = facts.clause_at(at)
-    start = 0 if facts.keys[at] == "than" else clause.start
-    before = frozenset(facts.keys[place] for place in places if start <= place < at)
-    after = frozenset(facts.keys[place] for place in places if at < place < clause.end)
-    return before, after
+    # "It is longer but safer than": the subject may be in the clause before.
+    start, end = 0 if pivot == "than" else clause.start, clause.end
+    before, after = facts.keys[max(start, at - _REACH) : at], facts.keys[at + 1 : min(end, at + 1 + _REACH)]
+    if not at:  # "Before meals, take two."
+        end = min((place for place in facts.pauses if place), default=len(facts.keys))
+        before, after = facts.keys[end : end + _REACH], facts.keys[1:end]
+    sides = frozenset(filter(tells, before)), frozenset(filter(tells, after))
+    return sides[::-1] if pivot == "after" else sides
 
 
 def _compares_otherwise(claim: SentenceFacts, facts: SentenceFacts) -> bool:
@@ -95,7 +167,3 @@ def _compares_otherwise(claim: SentenceFacts, facts: SentenceFacts) -> bool:
         for word in claim.keys
         for other in english().opposites.get(word, ())
     )
-
-
-def _quoted(facts: SentenceFacts, at: int) -> str:
-    return " ".join(facts.words[max(0, at - _QUOTED) : at + _QUOTED + 1])
