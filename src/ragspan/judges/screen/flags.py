@@ -41,7 +41,7 @@ class Topic:
     """Its words as one: "wifi", "takeout"."""
     holds: bool
     statement: str
-    """What the context says; empty for null."""
+    """What the context says: "Outdoor Seating: false"."""
 
 
 class Topics:
@@ -102,7 +102,7 @@ def _topic(flag: Flag, words: Sequence[str]) -> Topic:
         words=frozenset(map(key, words)),
         compound="".join(words),
         holds=flag.holds is True,
-        statement=flag.statement,
+        statement=f"{flag.name}: {'null' if flag.holds is None else str(flag.holds).lower()}",
     )
 
 

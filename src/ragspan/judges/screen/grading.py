@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import groupby
 from typing import Final
 
@@ -109,9 +108,9 @@ class Grade:
             - 0.1 * min(3, len(self.names))
             - 0.08 * min(4, self.longest_gap)
         )
-        if any(finding.kind != "flag" for finding in self.findings):
+        if self.findings:
             return min(score - 0.5, _FOUND)
-        return min(1.0, max(score + self.bonus, self.least)) - 0.5 * bool(self.findings)
+        return min(1.0, max(score + self.bonus, self.least))
 
 
 def answer_score(grades: Sequence[Grade], language: Language = ENGLISH) -> float:
@@ -355,29 +354,32 @@ def _find_name(claim: Claim) -> Finding | None:
     if grader.language.capitalises_nouns or not claim.absent:
         return None
     capital = [word[0].isupper() and is_content(key) for word, key in zip(said.words, said.keys, strict=True)]
-    at = 0
     for is_name, run in groupby(range(len(capital)), capital.__getitem__):
         places = list(run)
-        at = places[0]
-        if not is_name or (at == 0 and len(places) == 1):
+        words = said.words[places[0] : places[-1] + 1]
+        if not is_name or not all(said.keys[place] in claim.absent for place in places) or _is_known(words, claim):
             continue
-        if all(said.keys[place] in claim.absent for place in places) and not _is_known(said.words[at : places[-1] + 1], grader):
+        # What begins a sentence or follows a colon, a bracket or a mark of a list may be any word.
+        if re.search(rf"(?<=[\w,] ){re.escape(words[0])}\b", said.text):
             nearest = grader.evidence.closest(filter(is_content, said.keys))
-            name = " ".join(said.words[at : places[-1] + 1])
-            return Finding(kind="name", response=name, place=nearest[0] if nearest else None)
+            return Finding(kind="name", response=" ".join(words), place=nearest[0] if nearest else None)
     return None
 
 
-def _is_known(name: Sequence[str], grader: Grader) -> bool:
-    """Whether the contexts have a name's initials, or words in a row with the initials that it is."""
-    initials = "".join(word[0] for word in name).lower()
+def _is_known(name: Sequence[str], claim: Claim) -> bool:
+    """Whether contexts have a name's initials, or they or the claim words in a row with the initials that it is."""
+    contexts = claim.grader.contexts
     if len(name) > 1:
-        return any(initials in context.places for context in grader.contexts)
-    word = name[0]
-    if not word.isupper() or not 1 < len(word) <= 6:
+        initials = "".join(word[0] for word in name).lower()
+        return any(initials in context.places for context in contexts)
+    word = name[0].rstrip("s")
+    if not word.isupper() or not 1 < len(word) <= _LONGEST_INITIALS:
         return False
-    texts = ("".join(key[0] for key in context.keys if is_content(key)) for context in grader.contexts)
-    return any(word.lower() in text for text in texts)
+    rows = (claim.sentence.keys, *(context.keys for context in contexts))
+    return any(word.lower() in "".join(key[0] for key in row if is_content(key)) for row in rows)
+
+
+_LONGEST_INITIALS = 6
 
 
 def _find_in_other_language(claim: Claim) -> Finding | None:

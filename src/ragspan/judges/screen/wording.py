@@ -56,8 +56,7 @@ def explain_finding(found: Finding, sentence: str, analysis: Analysis) -> str:
     if found.kind == "equation":
         return f"The response computes {ours}, which makes {found.context}."
     if found.kind == "flag":
-        said = f"says {_quoted(found.context)}" if found.context else "leaves it open"
-        return f"The response says {_quoted(sentence)}, but of {ours} the context {said}."
+        return f"The response says {_quoted(sentence)}, but the context has {_quoted(found.context)}."
     place = found.place
     name = "the context" if place is None else _name_of(place.context, analysis)
     text = "" if place is None else _quoted(analysis.contexts[place.context].text_of(place.sentence))
