@@ -16,6 +16,7 @@ from typing import Final
 
 from ragspan.judges.screen.contexts import Context, Place
 from ragspan.judges.screen.denials import find_opposition
+from ragspan.judges.screen.english import english
 from ragspan.judges.screen.evidence import Aligned, Evidence
 from ragspan.judges.screen.facts import SentenceFacts, compared, tells
 from ragspan.judges.screen.finding import Finding
@@ -46,8 +47,9 @@ UNRELATED = "the contexts have hardly a word of the question"
 
 _FEW_CLAIMS = 2
 """Responses of so few sentences are compared with sentences that share less."""
-_ENOUGH, _MOST = 0.6, 0.75
-"""The share of a claim's words that a context sentence has to hold to be compared: in such a response, and in a longer one."""
+_ENOUGH, _MOST, _NEARLY_ALL = 0.6, 0.75, 0.85
+"""The share of a claim's words that a context sentence has to hold to be compared: in such a response, in a longer one, and there
+for denials and opposites."""
 _SEARCHED = 0.1
 """What a sentence of a short response gains in which nothing is found: its other words are paraphrase."""
 _REFUSED = 0.48
@@ -223,14 +225,13 @@ class Grader:
     def _credit(self, word: str) -> float:
         """What a word counts that no context holds: 1 if it is neutral, half if it or its root is in the question or the contexts."""
         if word not in self._excused:
-            return 0.5 if word[:_ROOT] in self._roots else 0.0
+            # The stemmer of English undoes most inflection.
+            return 0.5 if self.language.code != "en" and word[:_ROOT] in self.roots else 0.0
         return 0.5 if word in self.question and word not in self.language.neutral_keys else 1.0
 
     @Lazy
-    def _roots(self) -> frozenset[str]:
-        """How the contexts' words begin; none for English, whose stemmer undoes most inflection."""
-        if self.language.code == "en":
-            return frozenset()
+    def roots(self) -> frozenset[str]:
+        """How the contexts' words begin."""
         words = (word for context in self.contexts for word in context.places)
         return frozenset([word[:_ROOT] for word in words if len(word) >= _ROOT and word[0].isalpha()])
 
@@ -298,7 +299,7 @@ def _find_flag(claim: Claim) -> Finding | None:
 
 def _find_other_quantity(claim: Claim) -> Finding | None:
     if not claim.is_compared or (claim.numbers and not SUMMING.isdisjoint(claim.sentence.keys)):
-        return None
+        return None  # the number may follow from others
     grader = claim.grader
     question = grader.told if grader.lone else frozenset[str]()
     return find_other_quantity(claim.facts, claim.aligned, question, grader.evidence, claim.enough)
@@ -341,7 +342,8 @@ def _find_opposition(claim: Claim) -> Finding | None:
         return None
     lone = claim.grader.lone
     question = claim.grader.told if lone else frozenset[str]()
-    return find_opposition(claim.facts, claim.aligned, question, enough=claim.enough, fewest=1 if lone else 4)
+    enough, fewest = (_ENOUGH, 1) if lone else (_NEARLY_ALL, 4)
+    return find_opposition(claim.facts, claim.aligned, question, enough=enough, fewest=fewest)
 
 
 def _find_exchange(claim: Claim) -> Finding | None:
@@ -369,6 +371,8 @@ def _find_name(claim: Claim) -> Finding | None:
 def _is_known(name: Sequence[str], claim: Claim) -> bool:
     """Whether contexts have a name's initials, or they or the claim words in a row with the initials that it is."""
     contexts = claim.grader.contexts
+    if all(_is_common(word, claim.grader) for word in name):
+        return True
     if len(name) > 1:
         initials = "".join(word[0] for word in name).lower()
         return any(initials in context.places for context in contexts)
@@ -379,7 +383,15 @@ def _is_known(name: Sequence[str], claim: Claim) -> bool:
     return any(word.lower() in "".join(key[0] for key in row if is_content(key)) for row in rows)
 
 
-_LONGEST_INITIALS = 6
+def _is_common(word: str, grader: Grader) -> bool:
+    """Whether a word with a capital is hardly a name that has to be there: "TV", "Monday", or "Korean" beside "Korea"."""
+    if word.isupper() and len(word) <= _COMMON_INITIALS:
+        return True
+    known = grader.language.key(word)
+    return known in english().weekdays or known in english().units or word[:_ROOT].lower() in grader.roots
+
+
+_COMMON_INITIALS, _LONGEST_INITIALS = 3, 6
 
 
 def _find_in_other_language(claim: Claim) -> Finding | None:

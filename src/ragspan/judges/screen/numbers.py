@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations, islice, permutations
 
-from ragspan.judges.screen.contexts import Context, Place
+from ragspan.judges.screen.contexts import Context, Place, numbers_of
 from ragspan.judges.screen.evidence import Aligned, Evidence
 from ragspan.judges.screen.facts import SentenceFacts, tells
 from ragspan.judges.screen.finding import Finding
@@ -30,7 +30,7 @@ _EQUATION = re.compile(
 )
 
 
-SUMMING = word_set("total sum altogeth combin together differ difference more less remain left both save twice average each per")
+SUMMING = word_set("total sum altogeth combin together differ difference more less remain left both save twice average each up down rise fell increase decreas")
 """Words of a claim that gives a sum, a difference or a product."""
 
 
@@ -164,11 +164,19 @@ def find_number_elsewhere(claim: Sentence, evidence: Evidence, question: Collect
         near = [*chain.from_iterable(map(context.keys_of, span))]
         rivals = [at for at, key in enumerate(near) if is_number(key) and key not in claim.keys]
         for at in numbers:
-            for other in rivals if claim.keys[at] not in near else ():
+            for other in rivals if claim.keys[at] not in near and not _stands_near(claim, at, evidence) else ():
                 if side := _common_side(claim.keys, at, near, other):
                     words = claim.words[at : at + 2] if side > 0 else claim.words[at - 1 : at + 1]
                     return Finding(kind="number", response=" ".join(words), place=place)
     return None
+
+
+def _stands_near(claim: Sentence, at: int, evidence: Evidence) -> bool:
+    """Whether a sentence with a number of a claim has two more of the claim's words than what the number counts."""
+    counted = {claim.keys[at], *claim.keys[at + 1 : at + 2]}
+    words = [evidence.sentences_with(key) for key in set(claim.keys) - counted if is_content(key)]
+    sentences = numbers_of(evidence.sentences_with(claim.keys[at]))[:_MOST_OPERANDS]
+    return any(sum(bits >> number & 1 for bits in words) > 1 for number in sentences)
 
 
 def _common_side(ours: Sequence[str], at: int, theirs: Sequence[str], other: int) -> int:
