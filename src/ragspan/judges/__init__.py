@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from ragspan.judges.jury import Jury
     from ragspan.judges.llm import LLMJudge
     from ragspan.judges.openai import OpenAIJudge
-    from ragspan.judges.screen import OverlapJudge
     from ragspan.judges.prices import Price
+    from ragspan.judges.screen import OverlapJudge
 
 __all__ = [
     "AnswerRelevanceJudge",

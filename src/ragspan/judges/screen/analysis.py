@@ -28,7 +28,7 @@ from ragspan.text.responses import declines, read_claims
 from ragspan.text.sentences import Sentence, read_sentence
 from ragspan.text.vocabulary import MOST_STEMS
 
-PASSES, HARDLY = 0.6, 0.2
+PASSES, HARDLY = 0.55, 0.2
 """The probability from which on a response or a claim passes, and the one below which a response of some sentences fails."""
 MANY_CLAIMS = 3
 """Claims of a response that fails because the contexts hold hardly anything of it."""
@@ -108,9 +108,7 @@ class Analysis:
     @property
     def verdict(self) -> Verdict:
         """Of the whole response: it fails by a finding, or if hardly anything of a longer one stands in the contexts."""
-        if any(grade.findings for grade in self.grades):
-            return "unsupported"
-        if self.is_hardly_held:
+        if self.is_hardly_held or any(grade.findings for grade in self.grades):
             return "unsupported"
         is_clear = self.grounding >= PASSES and not any(grade.unsure for grade in self.grades)
         return "supported" if is_clear else "unsure"
@@ -118,7 +116,8 @@ class Analysis:
     @property
     def is_hardly_held(self) -> bool:
         """Whether the contexts hold hardly anything of a response of some sentences."""
-        return len(self.grades) >= MANY_CLAIMS and self.grounding < HARDLY and not self._declines
+        is_long = len(self.grades) >= MANY_CLAIMS and not self._declines
+        return is_long and self.grounding < HARDLY and not any(grade.findings for grade in self.grades)
 
     def verdict_on(self, grade: Grade) -> Verdict:
         """Of one claim."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ragspan.judges.screen.contexts import Place
-from ragspan.judges.screen.evidence import Aligned
-from ragspan.judges.screen.finding import Finding
-from ragspan.judges.screen.facts import Clause, SentenceFacts, compared, may_turn
-from ragspan.judges.screen.quantities import DATES, Quantity
 from ragspan.judges.screen.english import english
+from ragspan.judges.screen.evidence import Aligned
+from ragspan.judges.screen.facts import Clause, SentenceFacts, compared, may_turn
+from ragspan.judges.screen.finding import Finding
+from ragspan.judges.screen.quantities import DATES, Quantity
 
 _INHERITED = 0.75
 """What a word counts if only an earlier clause of the sentence holds it."""

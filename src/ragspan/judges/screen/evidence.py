@@ -166,7 +166,13 @@ class Evidence:
         weight = self._weights.get(word)
         if weight is None:
             places = (self.sentences_with(word) & self._prose).bit_count()
-            weight = 0.0 if len(word) == 1 or word == "include" else 0.3 if is_number(word) else 1 / (1 + math.log(max(1, places)))
+            weight = (
+                0.0
+                if len(word) == 1 or word == "include"
+                else 0.3
+                if is_number(word)
+                else 1 / (1 + math.log(max(1, places)))
+            )
             self._weights[word] = weight
         return weight
 
@@ -181,7 +187,10 @@ class Evidence:
         ranked = sorted(zip(self.contexts, self.held_pairs, strict=True), key=lambda one: -len(one[1]))
         for context, pairs in ranked if beginning else ():
             likely = [
-                run for pair in beginning.keys() & pairs for run in beginning[pair] if run[1:] in pairs and run not in held
+                run
+                for pair in beginning.keys() & pairs
+                for run in beginning[pair]
+                if run[1:] in pairs and run not in held
             ]
             if likely:
                 held |= context.shared_runs(frozenset(likely))

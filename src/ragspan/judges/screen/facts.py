@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import accumulate, compress, pairwise
 
-from ragspan.judges.screen.quantities import WORDED, read_quantities
 from ragspan.judges.screen.english import english
+from ragspan.judges.screen.quantities import WORDED, read_quantities
 from ragspan.text.keys import is_content, is_number, key, tokens
 from ragspan.text.languages import ENGLISH, Language
 from ragspan.text.lazy import Lazy
-from ragspan.text.vocabulary import FUNCTION_WORDS, word_set
+from ragspan.text.vocabulary import word_set
 
 _MOST_CHARACTERS = 1200
 """Characters of a sentence that are compared."""

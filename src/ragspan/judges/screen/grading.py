@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
@@ -22,9 +22,9 @@ from ragspan.judges.screen.facts import SentenceFacts, compared, tells
 from ragspan.judges.screen.finding import Finding
 from ragspan.judges.screen.flags import find_conflicts, read_topics
 from ragspan.judges.screen.numbers import (
+    SUMMING,
     find_number_elsewhere,
     find_other_quantity,
-    SUMMING,
     find_wrong_equation,
     has_equation,
     is_derived,
@@ -146,7 +146,13 @@ class Grader:
     """
 
     def __init__(
-        self, contexts: Sequence[Context], evidence: Evidence, question: frozenset[str], language: Language, *, lone: bool
+        self,
+        contexts: Sequence[Context],
+        evidence: Evidence,
+        question: frozenset[str],
+        language: Language,
+        *,
+        lone: bool,
     ) -> None:
         self.contexts, self.evidence, self.question, self.language = contexts, evidence, question, language
         self.lone = lone
@@ -169,13 +175,16 @@ class Grader:
         if not content:
             return Grade(sentence=claim.text)
         held, context = evidence.best_window([sought[at] for at in content])
+        held = max(held, self._held_by_parts(claim))
         missing = [at for at in content if sought[at] not in evidence]
         absent = [at for at in missing if sought[at] not in self._excused]
         read = Claim(claim, self, frozenset([sought[at] for at in absent]))
         numbers = [at for at in absent if is_number(sought[at]) and sought[at] not in read.restated]
         names = [at for at in absent if self._is_name(claim, at)]
         credit = sum(sought[at] in read.restated or self._credit(sought[at]) for at in missing)
-        unsure = DECLINES if declines else self._unsure(claim, telling, [sought[at] for at in numbers], held / len(content))
+        unsure = (
+            DECLINES if declines else self._unsure(claim, telling, [sought[at] for at in numbers], held / len(content))
+        )
         self._said = sought
         findings: list[Finding] = []
         if not declines and not (not absent and evidence.has_sentence(sought)):
@@ -199,6 +208,14 @@ class Grader:
             bonus=_SEARCHED * searched + 0.3 * structured,
             least=_REFUSED if declines and not self._is_answered() else -math.inf,
         )
+
+    def _held_by_parts(self, claim: Sentence) -> int:
+        """How many content words the contexts hold, where each part of an enumeration may rest on another place."""
+        pieces = re.split(r"[,;]\s", claim.text) if "," in claim.text or ";" in claim.text else ()
+        parts = [self.language.content_of(self.language.keys(piece)) for piece in pieces]
+        if not parts or min(map(len, parts)) <= 1:
+            return 0
+        return sum(self.evidence.best_window(part)[0] for part in parts)
 
     def _is_name(self, claim: Sentence, at: int) -> bool:
         word = claim.words[at]

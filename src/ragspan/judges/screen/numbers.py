@@ -17,20 +17,25 @@ from ragspan.text.sentences import Sentence
 from ragspan.text.vocabulary import word_set
 
 _NEAR_BEST = 0.7
+_DIGITS_OF_COUNT = 3
+"""A number of fewer digits may be what another one was computed with: "11 months"."""
 _MOST_OPERANDS, _MOST_DERIVED = 16, 4
 _TOLERANCE = 0.006
 """How far a number may be from a product or a share, of itself: answers round."""
+_SMALL, _ROUNDING = 10, 1e-6
 _WHOLE = 100.0
 """Per cent."""
 _NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,9})?")
 _TIME = re.compile(r"(\d{1,2}):(\d\d)")
 _TWO_DIGITS = re.compile(r"(?:\D*\d){2}")
 _EQUATION = re.compile(
-    r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)\s?%?\s?([+*/x×÷·−-])\s?(\d[\d,]*(?:\.\d+)?)\s?(%?)\s?=\s?[$€£]?\s?(\d[\d,]*(?:\.\d+)?)(?![\d%])"
+    r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)\s?%?\s?([+*/x\u00d7\u00f7\u00b7\u2212-])\s?(\d[\d,]*(?:\.\d+)?)\s?(%?)\s?=\s?[$€£]?\s?(\d[\d,]*(?:\.\d+)?)(?![\d%])"
 )
 
 
-SUMMING = word_set("total sum altogeth combin together differ difference more less remain left both save twice average each up down rise fell increase decreas")
+SUMMING = word_set(
+    "total sum altogeth combin together differ difference more less remain left both save twice average each up down rise fell increase decreas"
+)
 """Words of a claim that gives a sum, a difference or a product."""
 
 
@@ -183,9 +188,9 @@ def _common_side(ours: Sequence[str], at: int, theirs: Sequence[str], other: int
     """1 if the content word after both numbers is the same, -1 if the one before is, else 0."""
     for step in (1, -1):
         place, beside = at + step, other + step
-        if 0 <= place < len(ours) and 0 <= beside < len(theirs):
-            if ours[place] == theirs[beside] and is_content(ours[place]):
-                return step
+        both_there = 0 <= place < len(ours) and 0 <= beside < len(theirs)
+        if both_there and ours[place] == theirs[beside] and is_content(ours[place]):
+            return step
     return 0
 
 
@@ -193,15 +198,15 @@ def _common_side(ours: Sequence[str], at: int, theirs: Sequence[str], other: int
 
 
 def find_wrong_equation(text: str) -> Finding | None:
-    """An equation that a claim writes out, and whose result is another: "800 × 6 = 4,900"."""
+    """An equation that a claim writes out, and whose result is another: "800 * 6 = 4,900"."""
     for match in _EQUATION.finditer(text) if "=" in text else ():
         one, other, result = (float(match[at].replace(",", "")) for at in (1, 3, 5))
         values = {
             "+": one + other,
             "-": one - other,
-            "−": one - other,
+            "\u2212": one - other,
             "/": one / other if other else result,
-            "÷": one / other if other else result,
+            "\u00f7": one / other if other else result,
         }
         value = values.get(match[2], one * other) / (_WHOLE if match[4] or "%" in match[0] else 1)
         if abs(value - result) > max(_TOLERANCE * abs(value), 0.5 if "." not in match[5] else 0.0051):
@@ -214,7 +219,9 @@ def has_equation(text: str) -> bool:
     return "=" in text and _EQUATION.search(text) is not None
 
 
-def is_derived(absent: Collection[str], claim: Sequence[str], beside: Iterable[str], near: Sequence[Sequence[str]]) -> bool:
+def is_derived(
+    absent: Collection[str], claim: Sequence[str], beside: Iterable[str], near: Sequence[Sequence[str]]
+) -> bool:
     """Whether all of these numbers may follow from two others.
 
     Sums, differences, products, shares and the time between two times are looked for; at least one of the two numbers stands
@@ -229,7 +236,7 @@ def is_derived(absent: Collection[str], claim: Sequence[str], beside: Iterable[s
     """
     if not 0 < len(absent) <= _MOST_DERIVED:
         return False
-    own = [key for key in (*claim, *beside) if key not in absent]
+    own = [*claim, *beside]
     held = [*chain.from_iterable(near)]
     if frozenset(absent) <= _times_between([*own, *held]):
         return True
@@ -237,7 +244,8 @@ def is_derived(absent: Collection[str], claim: Sequence[str], beside: Iterable[s
         return False
     mine, others = _values(own), _values([*own, *held])
     is_share = "%" in claim
-    return all(_follows(float(key), mine, others, is_share=is_share) for key in absent)
+    follow = [key for key in absent if _follows(float(key), mine, others, is_share=is_share)]
+    return bool(follow) and all(key in follow or len(key) < _DIGITS_OF_COUNT for key in absent)
 
 
 def _values(keys: Iterable[str]) -> list[float]:
@@ -247,28 +255,29 @@ def _values(keys: Iterable[str]) -> list[float]:
 
 def _follows(value: float, mine: Sequence[float], others: Sequence[float], *, is_share: bool) -> bool:
     exact, about = set[float](), list[float]()
+    is_large = value >= _SMALL
     for one, other in permutations(others, 2):
         if value in {one, other}:
             continue
-        if value >= 10 or one in mine:
+        if is_large or one in mine:
             exact |= {one + other, one - other}
-        if value >= 10 or one in mine or other in mine:
+        if is_large or one in mine or other in mine:
             about += [one * other, one / other]
         about += [one * other / _WHOLE, one * (_WHOLE - other) / _WHOLE, one * (_WHOLE + other) / _WHOLE]
         if is_share:
             about += [_WHOLE * one / other, _WHOLE * abs(one - other) / other]
             exact.add(_WHOLE - one - other)
     is_near = any(abs(result - value) <= _TOLERANCE * value for result in about)
-    return is_near or any(abs(result - value) < 1e-6 for result in exact) or (is_share and _WHOLE - value in others)
+    return (
+        is_near or any(abs(result - value) < _ROUNDING for result in exact) or (is_share and _WHOLE - value in others)
+    )
 
 
 def _times_between(keys: Iterable[str]) -> frozenset[str]:
     """Hours and minutes between two times: "6" and "18" of 08:12 and 14:30."""
     times = [int(match[1]) * 60 + int(match[2]) for match in map(_TIME.fullmatch, dict.fromkeys(keys)) if match]
     spans = {abs(one - other) for one, other in combinations(times[:_MOST_OPERANDS], 2)} - {0}
-    return frozenset(
-        text for span in spans for text in (str(span), str(span // 60), str(span % 60), f"{span / 60:g}")
-    )
+    return frozenset(text for span in spans for text in (str(span), str(span // 60), str(span % 60), f"{span / 60:g}"))
 
 
 def sentences_near(places: Sequence[Place], contexts: Sequence[Context]) -> list[list[str]]:

@@ -18,7 +18,29 @@ _QUOTED, _REACH = 4, 8
 _PIVOTS = {"before": ("before", "after", "then"), "after": ("after", "before", "then"), "than": ("than",)}
 _BEING = frozenset({"is", "are", "was", "were", "be", "been", "being", "get", "gets", "got"})
 _DETERMINERS = frozenset({"the", "a", "an", "its", "his", "her", "their", "this", "these", "all", "some", "to"})
-_ENDING = frozenset("in at on from with as into onto under over between against through about during than that which who".split())
+_ENDING = frozenset(
+    [
+        "in",
+        "at",
+        "on",
+        "from",
+        "with",
+        "as",
+        "into",
+        "onto",
+        "under",
+        "over",
+        "between",
+        "against",
+        "through",
+        "about",
+        "during",
+        "than",
+        "that",
+        "which",
+        "who",
+    ]
+)
 """Words that end what a verb is done to."""
 
 
@@ -45,7 +67,12 @@ def _other_role(claim: SentenceFacts, aligned: Sequence[Aligned]) -> Finding | N
         if any(not ours.agent.isdisjoint(theirs.agent) for _, theirs in held):
             continue
         for one, theirs in held:
-            if one.share < _ALIKE or ours.denied != theirs.denied or not theirs.agent or any(map(_is_pivot, claim.keys)):
+            if (
+                one.share < _ALIKE
+                or ours.denied != theirs.denied
+                or not theirs.agent
+                or any(map(_is_pivot, claim.keys))
+            ):
                 continue
             exchanged = ours.agent & theirs.patient and ours.patient & theirs.agent
             replaced = (
@@ -139,9 +166,11 @@ def _other_order(claim: SentenceFacts, aligned: Sequence[Aligned]) -> Finding | 
             crossed = said[0] & held[1] - said[1] and said[1] & held[0] - held[1]
             kept = said[0] & held[0] and said[1] & held[1]
             turned = pivot == "than" and _compares_otherwise(claim, one.facts)
-            if crossed and not turned or (turned and kept and not crossed):
-                quotes = (" ".join(facts.words[max(0, at - _QUOTED) : at + _QUOTED + 1]) for facts, at in (
-                    (claim, claim.keys.index(pivot)), (one.facts, one.facts.keys.index(other))))
+            if (crossed and not turned) or (turned and kept and not crossed):
+                quotes = (
+                    " ".join(facts.words[max(0, at - _QUOTED) : at + _QUOTED + 1])
+                    for facts, at in ((claim, claim.keys.index(pivot)), (one.facts, one.facts.keys.index(other)))
+                )
                 return Finding(kind="order", response=next(quotes), context=next(quotes), place=one.place)
     return None
 

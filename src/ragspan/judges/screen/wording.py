@@ -33,7 +33,8 @@ def explain_answer(analysis: Analysis) -> str:
     if reason is not None:
         return _noted(f"Words do not show whether the response is right: {reason}.", analysis)
     return _noted(
-        f"Nothing was found that the contexts contradict, but much is said in other words. {_closeness(worst, analysis)}", analysis
+        f"Nothing was found that the contexts contradict, but much is said in other words. {_closeness(worst, analysis)}",
+        analysis,
     )
 
 
@@ -73,7 +74,11 @@ def explain_finding(found: Finding, sentence: str, analysis: Analysis) -> str:
 
 def explain_coverage(coverage: Coverage) -> str | None:
     """Which sentence of the contexts a response leaves out; None where it leaves out nothing."""
-    return f"The response leaves out what the contexts say here: {_quoted(coverage.left_out)}." if coverage.left_out else None
+    return (
+        f"The response leaves out what the contexts say here: {_quoted(coverage.left_out)}."
+        if coverage.left_out
+        else None
+    )
 
 
 def _beside(grade: Grade, analysis: Analysis) -> str:

@@ -11,8 +11,8 @@ from functools import partial
 import pytest
 from processor import seconds_of
 
-from ragspan.judges.overlap import OverlapJudge
-from ragspan.judges.overlap.context_reader import MAX_CHARACTERS, MAX_CONTEXTS
+from ragspan.judges import OverlapJudge
+from ragspan.judges.screen.contexts import MAX_CHARACTERS, MAX_CONTEXTS
 from ragspan.metrics import (
     ChunkAttribution,
     ChunkUtilization,

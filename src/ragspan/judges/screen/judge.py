@@ -13,10 +13,9 @@ from ragspan.judges.judge_protocols import (
     ContextRating,
     ContextVerdict,
     Rating,
-    Verdict,
     Vote,
 )
-from ragspan.judges.screen.analysis import HARDLY, Analysis, share_read
+from ragspan.judges.screen.analysis import Analysis, share_read
 from ragspan.judges.screen.contexts import ContextReader
 from ragspan.judges.screen.coverage import are_useful, completeness
 from ragspan.judges.screen.grading import UNRELATED, Grade, probability

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from ragspan.judges.overlap.context_reader import ContextReader
-from ragspan.judges.overlap.contradictions.flags import MAX_FLAGS, find_conflicts, read_topics
+from ragspan.judges.screen.contexts import ContextReader
+from ragspan.judges.screen.flags import MAX_FLAGS, find_conflicts, read_topics
 
 BUSINESS = {
     "name": "Blue Door",
@@ -24,7 +24,8 @@ BUSINESS = {
 @pytest.fixture
 def conflicts():
     def of(sentence, *passages):
-        return find_conflicts(sentence, read_topics(ContextReader().read(passages or [json.dumps(BUSINESS)])))
+        topics = read_topics(ContextReader().read(passages or [json.dumps(BUSINESS)]))
+        return tuple(topic.name for topic in find_conflicts(sentence, topics))
 
     return of
 
