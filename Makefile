@@ -23,7 +23,7 @@ HHEM_TOOLS := transformers pytest pytest-asyncio hypothesis opentelemetry-export
 
 # Too heavy for the environment of the other tests.
 ENVIRONMENT_MEMBERS := -e '.[otlp]' -e integrations/langchain
-ENVIRONMENT_TOOLS := celery gevent hypercorn ipykernel nbclient pyinstaller uvicorn-worker gunicorn starlette uvicorn hypothesis pytest pytest-asyncio trustme opentelemetry-distro pytest-xdist
+ENVIRONMENT_TOOLS := celery eventlet gevent hypercorn ipykernel nbclient pyinstaller uvicorn-worker gunicorn starlette uvicorn hypothesis pytest pytest-asyncio trustme opentelemetry-distro pytest-xdist
 
 # The oldest and the newest that we support, and what their own suites need.
 NEIGHBOURS_oldest := langchain-core==1.0.0 langgraph==1.0.0 'pytest<9' 'syrupy<5' 'pytest-asyncio<1'
@@ -46,7 +46,7 @@ CLIENT_TOOLS := ddtrace langfuse langsmith opentelemetry-exporter-otlp-proto-htt
 
 E2E := .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX) .venv-mlflow/.installed-$(MLFLOW)
 
-.PHONY: test-clients test-deploys test-slow test-alone environments docs docs-build e2e pictures phoenix chromium demo test test-all test-llama-index-releases test-oldest-langchain test-hhem test-environments test-neighbours test-newest-neighbours peers check format install build constraints clean
+.PHONY: test-clients test-deploys test-slow test-alone environments docs docs-build pages e2e pictures phoenix chromium demo test test-all test-llama-index-releases test-oldest-langchain test-hhem test-environments test-neighbours test-newest-neighbours peers check format install build constraints clean
 
 # The demo runs where everything is installed already, else in a small environment of its own.
 DEMO := $(if $(wildcard $(VENV)/.installed),$(VENV),.venv-demo)
@@ -155,7 +155,7 @@ test-hhem: .venv-hhem/.installed  ## the tests of HHEM that need torch, which th
 	@touch $@
 
 test-clients: .venv-clients/.installed  ## the native writers, and the handlers, beside the tools' own clients, which the other tests skip
-	.venv-clients/bin/python -m pytest -q tests/emitters/langfuse tests/emitters/langsmith tests/emitters/datadog -k "client or library"
+	.venv-clients/bin/python -m pytest -q tests/tools/langfuse tests/tools/langsmith tests/tools/datadog -k "client or library"
 	.venv-clients/bin/python -m pytest -q integrations/langchain/tests/test_instrumentors.py
 
 .venv-clients/.installed: $(VENV)/.installed
@@ -164,7 +164,7 @@ test-clients: .venv-clients/.installed  ## the native writers, and the handlers,
 	@touch $@
 
 test-environments: .venv-environments/.installed  ## the servers, workers and tools that the other tests skip
-	.venv-environments/bin/python -m pytest -q -n $(SLOW_WORKERS) tests/environments -k "celery or hypercorn or gevent or UvicornWorker or notebook or pyinstaller"
+	.venv-environments/bin/python -m pytest -q -n $(SLOW_WORKERS) tests/environments -k "celery or hypercorn or gevent or eventlet or UvicornWorker or notebook or pyinstaller"
 
 # What `rest` leaves out runs with the slow tests.
 DEPLOYS := whole
@@ -191,6 +191,9 @@ environments: $(E2E) .venv-environments/.installed $(LLAMA_INDEX_RELEASES:%=.ven
 
 docs: .venv-docs/.installed  ## the documentation as a site, at http://localhost:8000
 	$(MKDOCS) serve
+
+pages: install  ## the parts of the documentation that come from the code
+	$(BIN)/python .ci/pages.py
 
 docs-build: .venv-docs/.installed  ## the site into site/; a broken link or a name without its entry is an error
 	$(MKDOCS) build --strict --quiet

@@ -49,7 +49,7 @@ from agreeing.programs import PROMPTS, captured
 from agreeing.report import means_of, report_on, set_tables, summary
 from rich.console import Console
 
-from ragspan.datasets.agreement import RESAMPLES
+from ragspan.evaluate.agreement import RESAMPLES
 from ragspan.exceptions import ConfigurationError
 from ragspan.usage import Usage
 

@@ -6,7 +6,7 @@ Traces of ten spans, as OpenInference writes them for a RAG answer with four pas
 another process, 50 in a request of protobuf without compression; so the sender spends little of the processors that both share.
 A trace counts as lost unless it was taken and read. In each row the receiver is a process of its own:
 
-- `read`: every trace is taken and read, and `RAGSPAN_MAX_RECORDS_PER_SECOND=1` spares the judge;
+- `read`: every trace is taken and read, and `RAGSPAN_SAMPLE_RATE=0` spares the judge;
 - `no answers`: ten spans of web requests, which nobody has to read;
 - `one a request`: 1 trace in a request on 8 connections, as programs send that export each trace at once;
 - `scored`: as `read`, and each answer is scored; what the engine has no time for it drops and counts;
@@ -49,7 +49,7 @@ QUIET = 1.0  # seconds
 class Case:
     name: str
     arguments: tuple[str, ...] = ()
-    settings: tuple[tuple[str, str], ...] = (("RAGSPAN_MAX_RECORDS_PER_SECOND", "1"),)
+    settings: tuple[tuple[str, str], ...] = (("RAGSPAN_SAMPLE_RATE", "0"),)
     traces_in_a_request: int = 50
     connections: int = 1
     is_answer: bool = True

@@ -9,8 +9,8 @@ import pytest
 
 from documentation_answers import answered_questions
 from ragspan import RagRecord, RetrievedContext
-from ragspan.datasets import evaluate
-from ragspan.datasets.report import write_report
+from ragspan.evaluate import evaluate
+from ragspan.evaluate.report import write_report
 from ragspan.judges import OverlapJudge
 
 METRICS = ("context_adherence", "completeness", "context_utilization", "faithfulness")

@@ -41,7 +41,7 @@ def test_the_default_engine_is_made_once_and_scores_with_the_embedded_judge():
         ({"JUDGE": "openai:gpt-4o-mini"}, "OPENAI_API_KEY"),
         (
             {"JUDGE": "openai:local", "JUDGE_BASE_URL": "http://127.0.0.1:1/v1", "BUDGET_USD_PER_DAY": "5"},
-            r"what the judge 'openai:local' costs is not known.*RAGSPAN_JUDGE_PRICE",
+            r"what the judge 'openai:local' costs is not known.*RAGSPAN_JUDGE_OPTIONS",
         ),
     ],
 )
@@ -120,7 +120,9 @@ def test_the_llm_judge_is_made_for_the_model_and_endpoint_that_are_named():
 
 
 def test_the_price_of_the_judge_can_be_set():
-    settings = Settings(judge="openai:local", judge_base_url="http://127.0.0.1:1/v1", judge_price=(0.1, 0.2))
+    settings = Settings(
+        judge="openai:local", judge_base_url="http://127.0.0.1:1/v1", judge_options=({"price": [0.1, 0.2]},)
+    )
 
     assert judge_from(settings).price == Price(0.1, 0.2)
 
@@ -132,10 +134,8 @@ def test_a_budget_is_made_of_the_limits_that_are_set():
     )
 
 
-def test_load_and_money_are_limited_as_the_environment_says(monkeypatch):
-    monkeypatch.setenv("RAGSPAN_MAX_RECORDS_PER_SECOND", "0.001")
-    monkeypatch.setenv("RAGSPAN_BUDGET_REQUESTS_PER_MINUTE", "1")
-    engine = ragspan.default_engine()
+def test_load_is_limited_as_configure_says():
+    engine = ragspan.configure(max_records_per_second=0.001).engine
     for _ in range(3):
         engine.submit(RagRecord(question="q", contexts=["c"], response="r"))
 

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from ragspan import MetricFailure, NotApplicable, RagRecord, Score, ScoredRecord
-from ragspan.datasets import evaluate
+from ragspan.evaluate import evaluate
 from ragspan.testing import FakeJudge
 
 HOSTILE = "</td></table><script>alert(1)</script><img src=x onerror=alert(1)>\ud800"

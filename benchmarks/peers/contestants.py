@@ -51,7 +51,6 @@ def _everywhere(distribution: str) -> dict[str, str]:
 CONTESTANTS = [
     Contestant(name="ragspan", module="discarding", distributions=_OURS, is_peer=False, exports=False),
     Contestant(name="ragspan, with its engine", module="ragspan", distributions=_OURS, is_peer=False),
-    Contestant(name="ragspan, helper exports", module="ragspan", attach="_helper", distributions=_OURS, is_peer=False),
     Contestant(
         name="OpenInference",
         module="openinference",
@@ -67,7 +66,5 @@ CONTESTANTS = [
         without="its documentation has OpenInference's handler",
     ),
     Contestant(name="MLflow", module="mlflow", distributions=_everywhere("mlflow-skinny")),
-    Contestant(name="Opik", module="opik", distributions=_everywhere("opik")),
-    Contestant(name="DeepEval", module="deepeval", distributions=_everywhere("deepeval")),
 ]
 BY_NAME = {contestant.name: contestant for contestant in CONTESTANTS}

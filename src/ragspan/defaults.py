@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ragspan.arguments import has_methods, meant
 from ragspan.config import Settings
@@ -20,8 +21,8 @@ from ragspan.telemetry.environment import EnvironmentProviders, exporter_is_conf
 _SINK_RULE = has_methods("a ScoringEngine, another object with a method submit, or None", "submit")
 _SINKS = "ragspan_sink"
 _LIKE_SETTINGS = (
-    *("queue_size", "concurrency", "max_records_per_second", "sample_rate", "judge_share", "metric_timeout"),
-    *("exit_timeout", "drain_on_sigterm", "judging", "export", "redact", "unknown_contexts"),
+    *("queue_size", "concurrency", "sample_rate", "judge_share", "judge_when", "metric_timeout", "exit_timeout"),
+    *("drain_on_sigterm", "judging", "redact", "unknown_contexts"),
 )
 """Arguments of an engine that are settings of the same name."""
 
@@ -29,7 +30,7 @@ _LIKE_SETTINGS = (
 def default_engine() -> ScoringEngine:
     """The engine of this process. The first call makes it from the `RAGSPAN_*` variables.
 
-    By default it has the four default metrics, the embedded judge and the global OpenTelemetry providers. A paid
+    By default it has the default metrics, the embedded judge and the global OpenTelemetry providers. A paid
     judge is used only if `RAGSPAN_JUDGE` names it. Where `RAGSPAN_SINK` names a sink, handlers keep sending records there.
 
     Raises:
@@ -98,6 +99,7 @@ def engine_from(
     *,
     emitters: Sequence[Emitter] | None = None,
     metrics: Sequence[Metric] | None = None,
+    **options: Any,
 ) -> ScoringEngine:
     """An engine as these settings describe it.
 
@@ -106,6 +108,7 @@ def engine_from(
         providers: for its telemetry; None means the global ones.
         emitters: in place of those that the settings name.
         metrics: in place of those that the settings name.
+        options: further arguments of the engine, in place of those that the settings make.
     """
     if not settings.enabled:
         return ScoringEngine(metrics=(), emitters=())
@@ -114,9 +117,8 @@ def engine_from(
     return ScoringEngine(
         metrics=metrics,
         emitters=emitters_from(settings, providers) if emitters is None else emitters,
-        budget=budget_from(settings),
         meter_provider=providers.meter_provider if providers else None,
-        **{name: getattr(settings, name) for name in _LIKE_SETTINGS},
+        **{"budget": budget_from(settings), **{name: getattr(settings, name) for name in _LIKE_SETTINGS}, **options},
     )
 
 
@@ -160,7 +162,6 @@ def emitter_from(name: str, settings: Settings, providers: EnvironmentProviders 
     if name != "otel":
         return installed_emitter(name)
     return OTelEmitter(
-        score_wait=settings.score_wait,
         spans=settings.spans,
         capture_content=settings.capture_content,
         explanations=settings.explanations,
@@ -179,27 +180,25 @@ def check_worker(settings: Settings) -> None:
     """
     if not settings.enabled:
         raise ConfigurationError("RAGSPAN_ENABLED is false, so that a worker would have nothing to do")
-    if "otel" not in settings.emitters:
+    if not {"otel", "console"} & set(settings.emitters):
         raise ConfigurationError(
-            "RAGSPAN_EMITTERS has to name 'otel': the others write to the spans that it makes or finds"
+            "RAGSPAN_EMITTERS has to name 'otel' or 'console': the others write to the spans that it makes or finds"
         )
     # With `spans="scores"` the other emitters write to spans of the application.
     has_spans = settings.spans == "scores" and len(settings.emitters) > 1
-    if not (exporter_is_configured() or has_spans):
+    if not ("console" in settings.emitters or exporter_is_configured() or has_spans):
         raise ConfigurationError(
             "no exporter of spans is configured, so that scores would go nowhere: set OTEL_EXPORTER_OTLP_ENDPOINT, "
-            "such as http://localhost:4318, or OTEL_TRACES_EXPORTER; 'console' prints them"
+            "such as http://localhost:4318, or OTEL_TRACES_EXPORTER, or RAGSPAN_EMITTERS=console, which prints them"
         )
 
 
 def budget_from(settings: Settings) -> Budget | None:
     """The budget of these settings; None if they set no limit."""
-    limits = (settings.budget_usd_per_day, settings.budget_tokens_per_minute, settings.budget_requests_per_minute)
-    if not any(limits):
+    if not (settings.budget_usd_per_day or settings.budget_requests_per_minute):
         return None
     return Budget(
         usd_per_day=settings.budget_usd_per_day,
-        tokens_per_minute=settings.budget_tokens_per_minute,
         requests_per_minute=settings.budget_requests_per_minute,
         fallback=hhem_from(settings) if settings.budget_fallback == "hhem" else settings.budget_fallback,
     )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
-from ragspan.plain_data import fields_of, in_slot, is_dict, items_of, plain_scalar, text_keyed
+from ragspan.safe_copy import fields_of, in_slot, is_dict, items_of, plain_scalar, text_keyed
 
 _INPUT = ("prompt_tokens", "input_tokens", "prompt_token_count", "prompt_eval_count", "inputTokens", "promptTokenCount")
 _OUTPUT = (

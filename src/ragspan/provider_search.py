@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from ragspan.plain_data import items_of, text_of
 from ragspan.provider_replies import fields_in
+from ragspan.safe_copy import items_of, text_of
 
 _FOUND: Final = ("grounding_metadata", "search_results", "tool_outputs", "executed_tools", "built_in_tool_calls")
 _NOTES: Final = ("annotations", "citations")

@@ -195,7 +195,7 @@ def assert_scores(
     Inside a running event loop it blocks the loop.
 
     Args:
-        records: as for `ragspan.datasets.evaluate`: records, dictionaries, a data frame, a path.
+        records: as for `ragspan.evaluate.evaluate`: records, dictionaries, a data frame, a path.
         judge: a judge, a name such as `"openai:gpt-4o-mini"`, or a list of several for a jury; by default that of
             `RAGSPAN_JUDGE`.
         passing: the share of the scored records that should pass, from 0 to 1, by metric.
@@ -209,8 +209,8 @@ def assert_scores(
         TableError: one of the records cannot be read.
     """
     __tracebackhide__ = True  # pytest shows the line of the test, and not this one
-    from ragspan.datasets.evaluation import evaluate
-    from ragspan.datasets.gates import Gate, check_gates, lowest, require_metrics
+    from ragspan.evaluate.evaluation import evaluate
+    from ragspan.evaluate.gates import Gate, check_gates, lowest, require_metrics
     from ragspan.metrics.metric_catalogue import metric_names
 
     gates = [Gate(metric=metric, kind="mean", minimum=least) for metric, least in minimums.items()]

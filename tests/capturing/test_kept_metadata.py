@@ -8,8 +8,7 @@ import tracemalloc
 
 import pytest
 
-from ragspan.kept_metadata import kept_entries
-from ragspan.sizes import size_of
+from ragspan.safe_copy import kept_entries, size_of
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,15 @@ import dataclasses
 import datetime as dt
 import decimal
 import enum
-import fractions
 import tracemalloc
 import uuid
-import zoneinfo
 from collections import deque
 
 import numpy as np
 import pytest
 
 from ragspan.capturing.log import RequestLog
-from ragspan.capturing.snapshots import CUT, LONG_TEXT, Hidden, ObjectFields, Opaque, Snapshots
+from ragspan.safe_copy import CUT, LONG_TEXT, Hidden, ObjectFields, Opaque, Snapshots
 
 
 class Page:
@@ -56,7 +54,6 @@ PLAIN = [
     (None, None),
     (True, True),
     (2.5, 2.5),
-    (fractions.Fraction(1, 2), 0.5),
     (10**5000, CUT),
     (10**400, CUT),
     (np.float32(0.5), 0.5),
@@ -171,7 +168,7 @@ def test_very_many_items_are_not_copied_to_be_left_out(take, kind, whole):
     tracemalloc.stop()
 
     assert most < 1_000_000
-    if whole and kind in {list, tuple, deque}:
+    if whole and kind in {list, tuple}:
         assert snapshot == [CUT, *range(299_800, 300_000)]
 
 
@@ -208,26 +205,6 @@ def test_of_a_subclass_no_method_is_called_and_plain_data_are_kept(take, kind, s
 @pytest.mark.parametrize("value", [np.complex128(1 + 2j), np.bytes_(b"12")])
 def test_what_numpy_has_that_is_no_number_is_not_made_one(take, value):
     assert isinstance(take(value), Opaque)
-
-
-class Moment(dt.datetime):
-    """Of the program's own, as its libraries for dates have."""
-
-    hour = minute = second = microsecond = fold = property(refuse)
-    toordinal = utcoffset = isoformat = refuse
-
-
-@pytest.mark.parametrize(
-    ("zone", "text"),
-    [
-        (None, "2026-07-01T12:30:00"),
-        (dt.timezone.utc, "2026-07-01T12:30:00+00:00"),
-        (zoneinfo.ZoneInfo("Europe/Berlin"), "2026-07-01T12:30:00+02:00"),
-    ],
-    ids=["no zone", "UTC", "a zone with rules"],
-)
-def test_a_time_of_a_class_of_the_programs_own_is_not_asked(take, zone, text):
-    assert take(Moment(2026, 7, 1, 12, 30, tzinfo=zone)) == text
 
 
 def test_a_value_that_cannot_be_read_costs_the_rest_nothing(take):

@@ -54,7 +54,7 @@ def test_all_are_listed_with_their_address_and_whether_their_key_is_set(set_vari
 
 
 def test_a_check_says_the_price_before_it_asks_and_then_what_it_learned(judge, set_variables):
-    set_variables(RAGSPAN_JUDGE_PRICE="1/10/0.5")
+    set_variables(RAGSPAN_JUDGE_OPTIONS='{"price": [1, 10, 0.5]}')
     asked = []
     replies(judge, usage=USAGE)
     answer = judge.answer
@@ -94,13 +94,7 @@ def test_it_tells_what_an_endpoint_refuses_and_does_not_report(judge):
     assert "one vote a request" in told["n"]
     assert "left out" in told["temperature"]
     assert "it reports none" in told["tokens"]
-    assert "not known: RAGSPAN_JUDGE_PRICE" in told["price"]
-
-
-def test_an_endpoint_that_ignores_n_is_told(judge):
-    replies(judge, most=1)
-
-    assert "one vote a request" in run("check").output
+    assert "not known: RAGSPAN_JUDGE_OPTIONS" in told["price"]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import openai
 import pytest
 
 from ragspan.arguments import with_article
-from ragspan.datasets import evaluate
+from ragspan.evaluate import evaluate
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges import Jury, LLMJudge, OpenAIJudge
 from ragspan.metrics import Faithfulness

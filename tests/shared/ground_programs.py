@@ -8,7 +8,7 @@ from written_logs import PUMP, QUESTION, WrittenLog
 
 from ragspan.matching import words_of
 from ragspan.records import RagRecord
-from ragspan.runs.contents import Call, PayloadMessage
+from ragspan.request.contents import Call, PayloadMessage
 
 FACT = "The spare kit costs forty euros and is sold in Lyon."
 RULES = "You are a friendly assistant of the pump works; answer in two short sentences, and be polite to everybody."

@@ -9,11 +9,11 @@ from typing import Any
 from captures import Answered
 
 from ragspan.capturing.log import EventKind, RequestLog, RunKey, TokenStream
-from ragspan.capturing.snapshots import Snapshot
 from ragspan.messages import note_error
 from ragspan.records import RagRecord
-from ragspan.runs.contents import Call, Document, FilledPrompt, PayloadMessage
-from ragspan.runs.events import ModelStart, SearchStart, ToolStart, record_of_log
+from ragspan.request.contents import Call, Document, FilledPrompt, PayloadMessage
+from ragspan.request.events import ModelStart, SearchStart, ToolStart, record_of_log
+from ragspan.safe_copy import Snapshot
 
 QUESTION = "How long is the warranty on the pump?"
 ANSWER = "It runs for three years."

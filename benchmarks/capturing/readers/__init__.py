@@ -99,33 +99,5 @@ PEERS = {
             "RETRIEVER spans of its trace",
             limits="reranked documents stand on RERANKER spans, which that function does not read",
         ),
-        Peer(
-            name="mlflow",
-            distributions={"langchain": "mlflow-skinny", "llama-index": "mlflow-skinny"},
-            reading="the functions that its RetrievalGroundedness scorer calls; all top-level RETRIEVER spans "
-            "together, which it judges one by one",
-            limits="a scorer without RETRIEVER spans raises; traces of failed requests are marked ERROR",
-        ),
-        Peer(
-            name="langfuse",
-            distributions={"langchain": "langfuse"},
-            reading="input and output of the root observation; the output of all retriever observations, of which an "
-            "evaluator's variable takes one",
-            limits="for LlamaIndex its documentation refers to OpenInference's instrumentor",
-        ),
-        Peer(
-            name="opik",
-            distributions={"langchain": "opik", "llama-index": "opik"},
-            reading="input and output of the trace; with LangChain, of whose retrievers it makes no spans, the documents "
-            "in any span, with LlamaIndex those in the output of the outermost retrieve spans",
-            limits="LlamaIndex through the legacy callbacks, where a streamed answer is left out on purpose",
-        ),
-        Peer(
-            name="deepeval",
-            distributions={"langchain": "deepeval", "llama-index": "deepeval"},
-            reading="input, output and retrieval_context of the trace, else of its root span, else what its retriever "
-            "spans hold",
-            limits="its handlers leave retrieval_context of the trace to the user",
-        ),
     )
 }

@@ -11,8 +11,8 @@ from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from langchain_core.runnables import RunnableParallel
 
 from ragspan.capturing.log import RequestLog
-from ragspan.runs.contents import FilledPrompt
-from ragspan.runs.events import ModelStart
+from ragspan.request.contents import FilledPrompt
+from ragspan.request.events import ModelStart
 from ragspan_langchain import RagspanCallbackHandler
 
 CHAT = ChatPromptTemplate.from_messages([("system", "Be {manner}."), ("human", "{question}")])

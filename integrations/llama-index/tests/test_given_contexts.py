@@ -111,7 +111,7 @@ def test_every_handler_gets_them(new_captures):
     assert first.answers() == second.answers() == [BY_HAND]
 
 
-# Around requests
+# OuterRun requests
 
 
 def test_a_search_and_a_prompt_by_hand(captured):

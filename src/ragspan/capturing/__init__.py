@@ -4,21 +4,21 @@ Integrations import these names from here.
 """
 
 from ragspan.capturing.answer import Answer, add_context_recorder, capture, enclosing_answer, record_contexts
-from ragspan.capturing.inside import Around, add_request_finder
-from ragspan.capturing.log import Event, EventKind, RequestLog, RunKey, TokenStream, inner_logs
+from ragspan.capturing.log import Event, EventKind, RequestLog, RunKey, TokenStream, nested_logs
+from ragspan.capturing.nested import OuterRun, add_request_finder
 from ragspan.capturing.open_requests import MAX_RUNS, OpenRequests
-from ragspan.capturing.snapshots import (
+from ragspan.safe_copy import (
     CUT,
     MAX_BLOCKS,
     MAX_NODES_OF_STEP,
     OPAQUE,
+    PART_BYTES,
     Copying,
     Hidden,
     Opaque,
     Snapshot,
     Snapshots,
 )
-from ragspan.sizes import PART_BYTES
 from ragspan.telemetry.otel_context import anchor_of_span, current_anchor, suppressed
 
 __all__ = [
@@ -29,13 +29,13 @@ __all__ = [
     "OPAQUE",
     "PART_BYTES",
     "Answer",
-    "Around",
     "Copying",
     "Event",
     "EventKind",
     "Hidden",
     "Opaque",
     "OpenRequests",
+    "OuterRun",
     "RequestLog",
     "RunKey",
     "Snapshot",
@@ -47,7 +47,7 @@ __all__ = [
     "capture",
     "current_anchor",
     "enclosing_answer",
-    "inner_logs",
+    "nested_logs",
     "record_contexts",
     "suppressed",
 ]

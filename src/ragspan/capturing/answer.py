@@ -10,19 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
 from ragspan.exceptions import ConfigurationError
-from ragspan.kept_metadata import MAX_ENTRIES, kept_entries
 from ragspan.messages import Message, NotedError, ToolRequest, is_abandonment, note_error
-from ragspan.plain_data import (
-    class_name,
-    dict_in,
-    fields_of,
-    given_items,
-    items_of,
-    text_keyed,
-    text_of,
-    texts_among,
-)
-from ragspan.record_json import MAX_CONTEXTS, identifier
+from ragspan.record_json import MAX_CONTEXTS
 from ragspan.records import (
     AnswerStatus,
     Background,
@@ -33,6 +22,19 @@ from ragspan.records import (
     RetrievedContext,
     as_background,
     as_contexts,
+    identifier,
+)
+from ragspan.safe_copy import (
+    MAX_ENTRIES,
+    class_name,
+    dict_in,
+    fields_of,
+    given_items,
+    items_of,
+    kept_entries,
+    text_keyed,
+    text_of,
+    texts_among,
 )
 from ragspan.telemetry.otel_context import current_anchor
 from ragspan.throttled_log import ThrottledLog

@@ -13,12 +13,12 @@ from time import time_ns
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ragspan.records import RagRecord, SpanAnchor
-from ragspan.sizes import EVENT_PARTS, PART_BYTES
+from ragspan.safe_copy import EVENT_PARTS, PART_BYTES
 
 RunKey: TypeAlias = int | str
 """The key of a framework's run or span; unique in this process."""
 
-INSIDE: Final = "inside"
+NESTED: Final = "inside"
 """Where a log has what others noted inside of it."""
 _SIZE_OF_TEXT = str.__sizeof__  # is known without reading the text
 
@@ -40,7 +40,11 @@ class EventKind(enum.Enum):
     AGAIN = enum.auto()
     """A start comes again: the handler is there twice."""
     READ = enum.auto()
-    """A model's stream has been read to its end."""
+    """A model's stream has been read to its end; the payload is its reply."""
+    FILLED = enum.auto()
+    """A step filled a template, for the models inside it, with the values in the payload."""
+    REREAD = enum.auto()
+    """Documents that the program had changed in place until now, each with its text as it is now."""
     TEXTS = enum.auto()
     """A synthesizer wrote its nodes for the model."""
     NODES = enum.auto()
@@ -128,7 +132,7 @@ class RequestLog:
     @property
     def progress(self) -> int:
         """A number that grows with each event and token."""
-        inside = sum(inner.log.progress for inner in inner_logs(self))
+        inside = sum(inner.log.progress for inner in nested_logs(self))
         return len(self.events) + sum(len(stream.tokens) for stream in list(self.streams.values())) + inside
 
     @property
@@ -176,8 +180,8 @@ class RequestLog:
         if self.streams:
             parts += sum(len(stream.tokens) for stream in list(self.streams.values()))
         self.bytes = sum(map(_SIZE_OF_TEXT, list(self.texts.values()))) + PART_BYTES * parts
-        if INSIDE in self.about:
-            self.bytes += sum(inner.log.bytes for inner in inner_logs(self))
+        if NESTED in self.about:
+            self.bytes += sum(inner.log.bytes for inner in nested_logs(self))
         self.kept.clear()
         self.texts.clear()
 
@@ -189,7 +193,7 @@ Grow: TypeAlias = Callable[[RequestLog, Mapping[RunKey, Any]], Any]
 """Makes the tree of a log inside another request."""
 
 
-class Inner(NamedTuple):
+class NestedLog(NamedTuple):
     """What one integration notes inside another one's request."""
 
     log: RequestLog
@@ -203,6 +207,6 @@ class Inner(NamedTuple):
         return {run: steps[outer] for run, outer in self.around.items() if outer in steps}
 
 
-def inner_logs(log: RequestLog) -> Iterable[Inner]:
+def nested_logs(log: RequestLog) -> Iterable[NestedLog]:
     """What others noted inside of a request."""
-    return list(log.about.get(INSIDE, {}).values())
+    return list(log.about.get(NESTED, {}).values())

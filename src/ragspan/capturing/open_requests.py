@@ -20,8 +20,8 @@ from typing import Final, Generic, TypeVar
 from opentelemetry.context import get_current
 
 from ragspan.capturing.answer import Answer, enclosing_answer
-from ragspan.capturing.inside import Around, begin_inside, request_around
-from ragspan.capturing.log import INSIDE, Fold, Grow, RequestLog, RunKey, inner_logs
+from ragspan.capturing.log import NESTED, Fold, Grow, RequestLog, RunKey, nested_logs
+from ragspan.capturing.nested import OuterRun, begin_inside, request_around
 from ragspan.records import RecordSink
 from ragspan.telemetry.otel_context import current_anchor, is_suppressed
 from ragspan.throttled_log import ThrottledLog
@@ -107,12 +107,12 @@ class OpenRequests(Generic[LiveRun]):
 
     # Starts
 
-    def within(self) -> Around | Answer | None:
+    def within(self) -> OuterRun | Answer | None:
         """What the caller is in, the nearer of both: a run of another framework's request, or a `ragspan.capture` block."""
         found, answer = request_around(self.sink), enclosing_answer()
         return found if found is not None and (found.log.grouped or answer is None) else answer
 
-    def begin(self, run: RunKey, within: Around | Answer | None) -> RequestLog | None:
+    def begin(self, run: RunKey, within: OuterRun | Answer | None) -> RequestLog | None:
         """The log of a run that nothing followed is around: a new one, or one of what the caller is within.
 
         None where instrumentation is suppressed, as it is for what a judge asks.
@@ -121,7 +121,7 @@ class OpenRequests(Generic[LiveRun]):
         if context and is_suppressed(context):
             return None
         if within is not None:
-            if isinstance(within, Around):
+            if isinstance(within, OuterRun):
                 return begin_inside(within, run, self, lambda: self._new_log(grouped=True), self._end)
             return within.part(self, lambda: self._new_log(grouped=True), self._end)
         log = self._new_log()
@@ -206,8 +206,8 @@ class OpenRequests(Generic[LiveRun]):
         log.end()
         deque(map(self.live.pop, log.keys, repeat(None)), maxlen=0)  # a loop takes twice as long
         self.ended.add_all(log.keys)
-        if INSIDE in log.about:
-            for inner in inner_logs(log):
+        if NESTED in log.about:
+            for inner in nested_logs(log):
                 inner.end(inner.log)
         if self._on_end is not None:
             self._on_end(log)

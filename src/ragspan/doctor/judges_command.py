@@ -137,7 +137,7 @@ def _learned(judge: Judge, used: Usage) -> Iterator[str]:
         yield f"requests     {used.requests}"
         yield f"tokens       {tokens if used.input_tokens else 'it reports none'}"
         price = getattr(judge, "price", None)
-        unknown = "not known: RAGSPAN_JUDGE_PRICE=input/output, in dollars for a million tokens"
+        unknown = 'not known: RAGSPAN_JUDGE_OPTIONS={"price": [input, output]}, in dollars for a million tokens'
         rates = "" if price is None else f" at ${price.input:g} and ${price.output:g} for a million tokens"
         yield f"price        {unknown if used.usd is None else f'${used.usd:.6f}{rates}'}"
 

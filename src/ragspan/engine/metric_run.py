@@ -17,6 +17,8 @@ Guarantees:
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import contextvars
 import functools
 import inspect
 import time
@@ -28,14 +30,14 @@ from typing import Any, TypeAlias
 from ragspan.engine.allowance import Allowance
 from ragspan.engine.asking import Decision, Reading
 from ragspan.engine.budget import BudgetTracker
-from ragspan.engine.helper.scoring import HelperScoring
-from ragspan.engine.metric_call import MAX_THREADS, MetricCall, outcome_of
-from ragspan.engine.metric_judges import spenders_of, with_judge
+from ragspan.engine.helper.client import HelperClient, HelperUnavailable
+from ragspan.engine.metric_judges import are_cpu_bound, spenders_of, with_judge
+from ragspan.engine.metric_outcome import outcome_of
 from ragspan.engine.patience import Patience, Tries
 from ragspan.engine.record_redaction import Redaction
-from ragspan.engine.threads import DaemonThreads, call_guarded
+from ragspan.engine.threads import DaemonThreads, call_guarded, run_in_loop
 from ragspan.judges.session import JudgingSession, UsageMeter, judging, without_budget
-from ragspan.metrics.metric import Metric, Screening
+from ragspan.metrics.metric import Announcing, Metric, Screening
 from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, NotApplicable, Outcome, Score, ScreenScore
 from ragspan.records import RagRecord
 from ragspan.telemetry.otel_context import suppressed
@@ -45,7 +47,47 @@ from ragspan.usage import Usage
 _InWork: TypeAlias = "asyncio.Task[None] | Future[Any]"
 
 NOT_ASKED = "not_asked"
+MAX_THREADS = 16  # of one metric
 _PACE = 1.0  # seconds between two looks at a budget, at least
+
+
+class MetricCall:
+    """Calls a metric where it belongs: in the helper, in a thread, or in the running event loop."""
+
+    def __init__(self, metric: Metric, threads: DaemonThreads, helper: HelperClient | None) -> None:
+        self._metric = metric
+        self._helper = helper
+        self._number = None if helper is None else helper.add(metric)
+        self._threads: DaemonThreads | None = None
+        self._in_thread: Callable[[RagRecord], object] = metric.score
+        if not inspect.iscoroutinefunction(metric.score):
+            self._threads = threads
+        elif any(bound := are_cpu_bound(metric)):
+            # Judges that also wait, such as a classifier with its own thread, need not run one after the other.
+            self._threads = threads if all(bound) else DaemonThreads(MAX_THREADS, name=threads.name)
+            self._in_thread = functools.partial(run_in_loop, metric.score)
+
+    async def __call__(self, record: RagRecord, note_thread: Callable[[Future[Any]], None]) -> object:
+        """What the metric answers. `note_thread` gets the call in a thread, if it is made in one."""
+        if self._helper is not None and self._number is not None:
+            with contextlib.suppress(HelperUnavailable):
+                return await self._helper.score(self._number, record)
+        answer: object
+        if self._threads is None:
+            answer = self._metric.score(record)
+        else:
+            context = contextvars.copy_context()
+            # The thread hands over what was raised as a value: asyncio's futures cannot hold every exception.
+            thread_call = self._threads.submit(context.run, call_guarded, self._in_thread, record)
+            note_thread(thread_call)
+            answer, error = await asyncio.wrap_future(thread_call)
+            if error is not None:
+                raise error
+        return await answer if inspect.isawaitable(answer) else answer
+
+    def close(self) -> None:
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -56,7 +98,7 @@ class RunnerParts:
     redaction: Redaction
     judge_threads: DaemonThreads
     """Where metrics are scored in this process whose judges need the processor."""
-    helper: HelperScoring | None
+    helper: HelperClient | None
     """Where they are scored otherwise, in a process of its own."""
     budget: BudgetTracker | None
     fallback_judge: object | None
@@ -132,6 +174,8 @@ class MetricRunner:
             reading: what the embedded judge has said of it before.
         """
         run = MetricTask(runner=self, decision=decision if self.has_share else None)
+        if isinstance(self._metric, Announcing):
+            call_guarded(self._metric.announce, record, session)
         if reading is not None and run.decision is not None:
             run.screened = reading.outcomes.get(self.name)
         if self.parts.patience is not None:

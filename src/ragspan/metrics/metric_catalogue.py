@@ -2,7 +2,7 @@
 
 Wherever metrics are taken, names are taken too. A metric of another package is an entry point of the group `ragspan_metric`:
 a class or a function. It is called with those of these arguments, by name, that it has: `judge`, the judge of the settings;
-`causes` and `llm_causes`, as in `Faithfulness`; `device`, `batch_size` and `model`, those of HHEM.
+`polls`, `causes` and `llm_causes`, as in `Faithfulness`; `device`, `batch_size` and `model`, those of HHEM.
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ def metrics_from(
     asked = _chosen_judge(settings, judge) if parts else None
     arguments = {
         "judge": asked,
+        "polls": settings.judge_polls,
         "causes": settings.causes is not False,
         "llm_causes": settings.causes == "llm",
         **_of_hhem(settings),
@@ -136,26 +137,24 @@ def judge_from(settings: Settings) -> Judge:
 
     Raises:
         ConfigurationError: there is no such judge, or its key, its address or an option is missing or wrong; or an address or
-            a key is set for a jury of several providers, or a price for a jury.
+            a key is set for a jury of several providers.
     """
     names = [name.partition(":")[0].strip().lower() for name in settings.judge.split(",") if name.strip()]
     if names == [EMBEDDED]:
         return judge_of(settings.judge, ())  # it asks nobody, so that these settings are another judge's
-    given: dict[str, Any] = {
-        "base_url": settings.judge_base_url,
-        "api_key": settings.judge_api_key,
-        "price": settings.judge_price,
-    }
+    given: dict[str, Any] = {"base_url": settings.judge_base_url, "api_key": settings.judge_api_key}
     given = {name: value for name, value in given.items() if value is not None}
-    shared = [name for name in given if len(names if name == "price" else set(names)) > 1]
+    shared = list(given) if len(set(names)) > 1 else []
     if shared:
         variables = " and ".join(f"RAGSPAN_JUDGE_{name.upper()}" for name in shared)
         raise ConfigurationError(
             f"{variables} would count for all of the jury {settings.judge!r}: unset it, and give each judge its own in "
-            'RAGSPAN_JUDGE_OPTIONS, such as [{"base_url": "…"}, {"price": [0.15, 0.6]}]'
+            'RAGSPAN_JUDGE_OPTIONS, such as [{"base_url": "…"}, {}]'
         )
     if set(names) <= set(PRESETS):  # who lets metrics take longer has a slow judge
         given["timeout"] = max(TIMEOUT, settings.metric_timeout / 2)
+    if set(names) <= {*PRESETS, "langchain"} and settings.judge_mode != "one_request":
+        given["mode"] = settings.judge_mode
     if names == ["hhem"]:
         given |= {name: value for name, value in _of_hhem(settings).items() if value is not None}
     try:
@@ -192,4 +191,4 @@ def _made(part: Callable[..., Metric], arguments: Mapping[str, Any]) -> Metric:
 
 
 def _of_hhem(settings: Settings) -> dict[str, Any]:
-    return {"device": settings.hhem_device, "batch_size": settings.hhem_batch_size, "model": settings.hhem_model}
+    return {"device": settings.hhem_device, "model": settings.hhem_model}

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast, get_a
 from ragspan.exceptions import ConfigurationError
 from ragspan.messages import ErrorReport, without_texts
 from ragspan.notebook import table
-from ragspan.plain_data import class_name, text_of
 from ragspan.record_json import MAX_CONTEXTS, MAX_STEPS, check, read_as, write_json
 from ragspan.records.contexts import (
     MAX_BACKGROUND,
@@ -24,7 +23,7 @@ from ragspan.records.contexts import (
     make_plain,
 )
 from ragspan.records.steps import Generation, Reranking, Retrieval, SpanAnchor, Step, ToolCall
-from ragspan.sizes import size_of
+from ragspan.safe_copy import class_name, size_of, text_of
 
 AnswerStatus: TypeAlias = Literal["complete", "aborted", "error", "interrupted"]
 UnknownContexts: TypeAlias = Literal[
@@ -183,17 +182,16 @@ class RagRecord:
     def to_json(self) -> str:
         """The record as JSON text, of which `from_json` makes an equal record.
 
-        Metadata values that JSON cannot hold (locks, clients, NaN, integers of 300 digits) become the name of their type.
+        Metadata values that JSON cannot hold (locks, clients) become the name of their type.
         """
-        contexts = (context for contexts in self._all_contexts() for context in contexts)
-        return write_json(self, metadata=[self.metadata, *(context.metadata for context in contexts)])
+        return write_json(self)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RagRecord:
         """The record that `to_json` wrote; unknown fields are ignored, and words of newer releases replaced.
 
         Raises:
-            RecordError: it is not a record, or exceeds the limits of `ragspan.record_json`. The message names the field alone.
+            RecordError: it is not a record, or is too large. The message names the field alone.
         """
         record = read_as(cls, text, _NEW)
         check("contexts", len(record.background) + sum(map(len, record._all_contexts())), MAX_CONTEXTS)  # noqa: SLF001

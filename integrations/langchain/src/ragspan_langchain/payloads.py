@@ -13,9 +13,7 @@ from pydantic import BaseModel
 
 from ragspan import field_names
 from ragspan.capturing import CUT, MAX_BLOCKS, MAX_NODES_OF_STEP, Copying, Opaque, RequestLog, Snapshot, Snapshots
-from ragspan.kept_metadata import kept_entries, small_entries
-from ragspan.plain_data import fields_of, is_dict, items_of, text_keyed, text_of
-from ragspan.runs import (
+from ragspan.request import (
     MEDIA,
     MESSAGE,
     ROLES,
@@ -27,6 +25,7 @@ from ragspan.runs import (
     notes_of,
     reports_search,
 )
+from ragspan.safe_copy import fields_of, is_dict, items_of, kept_entries, small_entries, text_keyed, text_of
 
 _END = 64
 _DATA = ("data", "base64", "file_data", "url", "image_url", "file_id", "file_uri", "uri")
@@ -196,7 +195,7 @@ def _read_message(copying: Copying, value: Any, depth: int) -> Snapshot:
     elif message.role == "tool":
         message.call_id = text_of(own.get("tool_call_id"))
         message.failed = own.get("status") == "error"
-        message.artifact = copying.aside(own.get("artifact"), depth + 1)
+        message.artifact = copying.copy_hidden(own.get("artifact"), depth + 1)
     return message
 
 
@@ -288,8 +287,10 @@ def _read_fields(copying: Copying, given: dict[Any, Any], depth: int) -> Snapsho
 
 
 def _read_tuple(copying: Copying, value: tuple[Any, ...], depth: int) -> Snapshot:
-    if copying.whole and len(value) == 2 and (role := text_of(value[0])) is not None and role.lower() in ROLES:  # noqa: PLR2004  (role, content)
-        return PayloadMessage(ROLES[role.lower()], _content(copying, value[1], depth))
+    if copying.whole and tuple.__len__(value) == 2:  # noqa: PLR2004  (role, content)
+        given, content = tuple.__iter__(value)
+        if (role := text_of(given)) is not None and role.lower() in ROLES:
+            return PayloadMessage(ROLES[role.lower()], _content(copying, content, depth))
     return copying.items(value, depth)
 
 

@@ -16,27 +16,19 @@ from uuid import UUID
 
 from ragspan.capturing import (
     OPAQUE,
-    Around,
     EventKind,
     Opaque,
     OpenRequests,
+    OuterRun,
     RequestLog,
     Snapshot,
     TokenStream,
     add_request_finder,
 )
-from ragspan.kept_metadata import MAX_ENTRIES, kept_entries
 from ragspan.messages import NotedError, note_error
-from ragspan.plain_data import (
-    items_of,
-    plain_scalar,
-    text_keyed,
-    text_of,
-    texts_among,
-)
 from ragspan.process import in_use
 from ragspan.records import RecordSink, RetrievedContext
-from ragspan.runs import (
+from ragspan.request import (
     INTERRUPT,
     MAX_SAVED_STATES,
     NO_INPUT_YET,
@@ -46,6 +38,15 @@ from ragspan.runs import (
     documents_in,
     record_of_log,
     tree_of,
+)
+from ragspan.safe_copy import (
+    MAX_ENTRIES,
+    items_of,
+    kept_entries,
+    plain_scalar,
+    text_keyed,
+    text_of,
+    texts_among,
 )
 from ragspan_langchain.interruptions import Interruptions
 from ragspan_langchain.payloads import (
@@ -212,10 +213,10 @@ class EventRecorder:
                 log.about["asked"] = True
             self._interruptions.resume(log, inputs)
 
-    def around(self, run_id: RunId) -> Around | None:
+    def around(self, run_id: RunId) -> OuterRun | None:
         """A run with its request, if it is live."""
         log = self._live.get(_key_of(run_id))
-        return None if log is None else Around(log, _key_of(run_id))
+        return None if log is None else OuterRun(log, _key_of(run_id))
 
     def _place_of_top(self, key: int, parent: int | None) -> tuple[int | None, RequestLog | None]:
         """The run around one whose parent is not live, and the log of its request, if there are any."""
@@ -242,7 +243,7 @@ def recorder_for(sink: RecordSink) -> EventRecorder:
     return recorder or _recorders.setdefault(id(sink), EventRecorder(sink))
 
 
-def _request_around(sink: RecordSink) -> Around | None:
+def _request_around(sink: RecordSink) -> OuterRun | None:
     """The run that the caller is in, of a request for this sink."""
     run_id = enclosing_run_id()
     recorder = None if run_id is None else _recorders.get(id(sink))

@@ -11,8 +11,8 @@ from uuid import UUID
 from langchain_core.runnables.config import var_child_runnable_config
 
 from ragspan.capturing import anchor_of_span
-from ragspan.plain_data import bases_of, class_name, remember
 from ragspan.records import SpanAnchor
+from ragspan.safe_copy import bases_of, class_name, remember
 
 RunId: TypeAlias = UUID | str
 

@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from types import FrameType
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from ragspan.plain_data import (
+from ragspan.safe_copy import (
     bases_of,
     class_name,
     in_class,
     own_of,
     remember,
 )
-from ragspan.plain_data import text_of as plain_text
+from ragspan.safe_copy import text_of as plain_text
 
 Role: TypeAlias = Literal[
     "call", "synthesis", "chunks", "search", "postprocessing", "tool", "model", "asking", "chat writer"

@@ -1,6 +1,6 @@
 """Which contexts LlamaIndex itself names for an answer: its synthesizers are handed their nodes.
 
-Everything else is the common rules': `ragspan.runs.grounds`. Runs in the worker.
+Everything else is the common rules': `ragspan.request.grounds`. Runs in the worker.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from ragspan.records import RetrievedContext
-from ragspan.runs import (
+from ragspan.request import (
     Document,
     Grounds,
     ModelStep,
@@ -23,8 +23,8 @@ from ragspan.runs import (
     context_of,
     context_of_seen,
     contexts_behind,
-    evidence_behind,
     grounds_of,
+    originals_of,
     unescaped,
     with_recorded,
 )
@@ -76,7 +76,7 @@ class Provenance:
         of_steps = (
             (text, partial(self._of, step)) for step, text in said if " " in text or not isinstance(step, ModelStep)
         )
-        return evidence_behind(contexts or (), of_steps)
+        return originals_of(contexts or (), of_steps)
 
     def _of(self, step: Step) -> Contexts | None:
         """The contexts that the answer of a step rests on; None if that cannot be seen."""

@@ -7,7 +7,7 @@ import binascii
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from ragspan.plain_data import plain_scalar
+from ragspan.safe_copy import plain_scalar
 
 FILES: Final = frozenset({"document", "image", "audio", "video"})
 """Types of blocks that are files."""

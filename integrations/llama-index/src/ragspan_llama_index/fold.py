@@ -8,7 +8,7 @@ from itertools import islice
 
 from ragspan.capturing import RequestLog, RunKey
 from ragspan.records import AnswerStatus, RagRecord
-from ragspan.runs import (
+from ragspan.request import (
     ModelStep,
     PayloadMessage,
     RequestTree,

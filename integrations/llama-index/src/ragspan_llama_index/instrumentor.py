@@ -16,7 +16,7 @@ from llama_index_instrumentation.span import BaseSpan, active_span_id
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
 from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]  # the package is not typed
 
-from ragspan.capturing import Around, add_context_recorder, add_request_finder
+from ragspan.capturing import OuterRun, add_context_recorder, add_request_finder
 from ragspan.config import is_enabled
 from ragspan.installed import requirements_of_extra
 from ragspan.process import set_up_or_off
@@ -138,7 +138,7 @@ def _record_contexts(contexts: Sequence[RetrievedContext]) -> bool:
     return any(taken)
 
 
-def _request_around(sink: RecordSink) -> Around | None:
+def _request_around(sink: RecordSink) -> OuterRun | None:
     """The step that the caller is in, of a request for this sink."""
     span_id = active_span_id.get()
     if span_id is not None:

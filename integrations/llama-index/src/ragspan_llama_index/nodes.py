@@ -6,18 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from ragspan.capturing import RequestLog
-from ragspan.kept_metadata import kept_entries, small_entries
-from ragspan.plain_data import (
+from ragspan.safe_copy import (
     fields_of,
     has_plain_dict,
     is_dict,
     is_list,
     items_of,
+    kept_entries,
     number_of,
+    small_entries,
     text_keyed,
     texts_among,
 )
-from ragspan.plain_data import text_of as plain_text
+from ragspan.safe_copy import text_of as plain_text
 from ragspan_llama_index.classes import facts_about, has_base
 
 Template: TypeAlias = tuple[str, str, str, Sequence[str]]

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from ragspan.capturing import Opaque, RequestLog, Snapshots
-from ragspan.plain_data import (
+from ragspan.safe_copy import (
     dataclass_fields,
     fields_of,
     in_class,
@@ -21,7 +21,7 @@ from ragspan.plain_data import (
     replace_field,
     text_keyed,
 )
-from ragspan.plain_data import text_of as plain_text
+from ragspan.safe_copy import text_of as plain_text
 from ragspan_llama_index.classes import GENERATOR, KNOWN, facts_about, has_base, kind_of
 from ragspan_llama_index.nodes import MAX_PARTS, are_nodes
 

@@ -13,7 +13,8 @@ from typing import Any, Final, TypeAlias
 
 from ragspan.capturing import MAX_BLOCKS, PART_BYTES, EventKind, RequestLog
 from ragspan.messages import MAX_MESSAGE, TOOL_ERROR, ErrorReport
-from ragspan.plain_data import (
+from ragspan.request import Call, notes_of, reports_search
+from ragspan.safe_copy import (
     fields_of,
     is_dict,
     is_list,
@@ -23,8 +24,7 @@ from ragspan.plain_data import (
     text_keyed,
     texts_among,
 )
-from ragspan.plain_data import text_of as text_of_plain
-from ragspan.runs import Call, notes_of, reports_search
+from ragspan.safe_copy import text_of as text_of_plain
 from ragspan_llama_index.classes import Role, facts_about, has_base
 from ragspan_llama_index.files import FILES, File, file_in
 from ragspan_llama_index.nodes import nodes_among, nodes_in

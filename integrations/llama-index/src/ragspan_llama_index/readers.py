@@ -13,8 +13,8 @@ from typing import Any
 
 import wrapt
 
-from ragspan.plain_data import fields_of, replace_field
-from ragspan.plain_data import text_of as plain_text
+from ragspan.safe_copy import fields_of, replace_field
+from ragspan.safe_copy import text_of as plain_text
 
 _WRITERS = ("write_response_to_history_thread", "awrite_response_to_history_task")
 _QUEUES = (("queue", "queue"), ("aqueue", "_queue"))  # with the place of a queue's items

@@ -8,8 +8,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from ragspan.capturing import OPAQUE, Event, EventKind, RequestLog, RunKey, Snapshot, inner_logs
-from ragspan.runs import (
+from ragspan.capturing import OPAQUE, Event, EventKind, RequestLog, RunKey, Snapshot, nested_logs
+from ragspan.request import (
     ROLES,
     Call,
     Document,
@@ -238,7 +238,7 @@ class Reading:
         for step in self.steps:
             self._add_template(step)
         self._add_call_ids()
-        for inner in inner_logs(self.log):
+        for inner in nested_logs(self.log):
             tree = inner.log.tree_inside(inner.steps_around(self._steps))
             self.tree.take_in(tree)
             self.others = [*self.others, *(step for step in tree.steps if step in self.tree.steps)]

@@ -17,12 +17,11 @@ from typing import Any
 from llama_index_instrumentation import get_dispatcher
 from llama_index_instrumentation.dispatcher import active_instrument_tags
 
-from ragspan.capturing import MAX_RUNS, Around, EventKind, OpenRequests, RequestLog, TokenStream, current_anchor
-from ragspan.kept_metadata import kept_entries
+from ragspan.capturing import MAX_RUNS, EventKind, OpenRequests, OuterRun, RequestLog, TokenStream, current_anchor
 from ragspan.messages import NotedError, is_abandonment, note_error
-from ragspan.plain_data import class_name, fields_of, has_plain_dict, is_list, remember
-from ragspan.plain_data import text_of as plain_text
 from ragspan.records import RecordSink, RetrievedContext, SpanAnchor
+from ragspan.safe_copy import class_name, fields_of, has_plain_dict, is_list, kept_entries, remember
+from ragspan.safe_copy import text_of as plain_text
 from ragspan_llama_index.classes import (
     GENERATOR,
     KNOWN,
@@ -207,10 +206,10 @@ class SpanRecorder:
         place[0].note(EventKind.CONTEXTS, "", place[1], {"recorded": tuple(contexts)})
         return True
 
-    def around(self, span_id: str) -> Around | None:
+    def around(self, span_id: str) -> OuterRun | None:
         """The step that a span belongs to, with its request, if it is live."""
         place = self._live.get(span_id)
-        return None if place is None else Around(place[0], place[1])
+        return None if place is None else OuterRun(place[0], place[1])
 
     def close(self) -> None:
         """Forget everything that is open: streams go on, and are not recorded."""

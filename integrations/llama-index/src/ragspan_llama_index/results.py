@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ragspan.plain_data import fields_of, in_class, is_list, items_of, replace_field
-from ragspan.plain_data import text_of as plain_text
+from ragspan.safe_copy import fields_of, in_class, is_list, items_of, replace_field
+from ragspan.safe_copy import text_of as plain_text
 from ragspan_llama_index.classes import CHAT_STREAM, GENERATOR, STREAMS, kind_of
 from ragspan_llama_index.nodes import nodes_in
 from ragspan_llama_index.objects import answer_in, hand_out, text_of, text_of_tokens, texts_in

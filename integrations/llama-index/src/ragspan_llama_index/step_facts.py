@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ragspan.runs import Call, Step
+from ragspan.request import Call, Step
 from ragspan_llama_index.classes import ClassFacts, Role
 from ragspan_llama_index.files import File
 from ragspan_llama_index.nodes import NodeSnapshot, Template, text_shown

@@ -24,8 +24,8 @@ import wrapt
 
 from ragspan.capturing import RequestLog, TokenStream
 from ragspan.messages import NotedError, is_abandonment, note_error
-from ragspan.plain_data import class_name, fields_of, in_class
-from ragspan.plain_data import text_of as plain_text
+from ragspan.safe_copy import class_name, fields_of, in_class
+from ragspan.safe_copy import text_of as plain_text
 from ragspan_llama_index.classes import Role
 from ragspan_llama_index.objects import text_of, text_of_tokens
 from ragspan_llama_index.readers import Reader

@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ragspan.config import Settings
-from ragspan.datasets.sources import Opinion, StoredAnswer
+from ragspan.evaluate.sources import Opinion, StoredAnswer
 from ragspan.records import RagRecord
-from ragspan.runs import ToolStep, documents_of_result, searched_with
+from ragspan.request import ToolStep, documents_of_result, searched_with
 from ragspan.telemetry import semconv
 from ragspan.throttled_log import ThrottledLog
 from ragspan_receiver.readers import genai, openinference, vercel

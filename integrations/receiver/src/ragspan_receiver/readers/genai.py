@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ragspan.capturing import OPAQUE
-from ragspan.runs import NO_INPUT_YET, ModelStep, PayloadMessage, Step, ToolStep
+from ragspan.request import NO_INPUT_YET, ModelStep, PayloadMessage, Step, ToolStep
 from ragspan_receiver.readers.payloads import (
     Payloads,
     arguments_in,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ragspan.capturing import OPAQUE, Snapshot
-from ragspan.runs import ModelStep, PayloadMessage, Step, ToolStep, texts_in
+from ragspan.request import ModelStep, PayloadMessage, Step, ToolStep, texts_in
 from ragspan_receiver.readers.payloads import (
     Payloads,
     arguments_in,

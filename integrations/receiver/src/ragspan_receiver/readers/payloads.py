@@ -9,7 +9,7 @@ from typing import Any
 
 from ragspan import field_names
 from ragspan.capturing import CUT, OPAQUE, Hidden, Snapshot
-from ragspan.runs import MEDIA, ROLES, Call, Document, PayloadMessage
+from ragspan.request import MEDIA, ROLES, Call, Document, PayloadMessage
 
 Fields = Mapping[str, Any]
 

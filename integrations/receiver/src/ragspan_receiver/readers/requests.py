@@ -1,4 +1,4 @@
-"""Makes the record of a request's steps: they become its tree, and `ragspan.runs` makes the record, as for the handlers."""
+"""Makes the record of a request's steps: they become its tree, and `ragspan.request` makes the record, as for the handlers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ragspan import field_names
 from ragspan.capturing import OPAQUE, Opaque, Snapshot
 from ragspan.messages import MAX_MESSAGE, MAX_STACKTRACE, ErrorReport
 from ragspan.records import RagRecord, RetrievedContext
-from ragspan.runs import (
+from ragspan.request import (
     INTERRUPT,
     Document,
     ModelStep,
@@ -23,8 +23,8 @@ from ragspan.runs import (
     RerankStep,
     SearchStep,
     Step,
-    evidence_behind,
-    make_record,
+    originals_of,
+    record_of,
 )
 from ragspan_receiver.readers.payloads import text
 from ragspan_receiver.readers.steps import ReadSpan, anchor_of
@@ -63,7 +63,7 @@ class Request:
         is_answer = root.framework == "langchain" or root.span.name.endswith(_SYNTHESIS)
         if not is_answer and not any(read.is_bare for read in self._spans):
             return None  # a splitter of texts, say
-        record = make_record(self._tree())
+        record = record_of(self._tree())
         if record is None:
             return None
         return replace(
@@ -199,7 +199,7 @@ class Request:
             for read, model in self._models[:_MAX_OF_A_KIND]
             if read in self._said
         )
-        return evidence_behind(generated, ((text, partial(shown, model)) for text, model in said if " " in text))
+        return originals_of(generated, ((text, partial(shown, model)) for text, model in said if " " in text))
 
     def _swallowed(self) -> tuple[str, ...]:
         """The errors after which a framework answered all the same; with LangChain they are retries, which do not count."""

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from ragspan.capturing import OPAQUE
 from ragspan.records import SpanAnchor
-from ragspan.runs import Document, ModelStep, PayloadMessage, RerankStep, SearchStep, SeenDocument, Step, ToolStep
+from ragspan.request import Document, ModelStep, PayloadMessage, RerankStep, SearchStep, SeenDocument, Step, ToolStep
 from ragspan_receiver.spans import TracedSpan
 
 Kind: TypeAlias = Literal["chain", "agent", "model", "retriever", "reranker", "tool", "ignored"]

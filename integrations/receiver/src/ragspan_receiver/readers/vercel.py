@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ragspan.capturing import OPAQUE, Snapshot
-from ragspan.runs import ModelStep, PayloadMessage, Step, ToolStep
+from ragspan.request import ModelStep, PayloadMessage, Step, ToolStep
 from ragspan_receiver.readers.payloads import Payloads, as_text, json_of, text, whole
 from ragspan_receiver.readers.steps import ReadSpan
 from ragspan_receiver.spans import TracedSpan

@@ -9,10 +9,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ragspan.datasets.cells import nanoseconds_of
-from ragspan.datasets.sources import Opinion, ReplyTooLarge, StoredAnswer, asked
-from ragspan.delivery.http import MAX_PAGE, HttpClient
-from ragspan.emitters.mlflow.server import EXPERIMENTS, TRACES, tracking_server
+from ragspan.evaluate.cells import nanoseconds_of
+from ragspan.evaluate.sources import Opinion, ReplyTooLarge, StoredAnswer, asked
+from ragspan.tools.http import MAX_PAGE, HttpClient
+from ragspan.tools.mlflow import EXPERIMENTS, TRACES, tracking_server
 from ragspan_receiver.readers import WHOLE_TRACE, answers_in
 from ragspan_receiver.spans import SpanEvent, TracedSpan
 
@@ -25,7 +25,7 @@ _JSON = (dict, list)
 
 
 def stored(project: str, *, since_ns: int | None = None, annotation: str | None = None) -> Iterator[StoredAnswer]:
-    """The answers in an experiment of MLflow; see `ragspan.datasets.sources.Source`."""
+    """The answers in an experiment of MLflow; see `ragspan.evaluate.sources.Source`."""
     with contextlib.closing(HttpClient(tracking_server(timeout=_PATIENCE), most=MAX_PAGE)) as client:
         location = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": _experiment(client, project)}}
         search = {"locations": [location], "max_results": _AT_ONCE, "order_by": ["timestamp_ms ASC"]}

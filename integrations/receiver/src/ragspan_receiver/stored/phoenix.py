@@ -9,10 +9,10 @@ from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import quote
 
-from ragspan.datasets.cells import nanoseconds_of
-from ragspan.datasets.sources import Opinion, ReplyTooLarge, StoredAnswer, asked
-from ragspan.delivery.http import MAX_PAGE, HttpClient
-from ragspan.emitters.phoenix.annotations import phoenix_server
+from ragspan.evaluate.cells import nanoseconds_of
+from ragspan.evaluate.sources import Opinion, ReplyTooLarge, StoredAnswer, asked
+from ragspan.tools.http import MAX_PAGE, HttpClient
+from ragspan.tools.phoenix import phoenix_server
 from ragspan_receiver.readers import answers_in
 from ragspan_receiver.spans import SpanEvent, TracedSpan
 
@@ -25,7 +25,7 @@ _IDS = 150  # of spans in one address: proxies allow 8 kB
 
 
 def stored(project: str, *, since_ns: int | None = None, annotation: str | None = None) -> Iterator[StoredAnswer]:
-    """The answers in a project of Phoenix; see `ragspan.datasets.sources.Source`."""
+    """The answers in a project of Phoenix; see `ragspan.evaluate.sources.Source`."""
     query = {"sort": "start_time", "order": "asc", "limit": _TRACES}
     if since_ns is not None:
         query["start_time"] = datetime.fromtimestamp(since_ns / 1e9, timezone.utc).isoformat()

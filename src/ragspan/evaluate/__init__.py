@@ -1,0 +1,51 @@
+"""The same metrics over tables: files, data frames, and anything that has rows.
+
+from ragspan.evaluate import evaluate
+
+evaluation = evaluate("answers.csv", ["faithfulness"])
+evaluation.summary["faithfulness"].mean
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ragspan.evaluate.evaluated import Evaluation
+    from ragspan.evaluate.evaluation import aevaluate, evaluate
+    from ragspan.evaluate.result_file import ResultFile
+    from ragspan.evaluate.results import BadRow, EvaluatedRow, ResultRow
+    from ragspan.evaluate.summaries import MetricSummary
+
+__all__ = [
+    "BadRow",
+    "EvaluatedRow",
+    "Evaluation",
+    "MetricSummary",
+    "ResultFile",
+    "ResultRow",
+    "aevaluate",
+    "evaluate",
+]
+
+# The command line imports the options of its commands from this package; only a command that runs needs the engine.
+_LAZY = {
+    "Evaluation": "evaluated",
+    "MetricSummary": "summaries",
+    "ResultFile": "result_file",
+    "aevaluate": "evaluation",
+    "evaluate": "evaluation",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'ragspan.evaluate' has no attribute {name!r}")
+    module = importlib.import_module(f"ragspan.evaluate.{_LAZY.get(name, 'results')}")
+    value = globals()[name] = getattr(module, name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

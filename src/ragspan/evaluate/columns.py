@@ -1,0 +1,197 @@
+"""Which columns of a table hold the parts of a record.
+
+A part is in a column, at a path into a column of dictionaries, or what a function makes of the row. Parts that nobody names
+are recognised by the names that evaluation tools give them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from ragspan import field_names
+from ragspan.evaluate.cells import json_of
+from ragspan.exceptions import ConfigurationError, TableError
+
+Row: TypeAlias = Mapping[str, Any]
+ColumnChoice: TypeAlias = "str | Callable[[Row], Any]"
+ColumnChoices: TypeAlias = Mapping[str, ColumnChoice]
+"""What a user names, by part."""
+Paths: TypeAlias = Mapping[str, Sequence[str]]
+"""The columns, and the paths into those of dictionaries, each with the keys that lead there."""
+CellReader: TypeAlias = Callable[[Row], Any]
+
+NEEDED = ("question", "contexts", "answer")
+PARTS = (
+    *NEEDED,
+    "id",
+    "session_id",
+    "user_id",
+    "metadata",
+    "retrieved",
+    "background",
+    "trace_id",
+    "span_id",
+    "started",
+    "ended",
+)
+"""Of a record. The first three are recognised by many names, an id by a few, the others by these."""
+LABEL = "label"
+"""What people say; read from a column that is named, and only there."""
+_IDS = ("id", "record_id", "example_id")
+_QUESTIONS = (*field_names.QUESTION, *field_names.OFTEN_QUESTION)
+_CONTEXTS, _ANSWERS = field_names.CONTEXTS, field_names.ANSWER
+_NAMES: Mapping[str, Sequence[str]] = {  # the last ones are LangSmith's, which puts all of it into dictionaries
+    "question": (*_QUESTIONS, *(f"{prefix}.{name}" for prefix in ("inputs", "input") for name in _QUESTIONS)),
+    "contexts": (*_CONTEXTS, *(f"outputs.{name}" for name in _CONTEXTS)),
+    "answer": (*_ANSWERS, *(f"outputs.{name}" for name in _ANSWERS)),
+}
+_TOOLS: Mapping[tuple[str, ...], str] = {
+    ("question", "contexts", "answer"): "ragspan",  # and Ragas before 0.2
+    ("question", "contexts", "response"): "ragspan",
+    ("userinput", "retrievedcontexts", "response"): "Ragas",
+    ("input", "retrievalcontext", "actualoutput"): "DeepEval",
+    ("input", "contexts", "output"): "TruLens",
+    ("input", "context", "output"): "TruLens",
+}
+"""Whose columns have these plain names. A table that has all three of a tool is read as that tool's, whatever else it has."""
+_WORDS = {"answer": "response", "retrieved": "retrieved documents", "started": "start", "ended": "end"}
+_DEEPEST = 8  # keys of a path
+_KNOWN_SHOWN, _NAMES_SHOWN, _LONGEST_SHOWN = 6, 40, 100
+
+
+def column_choices(options: Mapping[str, Any]) -> ColumnChoices:
+    """The columns that `answer_column` and the like name; the answer may also be called `ground_truth`.
+
+    Raises:
+        ConfigurationError: both names of the answer are given, and differ.
+    """
+    answer, ground_truth = options["answer_column"], options["ground_truth_column"]
+    if answer is not None and ground_truth is not None and ground_truth != answer:
+        raise ConfigurationError(
+            f"answer_column is {answer!r} and ground_truth_column is {ground_truth!r}, but the two are names for the same"
+            " thing, the answer that is scored: give one of them"
+        )
+    chosen = {part: options.get(f"{part}_column") for part in (*PARTS, LABEL)} | {"answer": answer or ground_truth}
+    return {part: choice for part, choice in chosen.items() if choice is not None}
+
+
+def paths_of(columns: Sequence[str], sample: Sequence[Row]) -> Paths:
+    """Those in some of the first rows."""
+    found: dict[str, Sequence[str]] = {column: (column,) for column in columns}
+
+    def add(path: Sequence[str], cell: Any) -> None:
+        if isinstance(cell, str) and cell.lstrip()[:1] == "{":
+            cell = json_of(cell)
+        if isinstance(cell, Mapping) and len(path) < _DEEPEST:
+            for key in cell:
+                inner = (*path, str(key))
+                found.setdefault(".".join(inner), inner)
+                add(inner, cell[key])
+
+    for row in sample:
+        for column in columns:
+            add((column,), row.get(column))
+    return found
+
+
+def with_recognized(choices: ColumnChoices, paths: Paths) -> ColumnChoices:
+    """The choices, and for parts that nobody names the columns with known names.
+
+    Raises:
+        TableError: no column may be a part that is needed, or several; the message says how to name one.
+    """
+    optional = {part: _IDS if part == "id" else (part,) for part in PARTS if part not in NEEDED}
+    found = {part: name for part, names in optional.items() for name in reversed(names) if name in paths}
+    return {**found, **_needed({part: _known(part, paths) for part in NEEDED if part not in choices}, paths), **choices}
+
+
+def _needed(known: Mapping[str, Mapping[str, str]], paths: Paths) -> Mapping[str, str]:
+    """The column of each part: that of the only tool which has all of them, else the only one that is known."""
+    of_tools = []
+    for names in _TOOLS:
+        wanted = dict(zip(NEEDED, names, strict=True))
+        own = {part: column for part, found in known.items() for column, name in found.items() if name == wanted[part]}
+        if len(own) == len(known) and own not in of_tools:
+            of_tools.append(own)
+    if len(of_tools) == 1:
+        return of_tools[0]
+    unclear = [part for part, found in known.items() if len(found) != 1]
+    if unclear:
+        problems = [
+            f"several columns may be the {word(part)}: {', '.join(map(repr, known[part]))}"
+            if known[part]
+            else f"no column looks like the {word(part)} (known names: {', '.join(_NAMES[part][:_KNOWN_SHOWN])})"
+            for part in unclear
+        ]
+        raise TableError(f"{'; '.join(problems)}; there are: {_listed(paths)}; {_hint(*unclear)}")
+    return {part: column for part, (column,) in known.items()}
+
+
+def _known(part: str, paths: Paths) -> dict[str, str]:
+    """The columns that have a known name, in its plain form; no dictionary that has the part in it."""
+    names = set(map(_plain, _NAMES[part]))
+    found = {column: plain for column in paths if (plain := _plain(column)) in names}
+    return {column: plain for column, plain in found.items() if not any(one.startswith(f"{column}.") for one in found)}
+
+
+def _plain(name: str) -> str:
+    """`retrieval_context`, `retrievalContext` and `Retrieval Context` are one name."""
+    return re.sub(r"[\s_-]", "", name).lower()
+
+
+def tool_of(columns: Mapping[str, str]) -> str | None:
+    """The tool whose names the three columns have."""
+    names = tuple(_plain(columns.get(part, "")) for part in NEEDED)
+    if names[0].startswith(("inputs.", "input.")) and names[2].startswith("outputs."):
+        return "LangSmith"
+    return _TOOLS.get(names)
+
+
+def reader_of(part: str, choice: ColumnChoice, paths: Paths) -> CellReader:
+    """What reads the part from a row.
+
+    Raises:
+        TableError: there is no such column; the message lists those there are.
+    """
+    if callable(choice):
+        return choice
+    path = paths.get(choice)
+    if path is None:
+        close = difflib.get_close_matches(choice, paths, 1, 0.5)
+        guess = f"did you mean {close[0]!r}?" if close else _hint(part)
+        raise TableError(
+            f"there is no column {choice!r} to read the {word(part)} from; there are: {_listed(paths)}; {guess}"
+        )
+    if len(path) == 1:
+        return lambda row: row.get(choice)
+    return lambda row: _follow(row, path)
+
+
+def _follow(cell: Any, path: Sequence[str]) -> Any:
+    """The value at the end of the path, or None."""
+    for key in path:
+        if isinstance(cell, str):
+            cell = json_of(cell)  # a CSV file has its dictionaries as text
+        if not isinstance(cell, Mapping):
+            return None
+        cell = cell.get(key)
+    return cell
+
+
+def word(part: str) -> str:
+    """What a part is called in messages."""
+    return _WORDS.get(part, part)
+
+
+def _listed(paths: Paths) -> str:
+    names = list(paths)
+    more = f", and {len(names) - _NAMES_SHOWN:,} more" if len(names) > _NAMES_SHOWN else ""
+    return ", ".join(repr(name[:_LONGEST_SHOWN]) for name in names[:_NAMES_SHOWN]) + more if names else "none"
+
+
+def _hint(*parts: str) -> str:
+    options = [f"{part}_column= or --{part.replace('_', '-')}-column" for part in parts]
+    return f"name the right one with {', '.join(options)}"

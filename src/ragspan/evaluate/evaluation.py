@@ -1,0 +1,162 @@
+"""`evaluate`: a table in, scores out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import inspect
+import os
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ParamSpec
+
+from ragspan.config import Settings, settings_with
+from ragspan.defaults import budget_from
+from ragspan.engine import Budget
+from ragspan.evaluate.columns import ColumnChoice, column_choices
+from ragspan.evaluate.evaluated import Evaluation
+from ragspan.evaluate.progress import progress_on_stderr
+from ragspan.evaluate.running import OnError, Plan, run
+from ragspan.judge_share import JudgeShare
+from ragspan.judges.judge_catalogue import JudgeChoice
+from ragspan.metrics.metric import Metric
+from ragspan.metrics.metric_catalogue import metrics_from
+from ragspan.telemetry.emitter_protocols import Emitter
+
+_P = ParamSpec("_P")
+
+
+def evaluate(
+    data: Any,
+    metrics: str | Iterable[str | Metric] | None = None,
+    *,
+    judge: JudgeChoice | None = None,
+    question_column: ColumnChoice | None = None,
+    contexts_column: ColumnChoice | None = None,
+    answer_column: ColumnChoice | None = None,
+    ground_truth_column: ColumnChoice | None = None,
+    label_column: ColumnChoice | None = None,
+    id_column: ColumnChoice | None = None,
+    output: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    on_error: OnError = "skip",
+    limit: int | None = None,
+    concurrency: int | None = None,
+    budget: Budget | None = None,
+    patience: float | None = None,
+    judge_share: float | str | JudgeShare | None = None,
+    emitters: Sequence[Emitter] = (),
+    progress: bool = False,
+    file_format: str | None = None,
+    delimiter: str | None = None,
+    encoding: str = "utf-8",
+) -> Evaluation:
+    """Score every row of a table. Rows stream: neither the table nor the results have to fit into memory.
+
+    Args:
+        data: a path to a CSV, JSONL or Parquet file; a frame of pandas or polars; a data set of Hugging Face; an Arrow
+            table; or an iterable of dictionaries or of `RagRecord`s.
+        metrics: names (in a list, or separated by commas) and metrics; by default those of `RAGSPAN_METRICS`.
+        judge: of metrics given by name: a judge, such as `"openai:gpt-4o-mini"`, or a list for a jury; else `RAGSPAN_JUDGE`.
+        question_column: a column's name, a path into a column of dictionaries such as `"prediction.contexts"`, or a
+            function of the row. By default the names of Ragas, DeepEval, TruLens, LangSmith and `RagRecord` are known.
+        contexts_column: like `question_column`; a cell is a list, the JSON text of a list, or a single text.
+        answer_column: like `question_column`: the response that is scored.
+        ground_truth_column: another name for `answer_column`.
+        label_column: what people say of some responses, such as `yes` or `no`; `Evaluation.labels` has it.
+        id_column: by default `id`, `record_id` or `example_id`; else rows are named by their number.
+        output: the file of results, as CSV, JSONL or Parquet by its ending; a journal beside it has the rows that are done.
+        resume: continue an earlier run with this output; what failed, or had no budget, is judged again.
+        on_error: `"skip"` reports a row that cannot be read, `"stop"` ends the run with a `TableError`.
+        limit: rows to evaluate, at least 1; None is all.
+        concurrency: records that are scored at the same time; by default `RAGSPAN_CONCURRENCY`.
+        budget: else `RAGSPAN_BUDGET_*`. Limits per minute pace the run; a day's dollars end it, the rest is `budget_exhausted`.
+        patience: seconds without an answer after which a judge has failed, 0 or more; else 600, and 90 before its first answer.
+        judge_share: the share of the rows that the judge is asked about, above 0, up to 1; else `RAGSPAN_JUDGE_SHARE`, or all.
+            It gets the most doubtful rows, by the embedded judge, and a random part: a quarter of the share, or what follows
+            a colon, as in `"0.2:0.1"`. `MetricSummary.asked` has its figures and estimates.
+        emitters: where scores also go.
+        progress: show on stderr how much is done.
+        file_format: of a file, `csv`, `jsonl` or `parquet`; by default that of its ending.
+        delimiter: of a CSV file; by default the most frequent one of its header.
+        encoding: of a text file.
+
+    Raises:
+        TableError: the table cannot be read, a column is missing, or a file cannot be written.
+        ConfigurationError: an argument or a variable is wrong; the message names it.
+    """
+    return _evaluated(locals(), threading.Event())
+
+
+def _evaluated(options: Mapping[str, Any], stop: threading.Event) -> Evaluation:
+    with progress_on_stderr() if options["progress"] else contextlib.nullcontext(lambda _: None) as on_row:
+        return run(plan_from(options, emitters=options["emitters"], stop=stop, on_row=on_row))
+
+
+def _as_coroutine(function: Callable[_P, Evaluation]) -> Callable[_P, Coroutine[Any, Any, Evaluation]]:
+    """`evaluate` in a thread, which leaves the event loop free. If it is cancelled, it waits until the run has stopped."""
+
+    @functools.wraps(function)
+    async def evaluated(*args: _P.args, **kwargs: _P.kwargs) -> Evaluation:
+        call = inspect.signature(function).bind(*args, **kwargs)
+        call.apply_defaults()
+        stop = threading.Event()
+        work = asyncio.ensure_future(asyncio.to_thread(_evaluated, call.arguments, stop))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            stop.set()
+            await asyncio.wait([work])
+            work.cancelled() or work.exception()  # nobody else reads it
+            raise
+
+    return evaluated
+
+
+aevaluate = _as_coroutine(evaluate)
+DEFAULTS: Mapping[str, Any] = {
+    name: parameter.default
+    for name, parameter in inspect.signature(evaluate).parameters.items()
+    if parameter.default is not inspect.Parameter.empty
+}
+"""Of the options of `evaluate`."""
+
+
+def plan_from(options: Mapping[str, Any], **more: Any) -> Plan:
+    """The plan of an evaluation, from the options of `evaluate` or of the command, which have the same names.
+
+    Raises:
+        ConfigurationError: one of them is wrong.
+    """
+    judge, output = options["judge"], options["output"]
+    share = options.get("judge_share")
+    settings = settings_with(
+        judge=judge,
+        concurrency=options["concurrency"],
+        judge_share=None if share is None else JudgeShare.of(share),
+    )
+    return Plan(
+        metrics=metrics_of(settings, options["metrics"], judge),
+        settings=settings,
+        budget=options.get("budget") or budget_from(settings),
+        columns=column_choices(options),
+        of_file={name: options[name] for name in ("file_format", "delimiter", "encoding")},
+        output=None if output is None else Path(output),
+        **{name: options[name] for name in ("data", "resume", "on_error", "limit", "patience")},
+        **more,
+    )
+
+
+def metrics_of(
+    settings: Settings, chosen: str | Iterable[str | Metric] | None, judge: JudgeChoice | None
+) -> list[Metric]:
+    """The metrics that a user chooses: names in a list, or separated by commas, and metrics; None is those of the settings.
+
+    Raises:
+        ConfigurationError: there is no such metric, or the judge cannot answer what one of them asks.
+    """
+    if isinstance(chosen, str):
+        chosen = [name.strip() for name in chosen.split(",") if name.strip()]
+    return metrics_from(settings, chosen, judge=judge)

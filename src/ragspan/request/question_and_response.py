@@ -1,0 +1,400 @@
+"""Which text of a request was the question, which the answer, and how it ended; read from its tree, in the worker."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ragspan import field_names
+from ragspan.matching import words_of
+from ragspan.provider_replies import facts_of
+from ragspan.records import AnswerStatus
+from ragspan.request.contents import (
+    Document,
+    PayloadMessage,
+    as_json,
+    calls_text,
+    content_text,
+    json_in,
+    normalise_spaces,
+    texts_in,
+)
+from ragspan.request.tree import ModelStep, RequestTree, SearchStep
+from ragspan.safe_copy import CUT, OPAQUE, ObjectFields, Opaque, Snapshot
+from ragspan.text.answers import without_thoughts
+
+_FILLERS = {"final", "full", "the", "my", "your", "ai", "llm", "model", "bot", "agent", "assistant", "rag"}
+_LEFT = {"GeneratorExit", "CancelledError", "KeyboardInterrupt"}
+_STOPPED = {"GraphInterrupt", "NodeInterrupt", "GraphDrained"}
+_NAMES = {"name", "id", "type", "role", "lang", "language", "locale", "model"}
+_LOOKED_AT = 500  # characters of a text that are searched for a second word
+
+
+# The question
+
+
+def question_in(inputs: Snapshot, queries: Sequence[str] = (), *, named_only: bool = False) -> str | None:
+    """The user's own words in what a request was called with.
+
+    Args:
+        inputs: a text, messages, or fields of which one holds the question, maybe fields within fields.
+        queries: what was searched for; a field that equals one of them is the question unless a sure name tells.
+        named_only: take the user's messages and fields that are called a question, no others.
+    """
+    leaves = list(_leaves(inputs))
+    texts = [(key, value) for key, value in leaves if isinstance(value, str) and value.strip()]
+    talks = [value for _, value in leaves if isinstance(value, list)]
+    spoken = [said.text for talk in talks if (said := _last_of_user(talk)) is not None]
+    named = [text for wanted in field_names.QUESTION for key, text in texts if key == wanted]
+    often = [text for wanted in field_names.OFTEN_QUESTION for key, text in texts if key == wanted]
+    if named_only:
+        return next(iter([*named, *often, *spoken]), None)
+    going_on = [said.text for talk in talks if talk[-1].role != "ai" and (said := _last_of_user(talk)) is not None]
+    asking = [(key, text) for key, text in texts if not _words(key) & field_names.NOT_ASKING]
+    searched = [text for found in (asking, texts) for _, text in found if text in queries]
+    alike = [text for word in field_names.ASKING for key, text in asking if word in key]
+    rest = sorted((text for _, text in asking), key=lambda text: "?" not in text)
+    others = [text for key, text in texts if key not in _NAMES]
+    return next(iter([*named, *searched, *often, *going_on, *alike, *rest, *spoken, *others]), None)
+
+
+def _leaves(value: Snapshot, key: str = "") -> Iterator[tuple[str, str | list[PayloadMessage]]]:
+    """The texts and conversations in a payload by the name of their field, the deeper ones last."""
+    deeper: list[tuple[str, Snapshot]] = []
+    if isinstance(value, dict):
+        for name, item in value.items():
+            own = name.lower()
+            if isinstance(item, str):
+                yield own, item
+            elif "history" not in own:
+                deeper.append((own, item))
+    elif isinstance(value, list):
+        talk = _conversation_in(value, are_messages=key.endswith("messages"))
+        if talk:
+            yield key, talk
+        else:
+            deeper += [(key, item) for item in reversed(value) if isinstance(item, (dict, list, str))]
+    elif isinstance(value, str):
+        yield key, value
+    elif isinstance(value, PayloadMessage) and value.role == "human":
+        yield key, [value]
+    for name, item in deeper:
+        yield from _leaves(item, name)
+
+
+def _conversation_in(items: Sequence[Snapshot], *, are_messages: bool) -> list[PayloadMessage]:
+    """The messages among the items of a list, if one of them is the user's."""
+    messages = [
+        PayloadMessage("human", item) if isinstance(item, str) else item
+        for item in items
+        if isinstance(item, PayloadMessage) or (are_messages and isinstance(item, str))
+    ]
+    return messages if any(message.role == "human" for message in messages) else []
+
+
+def _last_of_user(messages: Sequence[PayloadMessage]) -> PayloadMessage | None:
+    said = (message for message in reversed(messages) if message.role == "human")
+    last = next(said, None)
+    return None if last is None or not last.text.strip() else last
+
+
+# How it ended
+
+
+def status_and_response(tree: RequestTree) -> tuple[AnswerStatus, str | None]:
+    """How a request ended, and what the caller got as the answer, without what a model thought before it."""
+    status, response = _status_and_words(tree)
+    answer = without_thoughts(response) if response else response
+    return status, None if response and not answer else answer
+
+
+def _status_and_words(tree: RequestTree) -> tuple[AnswerStatus, str | None]:
+    if tree.error in _STOPPED or _was_interrupted(tree):
+        return "interrupted", None
+    if tree.error in _LEFT or (tree.error is None and tree.streamed and _was_left_early(tree)):
+        received, model = _received(tree), _speaker(tree)
+        is_whole = received is not None and model is not None and _is_last(model.last_chunk)
+        return ("complete" if is_whole else "aborted"), received
+    if tree.error is not None:
+        return "error", _received(tree)
+    response = _Answers(tree).response()
+    return "complete", _streamed_by_the_graph(tree) if response is None else response
+
+
+def _was_interrupted(tree: RequestTree) -> bool:
+    """A graph stopped to wait for a person, and no model was called afterwards; its reader may have left at that point."""
+    return any(
+        (step.error is None or step.error in _LEFT)
+        and not any(model.started_ns > step.ended_ns > 0 for model in tree.all_of(ModelStep))
+        for step in tree.interrupted
+    )
+
+
+def _was_left_early(tree: RequestTree) -> bool:
+    """A stream that its reader closed ends without an error, but before the runs that feed it."""
+    if all(step.ended_ns for step in tree.steps):
+        return False
+    spoken = {step.reply.text for step in tree.answering_models if step.reply is not None and step.reply.text.strip()}
+    fields = tree.output.values() if isinstance(tree.output, dict) else [tree.output]
+    return not any(text in spoken for text in fields if isinstance(text, str))
+
+
+def _received(tree: RequestTree) -> str | None:
+    """What a reader had received when the request ended too early; a caller who waited for the whole received nothing."""
+    if tree.streamed or tree.delivered:
+        model = _speaker(tree)
+        if model is None or _was_held_back(model, tree):
+            return None
+        said = "".join(map(content_text, model.tokens))
+        if tree.error is None and isinstance(tree.output, str) and tree.output and not said.startswith(tree.output):
+            return tree.output  # a step changed the model's words on their way to the reader
+        return said or None
+    return _last_delivered(tree) if tree.error == "GeneratorExit" else None
+
+
+def _speaker(tree: RequestTree) -> ModelStep | None:
+    """The model whose tokens the reader was getting: the last one, unless a search came after it."""
+    models = [step for step in tree.all_of(ModelStep) if not step.inside_search]
+    if not models:
+        return None
+    ended_ns = models[-1].ended_ns
+    return None if ended_ns and any(step.started_ns > ended_ns for step in tree.all_of(SearchStep)) else models[-1]
+
+
+def _was_held_back(model: ModelStep, tree: RequestTree) -> bool:
+    """Whether a plain function was between the model and the reader: it waits for all input before it gives any output.
+
+    Callbacks show lambdas only by their name, so a function with a name of its own is taken for one that streams.
+    """
+    around = list(model.around())
+    return any(
+        step.name == "RunnableLambda"
+        and step not in around
+        and step.parent in around
+        and (step.error or not step.ended_ns)
+        for step in tree.steps
+    )
+
+
+def _last_delivered(tree: RequestTree) -> str | None:
+    """The last words that the reader of a graph's states received: a node's words come when the node has ended."""
+    for model in reversed(tree.all_of(ModelStep)):
+        steps = [step for step in model.around() if step.parent is not None]
+        has_ended = bool(steps) and steps[-1].ended_ns and not model.inside_search
+        if has_ended and model.reply is not None and model.reply.text.strip():
+            return model.reply.text
+    return None
+
+
+def _streamed_by_the_graph(tree: RequestTree) -> str | None:
+    """The words of the last model, if the graph kept nothing of them: then they reached the caller by a stream of its own."""
+    model = _speaker(tree)
+    if model is None or model.reply is None or not isinstance(tree.output, dict):
+        return None
+    steps = [step for step in model.around() if step.parent is not None]
+    is_kept = not steps or (steps[-1].output not in ({}, None, OPAQUE) and not model.tokens)
+    return None if is_kept else model.reply.text.strip() or None
+
+
+def _is_last(chunk: tuple[bool, Sequence[Mapping[str, Any]]] | None) -> bool:
+    """Whether a streamed chunk said that it is the last one of its reply."""
+    return chunk is not None and (chunk[0] or facts_of(chunk[1]).finish_reason is not None)
+
+
+# The response
+
+
+class _Replies:
+    """The replies of a request's models."""
+
+    def __init__(self, replies: Sequence[PayloadMessage]) -> None:
+        self._replies = replies
+        self._whole = {normalise_spaces(reply.text) for reply in replies if reply.text.strip()}
+        self._fields: set[str] | None = None
+
+    def has(self, text: str) -> bool:
+        """Whether one of them said exactly this."""
+        return normalise_spaces(text) in self._whole
+
+    def covers(self, text: str) -> bool:
+        """Whether they said this as a whole, as a field of an object, or as parts that make up most of it."""
+        if self._fields is None:
+            objects = [part for reply in self._replies for part in (reply.arguments, json_in(reply.text))]
+            self._fields = {normalise_spaces(field) for part in objects for field in texts_in(part)}
+        even = normalise_spaces(text)
+        if even in self._whole or even in self._fields:
+            return True
+        parts = [part for part in self._whole if _has_words(part) and part in even]
+        is_excerpt = _has_words(even) and any(even in whole for whole in self._whole)
+        return is_excerpt or 2 * sum(map(len, parts)) >= len(even) > 0
+
+
+class _Answers:
+    """Looks for the answer among the fields, messages and texts that a caller got."""
+
+    def __init__(self, tree: RequestTree) -> None:
+        self._tree = tree
+        self._replies = [step.reply for step in tree.answering_models if step.reply is not None]
+        self._said = _Replies(self._replies)
+        self._asked = question_in(tree.inputs)
+
+    def response(self) -> str | None:
+        """What the caller got as the answer; an object as JSON. Fields that were only passed through are not an answer."""
+        inputs, output = self._tree.inputs, self._tree.output
+        if isinstance(output, ObjectFields) or _was_spoken(output, self._replies):
+            return as_json(output)
+        if isinstance(output, (bool, int, float)):
+            return json.dumps(output)
+        if self._is_tuple(output):
+            output = {str(index): item for index, item in enumerate(output)}  # fields without names
+        if not isinstance(output, dict):
+            return self._rendered(output)
+        given = inputs if isinstance(inputs, dict) else {}
+        own = {
+            key: value for key, value in output.items() if value != inputs and (key not in given or given[key] != value)
+        }
+        return self._in_fields(own, is_talk=any(map(_holds_messages, output.values())))
+
+    def _is_tuple(self, value: Snapshot) -> bool:
+        """Whether this is an answer with other things beside it, such as its sources."""
+        if not isinstance(value, list) or _holds_messages(value) or all(isinstance(item, str) for item in value):
+            return False
+        return any(isinstance(item, str) and self._said.covers(item) for item in value)
+
+    def _rendered(self, value: Snapshot) -> str | None:
+        """A value as the text of an answer; None if it is none."""
+        if isinstance(value, str):
+            return value
+        if isinstance(value, PayloadMessage):
+            return value.text if value.text.strip() else calls_text(value.arguments)
+        if isinstance(value, list):
+            messages = [item for item in value if isinstance(item, PayloadMessage)]
+            if messages:
+                return self._last_words(messages[-1])
+            if value and all(isinstance(item, str) for item in value):
+                return "\n".join(value)
+        return as_json(value) if isinstance(value, (dict, list)) else None
+
+    def _last_words(self, last: PayloadMessage) -> str | None:
+        """What a conversation ends with, if it is an answer.
+
+        That is the assistant's text, a tool's that replaces it, or a model's words under the role of a person, as
+        supervisors hand on what their workers said. Without text it is what the assistant calls a tool with.
+        """
+        if last.role == "human":
+            return last.text if last.text != self._asked and self._said.covers(last.text) else None
+        if last.text.strip():
+            return last.text if last.role in {"ai", "tool"} else None
+        return calls_text(last.arguments)
+
+    def _in_fields(self, own: Mapping[str, Snapshot], *, is_talk: bool) -> str | None:
+        """The answer among the fields of a state; in that of a conversation a single word such as `__end__` steers the graph."""
+        for value in self._candidates(own):
+            if not isinstance(value, str) or value.strip():
+                is_data = isinstance(value, list) and not _holds_messages(value)
+                response = as_json(value) if is_data else self._rendered(value)
+                if response is not None:
+                    return response
+        rest = {key: value for key, value in own.items() if not _holds_messages(value) and _is_data(value)}
+        if is_talk:
+            rest = {key: value for key, value in rest.items() if not isinstance(value, str) or _has_words(value)}
+        texts = [value for value in rest.values() if isinstance(value, str)]
+        if len(texts) == 1 and texts[0].strip():
+            return texts[0]
+        messages = [value for value in own.values() if isinstance(value, PayloadMessage)]
+        return as_json(rest) or next((calls_text(message.arguments) for message in messages), None)
+
+    def _candidates(self, own: Mapping[str, Snapshot]) -> Iterator[Snapshot]:
+        """What may be the answer, the likeliest first: by the names of fields and by what models said, then by deeper fields."""
+        texts = {key: value for key, value in own.items() if isinstance(value, str)}
+        named = [key for word in field_names.REPLYING for key in own if word in key.lower()]
+        said = [key for key in named if key in texts and self._said.covers(texts[key])]
+        answers = [own[key] for key in field_names.FINAL_ANSWER if key in own]
+        yield from (json.dumps(each) if isinstance(each, (bool, int, float)) else each for each in answers)
+        ends = [value[-1].text for value in own.values() if isinstance(value, list) and _holds_messages(value[-1:])]
+        for key in said:  # a reply that was parsed is a part of the message that it came from
+            is_parsed = _has_words(texts[key]) and any(end.endswith(texts[key]) for end in ends)
+            if is_parsed or _is_called(key, field_names.ANSWERING) or "final" in _words(key):
+                yield texts[key]
+        for key in sorted(own, key=lambda key: key != "messages"):  # states may hold the messages of workers, too
+            if _holds_messages(own[key]) and not (isinstance(own[key], PayloadMessage) and not own[key].text.strip()):
+                yield own[key]
+        yield from (own[key] for key in sorted(said, key=lambda key: not self._said.has(texts[key])))
+        yield from self._unnamed(own, texts, is_named=bool(named))
+        yield from (
+            texts[key]
+            for key in named
+            if key in texts and _is_called(key, {*field_names.ANSWERING, *field_names.REPLYING})
+        )
+        yield from self._deeper([value for value in own.values() if isinstance(value, dict)])
+        yield from (own[key] for key in named if isinstance(own[key], (str, dict)))
+        yield from self._deeper([value for value in own.values() if isinstance(value, list)])
+        yield from (own[key] for key in named)
+
+    def _unnamed(self, own: Mapping[str, Snapshot], texts: Mapping[str, str], *, is_named: bool) -> Iterator[Snapshot]:
+        """Top-level texts that a model said: the one that is made of the others, or all if none is the answer.
+
+        Where no field is called an answer, that may be the only text that is made of a model's words.
+        """
+        spoken = sorted(filter(self._said.has, texts.values()), key=lambda text: not self._was_grounded(text))
+        if len(spoken) > 1:
+            yield from (text for text in texts.values() if all(part in text for part in spoken))
+            if not is_named and self._was_grounded(spoken[1]):
+                yield ObjectFields(own)
+        made = [] if spoken or is_named else list(filter(self._said.covers, texts.values()))
+        yield from made if len(made) == 1 else spoken
+
+    def _deeper(self, fields: Sequence[Snapshot]) -> Iterator[Snapshot]:
+        """Answers inside of fields; the whole field if it is an object that is the answer, or holds several replies."""
+        for value in fields:
+            is_object = isinstance(value, ObjectFields) or _was_spoken(value, self._replies)
+            names = [key for key in field_names.FINAL_ANSWER if key in value] if isinstance(value, dict) else []
+            yield from (value if is_object else value[key] for key in names)
+        for value in fields:
+            spoken = list(filter(self._said.has, texts_in(value, in_objects=False)))
+            if spoken:
+                yield spoken[0] if len(spoken) == 1 else value
+
+    def _was_grounded(self, text: str) -> bool:
+        """Whether the model that said this had a document in its prompt, as a quick look shows."""
+        for step in self._tree.answering_models:
+            if step.reply is not None and step.reply.text == text:
+                prompt = "\n".join(part.text for part in step.prompt)
+                return any(document[:100] in prompt for document in step.seen.values() if document)
+        return False
+
+
+def _has_words(text: str) -> bool:
+    """Whether a text is more than one word: a single word may occur in any text."""
+    return len(words_of(text[:_LOOKED_AT])[0]) > 1
+
+
+def _words(key: str) -> set[str]:
+    return set(re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower()))
+
+
+def _is_called(key: str, names: Iterable[str]) -> bool:
+    """Whether a field has one of these names, maybe with another word that does not change the meaning."""
+    words = _words(key) - _FILLERS
+    return bool(words) and words <= set(names)
+
+
+def _holds_messages(value: Snapshot) -> bool:
+    return isinstance(value, PayloadMessage) or (
+        isinstance(value, list) and any(isinstance(item, PayloadMessage) for item in value)
+    )
+
+
+def _is_data(value: Snapshot) -> bool:
+    if isinstance(value, list) and not any(map(_is_data, value)):
+        return False
+    return value is CUT or not isinstance(value, (Opaque, Document))
+
+
+def _was_spoken(output: Snapshot, replies: Iterable[PayloadMessage]) -> bool:
+    """Whether a model said exactly this object, as JSON or as the arguments of a tool call."""
+    if not isinstance(output, (dict, list)) or not output:
+        return False
+    return any(output in reply.arguments or output == json_in(reply.text) for reply in replies)

@@ -1,0 +1,716 @@
+"""Copies what the program's objects hold, without running any of its code and without keeping anything of it alive but texts.
+
+Read are texts, numbers, dates, dictionaries, lists and the like, and the attributes that an object keeps in its dictionary or in
+plain slots: messages, documents, pydantic models and dataclasses. Everything else is opaque. So nothing here calls what a class
+of the program can define: no `getattr`, no `isinstance` (it asks `__class__`), no `==`, `hash`, `bool`, `len`, `str` or iteration of
+an object whose class is not known. What is asked is the exact type, which nobody can hide, and of a subclass of a builtin the
+base class's own methods are called. All copies are bounded.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import enum
+import gc
+import itertools
+import sys
+import types
+import uuid
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import fields as fields_of_dataclass
+from dataclasses import is_dataclass
+from itertools import islice
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
+
+_T = TypeVar("_T")
+_MRO: Final[Callable[[type], tuple[type, ...]]] = type.__dict__["__mro__"].__get__
+_CLASS_DICT: Final[Callable[[type], Mapping[str, Any]]] = type.__dict__["__dict__"].__get__
+_FLAGS: Final[Callable[[type], int]] = type.__dict__["__flags__"].__get__
+_NAME: Final[Callable[[type], str]] = type.__dict__["__name__"].__get__
+_MAX_CLASSES = 4096  # programs may make classes as they go
+_MADE_IN_PYTHON = 1 << 9  # the flag of such classes
+_MAX_BITS = 1024  # of an integer: it is no larger than a float may be, and takes little memory
+_ABSENT: Final = object()
+_NO_FIELDS: Final[dict[str, Any]] = {}
+
+
+# Classes
+
+
+def bases_of(kind: type) -> tuple[type, ...]:
+    """The class and all of its bases."""
+    return _MRO(kind)
+
+
+def class_name(kind: type) -> str:
+    """The name of a class, which nobody has overridden."""
+    return _NAME(kind)
+
+
+def own_of(kind: type, name: str) -> Any:
+    """What the class itself has under this name, unbound; None if it has nothing of its own."""
+    return _CLASS_DICT(kind).get(name)
+
+
+def in_class(kind: type, name: str) -> Any:
+    """What the class itself, or the nearest of its bases, has under this name, unbound; None if there is nothing."""
+    return next((own[name] for base in _MRO(kind) if name in (own := _CLASS_DICT(base))), None)
+
+
+def dataclass_fields(kind: type) -> tuple[str, ...] | None:
+    """The names of a dataclass's fields; None for any other class."""
+    declared = in_class(kind, "__dataclass_fields__")
+    return tuple(name for name in declared if type(name) is str) if type(declared) is dict else None
+
+
+def remember(table: dict[int, _T], kind: type, known: _T) -> _T:
+    """Note what is known of a class in a table by the identities of classes, which holds the class itself too."""
+    if len(table) >= _MAX_CLASSES:
+        table.clear()
+    table[id(kind)] = known
+    return known
+
+
+# Objects
+
+
+class _Layout(NamedTuple):
+    fields: Callable[[Any], Any]
+    """Reads the dictionary of an object, or what is in its slots as well."""
+    dictionary: Callable[[Any], Any] | None
+    slots: Mapping[str, Callable[[Any], Any]]
+    """Also those with names such as `__pydantic_extra__`."""
+    is_plain: bool
+    """What `has_plain_dict` says."""
+    kind: type
+    """Keeps the class alive, so that its identity stays its own."""
+
+
+_layouts: dict[int, _Layout] = {}  # by the class's identity: a metaclass may have a hash of its own
+
+
+def fields_of(value: Any) -> dict[str, Any]:
+    """The attributes that an object keeps in its dictionary or in plain slots, not to be changed. Properties are not asked."""
+    try:
+        fields: Any = _layouts[id(type(value))][0](value)
+    except KeyError:
+        fields = _look_up(type(value))[0](value)
+    if type(fields) is dict:
+        return fields
+    return text_keyed(fields) if issubclass(type(fields), dict) else _NO_FIELDS  # that of a class is another kind
+
+
+def _look_up(kind: type) -> _Layout:
+    dictionary = None
+    found: dict[str, Any] = {}
+    for base in _MRO(kind):
+        own = _CLASS_DICT(base)
+        entry = own.get("__dict__")
+        if type(entry) is types.GetSetDescriptorType or type(entry) is types.MemberDescriptorType:
+            dictionary = dictionary or entry.__get__
+        if _FLAGS(base) & _MADE_IN_PYTHON:
+            found = {**own, **found}  # a property below a slot hides it
+    slots = {name: entry.__get__ for name, entry in found.items() if type(entry) is types.MemberDescriptorType}
+    plain = [(name, held) for name, held in slots.items() if not name.startswith("__")]
+    getting = in_class(kind, "__getattribute__") is object.__getattribute__
+    is_plain = getting and not plain and type(in_class(kind, "__dict__")) is types.GetSetDescriptorType
+    read: Callable[[Any], Any] = _read_nothing if dictionary is None else dictionary
+
+    def read_slots(value: Any) -> dict[str, Any]:
+        fields = {name: held for name, in_slot in plain if (held := _held(in_slot, value)) is not _ABSENT}
+        own = read(value)
+        return {**fields, **text_keyed(own)} if issubclass(type(own), dict) else fields
+
+    return remember(_layouts, kind, _Layout(read_slots if plain else read, dictionary, slots, is_plain, kind))
+
+
+def _read_nothing(_: Any) -> dict[str, Any]:
+    return _NO_FIELDS
+
+
+def has_plain_dict(kind: type) -> bool:
+    """Whether all that `fields_of` finds in objects of this class is in their `__dict__`, which may be asked for: no code runs.
+
+    Where many of them are read, that takes half of the time. It is a dictionary, if not always a plain one.
+    """
+    return (_layouts.get(id(kind)) or _look_up(kind)).is_plain
+
+
+def replace_field(value: Any, name: str, new: Any) -> bool:
+    """Replace an attribute where the object keeps it, in its dictionary; False if it is not there."""
+    layout = _layouts.get(id(type(value))) or _look_up(type(value))
+    own = None if layout.dictionary is None else layout.dictionary(value)
+    if own is None or name not in text_keyed(own):
+        return False
+    dict.__setitem__(own, name, new)
+    return True
+
+
+def in_slot(value: Any, name: str) -> Any:
+    """What an object keeps in this slot; None if it has no such slot, or nothing in it."""
+    read = (_layouts.get(id(type(value))) or _look_up(type(value))).slots.get(name)
+    held = None if read is None else _held(read, value)
+    return None if held is _ABSENT else held
+
+
+def _held(read: Callable[[Any], Any], value: Any) -> Any:
+    try:
+        return read(value)
+    except AttributeError:  # it was not set
+        return _ABSENT
+
+
+# Dictionaries and lists
+
+
+def text_keyed(mapping: dict[Any, Any]) -> dict[str, Any]:
+    """The entries of a dictionary whose keys are texts. Keys of the program's own classes may compare as they like."""
+    if type(mapping) is dict:
+        for key in mapping:
+            if type(key) is not str:
+                break
+        else:
+            return mapping
+    return {
+        key if type(key) is str else str.__str__(key): item
+        for key, item in list(dict.items(mapping))
+        if issubclass(type(key), str)
+    }
+
+
+def is_dict(value: Any) -> bool:
+    return issubclass(type(value), dict)
+
+
+def dict_in(value: Any) -> dict[Any, Any] | None:
+    """The dictionary that this is, or that it is a read-only view of; None for anything else."""
+    if type(value) is types.MappingProxyType:
+        value = gc.get_referents(value)[0]  # its methods may be those of a mapping of the program's own
+    return value if issubclass(type(value), dict) else None
+
+
+def is_list(value: Any) -> bool:
+    """Whether it is a list or a tuple."""
+    return issubclass(type(value), (list, tuple))
+
+
+_LISTS: Final[tuple[type, ...]] = (list, tuple, deque, set, frozenset)
+_ONE_SHOT: Final[tuple[type, ...]] = (
+    *(types.GeneratorType, map, filter, zip, enumerate, reversed, itertools.chain, itertools.islice),
+    *(type(iter([])), type(iter(())), type({}.keys()), type({}.values()), type(iter({}.values()))),
+)
+
+
+def items_of(value: Any) -> list[Any] | None:
+    """The items of a list, tuple, set or deque, by its base class's own method; None for anything else."""
+    kind = type(value)
+    if kind is list or kind is tuple:
+        return list(value)
+    if value is None:
+        return None
+    base = next((base for base in _LISTS if issubclass(kind, base)), None)
+    return None if base is None else list(base.__iter__(value))  # type: ignore[attr-defined]  # it is a collection
+
+
+def given_items(value: Any, most: int = sys.maxsize) -> list[Any] | None:
+    """At most `most` items of what the program hands over, a generator included; None for what `items_of` cannot read."""
+    items = items_of(value)
+    if items is not None:
+        return items[:most]
+    return list(islice(value, most)) if any(type(value) is kind for kind in _ONE_SHOT) else None
+
+
+# Texts and numbers
+
+
+def text_of(value: Any) -> str | None:
+    """The text that this is, without a class of the program's own; None for anything else."""
+    if type(value) is str:
+        return value
+    return str.__str__(value) if issubclass(type(value), str) else None
+
+
+def texts_among(items: Iterable[Any]) -> tuple[str, ...]:
+    """Those of these that are texts."""
+    return tuple(text for text in map(text_of, items) if text is not None)
+
+
+def number_of(value: Any) -> int | float | None:
+    """The number that this is, as Python's own; None for anything else, also for truth values."""
+    kind = type(value)
+    if kind is float or (kind is int and value.bit_length() < _MAX_BITS):
+        return value  # type: ignore[no-any-return]
+    if kind is bool or value is None or kind is str:
+        return None
+    read = scalar_reader(kind)
+    found = None if read is None else read(value)
+    return found if type(found) is float or type(found) is int else None
+
+
+def plain_scalar(value: Any) -> str | int | float | bool | None:
+    """A text, number or truth value as Python's own, a date or identifier as text; None for anything else."""
+    kind = type(value)
+    if value is None or kind is str or kind is bool or kind is float:
+        return value  # type: ignore[no-any-return]
+    if kind is int:
+        return value if value.bit_length() < _MAX_BITS else None
+    try:
+        read = scalar_reader(kind)
+        return None if read is None else read(value)
+    except Exception:  # noqa: BLE001  numbers of other libraries
+        return None
+
+
+def _read_int(value: Any) -> Any:
+    number = int.__int__(value)
+    return number if number.bit_length() < _MAX_BITS else None
+
+
+def _read_datetime(value: dt.datetime) -> str | None:
+    """A zone of the program's own would answer by its own methods."""
+    zone = type(value.tzinfo)
+    zone_info = vars(sys.modules["zoneinfo"]).get("ZoneInfo") if "zoneinfo" in sys.modules else None
+    return value.isoformat() if zone is type(None) or zone is dt.timezone or zone is zone_info else None
+
+
+_EXACT: Final[Mapping[int, Callable[[Any], Any]]] = {
+    id(bool): bool,
+    id(dt.datetime): _read_datetime,
+    id(dt.date): dt.date.isoformat,
+    id(dt.time): lambda value: value.isoformat() if value.tzinfo is None else None,
+    id(uuid.UUID): str,
+    id(decimal.Decimal): decimal.Decimal.__str__,
+}
+_BY_BASE: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = (
+    (enum.Enum, lambda value: plain_scalar(fields_of(value).get("_value_"))),
+    (str, str.__str__),
+    (int, _read_int),
+    (float, float.__float__),
+)
+_scalars: dict[int, tuple[Callable[[Any], Any] | None, type]] = {}  # by the class's identity, as above
+
+
+def scalar_reader(kind: type) -> Callable[[Any], Any] | None:
+    """How to make plain what is one text, number or date; None for other classes."""
+    return (_scalars.get(id(kind)) or remember(_scalars, kind, (_scalar_reader(kind), kind)))[0]
+
+
+def _scalar_reader(kind: type) -> Callable[[Any], Any] | None:
+    if id(kind) in _EXACT:
+        return _EXACT[id(kind)]
+    for base, read in _BY_BASE:
+        if any(each is base for each in _MRO(kind)):
+            return read
+    if "numpy" in sys.modules and not _FLAGS(kind) & _MADE_IN_PYTHON:
+        of_numpy = [vars(sys.modules["numpy"]).get(name) for name in ("integer", "floating", "bool_")]
+        if any(base is each for base in of_numpy for each in _MRO(kind) if base is not None):
+            return float
+    return None
+
+
+# Metadata
+
+
+MAX_METADATA: Final = 20_000
+"""Characters of longer texts that are kept of one document's or request's metadata; prompts may show them."""
+SHORT: Final = 200
+"""Characters of a text in metadata that is kept in any case."""
+SMALL: Final = 100
+"""Characters of an entry, its name and its text, that counts for a queue's bytes as any other part does."""
+MAX_ENTRIES: Final = 200
+"""Of metadata, and of each list or dictionary inside."""
+_MAX_SEEN = 10_000  # entries without a name that can be kept included
+_MAX_NESTED = 5
+_MOST, _LEAST = 1 << 62, -(1 << 62)  # of an integer that is kept without a look at its size
+
+
+def small_entries(metadata: Any) -> dict[str, Any] | None:
+    """A copy of metadata of which a record keeps everything, and which takes up little, as most does; None for all others."""
+    if type(metadata) is not dict or len(metadata) > MAX_ENTRIES:
+        return None
+    kept = metadata.copy()
+    size = 0
+    for name, value in kept.items():
+        if type(name) is not str:
+            return None
+        kind = type(value)
+        if kind is str:
+            size += len(name) + len(value)
+        elif kind is int:
+            if not _LEAST < value < _MOST:
+                return None
+            size += len(name)
+        elif kind is float or kind is bool or value is None:
+            size += len(name)
+        else:
+            return None
+    if size <= SMALL or (size <= SMALL * len(kept) and (size <= SHORT or max(map(len, kept)) <= SHORT)):
+        return kept
+    return None
+
+
+def kept_entries(metadata: Any, *, nested: bool = False, texts: dict[int, str] | None = None) -> dict[str, Any]:
+    """What a record keeps of the metadata of a document or a request: texts, numbers and truth values by their names.
+
+    A text of up to `SHORT` characters is kept, longer ones share `MAX_METADATA`: one that has more is cut there. Nothing of the
+    program's own stays alive by it.
+
+    Args:
+        metadata: a dictionary; anything else has no entries.
+        nested: lists and dictionaries of such values are kept as well, and dates, decimals and UUIDs.
+        texts: gets the kept texts by their identity, but for those that take up little.
+    """
+    kept = small_entries(metadata)
+    if kept is not None:
+        return kept
+    if not issubclass(type(metadata), dict):
+        return {}
+    keeping = _Keeping(nested)
+    kept = keeping.entries(metadata, 0)
+    if texts is not None:
+        texts.update((id(text), text) for text in keeping.texts)
+    return kept
+
+
+class _Keeping:
+    """One metadata that is being reduced."""
+
+    __slots__ = ("_left", "_nested", "_room", "texts")
+
+    def __init__(self, nested: bool) -> None:  # noqa: FBT001  made for each document
+        self._left = MAX_ENTRIES
+        self._room = MAX_METADATA
+        self._nested = nested
+        self.texts: list[str] = []
+
+    def entries(self, metadata: dict[Any, Any], depth: int) -> dict[str, Any]:
+        kept: dict[str, Any] = {}
+        for key, value in list(islice(dict.items(metadata), _MAX_SEEN)):
+            name = text_of(key)
+            if name is None or len(name) > SHORT:
+                continue
+            if self._left <= 0:
+                break
+            self._left -= 1
+            found = self._value(value, depth)
+            if found is not _ABSENT:
+                kept[name] = found
+        return kept
+
+    def _value(self, value: Any, depth: int) -> Any:
+        kind = type(value)
+        if value is None or kind is float or kind is bool:
+            return value
+        if self._nested and depth < _MAX_NESTED:
+            if issubclass(kind, dict):
+                return self.entries(value, depth + 1)
+            if issubclass(kind, (list, tuple)):
+                items = (items_of(value) or [])[: max(0, self._left)]
+                self._left -= len(items)
+                return [kept for item in items if (kept := self._value(item, depth + 1)) is not _ABSENT]
+            if any(kind is one for one in _KEPT_AS_THEY_ARE):
+                return value if sys.getsizeof(value) <= SHORT else _ABSENT  # a decimal may have any number of digits
+        if issubclass(kind, str):
+            return self._text(str.__str__(value))
+        number = number_of(value) if issubclass(kind, (int, float)) else None
+        return _ABSENT if number is None else number
+
+    def _text(self, text: str) -> Any:
+        if len(text) > SHORT:
+            if not self._room:
+                return _ABSENT
+            text = text[: self._room] if len(text) > self._room else text
+            self._room -= len(text)
+        self.texts.append(text)
+        return text
+
+
+_KEPT_AS_THEY_ARE = (dt.date, decimal.Decimal, uuid.UUID)
+
+
+# Snapshots
+
+_MAX_DEPTH = 50
+_MAX_NODES = 1000
+MAX_NODES_OF_STEP = 10_000
+"""A dictionary with more entries is cut in any case."""
+MAX_BLOCKS = 10_000
+"""Of a message, and calls of tools in it."""
+_MAX_FIELDS = 200
+_TAIL = 200  # of a long list, the end holds the last messages
+_MAX_DOCUMENTS = 20_000  # of one list
+_MAX_ITEMS = 2000  # of one list of a step that may hold documents deeper
+_MAX_TEXT_OF_STEP = 20_000
+_FEW = 4
+
+Snapshot: TypeAlias = Any
+"""str, number, bool, None, an `Opaque`, what an integration makes of its framework's objects, or a list or dict of these."""
+
+
+class Opaque:
+    """Stands for a value that is neither text nor data. `identity` is that of the value: two may be the same one."""
+
+    __slots__ = ("identity",)
+
+    def __init__(self, identity: int = 0) -> None:
+        self.identity = identity
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.identity or ''})"
+
+
+class Hidden(Opaque):
+    """Stands for a value that is not data itself, though documents may lie inside: `inside` is a snapshot."""
+
+    __slots__ = ("inside",)
+
+    def __init__(self, inside: Snapshot) -> None:
+        super().__init__()
+        self.inside = inside
+
+
+class ObjectFields(dict[str, Any]):
+    """The fields of a model or dataclass: an answer in a form of the program's own, not a state with an answer in it."""
+
+
+OPAQUE = Opaque()
+CUT = Opaque()
+"""Stands for what is left out because the payload is too deep or too large."""
+LONG_TEXT = Opaque()
+"""Stands for a text that is too long to matter where it lies."""
+
+
+class Notes(Protocol):
+    """Where the texts and documents of snapshots are noted: a request's log."""
+
+    texts: dict[int, str]
+    kept: dict[int, tuple[Any, Any]]
+    parts: int
+
+
+Reader: TypeAlias = Callable[["Copying", Any, int], Snapshot]
+"""Makes the snapshot of a value of one kind that lies this deep."""
+
+
+class Snapshots:
+    """Makes snapshots of a framework's payloads: the structure is copied, the texts are shared.
+
+    Args:
+        readers: how to read the framework's own classes and their subclasses; the first that fits.
+        hidden: names of dataclasses that hold no data, though documents may lie inside.
+        in_steps: by the framework's own classes, what stands for such a value where not the whole is wanted.
+    """
+
+    def __init__(
+        self,
+        readers: Mapping[type, Reader],
+        *,
+        hidden: Collection[str] = (),
+        in_steps: Mapping[type, Opaque] = MappingProxyType({}),
+    ) -> None:
+        self._by_base = [*readers.items(), *_COMMON.items()]
+        self._hidden = hidden
+        self.known: dict[int, tuple[Reader, type]] = {}
+        """The readers of the exact types that were met, by identity; the type is kept, so that this stays its own."""
+        self._in_steps = {id(kind): (kind, sign) for kind, sign in in_steps.items()}
+
+    def take(self, value: Any, log: Notes, *, whole: bool = True) -> Snapshot:
+        """A snapshot for a request's log.
+
+        Args:
+            value: the payload.
+            log: notes the texts in it, and keeps the documents in it alive.
+            whole: False where little but the documents matters: then long texts and dull lists are left out.
+        """
+        if type(value) is str and (whole or len(value) <= _MAX_TEXT_OF_STEP):  # as most are
+            log.texts[id(value)] = value
+            return value
+        if not whole and (known := self._in_steps.get(id(type(value)))) is not None:
+            log.parts += 1
+            return known[1]
+        copying = Copying(self, log, whole)
+        snapshot = copying.copy(value)
+        log.parts += copying.parts
+        return snapshot
+
+    def find(self, kind: type) -> tuple[Reader, type]:
+        """The reader for a type that was not met before."""
+        return remember(self.known, kind, (self._reader_of(kind), kind))
+
+    def _reader_of(self, kind: type) -> Reader:
+        declared = dataclass_fields(kind)
+        if class_name(kind) in self._hidden:
+            if declared is None:
+                return lambda _, __, ___: Hidden({})
+            read = _reader_of_dataclass(declared)
+            return lambda copying, value, depth: Hidden(read(copying, value, depth))
+        for base, reader in self._by_base:
+            if any(each is base for each in _MRO(kind)):
+                return reader
+        if scalar_reader(kind) is not None:
+            return _read_scalar
+        return (lambda _, value, __: Opaque(id(value))) if declared is None else _reader_of_dataclass(declared)
+
+
+class Copying:
+    """Copies one payload; readers call it for what is inside."""
+
+    __slots__ = ("_known", "_left", "_snapshots", "kept", "parts", "texts", "whole")
+
+    def __init__(self, snapshots: Snapshots, log: Notes, whole: bool) -> None:  # noqa: FBT001  made at most events
+        self._snapshots = snapshots
+        self._known = snapshots.known
+        self._left = _MAX_NODES if whole else MAX_NODES_OF_STEP
+        self.parts = 1
+        """How much the containers of the snapshot hold."""
+        self.whole = whole
+        self.kept = log.kept
+        self.texts = log.texts
+
+    def copy(self, value: Any, depth: int = 0) -> Snapshot:
+        """The snapshot of a value that lies this deep."""
+        kind = type(value)
+        if kind is str:
+            if not self.whole and len(value) > _MAX_TEXT_OF_STEP:
+                return LONG_TEXT
+            self.texts[id(value)] = value
+            return value
+        try:
+            return (self._known.get(id(kind)) or self._snapshots.find(kind))[0](self, value, depth)
+        except Exception:  # noqa: BLE001  a list that another thread is changing; the rest of the payload stays readable
+            return Opaque(id(value))
+
+    def copy_hidden(self, value: Any, depth: int) -> Snapshot:
+        """The snapshot of a value in which little but the documents matters."""
+        whole, self.whole = self.whole, False
+        try:
+            return self.copy(value, depth)
+        finally:
+            self.whole = whole
+
+    def fields(self, value: dict[Any, Any], depth: int) -> Snapshot:
+        """A dictionary. Fields whose names are not texts are hidden in one without a name."""
+        self._left -= dict.__len__(value)
+        if depth > _MAX_DEPTH or self._left < 0:
+            return CUT
+        items = list(dict.items(value))
+        self.parts += len(items)
+        copies: dict[str, Snapshot] = {}
+        texts, longest = self.texts, sys.maxsize if self.whole else _MAX_TEXT_OF_STEP
+        for key, item in items if len(items) <= _MAX_FIELDS else items[:_MAX_FIELDS]:
+            if type(key) is str:
+                if type(item) is str and len(item) <= longest:  # mostly
+                    copies[key] = texts[id(item)] = item
+                else:
+                    copies[key] = self.copy(item, depth + 1)
+            elif issubclass(type(key), str):
+                copies[str.__str__(key)] = self.copy(item, depth + 1)
+            else:
+                copies.setdefault("", Hidden([])).inside.append(self.copy(item, depth + 1))
+        if len(items) > _MAX_FIELDS:
+            copies["…"] = CUT
+        return copies
+
+    def state(self, fields: dict[str, Any], depth: int) -> Snapshot:
+        """An object by its fields."""
+        copies = self.fields(fields, depth)
+        return copies if copies is CUT else ObjectFields(copies)
+
+    def items(self, value: Any, depth: int) -> Snapshot:
+        """A list or the like: much of it where it holds documents, else the end of it, of a step's hardly anything."""
+        if depth > _MAX_DEPTH or self._left < 0:
+            return CUT
+        if type(value) is not list and type(value) is not tuple:
+            base = next(base for base in _LISTS if issubclass(type(value), base))
+            value = list(islice(base.__iter__(value), _MAX_DOCUMENTS + 1))  # type: ignore[attr-defined]  # a collection
+        # To copy very many takes the request's time.
+        items = list(value) if len(value) <= _MAX_DOCUMENTS else [*value[:_MAX_DOCUMENTS], *value[-_TAIL:]]
+        copies = self._copies(items[:_FEW], depth + 1)
+        if copies and self._is_document(items[0]):
+            return copies + self._copies(items[_FEW:_MAX_DOCUMENTS], depth + 1)
+        self._left -= len(copies)
+        if len(items) <= _FEW:
+            return copies
+        if self.whole:
+            rest = items[_FEW:] if len(items) <= _TAIL else items[-_TAIL:]
+            copies = copies if len(items) <= _TAIL else [CUT]
+        else:
+            rest = [] if _DULL.issuperset(map(type, copies)) else items[_FEW:_MAX_ITEMS]
+        self._left -= len(rest)
+        return copies + self._copies(rest, depth + 1)
+
+    def _copies(self, items: Sequence[Any], depth: int) -> list[Snapshot]:
+        kept = self.kept
+        self.parts += len(items)
+        return [known[1] if (known := kept.get(id(item))) is not None else self.copy(item, depth) for item in items]
+
+    def _is_document(self, item: Any) -> bool:
+        """Whether an item that was read is a document, alone or with a score."""
+        first = (items_of(item) or [None])[0] if is_list(item) else item
+        return id(first) in self.kept
+
+
+_DULL = frozenset({str, int, float, bool, type(None), Opaque})
+
+
+def _reader_of_dataclass(declared: Sequence[str]) -> Reader:
+    def read(copying: Copying, value: Any, depth: int) -> Snapshot:
+        own = fields_of(value)
+        return copying.state({name: own[name] for name in declared if name in own}, depth)
+
+    return read
+
+
+def _read_scalar(copying: Copying, value: Any, _: int) -> Snapshot:
+    plain = plain_scalar(value)
+    if type(plain) is str:
+        copying.texts[id(plain)] = plain
+    return CUT if plain is None else plain
+
+
+_COMMON: Final[Mapping[type, Reader]] = {
+    type(None): lambda _, value, __: value,
+    dict: Copying.fields,
+    **dict.fromkeys(_LISTS, Copying.items),
+}
+
+
+# Sizes
+
+PART_BYTES = 64
+"""Of a number, of a short text, or of an entry of a dictionary or list with what it takes there."""
+EVENT_PARTS = 4
+"""An event of a log, its time and its keys, as parts."""
+_OWN = ("ragspan.records.contexts", "ragspan.records.record", "ragspan.records.steps", "ragspan.messages")
+_names: dict[int, tuple[tuple[str, ...], type]] = {}
+
+
+def size_of(value: Any, known: set[int] | None = None) -> int:
+    """Bytes of memory of plain data: of a record, say, with all that it holds. A text that is there twice counts once."""
+    known = set() if known is None else known
+    kind = type(value)
+    if kind is str or kind is bytes:
+        if id(value) in known:
+            return 0
+        known.add(id(value))
+        return sys.getsizeof(value)
+    if kind is dict:
+        return PART_BYTES + sum(PART_BYTES + size_of(key, known) + size_of(item, known) for key, item in value.items())
+    if kind is tuple or kind is list:
+        return sum([size_of(item, known) for item in value], PART_BYTES) if value else 0
+    names = (_names.get(id(kind)) or remember(_names, kind, (_names_in(kind), kind)))[0]
+    if not names:
+        return 0 if value is None or kind is bool else PART_BYTES
+    if id(value) in known:  # a context is in a search and in the prompt
+        return 0
+    known.add(id(value))
+    return sum([size_of(getattr(value, name), known) for name in names], PART_BYTES)
+
+
+def _names_in(kind: type) -> tuple[str, ...]:
+    """The fields of the record's own dataclasses; objects of other classes are not entered."""
+    own = next((base for base in _MRO(kind) if text_of(own_of(base, "__module__")) in _OWN), None)
+    return tuple(field.name for field in fields_of_dataclass(own)) if own is not None and is_dataclass(own) else ()

@@ -1,0 +1,92 @@
+"""Small tables, and what evaluates them at once."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from doubtful import asked_judge, endpoint  # noqa: F401 - fixtures
+from typer.testing import CliRunner
+
+from ragspan.cli import app
+from ragspan.evaluate.results import BadRow
+from ragspan.outcomes import Score
+from ragspan.testing import FakeJudge
+
+ROWS = [
+    {"id": "a", "question": "q1", "contexts": ["one", "two"], "answer": "r1"},
+    {"id": "b", "question": "q2", "contexts": [], "answer": "r2"},
+    {"id": "c", "question": "q3", "contexts": ["three"], "answer": ""},
+    {"id": "d", "question": "q4", "contexts": ["four"], "answer": "r4"},
+]
+
+
+class LengthMetric:
+    """Scores a response by its length, so that every row has a value of its own."""
+
+    name = "length"
+
+    async def score(self, record):
+        return Score(
+            value=min(1.0, len(record.response or "") / 100), explanation=f"of {record.question}", threshold=0.5
+        )
+
+
+@pytest.fixture
+def rows():
+    return [dict(row) for row in ROWS]
+
+
+@pytest.fixture
+def judge():
+    return FakeJudge()
+
+
+@pytest.fixture
+def length_metric():
+    return LengthMetric()
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """Runs a command of `ragspan`, which judges in a thread: a helper that starts up takes its time."""
+    monkeypatch.setenv("RAGSPAN_JUDGING", "thread")
+    monkeypatch.setenv("COLUMNS", "120")
+    return lambda *arguments: CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def write_jsonl(tmp_path):
+    def write(rows, name="table.jsonl"):
+        path = tmp_path / name
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def write_bytes(tmp_path):
+    def write(data, name="table.csv"):
+        path = tmp_path / name
+        path.write_bytes(data)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def split():
+    """The rows of a table that could be read, and the bad ones."""
+
+    def parted(table):
+        try:
+            entries = list(table.entries)
+        finally:
+            table.close()
+        return (
+            [entry for entry in entries if not isinstance(entry, BadRow)],
+            [entry for entry in entries if isinstance(entry, BadRow)],
+        )
+
+    return parted

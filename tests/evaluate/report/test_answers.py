@@ -1,0 +1,205 @@
+"""The worst answers: which are shown, how much of their texts, and what is said of their claims and contexts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ragspan import MetricFailure, NotApplicable, RetrievedContext, Score
+from ragspan.evaluate.report.answer_cards import (
+    CONTEXTS_SHOWN,
+    mark_claims,
+    show_answers,
+    show_contexts,
+)
+from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict
+from ragspan.metrics import JudgedContext
+
+CLAIMS = (
+    ClaimVerdict(index=0, verdict="supported", claim="The tower is 300 m tall."),
+    ClaimVerdict(index=1, verdict="unsupported", claim="It is green.", explanation="no word of it", probability=0.1),
+)
+
+
+def only(row):
+    (answer,) = show_answers([row])
+    return answer
+
+
+def test_answers_that_fail_most_come_first_and_of_equals_the_lowest(answered):
+    values = [(0.9, 0.1), (0.4, 0.4), (0.1, 0.2), (0.9, 0.9)]
+    rows = [answered(row, {"a": a, "b": b}, response=f"{row} m.") for row, (a, b) in enumerate(values, start=1)]
+
+    assert [answer.row for answer in show_answers(rows)] == [3, 2, 1, 4]
+
+
+def test_a_response_is_shown_once_with_the_rows_that_have_it_too(answered):
+    responses = ["It is closed.", "300 m.", "It  is closed. ", "", ""]
+    rows = [answered(row, {"a": 0.1 * row}, response=text) for row, text in enumerate(responses, start=1)]
+    shown = show_answers(rows)
+
+    assert [(answer.row, list(answer.same)) for answer in shown] == [(1, [3]), (2, []), (4, []), (5, [])]
+    assert (shown[0].gist, shown[0].reason) == ("It is closed.", "")
+
+
+def test_the_reason_of_an_answer_is_that_of_the_lowest_score_that_fails(answered):
+    scores = {
+        "a": Score(value=0.4, threshold=0.5, explanation="partly"),
+        "b": Score(value=0.1, threshold=0.5, explanation="not at all"),
+        "c": Score(value=0.0, explanation="no threshold"),
+    }
+
+    assert only(answered(1, scores)).reason == "not at all"
+
+
+def test_unsupported_claims_are_marked_with_their_numbers_which_go_on_over_all_metrics(answered):
+    outcomes = {name: Score(value=0.5, evidence=CLAIMS) for name in ("faithfulness", "faithfulness_hhem")}
+
+    answer = only(answered(1, outcomes, response="The tower is 300 m tall. It is green."))
+
+    (piece,) = (piece for piece in answer.response if piece.is_supported is False)
+    assert (piece.text, piece.numbers, piece.link) == ("It is green.", (2, 4), "claim-2")
+    assert answer.claims == list(enumerate([*CLAIMS, *CLAIMS], start=1))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason", "words"),
+    [
+        (
+            NotApplicable(reason="no_claims", detail="hello"),
+            "no_claims",
+            "the response makes no claims (a greeting, thanks, a question back), or only restates the question; hello",
+        ),
+        (MetricFailure(error_type="timeout", message="after 60 s"), "timeout", "after 60 s"),
+    ],
+)
+def test_a_metric_without_a_score_says_why(answered, outcome, reason, words):
+    score = only(answered(1, {"m": outcome})).scores[0]
+
+    assert (score.state, score.reason, score.explanation.text) == ("not scored", reason, words)
+
+
+# Texts ----------------------------------------------------------------------------------------------------------------
+
+
+def test_texts_of_a_megabyte_are_cut_and_what_is_missing_is_counted(answered):
+    huge = "word " * 200_000
+
+    answer = only(answered(1, {"m": 0.1}, question=huge, contexts=[huge, huge], response=huge))
+
+    shown = sum(len(piece.text) for piece in answer.response)
+    assert shown + answer.omitted == len(huge.strip())
+    assert shown < 10_000
+    assert answer.question.omitted > 900_000
+    assert all(context.excerpt.omitted > 900_000 for context in answer.contexts)
+
+
+# Claims ---------------------------------------------------------------------------------------------------------------
+
+
+def pieces_of(response, claims):
+    unsupported = [
+        (number, ClaimVerdict(index=0, verdict="unsupported", claim=claim)) for number, claim in claims.items()
+    ]
+    return mark_claims(unsupported, response, ())[0]
+
+
+@pytest.mark.parametrize(
+    ("response", "claims", "found"),
+    [
+        ("", {1: "The tower is green."}, []),
+        ("Cats purr at night.", {1: "The treasury raised interest rates."}, []),
+        (  # a paraphrase marks the sentence that has most of its words
+            "The tower stands in Paris. In 1999 workers painted it green, at night.",
+            {1: "The tower was painted green in 1999."},
+            [("In 1999 workers painted it green, at night.", (1,))],
+        ),
+        (
+            "It is green, and 300 m tall.",
+            {1: "It is green.", 3: "It is 300 m tall."},
+            [("It is green, and 300 m tall.", (1, 3))],
+        ),
+    ],
+)
+def test_a_claim_marks_the_sentence_that_makes_it(response, claims, found):
+    assert [(piece.text, piece.numbers) for piece in pieces_of(response, claims) if piece.numbers] == found
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "  Leading space. And trailing.  \n",
+        "- one thing\n- another thing\n\n1. a third thing",
+        "Bidi \u202e marks. NUL \x00 too. Surrogate \ud800 as well. \u201cQuotes\u201d here.",
+        "Same. Same. Same.",
+        "...",
+    ],
+)
+def test_the_pieces_are_the_response_character_by_character(response):
+    pieces = pieces_of(response, {1: "Same.", 2: "another thing", 3: "NUL too."})
+
+    assert "".join(piece.text for piece in pieces) == response
+    assert all(response.startswith(piece.text, piece.start) for piece in pieces)
+
+
+def test_a_supported_sentence_leads_to_the_sentence_of_a_context_that_says_it(answered):
+    context = "It opened in 1889. The tower is 300 m tall, without its antenna. " + "People like it. " * 100
+    row = answered(1, {"faithfulness": Score(value=1.0, evidence=CLAIMS[:1])}, contexts=["Elsewhere.", context])
+
+    answer = only(replace(row, record=replace(row.record, response="The tower is 300 m tall.")))
+
+    (piece,) = answer.response
+    start = context.index("The tower")
+    assert (piece.is_supported, piece.link) == (True, f"2-{start}")
+    (support,) = (piece for piece in answer.contexts[1].pieces if piece.numbers)
+    assert (support.text, support.start) == ("The tower is 300 m tall, without its antenna.", start)
+    assert "".join(piece.text for piece in answer.contexts[1].pieces) == context.strip()
+
+
+# Contexts -------------------------------------------------------------------------------------------------------------
+
+
+def useful(*flags):
+    verdicts = (ContextVerdict(index=index, useful=flag, explanation="because") for index, flag in enumerate(flags))
+    return Score(value=0.5, evidence=tuple(verdicts))
+
+
+def judged(*values):
+    items = (JudgedContext(index=index, id=None, rank=None, value=value) for index, value in enumerate(values))
+    return Score(value=0.5, evidence=tuple(items))
+
+
+def shown(count, outcomes):
+    contexts = [RetrievedContext(text=f"text {index}") for index in range(count)]
+    return show_contexts(contexts, outcomes, room=10_000)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "words", "is_useful"),
+    [
+        ({"context_utilization": useful(True)}, ["useful"], True),
+        ({"context_utilization": useful(False)}, ["not used"], False),
+        ({"faithfulness": Score(value=1.0)}, [], None),
+        ({"chunk_attribution": judged(1.0)}, ["useful"], True),
+        ({"chunk_attribution": judged(0.0)}, ["not used"], False),
+        ({"context_relevance": judged(0.5)}, ["relevance 0.50"], None),
+        ({"chunk_utilization": judged(0.25)}, ["25% of its text used"], None),
+        ({"my_metric": judged(0.25)}, ["my_metric 0.25"], None),
+        ({"context_utilization": useful(True), "chunk_attribution": judged(1.0)}, ["useful"], True),  # said once
+    ],
+)
+def test_each_metric_tells_what_it_found_of_a_context_in_its_own_words(outcomes, words, is_useful):
+    (context,) = shown(1, outcomes)
+
+    assert ([finding.words for finding in context.findings], context.is_useful) == (words, is_useful)
+    assert {finding.explanation for finding in context.findings} <= {"because", None}
+
+
+def test_of_many_contexts_the_useful_ones_are_kept_in_their_places():
+    flags = [index == 28 for index in range(30)]
+
+    found = shown(30, {"context_utilization": useful(*flags)})
+
+    assert [context.number for context in found] == [*range(1, CONTEXTS_SHOWN), 29]
+    assert found[-1].findings[0].explanation == "because"

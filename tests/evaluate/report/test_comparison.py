@@ -1,0 +1,100 @@
+"""Two runs side by side."""
+
+from __future__ import annotations
+
+import statistics
+
+import pytest
+
+from ragspan import NotApplicable, Score
+from ragspan.evaluate.report.comparison import FALLS_SHOWN, compare, interval_of_mean
+
+GONE = NotApplicable(reason="no_claims")
+
+
+@pytest.fixture
+def run_of(answered, evaluation_of):
+    def run(values, *, ids=None, metric="faithfulness"):
+        pairs = zip(values, ids or [None] * len(values), strict=True)
+        return evaluation_of(
+            answered(row, {metric: value}, record_id=record_id) for row, (value, record_id) in enumerate(pairs, start=1)
+        )
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("here", "before", "verdict"),
+    [
+        ([0.2, 0.9, 0.4], [0.2, 0.9, 0.4], "no clear difference"),
+        ([0.6, 0.7, 0.9], [0.5, 0.5, 0.5], "better"),
+        ([0.4, 0.1, 0.3], [0.5, 0.9, 0.8], "worse"),
+    ],
+)
+def test_a_difference_is_clear_where_its_interval_leaves_zero_out(run_of, here, before, verdict):
+    compared = compare(run_of(here), run_of(before))
+    (change,) = compared.metrics
+
+    assert (change.verdict, compared.in_both) == (verdict, 3)
+    assert change.difference == pytest.approx(statistics.fmean(here) - statistics.fmean(before))
+
+
+def test_the_largest_falls_are_kept_and_those_that_fail_newly_come_first(run_of):
+    compared = compare(run_of([0.5, 0.0, 0.4, 0.9]), run_of([1.0, 0.4, 0.5, 0.1]))
+    many = compare(run_of([0.0] * 100), run_of([place / 100 for place in range(100)])).metrics[0].falls
+    (change,) = compared.metrics
+
+    assert [fall.row for fall in change.falls] == [3, 1, 2]
+    assert [fall.before for fall in change.falls] == [0.5, 1.0, 0.4]
+    assert (change.newly_passing, change.newly_failing) == (1, 1)
+    assert (len(many), many[0].before) == (FALLS_SHOWN, 0.99)
+
+
+def test_answers_are_paired_by_record_id_and_those_with_the_same_in_their_order(run_of):
+    run = run_of([0.9, 0.2, 0.5], ids=["a", "a", "b"])
+    baseline = run_of([0.4, 0.9, 0.2], ids=["b", "a", "a"])
+    compared = compare(run, baseline)
+
+    assert compared.paired_by == "record id"
+    assert compared.metrics[0].difference == pytest.approx(0.1 / 3)
+
+
+@pytest.mark.parametrize("ids", [["x", "y"], ["row-1", "row-2"]])
+def test_without_ids_in_common_rows_are_paired_by_number(run_of, ids):
+    compared = compare(run_of([0.9, 0.2]), run_of([0.8, 0.2], ids=ids))
+
+    assert (compared.paired_by, compared.in_both) == ("row number", 2)
+
+
+def test_answers_of_one_run_only_are_counted_and_left_out(run_of):
+    compared = compare(run_of([0.5, 1.0, 1.0], ids=["a", "b", "c"]), run_of([0.5, 0.0], ids=["a", "z"]))
+    (change,) = compared.metrics
+
+    assert (compared.in_both, compared.only_here, compared.only_in_baseline) == (1, 2, 1)
+    assert (change.pairs, change.mean, change.baseline_mean) == (1, 0.5, 0.5)
+
+
+def test_a_metric_of_one_run_only_has_nothing_to_compare(run_of):
+    changes = compare(run_of([0.5], metric="new"), run_of([0.5], metric="old")).metrics
+
+    assert [(change.metric, change.verdict, change.difference) for change in changes] == [
+        ("new", "nothing to compare", None),
+        ("old", "nothing to compare", None),
+    ]
+
+
+def test_different_judges_are_a_caution(run_of):
+    run, baseline = (run_of([Score(value=0.5, judge="gpt", prompt_version=version)]) for version in "21")
+    (caution,) = compare(run, baseline).cautions
+
+    assert caution.startswith("faithfulness was judged by gpt (prompts 2) here and by gpt (prompts 1) in the baseline")
+    assert compare(run, run).cautions == ()
+
+
+def test_the_interval_is_that_of_a_mean():
+    differences = [0.1, -0.2, 0.4, 0.0, 0.3]
+    mean, error = statistics.fmean(differences), statistics.stdev(differences) / 5**0.5
+
+    assert interval_of_mean(differences) == (pytest.approx(mean - 1.96 * error), pytest.approx(mean + 1.96 * error))
+    assert interval_of_mean([]) is interval_of_mean([0.3]) is None
+    assert interval_of_mean([0.25] * 40) == (0.25, 0.25)

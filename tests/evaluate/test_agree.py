@@ -1,0 +1,237 @@
+"""What users of `ragspan agree` see, and how labels are read."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from functools import partial
+
+import pytest
+
+from ragspan.evaluate import evaluate
+from ragspan.evaluate.label_agreement import agreement, measures_of
+from ragspan.records import RagRecord
+
+CONTEXT = "The tower is 330 metres high. It was built in 1889."
+RIGHT = ["The tower is 330 metres high.", "It was built in 1889."]
+WRONG = ["Llamas graze on the moon every Tuesday.", "Nobody sells umbrellas in Reykjavik."]
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Writes 60 responses, half of them supported; `label_of` says what people say of a row."""
+
+    def write(label_of, name="table.csv"):
+        path = tmp_path / name
+        with path.open("w", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow(["question", "contexts", "answer", "label"])
+            for number in range(60):
+                is_right = number % 2 == 0
+                text = (RIGHT if is_right else WRONG)[number // 2 % 2]
+                rows.writerow(["What is known?", json.dumps([CONTEXT]), text, label_of(number, is_right=is_right)])
+        return path
+
+    return write
+
+
+@pytest.fixture
+def run(command):
+    return partial(command, "agree")
+
+
+def people(_, *, is_right):
+    return "yes" if is_right else "no"
+
+
+def test_a_judge_that_agrees_is_said_to(run, table, tmp_path):
+    done = run(table(people), "--metrics", "context_adherence", "--json", tmp_path / "agreement.json")
+
+    assert done.exit_code == 0, done.output
+    assert "60 of 60 rows have a label" in done.stdout
+    assert ["context_adherence", "60", "(30)", "1", "(.88", "to", "1)"] in [
+        line.split()[:7] for line in done.stdout.splitlines()
+    ]
+    told = json.loads((tmp_path / "agreement.json").read_text())
+    assert (told["label"], told["measure"], told["failures"]["value"]) == ("label", "context_adherence", 0.5)
+    (figures,) = told["metrics"]
+    assert figures["balanced_accuracy"]["value"] == 1.0
+    assert figures["missing_labels"] == 20
+
+
+def test_a_few_labels_that_all_agree_do_not_make_a_judge_certain(run, table, tmp_path):
+    few = table(lambda number, is_right: people(number, is_right=is_right) if number < 5 else "")
+    done = run(few, "--metrics", "context_adherence", "--json", tmp_path / "agreement.json")
+
+    assert done.exit_code == 0, done.output
+    (figures,) = json.loads((tmp_path / "agreement.json").read_text())["metrics"]
+    for figure in (figures["auroc"], figures["balanced_accuracy"]):
+        assert figure["value"] == 1.0
+        assert figure["lower"] == pytest.approx(0.158, abs=0.001)  # two of the labels are bad: 0.025 ** (1 / 2)
+        assert figure["upper"] == 1.0
+    assert figures["missing_labels"] > 300
+
+
+def test_enough_labels_that_all_agree_need_no_more():
+    row = {"question": "What is known?", "contexts": [CONTEXT]}
+    rows = [{**row, "response": text, "label": text in RIGHT} for text in (RIGHT[0], WRONG[0]) for _ in range(40)]
+
+    (figures,) = agreement(evaluate(rows, ["context_adherence"], label_column="label")).metrics
+
+    assert str(figures.auroc) == "1 (.91 to 1)"
+    assert figures.missing_labels == 0
+
+
+def test_a_judge_that_passes_all_of_a_few_is_not_certain_to_be_chance():
+    row = {"question": "What is known?", "contexts": [CONTEXT]}
+    rows = [{**row, "response": RIGHT[0], "label": number < 3} for number in range(6)]
+
+    (figures,) = agreement(evaluate(rows, ["context_adherence"], label_column="label")).metrics
+
+    assert str(figures.balanced_accuracy) == ".50 (.00 to 1)"
+
+
+def test_a_judge_that_people_disagree_with_is_told_from_one_they_agree_with(run, table):
+    done = run(
+        table(lambda number, is_right: "yes" if is_right or number % 4 == 1 else "no"), "--metrics", "context_adherence"
+    )
+
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[-1] == (
+        "By the label 'label' 25.0% of the 60 responses fail (25.0% to 25.0%), from 60 labels; context_adherence alone fails 50.0%"
+    )
+
+
+def test_a_label_is_compared_with_the_metrics_that_measure_it_and_has_one_rate(run, table, tmp_path):
+    done = run(table(people), "--json", tmp_path / "agreement.json")
+
+    told = json.loads((tmp_path / "agreement.json").read_text())
+    assert [one["metric"] for one in told["metrics"]] == ["context_adherence", "faithfulness"]
+    assert done.stdout.count("responses fail") == 1
+    assert "completeness" not in done.stdout
+
+
+def test_metrics_that_are_named_are_compared_whatever_they_measure(run, table, tmp_path):
+    done = run(table(people), "--metrics", "completeness,faithfulness", "--json", tmp_path / "agreement.json")
+
+    told = json.loads((tmp_path / "agreement.json").read_text())
+    assert [one["metric"] for one in told["metrics"]] == ["faithfulness", "completeness"]
+    assert told["measure"] == "faithfulness"
+    assert "faithfulness alone fails 50.0%" in done.stdout
+
+
+def test_a_label_that_none_of_the_metrics_measures_is_compared_with_all_of_them(table):
+    found = agreement(evaluate(table(people), "completeness", label_column="label"))
+
+    assert [one.metric for one in found.metrics] == ["completeness"]
+
+
+@pytest.mark.parametrize(
+    ("label", "measures"),
+    [
+        ("label", ("context_adherence", "faithfulness", "faithfulness_hhem")),
+        ("supported", ("context_adherence", "faithfulness", "faithfulness_hhem")),
+        ("is_hallucination", ("context_adherence", "faithfulness", "faithfulness_hhem")),
+        ("Complete?", ("completeness",)),
+        ("human_completeness", ("completeness",)),
+        ("relevant", ("answer_relevance",)),
+        ("answers the question", ("answer_relevance",)),
+        ("contexts_relevant", ("context_relevance", "context_utilization")),
+        ("retrieved docs useful", ("context_relevance", "context_utilization")),
+    ],
+)
+def test_the_name_of_a_label_says_what_measures_it(label, measures):
+    assert measures_of(label) == measures
+
+
+def test_too_few_labels_say_so_in_place_of_a_rate(run, table):
+    done = run(table(lambda number, is_right: people(number, is_right=is_right) if number < 8 else ""))
+
+    assert done.exit_code == 0, done.output
+    assert "How many responses fail by the label 'label' cannot be said: it takes 20 labels at least" in done.stdout
+
+
+def test_rows_without_a_label_count_for_the_share_of_failures(table):
+    draw = random.Random(1)
+    chosen = set(draw.sample(range(60), 30))
+    path = table(lambda number, is_right: people(number, is_right=is_right) if number in chosen else "")
+    found = agreement(evaluate(path, "context_adherence", label_column="label"))
+
+    assert found.metrics[0].labels == 30
+    assert found.failures is not None
+    assert found.failures.labels == 30
+    assert found.failures.value == pytest.approx(0.5, abs=0.03), "whatever share of the labelled rows fails"
+    assert found.failures.by_metric == 0.5
+
+
+def test_the_scores_of_good_responses_are_shown_by_fifths_of_the_scale(table):
+    (found,) = agreement(evaluate(table(people), "faithfulness", label_column="label")).metrics
+
+    assert [(one.low, one.responses, one.good) for one in found.calibration] == [(0.0, 30, 0.0), (0.8, 30, 1.0)]
+
+
+def test_labels_are_written_in_many_ways(table):
+    cells = {
+        "yes": True,
+        "No": False,
+        " PASS ": True,
+        "0": False,
+        "1.0": True,
+        "hallucinated": False,
+        "Y": True,
+        "n": False,
+    }
+    written = [" ", *cells, *[""] * 60]
+    path = table(lambda number, is_right: written[number])
+
+    labels = evaluate(path, "completeness", label_column="label", limit=12).labels
+    assert labels == dict(enumerate(cells.values(), start=2))
+
+
+@pytest.mark.parametrize(
+    ("cell", "options", "messages"),
+    [
+        (
+            "perhaps",
+            [],
+            ["row 1 (line 2) and 59 more rows: the label is none of 0, 1, bad, correct,", "no row of", "has a label"],
+        ),
+        ("", [], ["no row of", "has a label"]),
+        (
+            "yes",
+            ["--label-column", "lable"],
+            ["there is no column 'lable' to read the label from", "did you mean 'label'?"],
+        ),
+    ],
+)
+def test_a_table_without_labels_that_can_be_read_is_an_error(run, table, cell, options, messages):
+    done = run(table(lambda number, is_right: cell), *options)
+
+    assert done.exit_code == 2
+    assert all(message in done.output for message in messages)
+
+
+def test_labels_in_memory_are_values():
+    rows = [{"question": "q", "contexts": ["c"], "answer": "a", "human": value} for value in (True, 1, 0.0, False)]
+
+    assert evaluate(rows, "completeness", label_column="human").labels == {1: True, 2: True, 3: False, 4: False}
+
+
+def test_evaluate_tells_how_many_fail_by_the_labels_standard(command, table, tmp_path):
+    summary = tmp_path / "summary.json"
+    options = ("--metrics", "context_adherence", "--label-column", "label", "--json", summary)
+    done = command("evaluate", table(people), *options)
+
+    assert done.exit_code == 0, done.output
+    assert "By the label 'label' 50.0% of the 60 responses fail" in done.stdout
+    assert json.loads(summary.read_text())["agreement"]["failures"]["value"] == 0.5
+
+
+def test_rows_that_ragspan_wrote_may_have_a_label_beside_the_record():
+    record = RagRecord(question="q", contexts=["c"], response="a")
+    rows = [json.loads(record.to_json()) | {"label": label} for label in ("yes", "maybe", None)]
+    evaluation = evaluate(rows, "completeness", label_column="label")
+
+    assert evaluation.labels == {1: True}
+    assert (evaluation.rows, [bad.row for bad in evaluation.bad_rows]) == (2, [2]), "maybe is no label"

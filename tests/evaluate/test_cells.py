@@ -1,0 +1,206 @@
+"""Single cells."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import uuid
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ragspan.evaluate.cells import (
+    CellError,
+    background_of,
+    cell_text,
+    contexts_of,
+    identifier_of,
+    is_missing,
+    metadata_of,
+    nanoseconds_of,
+    span_of,
+)
+from ragspan.records import RetrievedContext
+
+HUGE = 10**5000
+NOON = 1_577_880_000_000_000_000
+NO_TEXT, NO_TIME, NO_SPAN = "but should be text", "is not a time", "hexadecimal digits, or zero"
+
+
+class Document:
+    """As frameworks have them."""
+
+    def __init__(self):
+        self.page_content = "a"
+
+
+@pytest.mark.parametrize(
+    ("read", "cell", "value"),
+    [
+        *[(cell_text, cell, text) for cell, text in [("a", "a"), ("", ""), (7, "7"), (np.float64(0.5), "0.5")]],
+        *[(cell_text, cell, None) for cell in (None, pd.NA)],
+        *[(identifier_of, cell, text) for cell, text in [(7, "7"), (uuid.UUID(int=1), str(uuid.UUID(int=1)))]],
+        *[(identifier_of, cell, None) for cell in (" ", math.nan)],
+        *[(metadata_of, cell, {"a": 1}) for cell in ({"a": 1, "b": []}, '{"a": 1, "b": []}')],
+        *[(metadata_of, cell, {}) for cell in (None, "text", "[1]", 7)],
+        *[(is_missing, cell, False) for cell in (HUGE, 10**400, "N/A for now", "nothing", "Na", "")],
+        *[(is_missing, cell, True) for cell in ("N/A", " n/a ", "NA", "#N/A", "#NA", "NULL", "-NaN", "<NA>")],
+    ],
+    ids=lambda value: type(value).__name__,  # the huge number itself cannot be printed
+)
+def test_a_cell_is_read_as_text_identifier_or_metadata(read, cell, value):
+    assert read(cell) == value
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "2020-01-01T12:00:00",
+        "2020-01-01T12:00:00Z",
+        "2020-01-01 13:00:00+01:00",
+        NOON,
+        str(NOON),
+        np.int64(NOON),
+        dt.datetime(2020, 1, 1, 12),  # noqa: DTZ001  without a zone, as data frames have them
+        pd.Timestamp("2020-01-01 12:00"),
+    ],
+)
+def test_times_are_read_as_nanoseconds_and_as_utc_without_a_zone(cell):
+    assert nanoseconds_of(cell) == NOON
+
+
+@pytest.mark.parametrize("cell", [None, pd.NaT, "", "  "])
+def test_a_missing_time_is_none(cell):
+    assert nanoseconds_of(cell) is None
+
+
+def test_ids_of_a_span_are_hexadecimal_as_in_trace_contexts():
+    span = span_of("4BF92F3577B34DA6A3CE929D0E0E4736", "00f067aa0ba902b7")
+
+    assert (f"{span.trace_id:032x}", f"{span.span_id:016x}") == ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7")
+    assert span_of(None, None) is None
+
+
+@pytest.mark.parametrize(
+    ("read", "cells", "message"),
+    [
+        *[(cell_text, [cell], NO_TEXT) for cell in (["a"], {"a": 1}, b"a")],
+        *[(nanoseconds_of, [cell], NO_TIME) for cell in ("noon", -1, 1.5, 2**63, True)],
+        *[(nanoseconds_of, [cell], NO_TIME) for cell in (HUGE, -HUGE, "1" * 5000)],
+        (span_of, ["0" * 32, "1" * 16], NO_SPAN),
+        (span_of, ["1" * 32, None], NO_SPAN),
+        (span_of, ["1" * 31, "1" * 16], NO_SPAN),
+        (span_of, ["1" * 32, "0x" + "1" * 14], NO_SPAN),
+        (span_of, ["1" * 32, "g" * 16], NO_SPAN),
+        (contexts_of, [["a", 7]], "an int in place 2"),
+        (contexts_of, [["a", None, 7]], "an int in place 3"),
+        (contexts_of, ["['a', 0x" + "f" * 5000 + "]"], "an int in place 2"),
+        (contexts_of, [[{"title": "secret"}]], "in place 1 that has no text: .* one of text, page_content, content"),
+        (contexts_of, ['["a", ["secret"]]'], "a list in place 2"),
+        (contexts_of, [7], "an int in place 1"),
+    ],
+)
+def test_what_a_record_cannot_hold_is_an_error_that_quotes_nothing(read, cells, message):
+    with pytest.raises(CellError, match=message) as error:
+        read(*cells)
+
+    assert "secret" not in str(error.value)
+
+
+def texts_of(cell):
+    return [context.text for context in contexts_of(cell)]
+
+
+@pytest.mark.parametrize("cell", [None, math.nan, np.float32("nan"), pd.NA, pd.NaT, "", "  "])
+def test_an_empty_cell_does_not_say_what_the_contexts_were(cell):
+    assert contexts_of(cell) is None
+
+
+@pytest.mark.parametrize("cell", [[], (), "[]", np.array([])])
+def test_an_empty_list_says_that_there_were_none(cell):
+    assert contexts_of(cell) == ()
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [["a", "b"], ("a", "b"), '["a", "b"]', ' ["a","b"] ', "['a', 'b']", np.array(["a", "b"]), pd.Series(["a", "b"])],
+)
+def test_lists_are_read_in_all_their_spellings(cell):
+    assert texts_of(cell) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "one context",
+            "[1] as the source says",
+            "[a, b]",
+            '{"city": "Rome"}',
+            "[" * 10_000 + "]",
+            "[" + "1" * 5000 + "]",
+        ),
+    ],
+)
+def test_any_other_text_is_a_single_context_as_it_is(text):
+    assert texts_of(text) == [text]
+
+
+@pytest.mark.parametrize("cell", [{"text": "a"}, '{"text": "a"}', [Document()], [RetrievedContext(text="a")]])
+def test_an_object_is_read_by_its_text(cell):
+    assert texts_of(cell) == ["a"]
+
+
+def test_objects_are_read_with_their_ids_scores_and_sources():
+    contexts = contexts_of(
+        [
+            {"text": "a", "id": 7, "score": 0.5, "rank": 2, "source": "s", "metadata": {"page": 1, "nested": {}}},
+            {"page_content": "b", "doc_id": "x"},
+            {"content": "c"},
+        ]
+    )
+
+    assert contexts == (
+        RetrievedContext(text="a", id="7", score=0.5, rank=2, source="s", metadata={"page": 1}),
+        RetrievedContext(text="b", id="x"),
+        RetrievedContext(text="c"),
+    )
+
+
+@pytest.mark.parametrize("score", [10**400, math.inf, math.nan, True, "0.5"])
+def test_what_is_no_finite_number_is_no_score(score):
+    assert contexts_of([{"text": "a", "score": score}])[0].score is None
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        (None, ()),
+        ("", ()),
+        ([], ()),
+        ("one text", (("one text", "other"),)),
+        (["a", {"text": "b", "kind": "tool"}], (("a", "other"), ("b", "tool"))),
+        ('[{"text": "b", "kind": "history"}, " ", {"text": "c", "kind": "guess"}]', (("b", "history"), ("c", "other"))),
+    ],
+)
+def test_background_is_read_as_contexts_are_with_its_kind(cell, expected):
+    assert tuple((one.text, one.kind) for one in background_of(cell)) == expected
+
+
+@pytest.mark.parametrize("word", ["nan", "NaN", " None ", "null", "NULL", "<NA>", "NaT"])
+def test_the_words_that_programs_write_for_nothing_are_nothing(word):
+    assert (cell_text(word), identifier_of(word), contexts_of(word), nanoseconds_of(word)) == (None, None, None, None)
+
+
+def test_a_text_with_such_a_word_in_it_is_a_text():
+    assert cell_text("None of them") == "None of them"
+
+
+def test_what_is_missing_in_a_list_is_left_out():
+    assert texts_of(["a", None, math.nan, pd.NA, "b"]) == ["a", "b"]
+    assert [(one.text, one.kind) for one in background_of([None, {"text": "a", "kind": "tool"}, "b"])] == [
+        ("a", "tool"),
+        ("b", "other"),
+    ]
+    assert contexts_of([None]) == ()

@@ -1,0 +1,125 @@
+"""Where the parts of a record are."""
+
+from __future__ import annotations
+
+import pytest
+
+from ragspan.evaluate.columns import column_choices, paths_of, reader_of, with_recognized
+from ragspan.evaluate.opening import table_of
+from ragspan.evaluate.records import RecordReader
+from ragspan.exceptions import TableError
+
+NESTED = {"question": "q", "prediction": {"contexts": ["a"], "deep": {"answer": "r"}}, "prediction.answer": "literal"}
+PLAIN_CONTEXTS = {"contexts": "c", "answer": "r"}
+PLAIN = {"question": "q", **PLAIN_CONTEXTS}
+TWO_ANSWERS = {"question": "q", "contexts": ["c"], "answer": "a", "response": "r"}
+
+
+def reads(row, **choices):
+    paths = paths_of(list(row), [row])
+    return {part: reader_of(part, choice, paths)(row) for part, choice in with_recognized(choices, paths).items()}
+
+
+@pytest.mark.parametrize(
+    ("row", "choices", "expected"),
+    [
+        (
+            NESTED,
+            {"contexts": "prediction.contexts", "answer": lambda row: row["question"].upper()},
+            {"question": "q", "contexts": ["a"], "answer": "Q"},
+        ),
+        (NESTED, {"contexts": "question", "answer": "prediction.answer"}, {"answer": "literal"}),
+        (
+            {"question": "q", "prediction": '{"deep": {"answer": "r"}}'},
+            {"contexts": "question", "answer": "prediction.deep.answer"},
+            {"answer": "r"},
+        ),
+        ({**PLAIN, "id": 1, "session_id": 2}, {}, {**PLAIN, "id": 1, "session_id": 2}),
+        (TWO_ANSWERS, {"answer": "response"}, {"answer": "r"}),
+    ],
+    ids=["name, path, function", "a column called like a path", "JSON text", "optional parts", "before known names"],
+)
+def test_parts_are_read_by_name_path_and_function(row, choices, expected):
+    read = reads(row, **choices)
+
+    assert {part: read[part] for part in expected} == expected
+
+
+def test_a_path_that_leads_nowhere_in_a_row_reads_nothing():
+    read = reader_of("answer", "a.b", paths_of(["a"], [{"a": {"b": 1}}]))
+
+    assert [read(row) for row in ({"a": None}, {"a": 7}, {}, {"a": "text"})] == [None] * 4
+
+
+@pytest.mark.parametrize(
+    ("row", "choices", "message"),
+    [
+        (
+            PLAIN,
+            {"answer": "anwser"},
+            "response from; there are: 'question', 'contexts', 'answer'; did you mean 'answer'",
+        ),
+        (PLAIN, {"answer": "output"}, "name the right one with answer_column= or --answer-column"),
+        (
+            PLAIN,
+            {"contexts": "answer.contexts"},
+            "no column 'answer.contexts' to read the contexts from; there are: 'que",
+        ),
+        (PLAIN, {"id": "number"}, "no column 'number' to read the id from"),
+        (NESTED, {"contexts": "prediction.context", "answer": "question"}, r"did you mean 'prediction\.contexts'"),
+        (
+            TWO_ANSWERS,
+            {},
+            r"several columns may be the response: 'answer', 'response'; there are: .*; name the right one with answer",
+        ),
+        ({"query": "", "Query": "", **PLAIN_CONTEXTS}, {}, "several columns may be the question: 'query', 'Query'"),
+        ({"inputs": {"text": ""}, **PLAIN_CONTEXTS}, {}, r"no column looks like the question.*'inputs\.text'"),
+        (
+            {"frage": "", "fund": "", "antwort": ""},
+            {},
+            r"like the question \(.*\); .* the contexts \(.*\); .* the response .*--question-column, .*--contexts-.*--answer-column$",
+        ),
+        ({f"column {number}": "" for number in range(1000)}, {}, "'column 39', and 960 more; name"),
+    ],
+)
+def test_a_column_that_is_missing_or_not_clear_is_an_error_that_names_what_there_is(row, choices, message):
+    with pytest.raises(TableError, match=message):
+        reads(row, **choices)
+
+
+@pytest.mark.parametrize(("answer", "ground_truth"), [(None, "truth"), ("truth", "truth"), ("truth", None)])
+def test_the_ground_truth_is_another_name_for_the_answer(answer, ground_truth):
+    named = {"answer_column": answer, "ground_truth_column": ground_truth, "id_column": "i"}
+
+    assert column_choices(named) == {"answer": "truth", "id": "i"}
+    assert column_choices({"answer_column": None, "ground_truth_column": None}) == {}
+
+
+RAGAS = {"user_input": "q", "retrieved_contexts": ["c"], "response": "r", "reference": "x", "reference_contexts": []}
+DEEPEVAL = {"input": "q", "actual_output": "r", "expected_output": "x", "retrieval_context": ["c"], "context": ["y"]}
+ROWS_OF_TOOLS = [
+    ("Ragas", RAGAS),
+    (None, {"question": "q", "contexts": ["c"], "answer": "r", "ground_truth": "x"}),  # Ragas before 0.2
+    ("DeepEval", DEEPEVAL),
+    ("TruLens", {"app_id": 1, "record_id": "a", "input": "q", "output": "r", "contexts": ["c"]}),
+    ("LangSmith", {"inputs.question": "q", "outputs.answer": "r", "outputs.contexts": ["c"], "reference.answer": "x"}),
+    ("LangSmith", {"inputs": {"input": "q"}, "outputs": {"output": "r", "documents": ["c"]}, "reference": "x"}),
+    ("LangSmith", {"inputs": '{"question": "q"}', "outputs": '{"answer": "r", "contexts": ["c"]}', "error": ""}),
+    (
+        "DeepEval",
+        {"input": "q", "actualOutput": "r", "expectedOutput": "y", "retrievalContext": ["c"], "context": None},
+    ),
+    ("Ragas", {"User Input": "q", "Retrieved Contexts": ["c"], "Response": "r"}),
+]
+
+
+@pytest.mark.parametrize(("tool", "row"), ROWS_OF_TOOLS)
+def test_the_names_of_other_tools_are_recognized_and_told_in_a_line(tool, row):
+    read = reads(row)
+    line = RecordReader({}, table_of([row])).columns_read
+
+    assert (read["question"], read["contexts"], read["answer"]) == ("q", ["c"], "r")
+    assert line.startswith("reading question from '")
+    assert line.count("the names of") == (tool is not None)
+    assert tool is None or f"(the names of {tool})" in line
+    assert ("no metric needs a reference" in line) == ("x" in row.values())

@@ -1,0 +1,242 @@
+"""What users of `ragspan evaluate` see."""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import partial
+from importlib.metadata import version
+
+import pytest
+
+from ragspan import installed
+from ragspan.evaluate import ResultFile
+
+ANSWERS = """id,question,contexts,answer
+a,How high is the tower?,"[""The tower is 330 metres high.""]",The tower is 330 metres high.
+b,When was it built?,"[""It was built in 1889.""]",It was built in 1789 by the Romans.
+c,Who?,[],Nobody knows.
+"""
+INCOMPLETE = (
+    b"question,contexts,answer\nq,It rains.,It rains.\nq,It rains.,\nq,,It rains.\n,It rains.,It rains.\nonly\n"
+)
+
+
+@pytest.fixture
+def run(command):
+    return partial(command, "evaluate")
+
+
+@pytest.fixture
+def table(write_bytes):
+    return write_bytes(ANSWERS.encode())
+
+
+def test_a_summary_of_every_metric_is_printed_and_written_for_programs(run, table, tmp_path):
+    metrics = ("--metrics", "faithfulness,context_utilization")
+    done = run(table, *metrics, "--output", tmp_path / "r.jsonl", "--json", tmp_path / "s.json")
+    summary = json.loads((tmp_path / "s.json").read_text(encoding="utf-8"))
+
+    assert done.exit_code == 0
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert ["faithfulness", "0.500", "0.500", "0.000", "1.000", "0.707", "2", "50%"] in lines
+    assert "3 rows evaluated by overlap, 1 without contexts, " in done.stdout
+    assert [result.record_id for result in ResultFile(tmp_path / "r.jsonl").results()][::2] == ["a", "b", "c"]
+    assert (summary["rows"], summary["complete"], summary["metrics"]["faithfulness"]["mean"]) == (3, True, 0.5)
+    assert summary["metrics"]["faithfulness"]["not_scored"] == {"no_contexts": 1}
+
+
+def test_what_is_evaluated_is_redacted_first(run, table, tmp_path, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_REDACT", "string:capwords")
+    monkeypatch.setenv("RAGSPAN_EXPLANATIONS", "true")
+
+    done = run(table, "--metrics", "faithfulness", "--report", tmp_path / "r.html", "--output", tmp_path / "r.jsonl")
+
+    assert done.exit_code == 0, done.output
+    for file in (tmp_path / "r.html", tmp_path / "r.jsonl"):
+        assert "Built In 1789 By The Romans" in file.read_text(encoding="utf-8"), file
+        assert "built in 1789 by the Romans" not in file.read_text(encoding="utf-8"), file
+
+
+def test_rows_that_cannot_be_redacted_are_skipped(run, table, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_REDACT", "builtins:len")
+
+    done = run(table, "--metrics", "faithfulness")
+
+    assert "it returned an int, not a str" in done.output
+    assert "Romans" not in done.output
+
+
+def test_nothing_scored_is_below_any_minimum(run, write_bytes):
+    header_only = write_bytes(b"question,contexts,answer\n")
+    done = run(header_only, "--fail-under", "faithfulness=0")
+
+    assert done.exit_code == 1
+    assert "nothing was scored: the table has no rows" in done.stderr
+
+
+def test_skipped_rows_are_in_the_last_line(run, write_bytes):
+    done = run(write_bytes(INCOMPLETE), "--metrics", "faithfulness")
+
+    assert done.exit_code == 0
+    assert done.stdout.splitlines()[-1].startswith(
+        "2 rows evaluated by overlap, 3 skipped (no_response 1, contexts_unknown 1, unreadable 1), "
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "code", "told"),
+    [
+        (
+            ANSWERS.encode(),
+            ["faithfulness=0.8"],
+            1,
+            "a gate failed: faithfulness should have a mean of at least 0.8, but has 0.5 over 2 scored rows",
+        ),
+        (ANSWERS.encode(), ["faithfulness=0.5"], 0, ""),  # a metric that does not apply to an answer is no gap
+        (INCOMPLETE, ["faithfulness=0.5"], 1, "only 2 of 5 rows have a score (40%)"),
+        (
+            INCOMPLETE,
+            ["faithfulness=0.5", "--min-scored", "0.4"],
+            1,
+            "and does over 2 scored rows, but 3 more had to be",
+        ),
+        (INCOMPLETE, ["faithfulness=0.5", "--min-scored", "0.4", "--allow-skipped"], 0, ""),
+        (ANSWERS.encode(), ["faithfulness=0.5", "--min-passing", "faithfulness=0.6"], 1, "passes 1 of 2 (50.0%)"),
+        (ANSWERS.encode(), ["faithfulness=0.5", "--none-below", "faithfulness=0.1"], 1, "the lowest is 0"),
+    ],
+)
+def test_a_gate_fails_on_a_low_mean_or_skipped_rows_and_the_results_are_there(
+    run, write_bytes, tmp_path, data, options, code, told
+):
+    output = tmp_path / "r.csv"
+    done = run(write_bytes(data), "--metrics", "faithfulness", "--output", output, "--fail-under", *options)
+
+    assert done.exit_code == code
+    assert told in done.stderr
+    assert output.exists()
+
+
+def test_bad_rows_are_told_on_stderr_once_for_each_reason(run, write_bytes):
+    table = write_bytes(ANSWERS.encode() + b"only one cell\n" * 12)
+    done = run(table, "--metrics", "faithfulness")
+
+    assert done.exit_code == 0
+    assert "skipped row 4 (line 5) and 11 more rows: it has 1 cells, but the header has 4" in done.stderr
+    assert done.stderr.count("skipped row") == 1
+
+
+def test_the_worst_responses_are_shown_with_where_they_fail(run, write_bytes):
+    table = b"question,contexts,answer\n" + b"".join(
+        b"How much %d?,It costs %d euros.,It costs %d euros.\n" % (row, row, row + row % 2) for row in range(1, 11)
+    )
+    done = run(write_bytes(table), "--metrics", "faithfulness,context_adherence")
+
+    worst = done.stdout.partition("The worst responses\n")[2]
+    assert [line for line in worst.splitlines() if line.startswith("row ")] == ["row 1", "row 3", "row 5"]
+    assert "response             It costs 2 euros." in worst
+    assert 'faithfulness         0.00 fail  1 of 1 claims unsupported: It costs 2 euros. (says "2' in worst
+
+
+def test_reasons_that_the_last_line_has_are_not_said_before(run, write_bytes):
+    done = run(write_bytes(INCOMPLETE), "--metrics", "faithfulness")
+
+    assert "not scored" not in done.stdout
+    assert done.stdout.count("no_response 1") == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        (b"", [], "is empty"),
+        (b"question,text,answer\nq,c,r\n", [], "no column looks like the contexts"),
+        (b"question,contexts,answr\nq,c,r\n", [], "'answr'; name the right one with answer_column= or --answer"),
+        (
+            ANSWERS.encode() + b"one cell\n",
+            ["--on-error", "stop"],
+            "stopped at a bad row, as --on-error stop asks: row 4 (line 5)",
+        ),
+        (ANSWERS.encode(), ["--metrics", "faithful"], "did you mean 'faithfulness'"),
+        (ANSWERS.encode(), ["--judge", "gpt"], "there is no judge 'gpt'"),
+        *[
+            (ANSWERS.encode(), ["--fail-under", text], "such as faithfulness=0.8")
+            for text in ("faithfulness", "faithfulness=", "=0.8", "faithfulness=high")
+        ],
+        (ANSWERS.encode(), ["--fail-under", "chunk_attribution=0.8"], "no metric 'chunk_attribution' here"),
+        (ANSWERS.encode(), ["--compare", "old.csv"], "give --report FILE.html, too"),
+        (ANSWERS.encode(), ["--answer-column", "a", "--ground-truth-column", "b"], "give one of them"),
+        (ANSWERS.encode(), ["--resume"], "nothing to resume without the output"),
+        (ANSWERS.encode(), ["--format", "xml"], "'xml', but should be one of csv, jsonl, parquet"),
+        (ANSWERS.encode(), ["--to-trace"], "no exporter is configured"),
+        (ANSWERS.encode(), ["--report", "r.pdf"], "a report is HTML: name it r.html"),
+        (ANSWERS.encode(), ["--report", "nowhere/r.html"], "there is no folder 'nowhere': make it first"),
+        (ANSWERS.encode(), ["--from", "phoenix"], "give a FILE, or a tool after --from"),
+        (ANSWERS.encode(), ["--project", "p"], "--project and --since are about a tool"),
+        (ANSWERS.encode(), ["--label-column", "human"], "there is no column 'human' to read the label from"),
+        (["-"], ["--format", "csv", "--label-column", "label"], "standard input"),
+        ([], [], "give a FILE, or a tool after --from"),
+        ([], ["--from", "elsewhere"], "nothing reads 'elsewhere': traces can be read from mlflow and phoenix"),
+        ([], ["--from", "phoenix"], "--project should say which project of phoenix to read"),
+        ([], ["--from", "phoenix", "--project", "p", "--label-column", "l"], "--label-column is about a FILE"),
+        ([], ["--from", "phoenix", "--project", "p", "--since", "noon"], "--since is not a time: give ISO 8601"),
+        (
+            [],
+            ["--from", "paper", "--project", "p"],
+            "nothing reads 'paper': traces can be read from mlflow and phoenix",
+        ),
+    ],
+)
+def test_wrong_input_or_options_are_exit_code_2_and_a_sentence(run, write_bytes, data, options, message):
+    file = [write_bytes(data)] if isinstance(data, bytes) else data
+    done = run(*file, *options)
+
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert done.stderr.startswith("ragspan evaluate: ") or "reading" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "evaluated" not in done.stdout
+
+
+@pytest.mark.parametrize("words", [["evaluate", "--from", "mlflow"], ["labels", "pull", "mlflow"]])
+def test_a_missing_package_is_named(monkeypatch, command, words, tmp_path):
+    monkeypatch.setattr(installed, "entry_points", lambda **_: ())
+    of_labels = ["--name", "correct", "-o", tmp_path / "labels.jsonl"] if words[0] == "labels" else []
+
+    done = command(*words, "--project", "p", *of_labels)
+
+    assert done.exit_code == 2
+    assert "nothing reads mlflow here: pip install 'ragspan[receiver]'" in done.stderr
+
+
+def test_a_report_that_cannot_be_written_is_known_before_anything_is_judged(run, table, monkeypatch, tmp_path):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    done = run(table, "--report", tmp_path / "r.html")
+
+    assert done.exit_code == 2
+    assert 'pip install "ragspan[report]"' in done.stderr
+
+
+def test_a_report_is_written_and_compared_with_an_earlier_run(run, table, tmp_path):
+    first = run(table, "--metrics", "faithfulness", "--output", tmp_path / "r.csv")
+    second = run(
+        *(table, "--metrics", "faithfulness", "--report", tmp_path / "r.html", "--compare", tmp_path / "r.csv"),
+        *("--plots", tmp_path / "plots"),
+    )
+
+    assert (first.exit_code, second.exit_code) == (0, 0), second.stderr
+    assert "Comparison with r.csv" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert list((tmp_path / "plots").glob("*.svg"))
+
+
+def test_the_help_of_the_command_needs_no_engine(monkeypatch, run):
+    for module in [name for name in sys.modules if name.startswith("ragspan.engine")]:
+        monkeypatch.delitem(sys.modules, module)
+
+    assert "--fail-under" in run("--help").stdout
+    assert not [name for name in sys.modules if name.startswith("ragspan.engine")]
+
+
+def test_the_version_is_that_of_the_package(command):
+    done = command("--version")
+
+    assert (done.exit_code, done.stdout) == (0, f"ragspan {version('ragspan')}\n")

@@ -1,0 +1,84 @@
+"""Scores of a table by release, tenant and the like."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ragspan.evaluate import evaluate
+
+CONTEXTS = ["The tower is 330 metres high."]
+RIGHT, WRONG = "The tower is 330 metres high.", "Llamas graze on the moon every Tuesday."
+
+
+@pytest.fixture(autouse=True)
+def releases(monkeypatch):
+    monkeypatch.setenv("RAGSPAN_DIMENSIONS", "release")
+    monkeypatch.setenv("RAGSPAN_JUDGING", "thread")
+
+
+def row(response, **more):
+    return {"question": "How high is it?", "contexts": CONTEXTS, "answer": response, **more}
+
+
+def test_each_value_has_figures_of_its_own():
+    rows = [row(RIGHT, release="1.0"), row(WRONG, release="1.1"), row(RIGHT, release="1.0"), row(RIGHT)]
+    found = evaluate(rows, "faithfulness").by_dimension["release"]
+
+    assert {value: (one["faithfulness"].mean, one["faithfulness"].scored) for value, one in found.items()} == {
+        "1.0": (1.0, 2),
+        "1.1": (0.0, 1),
+    }, "a row without a release is in neither"
+
+
+def test_an_entry_of_the_metadata_is_a_dimension_as_a_column_is():
+    found = evaluate([row(RIGHT, metadata={"release": 2, "tenant": "x"})], "faithfulness").by_dimension
+
+    assert list(found) == ["release"]
+    assert list(found["release"]) == ["2"]
+
+
+def test_the_sources_of_contexts_are_groups_too():
+    wiki = {"text": CONTEXTS[0], "id": "1", "metadata": {"source": "wiki"}}
+    contexts = {"wiki": [wiki], "blog": [{"text": CONTEXTS[0], "source": "blog"}]}
+    both = [*contexts["wiki"], *contexts["blog"]]
+    rows = [row(RIGHT) | {"contexts": contexts["wiki"]}, row(WRONG) | {"contexts": both}]
+
+    found = evaluate(rows, "faithfulness").by_dimension["source"]
+
+    assert {source: (one["faithfulness"].mean, one["faithfulness"].scored) for source, one in found.items()} == {
+        "blog": (0.0, 1),
+        "wiki": (0.5, 2),
+    }
+
+
+def test_a_column_called_source_that_is_a_dimension_counts_for_itself(monkeypatch):
+    monkeypatch.setenv("RAGSPAN_DIMENSIONS", "source")
+    rows = [row(RIGHT, metadata={"source": "crm"}) | {"contexts": [{"text": CONTEXTS[0], "source": "wiki"}]}]
+
+    assert list(evaluate(rows, "faithfulness").by_dimension["source"]) == ["crm"]
+
+
+def test_sources_beyond_fifty_are_counted_together():
+    rows = [row(RIGHT) | {"contexts": [{"text": CONTEXTS[0], "source": f"{number}.pdf"}]} for number in range(53)]
+
+    found = evaluate(rows, "faithfulness").by_dimension["source"]
+
+    assert (len(found), found["_OTHER"]["faithfulness"].scored) == (51, 3)
+
+
+def test_the_summary_and_the_report_have_them(command, write_jsonl, tmp_path):
+    table = write_jsonl([row(RIGHT, release="1.0"), row(WRONG, release="<b>1.1</b>")])
+    report, summary = tmp_path / "report.html", tmp_path / "summary.json"
+    done = command("evaluate", table, "--metrics", "faithfulness", "--report", report, "--json", summary)
+
+    assert done.exit_code == 0, done.output
+    text = report.read_text(encoding="utf-8")
+    assert "<h2>By <bdi>release</bdi></h2>" in text
+    assert "<bdi>&lt;b&gt;1.1&lt;/b&gt;</bdi>" in text
+    by_release = json.loads(summary.read_text())["by_dimension"]["release"]
+    assert {value: metrics["faithfulness"]["passed"] for value, metrics in by_release.items()} == {
+        "1.0": 1,
+        "<b>1.1</b>": 0,
+    }

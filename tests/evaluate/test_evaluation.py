@@ -1,0 +1,388 @@
+"""A table in, scores out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import threading
+
+import pandas as pd
+import polars as pl
+import pytest
+
+from ragspan.config import Settings
+from ragspan.evaluate import ResultFile, aevaluate, evaluate, running
+from ragspan.evaluate.journal import described, journal_of
+from ragspan.evaluate.running import Plan, run
+from ragspan.exceptions import ConfigurationError, TableError
+from ragspan.judges import OpenAIJudge, Price
+from ragspan.metrics import ContextAdherence, Faithfulness
+from ragspan.outcomes import NotApplicable, Score
+from ragspan.records import RagRecord
+from ragspan.testing import FakeJudge, RecordingEmitter
+from ragspan.usage import Usage
+
+METRICS = ["faithfulness", "context_utilization"]
+PATIENCE = 120.0
+
+
+def test_each_record_and_metric_has_a_line_in_the_order_of_the_table(rows, judge):
+    emitter = RecordingEmitter()
+    evaluation = evaluate(rows, METRICS, judge=judge, emitters=[emitter])
+    lines = [(line.row, line.record_id, line.metric, line.score, line.reason) for line in evaluation.results()]
+
+    assert lines == [
+        (1, "a", "faithfulness", 1.0, None),
+        (1, "a", "context_utilization", 1.0, None),
+        (2, "b", "faithfulness", None, "no_contexts"),
+        (2, "b", "context_utilization", None, "no_contexts"),
+        (3, "c", "faithfulness", None, "no_response"),
+        (3, "c", "context_utilization", None, "no_response"),
+        (4, "d", "faithfulness", 1.0, None),
+        (4, "d", "context_utilization", 1.0, None),
+    ]
+    assert (evaluation.rows, evaluation.metrics, evaluation.is_complete) == (4, tuple(METRICS), True)
+    assert evaluation.summary["faithfulness"].not_scored == {"no_contexts": 1, "no_response": 1}
+    assert sorted(scored.record.record_id for scored in emitter.scored) == ["a", "b", "c", "d"]
+    assert all((set(scored.outcomes), scored.late) == (set(METRICS), False) for scored in emitter.scored)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_the_output_has_the_results_and_the_journal_is_gone(rows, judge, tmp_path, ending):
+    output = tmp_path / f"results.{ending}"
+    evaluation = evaluate(rows, METRICS, judge=judge, output=output, resume=True)
+
+    assert list(ResultFile(output).results()) == list(evaluation.results())
+    assert [path.name for path in tmp_path.iterdir()] == [output.name]
+    with pytest.raises(TableError, match="there is nothing to resume"):
+        evaluate(rows, METRICS, judge=judge, output=output, resume=True)
+
+
+def test_the_worst_rows_keep_their_texts_and_the_evidence(rows):
+    evaluation = evaluate(rows, "faithfulness", judge=FakeJudge(supported=[False]))
+    worst = evaluation.worst_by("faithfulness")
+
+    assert [evaluated.record.question for evaluated in worst] == ["q1", "q4"]
+    assert worst[0].outcomes["faithfulness"].evidence[0].claim == "r1"
+
+
+def test_bad_rows_are_skipped_and_reported(rows, judge):
+    rows[1]["answer"] = ["r"]
+    evaluation = evaluate(rows, METRICS, judge=judge)
+
+    assert (evaluation.rows, evaluation.bad_row_count) == (3, 1)
+    assert list(map(str, evaluation.bad_rows)) == ["row 2: the response is a list, but should be text"]
+    assert {line.row for line in evaluation.results()} == {1, 3, 4}
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+def test_a_run_that_a_bad_row_stopped_continues_when_the_row_is_corrected(rows, judge, tmp_path, write_jsonl, is_file):
+    output = tmp_path / "results.csv"
+    rows[2]["answer"] = ["r"]
+
+    with pytest.raises(TableError, match=r"stopped at a bad row.* row 3.*: the response is a list"):
+        evaluate(write_jsonl(rows) if is_file else rows, METRICS, judge=judge, output=output, on_error="stop")
+    assert not output.exists()
+    rows[2]["answer"] = "r"
+    evaluation = evaluate(write_jsonl(rows) if is_file else rows, METRICS, judge=judge, output=output, resume=True)
+    assert (evaluation.rows, evaluation.resumed) == (4, 2)
+
+
+def test_only_the_first_rows_are_evaluated_where_a_limit_is_set(judge):
+    endless = ({"question": "q", "contexts": "c", "answer": "r"} for _ in iter(int, 1))
+
+    assert evaluate(endless, METRICS, judge=judge, limit=3).rows == 3
+
+
+class Paid:
+    """Costs something for each record."""
+
+    name = "paid"
+
+    async def score(self, record):
+        return Score(value=0.5, usage=Usage(requests=1, input_tokens=10, output_tokens=5, usd=0.25))
+
+
+def test_what_judging_took_is_added_up(rows):
+    evaluation = evaluate(rows, [Paid()])
+
+    assert evaluation.usage == Usage(requests=4, input_tokens=40, output_tokens=20, usd=1.0)
+    assert [line.usd for line in evaluation.results()] == [0.25] * 4
+
+
+@pytest.mark.parametrize("claims", ["I see no claims.", '{"answer": {"claims": []}}'], ids=["failed", "no claims"])
+def test_what_judging_took_without_a_score_is_added_up_too(rows, fake_openai, claims):
+    usage = {"prompt_tokens": 1000, "completion_tokens": 100}
+    fake_openai.answer = lambda _request: fake_openai.says(claims, usage=usage)
+    judge = OpenAIJudge("m", base_url=fake_openai.base_url, price=Price(1, 2))
+
+    evaluation = evaluate(rows, "faithfulness", judge=judge)
+
+    paid = len(fake_openai.requests)
+    assert evaluation.summary["faithfulness"].scored == 0
+    assert (evaluation.usage.requests, evaluation.usage.input_tokens) == (paid, 1000 * paid)
+    assert evaluation.usage.usd == pytest.approx(0.0012 * paid)
+    assert sum(line.requests or 0 for line in evaluation.results()) == paid
+
+
+def test_the_share_of_answers_that_production_samples_does_not_matter_here(rows, judge, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_SAMPLE_RATE", "0")
+
+    assert evaluate(rows, "faithfulness", judge=judge).summary["faithfulness"].scored == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"metrics": []}, "metrics is empty"),
+        ({"metrics": "answer_relevance", "judge": "overlap"}, "answer_relevance needs an LLMJudge"),
+        ({"limit": 0}, "limit is 0"),
+        ({"concurrency": 0}, "concurrency is 0"),
+        ({"on_error": "raise"}, "on_error is 'raise'"),
+        ({"output": "results.xlsx"}, "none of which 'results.xlsx' ends with"),
+    ],
+)
+def test_a_wrong_argument_is_an_error_that_names_it(rows, options, message):
+    with pytest.raises(ConfigurationError, match=message):
+        evaluate(rows, **{"metrics": "faithfulness", **options})
+
+
+def test_nothing_is_evaluated_where_scoring_is_switched_off(rows, judge, monkeypatch):
+    monkeypatch.setenv("RAGSPAN_ENABLED", "false")
+
+    with pytest.raises(ConfigurationError, match="RAGSPAN_ENABLED is false"):
+        evaluate(rows, "faithfulness", judge=judge)
+
+
+class InterruptedAfter:
+    """Rows, and then Ctrl-C."""
+
+    def __init__(self, rows):
+        self._rows = rows
+
+    def __iter__(self):
+        yield from self._rows
+        raise KeyboardInterrupt
+
+
+@pytest.fixture
+def interrupted(judge, tmp_path):
+    """The table and the output of a run that was interrupted somewhere."""
+    table = [{"question": f"q{number}", "contexts": "c", "answer": "r" * number} for number in range(200)]
+    output = tmp_path / "r.jsonl"
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(InterruptedAfter(table[:150]), METRICS, judge=judge, output=output)
+    return table, output
+
+
+def test_an_interrupted_run_continues_where_it_was_with_the_same_result(interrupted, judge, tmp_path):
+    table, output = interrupted
+    done = journal_of(output).read_bytes().count(b"\n") - 1
+    judged = []
+    emitters = [RecordingEmitter(on_emit=judged.append)]
+    evaluation = evaluate(table, METRICS, judge=judge, output=output, resume=True, emitters=emitters)
+    whole = evaluate(table, METRICS, judge=judge, output=tmp_path / "whole.jsonl")
+
+    assert 0 < done < 200
+    assert len(judged) == 200 - done
+    assert output.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    assert evaluation.summary == whole.summary
+    assert [(one.row, one.record.question) for one in evaluation.worst] == [
+        (one.row, one.record.question) for one in whole.worst
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "options", "message"),
+    [
+        (lambda table: table, {"metrics": ["faithfulness"]}, "metrics was"),
+        (lambda table: table, {"answer_column": "question"}, r'columns was .*"answer".* and is .*"question"'),
+        (lambda table: [{**row, "answer": "other"} for row in table], {}, "row 1 is not what it was"),
+        (lambda table: table[:2], {}, "the table ends before row 3"),
+    ],
+    ids=["metrics", "columns", "rows", "end"],
+)
+def test_an_interrupted_run_does_not_continue_with_other_settings_or_rows(
+    interrupted, judge, changed, options, message
+):
+    table, output = interrupted
+
+    with pytest.raises(TableError, match=message):
+        evaluate(changed(table), **{"metrics": METRICS, **options}, judge=judge, output=output, resume=True)
+
+
+# In an event loop -----------------------------------------------------------------------------------------------------
+
+
+async def test_it_works_inside_a_running_loop_which_goes_on_meanwhile(rows):
+    loop = asyncio.get_running_loop()
+    answered = threading.Event()
+
+    class AsksTheLoop:
+        name = "asks"
+
+        def score(self, record):
+            loop.call_soon_threadsafe(answered.set)
+            return Score(value=1.0) if answered.wait(PATIENCE) else NotApplicable(reason="stuck")
+
+    assert (await aevaluate(rows, [AsksTheLoop()])).summary["asks"].scored == 4
+
+
+async def test_cancelled_it_stops_and_keeps_what_is_done(length_metric, tmp_path):
+    read = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def endless():
+        for number in iter(int, 1):
+            loop.call_soon_threadsafe(read.set)
+            yield {"question": "q", "contexts": "c", "answer": f"r{number}"}
+
+    work = asyncio.ensure_future(aevaluate(endless(), [length_metric], output=tmp_path / "r.csv"))
+    await asyncio.wait_for(read.wait(), PATIENCE)
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(work, PATIENCE)
+
+    assert not (tmp_path / "r.csv").exists()
+
+
+def records_of(rows):
+    return [
+        RagRecord(question=row["question"], contexts=row["contexts"], response=row["answer"], record_id=row["id"])
+        for row in rows
+    ]
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, iter, tuple, records_of, "a file"])
+async def test_every_kind_of_table_has_the_same_results_inside_a_running_loop_too(rows, judge, make, write_jsonl):
+    rows = rows[:2]
+    table = str(write_jsonl(rows)) if make == "a file" else make(rows)
+
+    assert list(evaluate(table, METRICS, judge=judge).results()) == list(evaluate(rows, METRICS, judge=judge).results())
+
+
+# Results --------------------------------------------------------------------------------------------------------------
+
+
+def test_frames_of_results_have_a_type_for_each_column_and_no_cell_is_nan(judge):
+    rows = pd.DataFrame({"question": ["a", "b"], "contexts": [math.nan, []], "answer": ["r", "r"]})
+    evaluation = evaluate(rows, "faithfulness", judge=judge)
+    frame = evaluation.to_pandas(long=True)
+
+    assert list(frame["reason"]) == ["contexts_unknown", "no_contexts"]
+    assert (list(frame["score"]), str(frame["score"].dtype)) == ([pd.NA, pd.NA], "Float64")
+    assert evaluation.to_polars(long=True)["score"].to_list() == [None, None]
+
+    empty = evaluate(rows[:0], METRICS, judge=judge)
+    assert (empty.rows, len(empty.to_pandas()), empty.to_polars(long=True).height) == (0, 0, 0)
+    assert empty.to_polars(long=True).schema["score"] == pl.Float64
+    assert empty.summary["faithfulness"].mean is None
+
+
+def test_metrics_are_given_by_name_and_as_they_are(rows, judge, length_metric, monkeypatch):
+    own = Faithfulness(judge, threshold=0.25)
+    evaluation = evaluate(rows, ["completeness", own, length_metric, "completeness"], judge=judge)
+    by_names = evaluate(rows, "faithfulness, completeness", judge=judge)
+    monkeypatch.setenv("RAGSPAN_METRICS", "context_utilization")
+
+    assert evaluation.metrics == ("completeness", "faithfulness", "length")
+    assert evaluation.summary["faithfulness"].threshold == 0.25
+    assert by_names.metrics == ("faithfulness", "completeness")
+    assert evaluate(rows, judge=judge).metrics == ("context_utilization",)
+
+
+def test_a_description_tells_settings_and_judges_apart_and_holds_no_key():
+    judge = OpenAIJudge("gpt-4o-mini", api_key="secret", base_url="http://localhost/secret")
+    about = described(ContextAdherence(judge, polls=5))
+
+    assert (about["name"], about["polls"]) == ("context_adherence", 5)
+    assert about["judge"].startswith("openai:gpt-4o-mini, prompts ")
+    assert "secret" not in json.dumps(about)
+    assert about != described(ContextAdherence(judge, polls=3))
+
+
+# In work --------------------------------------------------------------------------------------------------------------
+
+
+def row(response="r"):
+    return {"question": "q", "contexts": ["c"], "answer": response}
+
+
+class HoldsBackTheFirst:
+    """Scores the first record last."""
+
+    name = "held"
+
+    def __init__(self, others):
+        self._others = others
+        self._all_done = threading.Event()
+        self._lock = threading.Lock()
+
+    def score(self, record):
+        if record.response == "first":
+            assert self._all_done.wait(PATIENCE)
+        else:
+            with self._lock:
+                self._others -= 1
+                if not self._others:
+                    self._all_done.set()
+        return Score(value=1.0)
+
+
+class CancelsEverything:
+    """Makes the engine drop the record."""
+
+    name = "cancels"
+
+    async def score(self, record):
+        for task in asyncio.all_tasks():
+            task.cancel()
+        await asyncio.sleep(PATIENCE)
+
+
+@pytest.fixture
+def evaluated():
+    """Evaluates rows, and returns what became of each."""
+
+    def run_planned(rows, metric, concurrency=2, **more):
+        return run(
+            Plan(data=rows, metrics=[metric], settings=Settings(judging="thread", concurrency=concurrency), **more)
+        )
+
+    return run_planned
+
+
+def test_a_slow_record_holds_back_those_after_it(evaluated):
+    rows = [row("first"), *(row(str(number)) for number in range(5))]
+    evaluation = evaluated(rows, HoldsBackTheFirst(5), concurrency=3)
+
+    assert [result.row for result in evaluation.results()] == [1, 2, 3, 4, 5, 6]
+
+
+def test_no_more_records_are_in_work_than_there_is_room_for(length_metric, evaluated):
+    read, ahead = [], []
+
+    def rows():
+        for number in range(300):
+            read.append(number)
+            yield row()
+
+    evaluated(rows(), length_metric, on_row=lambda progress: ahead.append(len(read) - progress.rows))
+
+    # The table's sample and one more are read before they are in work.
+    assert max(ahead) <= running._LEAST_ROWS + 51
+
+
+def test_one_and_the_same_record_may_come_twice(length_metric, evaluated):
+    record = RagRecord(question="q", contexts=["c"], response="r", record_id="mine")
+    results = evaluated([record, record], length_metric).results()
+
+    assert [(result.row, result.record_id) for result in results] == [(1, "mine"), (2, "mine")]
+
+
+def test_a_record_that_the_engine_dropped_has_failed(evaluated):
+    evaluation = evaluated([row(), row()], CancelsEverything())
+
+    assert (evaluation.rows, evaluation.summary["cancels"].failed) == (2, 2)
+    assert evaluation.skipped == {"worker_error": 2}

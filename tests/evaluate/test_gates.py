@@ -1,0 +1,149 @@
+"""What a mean should be at least."""
+
+from __future__ import annotations
+
+import pytest
+from programs import run_python
+
+from ragspan.evaluate import evaluate
+from ragspan.evaluate.gates import Gate, check_gates, require_metrics
+from ragspan.exceptions import ConfigurationError, TableError
+from ragspan.outcomes import MetricFailure, NotApplicable, Score
+from ragspan.testing import FakeJudge, assert_scores
+
+
+@pytest.mark.parametrize(
+    ("minimums", "message"),
+    [
+        *[({"faithfulness": minimum}, "a number from 0 to 1") for minimum in (-0.1, 80, float("nan"))],
+        ({"completeness": 0.5}, "no metric 'completeness' here; there are: faithfulness"),
+    ],
+)
+def test_a_minimum_that_no_mean_of_the_run_can_reach_is_an_error(minimums, message):
+    [(metric, minimum)] = minimums.items()
+    with pytest.raises(ConfigurationError, match=message):
+        require_metrics([Gate(metric=metric, kind="mean", minimum=minimum)], ["faithfulness"])
+
+
+def test_scores_that_are_high_enough_pass_in_silence(rows, judge, capsys):
+    assert_scores(rows, judge=judge, faithfulness=0.8, context_adherence=1)
+
+    assert capsys.readouterr() == ("", "")
+
+
+async def test_it_works_inside_a_running_loop(rows, judge):
+    assert_scores(rows, judge=judge, faithfulness=0.8)
+
+
+def test_the_failure_tells_the_metric_its_mean_and_the_worst_records(rows):
+    unsupported = FakeJudge(supported=[False], explanations={"claim": "the contexts say otherwise"})
+    with pytest.raises(AssertionError) as failure:
+        assert_scores(rows, judge=unsupported, faithfulness=0.8)
+    lines = str(failure.value).splitlines()
+
+    assert lines[:4] == [
+        "faithfulness should have a mean of at least 0.8, but has 0 over 2 scored rows",
+        "row 1 (a)",
+        "  question             q1",
+        "  response             r1",
+    ]
+    assert lines[4].startswith("  faithfulness         0.00 fail  ")
+    assert "row 4 (d)" in lines
+
+
+@pytest.mark.parametrize(
+    ("chosen", "answer", "minimums", "error", "message"),
+    [
+        (1, "r", {"faithfulness": 0}, AssertionError, "nothing was scored: no_contexts 1"),
+        (0, "r", {"faithful": 0.8}, ConfigurationError, "did you mean 'faithfulness'"),
+        (0, [], {"faithfulness": 0.8}, TableError, "1 record cannot be evaluated; the first is row 1"),
+        (0, "r", {}, TypeError, r"such as faithfulness=0\.8"),
+    ],
+)
+def test_what_cannot_pass_is_an_error_of_its_own_kind(rows, judge, chosen, answer, minimums, error, message):
+    with pytest.raises(error, match=message):
+        assert_scores([{**rows[chosen], "answer": answer}], judge=judge, **minimums)
+
+
+# Shares, single scores, and how many have one ---------------------------------------------------------------------
+
+
+class Graded:
+    """Gives each response the score that it names."""
+
+    name = "graded"
+
+    async def score(self, record):
+        if record.response == "declines":
+            return NotApplicable(reason="refusal")
+        if record.response == "fails":
+            return MetricFailure(error_type="InvalidVerdict", message="no verdict")
+        return Score(value=float(record.response), threshold=0.5, explanation=f"because of {record.response}")
+
+
+def graded(*responses):
+    rows = [{"question": "q", "contexts": ["c"], "answer": response} for response in responses]
+    return evaluate(rows, [Graded()])
+
+
+@pytest.mark.parametrize(
+    ("kind", "minimum", "responses", "told"),
+    [
+        ("mean", 0.75, ["1", "0.5"], None),
+        ("mean", 0.8, ["1", "0.5"], "have a mean of at least 0.8, but has 0.75 over 2 scored rows"),
+        ("passing", 0.5, ["1", "0"], None),
+        ("passing", 0.6, ["1", "0"], "pass 60% of the scored rows, but passes 1 of 2 (50.0%)"),
+        ("none_below", 0.4, ["1", "0.4"], None),
+        ("none_below", 0.5, ["1", "0.4"], "have no score below 0.5, but the lowest is 0.4"),
+        ("mean", 0.5, ["1", "fails", "fails"], "but only 1 of 3 rows have a score (33%)"),
+        ("mean", 0.5, ["1", "declines", "declines"], None),
+        ("mean", 0.5, ["declines", "declines"], None),
+        ("mean", 0.0, ["fails", "fails"], "but nothing was scored: InvalidVerdict 2"),
+        ("mean", 0.0, [["unreadable"], "1", ["unreadable"]], "but only 1 of 3 rows have a score (33%)"),
+    ],
+)
+def test_a_gate_holds_or_says_why_not(kind, minimum, responses, told):
+    gate = Gate(metric="graded", kind=kind, minimum=minimum)
+    [result] = check_gates(graded(*responses), [gate], allow_skipped=True)
+
+    assert told is None or told in result.trouble
+    assert (result.trouble is None) == (told is None)
+
+
+def test_the_share_that_should_have_a_score_can_be_chosen():
+    gate = Gate(metric="graded", kind="mean", minimum=0.5)
+    evaluation = graded("1", "fails", "fails")
+
+    assert check_gates(evaluation, [gate], min_scored=0.3, allow_skipped=True)[0].trouble is None
+    assert "2 more had to be skipped" in check_gates(evaluation, [gate], min_scored=0.3)[0].trouble
+
+
+def test_tests_can_ask_for_shares_and_single_scores(rows):
+    half = FakeJudge(supported=[True, False], claims=["a", "b"], explanations={"claim": "the contexts say otherwise"})
+    with pytest.raises(AssertionError, match="pass 90% of the scored rows, but passes 0 of 2"):
+        assert_scores(rows, judge=half, passing={"faithfulness": 0.9})
+    with pytest.raises(AssertionError, match=r"no score below 0\.6, but the lowest is 0\.5"):
+        assert_scores(rows, judge=half, none_below={"faithfulness": 0.6})
+    with pytest.raises(AssertionError, match="only 2 of 4 rows have a score"):
+        assert_scores(rows, judge=half, min_scored=0.8, faithfulness=0.4)
+    assert_scores(rows, judge=half, none_below={"faithfulness": 0.5})
+
+
+IN_PYTEST = """
+from ragspan.testing import FakeJudge, assert_scores
+
+def test_scores():
+    rows = [{"question": "What?", "contexts": ["c"], "answer": "Something else."}]
+    assert_scores(rows, judge=FakeJudge(supported=[False]), faithfulness=0.8)
+"""
+
+
+@pytest.mark.slow
+def test_pytest_shows_the_line_of_the_test_and_the_worst_answer_and_none_of_our_source(tmp_path):
+    (tmp_path / "test_it.py").write_text(IN_PYTEST, encoding="utf-8")
+    done = run_python("-m", "pytest", "-p", "no:cacheprovider", "test_it.py", folder=tmp_path)
+
+    assert "response             Something else." in done.stdout
+    assert ">       assert_scores(rows" in done.stdout or ">   " in done.stdout
+    assert "ragspan/testing.py" not in done.stdout
+    assert "raise AssertionError" not in done.stdout

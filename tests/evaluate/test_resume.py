@@ -1,0 +1,201 @@
+"""A run that is stopped or killed at any point, and those that go on with it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import stat
+
+import pytest
+from programs import run_python
+
+from ragspan.config import Settings
+from ragspan.evaluate.journal import journal_of
+from ragspan.evaluate.running import Plan
+from ragspan.evaluate.running import run as evaluate_as_planned
+
+ROWS = [{"question": f"q{number}", "contexts": ["c"], "answer": "r" * number} for number in range(8)]
+ROWS[2] = ROWS[5] = ROWS[6] = "no row"
+
+
+@pytest.fixture(autouse=True)
+def ctrl_c():
+    """Ctrl-C interrupts, also where the tests run in a shell's background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def press_ctrl_c(*_):
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.fixture
+def run(length_metric):
+    def carried_out(output, *, resume=False, stop_at=None, rows=ROWS, **more):
+        def stop(progress):
+            if progress.done == stop_at:
+                press_ctrl_c()
+
+        return evaluate_as_planned(
+            Plan(
+                data=list(rows),
+                metrics=[length_metric],
+                settings=Settings(judging="thread"),
+                output=output,
+                resume=resume,
+                ends_on_ctrl_c=True,
+                **{"on_row": stop, **more},
+            )
+        )
+
+    return carried_out
+
+
+@pytest.fixture
+def whole(run, tmp_path):
+    evaluation = run(tmp_path / "whole.jsonl")
+    assert (evaluation.rows, evaluation.bad_row_count) == (5, 3)
+    return (tmp_path / "whole.jsonl").read_bytes()
+
+
+@pytest.fixture
+def journal(run, tmp_path):
+    """All that a run writes before its end."""
+    assert not run(tmp_path / "stopped.jsonl", stop_at=len(ROWS)).is_complete
+    return journal_of(tmp_path / "stopped.jsonl").read_bytes()
+
+
+def test_a_resumed_run_can_be_stopped_at_any_row_and_resumed_again(run, whole, journal, tmp_path):
+    for lines, point in itertools.product((3, 6, 9), range(1, 9)):
+        output = tmp_path / f"{lines}-{point}.jsonl"
+        begun = b"".join(journal.splitlines(keepends=True)[:lines])
+        journal_of(output).write_bytes(begun)
+        stopped = run(output, resume=True, stop_at=point)
+        kept = journal_of(output).read_bytes()
+
+        assert stopped.rows + stopped.bad_row_count == point
+        assert kept.startswith(begun)
+        assert journal.startswith(kept)
+        run(output, resume=True)
+        assert output.read_bytes() == whole
+
+
+def test_a_run_that_was_killed_at_any_byte_can_be_resumed(run, whole, journal, tmp_path):
+    ends = [place for place, byte in enumerate(journal, 1) if byte == ord("\n")]
+    cuts = {cut for end in ends for cut in (end - 9, end - 1, end, end + 1, end + 9)}
+    for cut in sorted(cut for cut in cuts if cut <= len(journal)):
+        output = tmp_path / f"{cut}.jsonl"
+        journal_of(output).write_bytes(journal[:cut])
+        run(output, resume=True)
+
+        assert output.read_bytes() == whole
+
+
+def test_before_a_row_is_done_nothing_is_left_behind(run, tmp_path):
+    stopped = run(tmp_path / "r.csv", on_begin=press_ctrl_c)
+
+    assert (stopped.rows, stopped.is_complete, list(stopped.results())) == (0, False, [])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_only_the_owner_may_read_the_journal_and_the_results(run, tmp_path, ending):
+    output = tmp_path / f"r.{ending}"
+    modes = []
+    before = os.umask(0)
+    try:
+        output.touch()  # an earlier one that anybody may read
+        run(output, on_row=lambda _: modes.append(journal_of(output).stat().st_mode))
+    finally:
+        os.umask(before)
+
+    assert {stat.S_IMODE(mode) for mode in (*modes, output.stat().st_mode)} == {0o600}
+
+
+# Whole programs -------------------------------------------------------------------------------------------------------
+
+INTERRUPTED = """
+import json, os, signal, sys, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)
+reading, writing = os.pipe()
+os.dup2(reading, 0)
+
+def feed():
+    row = json.dumps({"question": "q", "contexts": ["c"] * 100, "answer": "c"}) + "\\n"
+    for _ in range(800):  # more than a pipe holds: the command is reading when the last of it is written
+        os.write(writing, row.encode())
+    os.kill(os.getpid(), signal.SIGINT)
+
+threading.Thread(target=feed, daemon=True).start()
+from ragspan.cli import app
+app(["evaluate", "-", "--format", "jsonl", "--metrics", "context_utilization", "--output", sys.argv[1], "--quiet"])
+"""
+
+KILLED = """
+import os, signal, sys
+from ragspan.evaluate import evaluate
+from ragspan.outcomes import Score
+
+table, output, dies_at, resume = sys.argv[1:]
+
+class Deadly:
+    name = "deadly"
+
+    async def score(self, record):
+        if record.question == dies_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return Score(value=len(record.response) / 100, explanation=record.question)
+
+evaluation = evaluate(table, ["faithfulness", Deadly()], output=output, resume=resume == "True")
+print(evaluation.rows, len(evaluation.worst))
+"""
+
+
+def program(source, *arguments):
+    return run_python("-c", source, *arguments, environment={**os.environ, "RAGSPAN_JUDGING": "thread"})
+
+
+@pytest.mark.slow
+def test_the_command_says_what_is_done_and_how_to_go_on(tmp_path):
+    output = tmp_path / "r.csv"
+    done = program(INTERRUPTED, output)
+
+    assert (done.returncode, "Traceback" in done.stderr) == (130, False), done.stderr
+    assert f"What is done is saved in {journal_of(output)}: continue with the same command and --resume." in done.stderr
+    assert "abandoned" not in done.stderr
+    assert "time" not in done.stderr
+    assert "context_utilization" in done.stdout
+    assert journal_of(output).exists()
+    assert not output.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_after_a_kill_the_result_file_is_the_same_to_the_byte(tmp_path, ending):
+    table, whole, output = tmp_path / "table.jsonl", tmp_path / f"whole.{ending}", tmp_path / f"killed.{ending}"
+    rows = [
+        {
+            "question": f"q{number}",
+            "contexts": [f"The tower has {number} steps."],
+            "answer": f"It has {number % 7} steps." * (number % 3),
+        }
+        for number in range(300)
+    ]
+    rows[20]["answer"] = ["no text"]
+    table.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+    uninterrupted = program(KILLED, table, whole, "never", False)
+    killed = program(KILLED, table, output, "q150", False)
+    rows_kept = journal_of(output).read_bytes().count(b"\n") - 1
+    twice = program(KILLED, table, output, "q250", True)
+    resumed = program(KILLED, table, output, "never", True)
+
+    assert (killed.returncode, twice.returncode) == (-signal.SIGKILL, -signal.SIGKILL)
+    assert 0 < rows_kept <= 150
+    assert (resumed.returncode, resumed.stderr) == (0, "")
+    assert resumed.stdout == uninterrupted.stdout
+    assert output.read_bytes() == whole.read_bytes()
+    assert not journal_of(output).exists()

@@ -1,0 +1,198 @@
+"""Counting outcomes, summing them up, keeping the lowest, and showing how far a run is."""
+
+from __future__ import annotations
+
+import io
+import random
+import statistics
+
+import pytest
+
+from ragspan.engine.patience import Away
+from ragspan.evaluate.evaluated import duration
+from ragspan.evaluate.progress import ProgressDisplay, RunProgress, progress_on_stderr
+from ragspan.evaluate.results import WORST_KEPT, BadRow, EvaluatedRow
+from ragspan.evaluate.summaries import MetricSummary, MetricTally
+from ragspan.outcomes import MetricFailure, NotApplicable, Score
+from ragspan.records import RagRecord
+from ragspan.usage import Usage
+
+RECORD = RagRecord(question="q", contexts=None, response="r")
+
+
+def summary_of(*values, reasons=(), label=None, threshold=None):
+    tally = MetricTally()
+    for value in values:
+        tally.add(Score(value=value, label=label, threshold=threshold))
+    for reason in reasons:
+        tally.add(NotApplicable(reason=reason))
+    return tally.summary("m")
+
+
+def test_the_summary_is_of_the_scores_alone():
+    summary = summary_of(0.0, 0.5, 0.75, reasons=["no_response", "timeout", "timeout"], label="pass", threshold=0.8)
+
+    assert (summary.mean, summary.median, summary.minimum, summary.maximum) == (pytest.approx(1.25 / 3), 0.5, 0.0, 0.75)
+    assert summary.standard_deviation == pytest.approx(statistics.stdev([0.0, 0.5, 0.75]))
+    assert (summary.scored, list(summary.not_scored.items())) == (3, [("timeout", 2), ("no_response", 1)])
+    assert (summary.passed, summary.threshold) == (3, 0.8)
+
+
+def test_where_nothing_was_scored_there_are_no_figures():
+    assert summary_of(reasons=["timeout"]) == MetricSummary(metric="m", not_scored={"timeout": 1})
+    assert MetricTally().summary("m") == MetricSummary(metric="m")
+
+
+@pytest.mark.parametrize(
+    ("values", "mean", "median", "deviation"),
+    [
+        ((0.3,), 0.3, 0.3, None),
+        ((0.0, 1.0, 0.5, 0.25), 0.4375, 0.375, pytest.approx(0.42696, abs=1e-4)),
+        ((0.1, 0.1, 0.1), 0.1, 0.1, 0.0),  # whose rounded sum is larger than three tenths
+    ],
+)
+def test_figures_of_few_scores(values, mean, median, deviation):
+    summary = summary_of(*values)
+
+    assert (summary.mean, summary.median, summary.standard_deviation) == (mean, median, deviation)
+
+
+# The lowest -----------------------------------------------------------------------------------------------------------
+
+
+def row(number, **values):
+    outcomes = {
+        metric: NotApplicable(reason="no_response") if value is None else Score(value=value)
+        for metric, value in values.items()
+    }
+    return EvaluatedRow(row=number, record=RECORD, outcomes=outcomes)
+
+
+def evaluated(rows, *metrics):
+    progress = RunProgress(metrics)
+    for one in rows:
+        progress.add(one)
+    return progress.evaluation()
+
+
+def numbers(rows):
+    return [one.row for one in rows]
+
+
+def test_the_lowest_are_kept_whatever_the_order_and_of_equals_the_earlier_rows():
+    values = [number / 1000 for number in range(500)]
+    random.Random(3).shuffle(values)
+    kept = evaluated([row(number, m=value) for number, value in enumerate(values)], "m").worst
+    equal = evaluated([row(number, m=0.5) for number in range(WORST_KEPT + 5)], "m").worst
+
+    assert sorted(one.outcomes["m"].value for one in kept) == [place / 1000 for place in range(WORST_KEPT)]
+    assert numbers(kept) == sorted(numbers(kept))
+    assert numbers(equal) == list(range(WORST_KEPT))
+
+
+def test_a_row_that_is_low_by_two_metrics_is_there_once_and_each_metric_has_its_order():
+    rows = [row(1, m=0.9, n=0.1), row(2, m=0.2, n=0.3), row(3, m=0.2, n=None), row(4, m=None)]
+    evaluation = evaluated(rows, "m", "n")
+
+    assert numbers(evaluation.worst) == [1, 2, 3]
+    assert numbers(evaluation.worst_by("m")) == [2, 3, 1]
+    assert numbers(evaluation.worst_by("n")) == [1, 2]
+
+
+# Progress -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def progress():
+    return RunProgress(("m",), share_done=lambda done: done / 100)
+
+
+def do(progress, rows):
+    for _ in range(rows):
+        outcome = Score(value=0.5, usage=Usage(requests=1, usd=0.01))
+        progress.add(EvaluatedRow(row=progress.done + 1, record=RECORD, outcomes={"m": outcome}))
+
+
+def shown(clock):
+    """What is shown of a run, at once."""
+    words = []
+    display = ProgressDisplay(words.append, pause=0, waiting_pause=0, clock=clock)
+
+    def show(progress):
+        display(progress)
+        return words[-1]
+
+    return show
+
+
+@pytest.mark.parametrize(
+    ("share_done", "line"),
+    [
+        (lambda done: done / 100, "50 rows (50%) · 5.0 rows/s · 10 s left · m 0.500 · 1 bad · $0.4900"),
+        (lambda _: None, "50 rows · 5.0 rows/s · m 0.500 · 1 bad · $0.4900"),
+    ],
+)
+def test_a_line_tells_rows_rate_means_bad_rows_cost_and_where_the_size_is_known_the_time_left(clock, share_done, line):
+    progress, display = RunProgress(("m",), share_done), shown(clock)
+    do(progress, 49)
+    progress.add(BadRow(row=50, reason="bad"))
+    clock.advance(10)
+
+    assert display(progress) == line
+
+
+def test_who_waits_for_a_judge_hears_so_once_a_minute_and_of_the_next_rows_as_usual(progress, clock):
+    target = io.StringIO()
+    failure = MetricFailure(error_type="APIConnectionError", message="it refuses connections", outage=True)
+    with progress_on_stderr(file=target, clock=clock) as display:
+        for second in range(180):
+            progress.away = Away("m", 3.0 + second, 600.0, failure)
+            clock.advance(1)
+            display(progress)
+        assert [line[:30] for line in target.getvalue().splitlines()] == ["0 rows (0%) · waiting for the "] * 3
+
+        progress.away = None
+        do(progress, 1)
+        clock.advance(10)
+        display(progress)
+        assert target.getvalue().splitlines()[3].startswith("1 rows (1%)")
+
+
+def test_rows_of_an_earlier_run_are_not_counted_into_the_rate(progress, clock):
+    display = shown(clock)
+    do(progress, 40)
+    progress.resumed = 40
+    clock.advance(5)
+    display(progress)
+    do(progress, 20)
+    clock.advance(10)
+
+    assert "60 rows (60%) · 2.0 rows/s · 20 s left" in display(progress)
+
+
+def test_where_there_is_no_terminal_a_line_comes_every_ten_seconds(progress, clock):
+    file = io.StringIO()
+    with progress_on_stderr(file=file, clock=clock) as on_row:
+        for _ in range(25):
+            clock.advance(1)
+            do(progress, 1)
+            on_row(progress)
+
+    assert [line.split(" · ")[0] for line in file.getvalue().splitlines()] == ["10 rows (10%)", "20 rows (20%)"]
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_on_a_terminal_a_line_is_renewed_unless_it_is_quiet(progress, clock, quiet):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    with progress_on_stderr(quiet=quiet, file=terminal, clock=clock) as on_row:
+        do(progress, 50)
+        clock.advance(1)
+        on_row(progress)
+
+    assert ("50 rows (50%)" in terminal.getvalue()) is not quiet
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (59, "59 s"), (61, "1 min 01 s"), (7325, "2 h 02 min")])
+def test_durations_are_said_as_people_say_them(seconds, text):
+    assert duration(seconds) == text

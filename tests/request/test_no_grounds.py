@@ -1,0 +1,236 @@
+"""What is in a prompt and grounds no answer, and records of which nothing is known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+import pytest
+from ground_programs import ASKED, FACT, RULES, Program, answers, by_hand, record_of, supports, tool
+from written_logs import ANSWER, FILTER, PUMP, QUESTION, WrittenLog, documents
+
+from ragspan.capturing.log import EventKind
+from ragspan.request.contents import Call, PayloadMessage
+
+
+def beside_documents(*prompt: Callable[[str], PayloadMessage], filling: Sequence[str] = ()) -> Program:
+    """A template writes documents, and these messages stand beside them; `filling` are its other variables' templates."""
+
+    def program(log: WrittenLog, fact: str) -> None:
+        log.searches(PUMP)
+        given = {"context": PUMP, "question": QUESTION, **{f"v{at}": each % fact for at, each in enumerate(filling)}}
+        answers(log, fact, *log.fills(given, *(write(fact) for write in prompt)))
+
+    return program
+
+
+def echo(write: Callable[[str], str], given: Callable[[str], object]) -> Program:
+    """A tool returns what a model wrote."""
+
+    def program(log: WrittenLog, fact: str) -> None:
+        tool(write, given(fact))(log, fact)
+
+    return program
+
+
+def notes_read_again(log: WrittenLog, fact: str) -> None:
+    log.searches(PUMP)
+    write, read = (
+        PayloadMessage("ai", calls=[Call("file", at, given)]) for at, given in (("1", {"text": fact}), ("2", {"at": 1}))
+    )
+    log.says(write, [ASKED])
+    log.uses("Saved.", {"text": fact}, "1")
+    log.says(read, [ASKED, write])
+    log.uses(f"notes: {fact}", {"at": 1}, "2")
+    prompt = (
+        write,
+        PayloadMessage("tool", "Saved.", call_id="1"),
+        read,
+        PayloadMessage("tool", f"notes: {fact}", call_id="2"),
+    )
+    answers(log, fact, PayloadMessage("system", PUMP), ASKED, *prompt)
+
+
+def a_draft_of_this_request(log: WrittenLog, fact: str) -> None:
+    log.searches(PUMP)
+    log.says(fact, f"{PUMP}\n{QUESTION}")
+    answers(log, f"{fact} It is so.", PayloadMessage("human", f"{PUMP}\nMend this draft:\n{fact}\nBe brief."))
+
+
+def instructions_around_a_draft_that_quotes_a_document(log: WrittenLog, fact: str) -> None:
+    quotes = f"The manual says this: {PUMP}"
+    log.searches(PUMP)
+    log.says(quotes, f"{PUMP}\n{QUESTION}")
+    answers(log, fact, PayloadMessage("human", f"Mend the English, as in '{fact}': {quotes}"))
+
+
+def the_users_claim(log: WrittenLog, fact: str) -> None:
+    log.searches(PUMP)
+    answers(
+        log,
+        fact,
+        PayloadMessage("system", f"Use: {PUMP}"),
+        PayloadMessage("human", QUESTION),
+        PayloadMessage("human", fact),
+    )
+
+
+SYSTEM = PayloadMessage("system", f"{RULES}\n{PUMP}")
+INVENTED: dict[str, Program] = {
+    "in the instructions of a template": beside_documents(
+        lambda fact: PayloadMessage("system", f"{RULES} Never say: {fact}\n{PUMP}"), lambda fact: ASKED
+    ),
+    "in an example of a template": beside_documents(
+        lambda fact: PayloadMessage("system", f"{RULES}\nExample: Q: Price? A: {fact}\n\n{PUMP}"), lambda fact: ASKED
+    ),
+    "in an example that is filled in": beside_documents(
+        lambda fact: PayloadMessage("system", f"{RULES}\nExample: {fact}\n\n{PUMP}"),
+        lambda fact: ASKED,
+        filling=["Example: %s"],
+    ),
+    "in the format's instructions": beside_documents(
+        lambda fact: PayloadMessage("system", f'{PUMP}\nAnswer as JSON: {{"enum": ["{fact}"]}}'),
+        lambda fact: ASKED,
+        filling=['{"enum": ["%s"]}'],
+    ),
+    "in the schema of a message of the program's own": by_hand(
+        lambda fact: (
+            f"{PUMP}\nAnswer by {{{json.dumps({'properties': {'a': {'type': 'string', 'description': fact}}})}}}"
+        )
+    ),
+    "in example messages": beside_documents(
+        lambda fact: SYSTEM,
+        lambda fact: PayloadMessage("human", "Price?"),
+        lambda fact: PayloadMessage("ai", fact),
+        lambda fact: ASKED,
+    ),
+    "in a system message without documents": lambda log, fact: (
+        log.searches(PUMP),
+        answers(log, fact, PayloadMessage("system", f"{RULES} {fact}"), PayloadMessage("human", f"{PUMP}\n{QUESTION}")),
+    ),
+    "in an earlier message of the user": lambda log, fact: (
+        log.searches(PUMP),
+        answers(
+            log,
+            fact,
+            PayloadMessage("human", fact),
+            PayloadMessage("ai", "Yes?"),
+            PayloadMessage("human", f"{PUMP}\n{QUESTION}"),
+        ),
+    ),
+    "in another message of the user": the_users_claim,
+    "in an earlier answer": lambda log, fact: (
+        log.searches(PUMP),
+        answers(
+            log,
+            fact,
+            PayloadMessage("human", "Price?"),
+            PayloadMessage("ai", fact),
+            PayloadMessage("human", f"{PUMP}\n{QUESTION}"),
+        ),
+    ),
+    "in a conversation as a text": by_hand(lambda fact: f"{PUMP}\n\nHuman: Price?\nAI: {fact}\nHuman: Thanks."),
+    "in what the user said in a conversation as a text": by_hand(
+        lambda fact: f"{PUMP}\n\nUser: {fact}\nAssistant: Yes?"
+    ),
+    "in a thought that a tool repeats": echo(lambda fact: f"Thought noted: {fact}", lambda fact: {"thought": fact}),
+    "in a list of things to do": echo(
+        lambda fact: f"Updated todo list to [{{'content': '{fact}', 'status': 'pending'}}]",
+        lambda fact: {"todos": [{"content": fact, "status": "pending"}]},
+    ),
+    "in notes that are read again": notes_read_again,
+    "in a draft of this request": a_draft_of_this_request,
+    "around a draft that quotes a document": instructions_around_a_draft_that_quotes_a_document,
+    "in a prompt of a model that did not stand behind the answer": lambda log, fact: (
+        log.searches(PUMP),
+        log.says("yes", f"Is this so? {fact}"),
+        answers(log, fact, PayloadMessage("system", PUMP), ASKED),
+    ),
+}
+
+
+@pytest.mark.parametrize("program", INVENTED.values(), ids=INVENTED)
+def test_instructions_the_user_and_models_support_no_claim(program):
+    assert not supports(record_of(program, FACT), FACT)
+
+
+# Unknown, or none
+
+
+@pytest.mark.parametrize(
+    ("write", "why"),
+    [
+        (lambda log: log.says(ANSWER, [ASKED]), "unmarked_text"),
+        (lambda log: log.steps(QUESTION, documents(PUMP)), "unseen_prompt"),
+        (lambda log: None, "unseen_prompt"),
+        (lambda log: (log.searches(PUMP), log.says(ANSWER, [])), "unseen_prompt"),
+        (lambda log: (log.searches(PUMP), log.says("pump", QUESTION), log.says(ANSWER, " ")), "unseen_prompt"),
+        (lambda log: (log.steps(QUESTION, []), log.says(ANSWER, f"{PUMP}\n{QUESTION}")), "unmarked_text"),
+        (lambda log: (log.steps(QUESTION, []), log.says(ANSWER, QUESTION)), None),
+        (lambda log: (log.steps(QUESTION, []), log.says(ANSWER, [PayloadMessage("system", RULES), ASKED])), None),
+        (lambda log: (log.steps(QUESTION, []), log.steps([], RULES), log.says(ANSWER, f"{RULES}\n{QUESTION}")), None),
+        (
+            lambda log: (log.searches(PUMP), log.says(ANSWER, "Die Pumpe hat drei Jahre Garantie ab dem Kauf.")),
+            "unmarked_text",
+        ),
+        (
+            lambda log: (
+                log.steps(QUESTION, []),
+                log.says(ANSWER, [PayloadMessage("human", "Hm?"), PayloadMessage("ai", f"Yes. {ANSWER}"), ASKED]),
+            ),
+            "earlier_answer",
+        ),
+    ],
+)
+def test_whether_documents_reached_the_prompt_is_none_or_unknown(write, why):
+    log = WrittenLog()
+    write(log)
+    record = log.ends(ANSWER)
+
+    assert (record.contexts, record.contexts_unknown) == (() if why is None else None, why)
+
+
+@pytest.mark.parametrize(
+    ("said", "response", "is_from_model"),
+    [
+        (ANSWER, ANSWER, True),
+        (ANSWER, f"Dear reader, {ANSWER} Yours.", True),
+        (f"{ANSWER} Ask the service.", "It runs for three years, ask them.", True),
+        ("It is forty euros.", "This request was blocked by our policy engine, ticket 4711.", False),
+    ],
+)
+def test_whether_the_response_is_what_a_model_said(said, response, is_from_model):
+    log = WrittenLog()
+    log.searches(PUMP)
+    log.says(said, f"{PUMP}\n{QUESTION}")
+
+    record = log.ends(response)
+
+    assert (record.from_model, record.prompts_seen, len(record.contexts)) == (is_from_model, True, 1)
+
+
+# Small rules that nothing else notices
+
+
+def test_a_model_that_failed_is_not_behind_an_answer():
+    begun = "It runs for two or"
+    log = WrittenLog()
+    log.searches(PUMP, FILTER)
+    log.fails(f"{FILTER}\n{QUESTION}", begun)
+    log.says(ANSWER, f"{PUMP}\n{QUESTION}\nGo on:\n{begun}")
+
+    assert log.answers(ANSWER).contexts == [PUMP]
+
+
+def test_documents_that_a_step_was_given_by_steps_inside_it_are_its_result():
+    found = documents(PUMP, FILTER)
+    log = WrittenLog()
+    log.log.note(EventKind.START, "search", 0, QUESTION, "step")
+    log.log.note(EventKind.START, "rank", "search", found, "step")
+    log.log.note(EventKind.END, "rank", None, "ranked")
+    log.log.note(EventKind.END, "search", None, found)
+    log.says(ANSWER, f"{FILTER}\n{PUMP}\n{QUESTION}")
+
+    record = log.ends(ANSWER)
+
+    assert [(context.text, context.rank) for context in record.contexts] == [(FILTER, 1), (PUMP, 0)]
