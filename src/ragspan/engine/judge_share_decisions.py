@@ -28,7 +28,7 @@ from ragspan.engine.metric_judges import screens_of
 from ragspan.engine.sampling import draw
 from ragspan.exceptions import ConfigurationError
 from ragspan.judge_share import JudgeShare
-from ragspan.metrics.doubt import DOUBTED, USUAL_DOUBTS, doubt_of, judged
+from ragspan.metrics.doubt import DOUBTED, USUAL_DOUBTS, doubt_of, judged, screen_score
 from ragspan.metrics.metric import Metric
 from ragspan.outcomes import Asked, MetricFailure, Outcome, Score, ScoredRecord, ScreenScore
 from ragspan.telemetry import semconv
@@ -46,17 +46,17 @@ _MEMORY: Final = 0.9
 """How much of what an answer costs is remembered with each answer."""
 
 
-def check_share(metrics: Sequence[Metric]) -> None:
-    """Raise a `ConfigurationError` unless a judge can be asked about a share of what these metrics score."""
+def check_share(metrics: Sequence[Metric], name: str = "judge_share") -> None:
+    """Raise a `ConfigurationError` unless the embedded judge can decide which answers these metrics' judge is asked about."""
     asking = screens_of(metrics)
     if not asking:
         raise ConfigurationError(
-            "judge_share is the share of the answers that a judge is asked about, but the metrics ask none but the embedded one,"
+            f"{name} decides of which answers a judge is asked, but the metrics ask none but the embedded one,"
             " which reads all: name a judge, such as RAGSPAN_JUDGE=openai:gpt-4o-mini"
         )
     if not DOUBTED & asking.keys():
         raise ConfigurationError(
-            f"judge_share goes by the doubts of {' and '.join(sorted(DOUBTED))}, but none of them is among the metrics that"
+            f"{name} goes by the doubts of {' and '.join(sorted(DOUBTED))}, but none of them is among the metrics that"
             " ask the judge"
         )
 
@@ -127,6 +127,8 @@ class Decision:
         self._is_complete = False
         self._outcomes: dict[str, Outcome] = {}
         self._taken: asyncio.Future[Asked | None] = asyncio.get_running_loop().create_future()
+        self.allows: Callable[[float | None], bool] | None = None
+        """Whether the answer is judged at all, by the embedded judge's score."""
         self.denial: Denial | None = None
         """By the budget, which lowers the share: none of the metrics asks the judge, and none waits until it may."""
 
@@ -158,7 +160,8 @@ class Decision:
 
     def _take_if_due(self) -> None:
         if self._is_complete and not self._awaited and not self._taken.done():
-            self._taken.set_result(self._choose(doubt_of(self._outcomes)))
+            is_allowed = self.allows is None or self.allows(screen_score(self._outcomes))
+            self._taken.set_result(self._choose(doubt_of(self._outcomes)) if is_allowed else None)
 
 
 class JudgeShareDecisions:

@@ -26,6 +26,7 @@ from ragspan.engine.processor import ProcessorOptions
 from ragspan.engine.sampling import draw, identity_of
 from ragspan.exceptions import ConfigurationError
 from ragspan.judge_share import JudgeShare
+from ragspan.judge_when import NOT_MET, Facts, JudgeWhen
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.redaction import Redact
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from ragspan.telemetry.emitter_protocols import Emitter
 
 _LIST = Rule("a list", lambda value: isinstance(value, Sequence) and not isinstance(value, (str, bytes)))
+NOT_SAMPLED = "not_sampled"
 _NAME = Rule(
     "lower case letters, digits and underscores",
     lambda name: isinstance(name, str) and re.fullmatch(r"[a-z][a-z0-9_]*", name),
@@ -60,6 +62,7 @@ class Options(ProcessorOptions):
     redact: Redact | None
     unknown_contexts: UnknownContextsRule = "skip"
     judge_share: JudgeShare | None = None
+    judge_when: JudgeWhen | None = None
     waits_for_budget: bool = False
 
     def __post_init__(self) -> None:
@@ -72,7 +75,10 @@ class Options(ProcessorOptions):
         ProcessorOptions.__post_init__(self)
         SHARE.check_fields(self, "sample_rate")
         instance(Mapping, "a mapping of shares by metric").check_fields(self, "metric_sample_rates")
-        object.__setattr__(self, "metric_sample_rates", dict(self.metric_sample_rates))
+        when = self.judge_when
+        object.__setattr__(self, "metric_sample_rates", {**(when.rates if when else {}), **self.metric_sample_rates})
+        for name in when.metrics if when else ():
+            one_of(*(metric.name for metric in self.metrics)).check(f"a metric in {when.name if when else ''}", name)
         for name, rate in self.metric_sample_rates.items():
             one_of(*(metric.name for metric in self.metrics)).check("a name in metric_sample_rates", name)
             SHARE.check(f"metric_sample_rates[{name!r}]", rate)
@@ -80,12 +86,14 @@ class Options(ProcessorOptions):
             _check_budget(self.budget, self.metrics)
         if self.judge_share is not None:
             check_share(self.metrics)
+        if when is not None and when.needs_screen:
+            check_share(self.metrics, f"a condition on the screen in {when.name}")
         SOME_SECONDS.check_fields(self, "metric_timeout")
         choice("helper", "thread").check_fields(self, "judging")
         choice("skip", "prompt").check_fields(self, "unknown_contexts")
 
-    def chooses(self, metric: str, record: RagRecord, span: SpanAnchor | None) -> bool:
-        """Whether this metric scores the record.
+    def why_not(self, metric: str, record: RagRecord, span: SpanAnchor | None, facts: Facts) -> str | None:
+        """The reason why this metric does not score the record; None if it does.
 
         A share is chosen by trace id, so that a metric scores all answers of a trace or none. All metrics go by the same
         draw: what a metric with a lower share scores, those with a higher one score as well.
@@ -94,12 +102,20 @@ class Options(ProcessorOptions):
             metric: its name.
             record: of the answer.
             span: the answer's span, if an emitter has one; else the record's parent decides.
+            facts: about the answer, for the conditions.
         """
         trace = span or record.parent
         if trace is not None and not trace.sampled and not self.score_unsampled:
-            return False
+            return NOT_SAMPLED
+        if self.judge_when is not None and self.judge_when.chooses(metric, facts) is False:
+            return NOT_MET
         rate = self.metric_sample_rates.get(metric, self.sample_rate)
-        return rate >= 1 or draw(identity_of(record, span)) < rate
+        return None if rate >= 1 or draw(identity_of(record, span)) < rate else NOT_SAMPLED
+
+    @property
+    def asks_screen(self) -> bool:
+        """Whether a condition compares the embedded judge's score."""
+        return self.judge_when is not None and self.judge_when.needs_screen
 
     @property
     def score_wait(self) -> float | None:
