@@ -345,4 +345,4 @@ def test_a_child_of_multiprocessing_says_what_it_had_to_leave(start, judge, meth
     )
 
     assert program.wait() == 0
-    assert [line for line in program.output if "the time for them was up: 1" in line]
+    assert [line for line in program.output if "because the process ended: 1" in line]
