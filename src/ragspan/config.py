@@ -17,19 +17,21 @@ from typing import Any, Literal, TypeAlias
 from ragspan.arguments import AMOUNT, SECONDS, SHARE, SOME_SECONDS, WHOLE, Rule, choice, meant, wrong
 from ragspan.exceptions import ConfigurationError
 from ragspan.judge_share import JudgeShare
+from ragspan.judge_when import JudgeWhen
 from ragspan.throttled_log import log_line
 
 DropPolicy: TypeAlias = Literal["oldest", "newest"]
 SpanStyle: TypeAlias = Literal["answer", "scores"]
 JudgingPlace: TypeAlias = Literal["helper", "thread"]
 UnknownContextsRule: TypeAlias = Literal["skip", "prompt"]
+JudgeMode: TypeAlias = Literal["one_request", "thorough"]
 BudgetFallback: TypeAlias = Literal["skip", "overlap", "hhem"]
 ContentPlace: TypeAlias = Literal["spans", "events"]
 CaptureContent: TypeAlias = bool | ContentPlace
 HiddenContent: TypeAlias = Literal["inputs", "outputs", "documents"]
 
 DEFAULT_JUDGE = "overlap"
-DEFAULT_METRICS = ("context_adherence", "completeness", "context_utilization", "faithfulness")
+DEFAULT_METRICS = ("context_adherence", "faithfulness")
 
 OF_RAGSPAN_RUN = "_RAGSPAN_RUN"
 """What `ragspan run` tells the processes that its program starts: the program's folder, and modules to wait for."""
@@ -124,6 +126,10 @@ def _judge_share(name: str, value: str) -> JudgeShare:
     return JudgeShare.of(value, name)
 
 
+def _judge_when(name: str, value: str) -> JudgeWhen:
+    return JudgeWhen(value, name)
+
+
 _GENAI_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _GENAI_PLACES: dict[str, CaptureContent] = {
     "NO_CONTENT": False,
@@ -207,6 +213,22 @@ class Settings:
         "entry for each judge of a jury.",
         shown="none",
         secret=True,
+    )
+    judge_mode: JudgeMode = _row(
+        "one_request",
+        _read(choice("one_request", "thorough")),
+        "Whether an LLM judge is asked all about an answer in `one_request`, or each question by itself (`thorough`).",
+    )
+    judge_polls: int = _row(
+        3,
+        _read(WHOLE, int),
+        "Votes and ratings that adherence and completeness ask an LLM judge for; `1` is cheapest.",
+    )
+    judge_when: JudgeWhen | None = _row(
+        None,
+        _judge_when,
+        "[Which answers are judged](operations.md), such as `tag=prod and latency>2s`, or `completeness: 0.1`.",
+        shown="all answers",
     )
     judge_share: JudgeShare | None = _row(
         None,
@@ -368,6 +390,13 @@ RETIRED: Mapping[str, str] = {
 def retrieval_tools() -> tuple[str, ...]:
     """The names in `RAGSPAN_RETRIEVAL_TOOLS`."""
     return _listed(os.environ.get(f"{_PREFIX}RETRIEVAL_TOOLS", ""))
+
+
+def deployment_environment() -> str | None:
+    """The environment that OpenTelemetry's variable names, such as `production`."""
+    parts = [part.partition("=") for part in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(",")]
+    named = {name.strip(): value.strip() for name, _, value in parts}
+    return named.get("deployment.environment.name") or named.get("deployment.environment")
 
 
 def job_summary_file() -> str | None:

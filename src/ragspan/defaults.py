@@ -21,7 +21,7 @@ from ragspan.telemetry.environment import EnvironmentProviders, exporter_is_conf
 _SINK_RULE = has_methods("a ScoringEngine, another object with a method submit, or None", "submit")
 _SINKS = "ragspan_sink"
 _LIKE_SETTINGS = (
-    *("queue_size", "concurrency", "sample_rate", "judge_share", "metric_timeout", "exit_timeout"),
+    *("queue_size", "concurrency", "sample_rate", "judge_share", "judge_when", "metric_timeout", "exit_timeout"),
     *("drain_on_sigterm", "judging", "redact", "unknown_contexts"),
 )
 """Arguments of an engine that are settings of the same name."""
@@ -30,7 +30,7 @@ _LIKE_SETTINGS = (
 def default_engine() -> ScoringEngine:
     """The engine of this process. The first call makes it from the `RAGSPAN_*` variables.
 
-    By default it has the four default metrics, the embedded judge and the global OpenTelemetry providers. A paid
+    By default it has the default metrics, the embedded judge and the global OpenTelemetry providers. A paid
     judge is used only if `RAGSPAN_JUDGE` names it. Where `RAGSPAN_SINK` names a sink, handlers keep sending records there.
 
     Raises:

@@ -74,7 +74,9 @@ def test_an_outage_of_an_endpoint_costs_no_row(fake_openai, status):
         return fake_openai.says(json.dumps({"answer": {form: found[form]}}))
 
     fake_openai.answer = answer
-    evaluation = evaluate(ROWS, "faithfulness", judge=OpenAIJudge("m", base_url=fake_openai.base_url, api_key="k"))
+    evaluation = evaluate(
+        ROWS, "faithfulness", judge=OpenAIJudge("m", base_url=fake_openai.base_url, api_key="k", mode="thorough")
+    )
 
     assert (evaluation.summary["faithfulness"].scored, dict(evaluation.skipped)) == (len(ROWS), {})
 

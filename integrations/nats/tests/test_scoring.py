@@ -13,12 +13,12 @@ from worker_parts import OUTAGE, Backend, a_delivery, a_record, ids_of
 
 from ragspan.config import Settings
 from ragspan.defaults import emitters_from
-from ragspan.delivery import Delivered, DeliveryOptions, Failed, ScoreWriter, SpanNotFound, Unavailable
-from ragspan.delivery.http import Endpoint
 from ragspan.outcomes import Score, ScoredRecord
 from ragspan.telemetry import OTelEmitter
 from ragspan.testing import InMemoryTelemetry, RecordingEmitter
 from ragspan.throttled_log import ThrottledLog
+from ragspan.tools import Delivered, DeliveryOptions, Failed, ScoreWriter, SpanNotFound, Unavailable
+from ragspan.tools.http import Endpoint
 from ragspan_nats import scoring as scoring_module
 from ragspan_nats.consumer import Reason
 from ragspan_nats.scoring import FleetScoring

@@ -18,7 +18,6 @@ from ragspan.application import own_exporters
 from ragspan.config import Settings, process_environment, variable
 from ragspan.counted import counted
 from ragspan.defaults import emitter_from, engine_from, with_spans
-from ragspan.delivery import ScoreWriter
 from ragspan.doctor import Finding, finding
 from ragspan.doctor.endpoint import Exchange, endpoint_finding
 from ragspan.engine import Dropped, ScoringEngine
@@ -37,6 +36,7 @@ from ragspan.telemetry.environment import (
     providers_from_environment,
     why_no_spans,
 )
+from ragspan.tools import ScoreWriter
 from ragspan.usage import Usage
 
 if TYPE_CHECKING:
@@ -190,8 +190,8 @@ def _watched_exporter(signal: Signal, entry: EntryPoint, exchanges: list[Exchang
 def _watched_session(exchange: Exchange) -> requests.Session:
     from requests.utils import get_environ_proxies, select_proxy
 
-    from ragspan.delivery.http import MAX_REPLY
-    from ragspan.delivery.sessions import BoundedSession
+    from ragspan.tools.http import MAX_REPLY
+    from ragspan.tools.sessions import BoundedSession
 
     class Session(BoundedSession):
         def request(self, method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:

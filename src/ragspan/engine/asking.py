@@ -29,7 +29,7 @@ from ragspan.engine.allowance import Denial
 from ragspan.engine.budget import BudgetTracker
 from ragspan.engine.sampling import draw
 from ragspan.judge_share import JudgeShare
-from ragspan.metrics.doubt import DOUBTED, USUAL_DOUBTS, doubt_of, judged
+from ragspan.metrics.doubt import DOUBTED, USUAL_DOUBTS, doubt_of, judged, screen_score
 from ragspan.outcomes import Asked, Outcome, ScoredRecord
 from ragspan.telemetry import semconv
 from ragspan.telemetry.values import clean_name, encodable
@@ -114,6 +114,8 @@ class Decision:
         self._is_complete = False
         self._outcomes: dict[str, Outcome] = {}
         self._taken: asyncio.Future[Asked | None] = asyncio.get_running_loop().create_future()
+        self.allows: Callable[[float | None], bool] | None = None
+        """Whether the answer is judged at all, by the embedded judge's score."""
         self.denial: Denial | None = None
         """By the budget, which lowers the share: none of the metrics asks the judge, and none waits until it may."""
 
@@ -145,7 +147,8 @@ class Decision:
 
     def _take_if_due(self) -> None:
         if self._is_complete and not self._awaited and not self._taken.done():
-            self._taken.set_result(self._choose(doubt_of(self._outcomes)))
+            is_allowed = self.allows is None or self.allows(screen_score(self._outcomes))
+            self._taken.set_result(self._choose(doubt_of(self._outcomes)) if is_allowed else None)
 
 
 class Asking:

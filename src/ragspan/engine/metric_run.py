@@ -37,7 +37,7 @@ from ragspan.engine.patience import Patience, Tries
 from ragspan.engine.record_redaction import Redaction
 from ragspan.engine.threads import DaemonThreads, call_guarded, run_in_loop
 from ragspan.judges.session import JudgingSession, UsageMeter, judging, without_budget
-from ragspan.metrics.metric import Metric, Screening
+from ragspan.metrics.metric import Announcing, Metric, Screening
 from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, NotApplicable, Outcome, Score, ScreenScore
 from ragspan.records import RagRecord
 from ragspan.telemetry.otel_context import suppressed
@@ -174,6 +174,8 @@ class MetricRunner:
             reading: what the embedded judge has said of it before.
         """
         run = MetricTask(runner=self, decision=decision if self.has_share else None)
+        if isinstance(self._metric, Announcing):
+            call_guarded(self._metric.announce, record, session)
         if reading is not None and run.decision is not None:
             run.screened = reading.outcomes.get(self.name)
         if self.parts.patience is not None:

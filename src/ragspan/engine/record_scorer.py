@@ -9,6 +9,7 @@ import asyncio
 import functools
 from dataclasses import dataclass, field, replace
 
+from ragspan.config import deployment_environment
 from ragspan.engine.asking import Asking, Decision
 from ragspan.engine.budget import BudgetTracker
 from ragspan.engine.emitter_group import EmitterGroup, GroupHandle
@@ -22,6 +23,7 @@ from ragspan.engine.record_redaction import Redaction
 from ragspan.engine.sampling import identity_of
 from ragspan.engine.stats import Dropped
 from ragspan.engine.threads import DaemonThreads, Deadline, call_guarded
+from ragspan.judge_when import facts_of
 from ragspan.judges.llm.replies import PROBLEMS
 from ragspan.judges.prompt_evidence import with_prompt_evidence
 from ragspan.judges.session import JudgingSession
@@ -74,7 +76,7 @@ class RecordScorer:
             patience=options.patience,
             on_end=self._run_ended,
         )
-        screens = screens_of(options.metrics) if options.judge_share is not None else {}
+        screens = screens_of(options.metrics) if options.judge_share is not None or options.asks_screen else {}
         if options.judging == "thread":
             prepare_judges([*options.metrics, *filter(None, screens.values())], parts.fallback_judge)
         self._runners = [
@@ -92,6 +94,7 @@ class RecordScorer:
         self._asking: Asking | None = None
         if options.judge_share is not None:
             self._asking = Asking(options.judge_share, screens, self._budget, self_metrics.meter)
+        self._environment = deployment_environment()
 
     async def process(self, item: Item) -> ScoredRecord | Dropped | None:
         """What becomes of one item; None if it is out already."""
@@ -163,23 +166,7 @@ class RecordScorer:
 
     async def _judge(self, work: _RecordInWork) -> None:
         """Run the chosen metrics at the same time. Emit what has ended after the wait, and the rest when all have ended."""
-        if self._asking is not None:
-            identity = identity_of(work.record, work.handle.span)
-            own = self._asking.decision(identity if work.item.sample else None)
-            reading = work.item.reading
-            work.decision = own if reading is None else Decision(lambda _: reading.asked)
-        is_for_nothing = self._spends and work.item.on_end is None and not work.handle.holds_scores
-        for runner in self._runners:
-            if work.item.only is not None and runner.name not in work.item.only:
-                continue
-            is_chosen = not work.item.sample or self._options.chooses(runner.name, work.record, work.handle.span)
-            why_not = None if is_chosen else "not_sampled"
-            if is_chosen and is_for_nothing and runner.is_paid:
-                why_not = "not_exported"
-            start = functools.partial(runner.start, work.record, work.session, work.decision, work.item.reading)
-            work.runs.append(start() if why_not is None else runner.skip(work.record, why_not))
-        if work.decision is not None:
-            work.decision.begin()
+        self._start(work)
         for wait in (self._score_wait, None):
             if work.runs:
                 await asyncio.wait([run.ended for run in work.runs], timeout=wait)
@@ -192,6 +179,32 @@ class RecordScorer:
             self._emit(work, outcomes, {run.runner.name: run.seconds for run in ran})
             if not work.runs:
                 return
+
+    def _start(self, work: _RecordInWork) -> None:
+        """Start the runs of the chosen metrics; the others have ended at once, with the reason."""
+        if self._asking is not None:
+            identity = identity_of(work.record, work.handle.span)
+            own = self._asking.decision(identity if work.item.sample else None)
+            reading = work.item.reading
+            work.decision = own if reading is None else Decision(lambda _: reading.asked)
+        elif self._options.asks_screen:
+            work.decision = Decision(lambda _: "doubtful")
+        facts = facts_of(work.record, self._environment) if self._options.judge_when is not None else {}
+        if work.decision is not None and work.item.sample and self._options.judge_when is not None:
+            work.decision.allows = functools.partial(self._options.judge_when.allows, facts)
+        is_for_nothing = self._spends and work.item.on_end is None and not work.handle.holds_scores
+        for runner in self._runners:
+            if work.item.only is not None and runner.name not in work.item.only:
+                continue
+            why_not = None
+            if work.item.sample:
+                why_not = self._options.why_not(runner.name, work.record, work.handle.span, facts)
+            if why_not is None and is_for_nothing and runner.is_paid:
+                why_not = "not_exported"
+            start = functools.partial(runner.start, work.record, work.session, work.decision, work.item.reading)
+            work.runs.append(start() if why_not is None else runner.skip(work.record, why_not))
+        if work.decision is not None:
+            work.decision.begin()
 
     def _emit(self, work: _RecordInWork, outcomes: dict[str, Outcome], durations: dict[str, float]) -> None:
         before = work.result

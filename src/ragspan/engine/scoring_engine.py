@@ -30,6 +30,7 @@ from ragspan.engine.record_queue import LOOK_AGAIN, Item
 from ragspan.engine.stats import Dropped, EngineStats
 from ragspan.engine.worker import Work
 from ragspan.judge_share import JudgeShare
+from ragspan.judge_when import JudgeWhen
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import Capture
 from ragspan.redaction import RedactOption, redact_from
@@ -77,6 +78,9 @@ class ScoringEngine(BackgroundProcessor):
         redact: runs over every text of a record before judges and emitters see it, and over explanations, one text at a time
             in a thread of its own. A record for which it fails is dropped, and counted as `redaction_failed`. None asks
             `RAGSPAN_REDACT`; False redacts nothing.
+        judge_when: which answers are judged, such as `"tag=prod and latency>2s; completeness: 0.1"`: conditions on `tag`,
+            `metadata.<key>`, `session`, `user`, `model`, `environment`, `latency` and `screen` (the embedded judge's score), and a
+            rate for each metric. A metric has no score of the others, for the reason `judge_when`.
         judge_share: the share of the answers that the metrics' judge is asked about, above 0, up to 1: the embedded judge reads
             all, and the judge is asked about the most doubtful ones, and about a random part: a quarter of the share, or what
             follows a colon, as in `"0.2:0.1"`. The random part is what the true rate of failures is estimated from. None asks
@@ -112,6 +116,7 @@ class ScoringEngine(BackgroundProcessor):
         judging: JudgingPlace = "helper",
         redact: RedactOption = None,
         judge_share: float | str | JudgeShare | None = None,
+        judge_when: str | JudgeWhen | None = None,
         unknown_contexts: UnknownContextsRule = "skip",
         name: str = "ragspan",
         meter_provider: MeterProvider | None = None,
@@ -136,6 +141,7 @@ class ScoringEngine(BackgroundProcessor):
             judging=judging,
             redact=redact_from(redact) if enabled else None,
             judge_share=None if judge_share is None else JudgeShare.of(judge_share),
+            judge_when=JudgeWhen(judge_when) if isinstance(judge_when, str) else judge_when,
             unknown_contexts=unknown_contexts,
             name=name,
             patience=patience,

@@ -119,7 +119,7 @@ def _of_certificates(error: Exception) -> str:
 def _maker(name: str, kind: str, rest: str | None) -> tuple[Callable[..., Any], tuple[str, ...]]:
     """What makes the judge, and what it is called with besides the options."""
     if kind == EMBEDDED and rest is None:
-        from ragspan.judges.overlap import OverlapJudge
+        from ragspan.judges.screen import OverlapJudge
 
         return OverlapJudge, ()
     if kind in PRESETS:

@@ -32,16 +32,6 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler, SamplingResult
 from ragspan.backoff import Backoff
 from ragspan.config import Settings
 from ragspan.defaults import check_worker, emitters_from, engine_from
-from ragspan.delivery import (
-    BatchSender,
-    Delivered,
-    DeliveryOptions,
-    DeliveryStatus,
-    ExportError,
-    ScoreWriter,
-    WriteResult,
-)
-from ragspan.delivery.spans import RetryingSpanExporter
 from ragspan.engine import Dropped
 from ragspan.engine.processing import Deadline, call_guarded
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
@@ -50,6 +40,16 @@ from ragspan.redaction import RedactedRecord
 from ragspan.telemetry import OTelEmitter, semconv
 from ragspan.telemetry.environment import providers_from_environment
 from ragspan.throttled_log import ThrottledLog
+from ragspan.tools import (
+    Delivered,
+    DeliveryOptions,
+    DeliveryStatus,
+    ExportError,
+    ScoreWriter,
+    Sender,
+    WriteResult,
+)
+from ragspan.tools.spans import RetryingSpanExporter
 from ragspan_nats.consumer import ACKNOWLEDGE, Delivery, Disposition
 from ragspan_nats.settings import WorkerOptions
 
@@ -117,7 +117,7 @@ class FleetScoring:
         self._writers = [one for one in self._emitters if isinstance(one, ScoreWriter)]
         self._others = [one for one in self._emitters if not isinstance(one, (OTelEmitter, ScoreWriter))]
         self._exporters = exporters
-        self._sender: BatchSender[Delivery] = BatchSender(
+        self._sender: Sender[Delivery] = Sender(
             DeliveryOptions(
                 queue_size=2**30,  # the worker bounds what is in flight
                 queue_bytes=2**40,
