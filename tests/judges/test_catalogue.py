@@ -130,6 +130,6 @@ def test_several_names_are_a_jury_with_options_for_all_or_for_each():
 
 def test_an_address_after_the_models_name_is_refused_and_its_password_is_not_shown():
     with pytest.raises(ConfigurationError, match="RAGSPAN_JUDGE_BASE_URL") as refused:
-        judge_of("openai:m@http://user:secret@host")
+        named_judge("openai:m@http://user:secret@host")
 
     assert "secret" not in str(refused.value)
