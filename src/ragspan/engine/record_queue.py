@@ -82,6 +82,8 @@ class RecordQueue(ReentrantCriticalSection):
         self._waiters: dict[queue.SimpleQueue[None], int] = {}
         """Those who wait until everything up to a sequence number is out."""
         self._refuses: DropReason | None = None
+        self.is_ending = False
+        """The process ends: what comes now pushes nothing out, and what has no room counts as `shutdown`."""
         self.worker_sleeps = True
         """There is no worker, or it stopped short of the queue's end: the next submit wakes one."""
         self.stats = EngineStats()
@@ -123,8 +125,11 @@ class RecordQueue(ReentrantCriticalSection):
         is_awaited = item.on_end is not None
         short_of = None if is_awaited else self._lacks_room_for(item.size)
         refused = self._refuses
-        if refused is None and short_of and (self._drops_newest or not self._can_make_room_for(item.size)):
-            refused = short_of
+        if refused is None and short_of:
+            if self.is_ending:
+                refused = "shutdown"
+            elif self._drops_newest or not self._can_make_room_for(item.size):
+                refused = short_of
         if refused is None and self._rate_limit is not None and not self._rate_limit.take():
             refused = "rate_limited"
         if refused is not None:
