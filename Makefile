@@ -155,7 +155,7 @@ test-hhem: .venv-hhem/.installed  ## the tests of HHEM that need torch, which th
 	@touch $@
 
 test-clients: .venv-clients/.installed  ## the native writers, and the handlers, beside the tools' own clients, which the other tests skip
-	.venv-clients/bin/python -m pytest -q tests/emitters/langfuse tests/emitters/langsmith tests/emitters/datadog -k "client or library"
+	.venv-clients/bin/python -m pytest -q tests/tools/langfuse tests/tools/langsmith tests/tools/datadog -k "client or library"
 	.venv-clients/bin/python -m pytest -q integrations/langchain/tests/test_instrumentors.py
 
 .venv-clients/.installed: $(VENV)/.installed

@@ -31,6 +31,7 @@ from ragspan.defaults import emitter_from, engine_from, needs_span, set_default_
 from ragspan.engine import Budget, ScoringEngine, ShutdownReport
 from ragspan.exceptions import ConfigurationError
 from ragspan.judge_share import JudgeShare
+from ragspan.judge_when import JudgeWhen
 from ragspan.judges.judge_catalogue import JudgeChoice
 from ragspan.metrics import Metric
 from ragspan.metrics.metric_catalogue import metrics_from
@@ -94,6 +95,8 @@ def configure(
     capture_content: CaptureContent | None = None,
     sample_rate: float | None = None,
     judge_share: float | str | None = None,
+    judge_when: str | None = None,
+    judge_polls: int | None = None,
     redact: RedactOption = None,
     unknown_contexts: UnknownContextsRule | None = None,
     budget: Budget | None = None,
@@ -122,6 +125,8 @@ def configure(
         sample_rate: the share of answers that are scored, 0..1.
         judge_share: the share of the answers that the judge is asked about, such as 0.2: the most doubtful ones and a random part.
             The embedded judge reads all.
+        judge_when: which answers are judged, such as `"tag=prod and latency>2s; completeness: 0.1"`; see `ScoringEngine`.
+        judge_polls: votes and ratings that adherence and completeness ask an LLM judge for, by default three.
         redact: a function from text to text. It runs over every text of a record, and over explanations, before judges,
             emitters and sinks see them. If it fails, the record is dropped.
         unknown_contexts: `"prompt"` scores answers without known documents by the text of their prompts, for programs whose
@@ -142,6 +147,8 @@ def configure(
         capture_content=capture_content,
         sample_rate=sample_rate,
         judge_share=None if judge_share is None else JudgeShare.of(judge_share),
+        judge_when=None if judge_when is None else JudgeWhen(judge_when),
+        judge_polls=judge_polls,
         redact=redact,
         unknown_contexts=unknown_contexts,
     )

@@ -17,20 +17,21 @@ from typing import Any, Literal, TypeAlias
 from ragspan.arguments import AMOUNT, SECONDS, SHARE, SOME_SECONDS, WHOLE, Rule, choice, meant, wrong
 from ragspan.exceptions import ConfigurationError
 from ragspan.judge_share import JudgeShare
+from ragspan.judge_when import JudgeWhen
 from ragspan.throttled_log import log_line
 
 DropPolicy: TypeAlias = Literal["oldest", "newest"]
 SpanStyle: TypeAlias = Literal["answer", "scores"]
 JudgingPlace: TypeAlias = Literal["helper", "thread"]
-ExportPlace: TypeAlias = Literal["application", "helper"]
 UnknownContextsRule: TypeAlias = Literal["skip", "prompt"]
+JudgeMode: TypeAlias = Literal["one_request", "thorough"]
 BudgetFallback: TypeAlias = Literal["skip", "overlap", "hhem"]
 ContentPlace: TypeAlias = Literal["spans", "events"]
 CaptureContent: TypeAlias = bool | ContentPlace
 HiddenContent: TypeAlias = Literal["inputs", "outputs", "documents"]
 
 DEFAULT_JUDGE = "overlap"
-DEFAULT_METRICS = ("context_adherence", "completeness", "context_utilization", "faithfulness")
+DEFAULT_METRICS = ("context_adherence", "faithfulness")
 
 OF_RAGSPAN_RUN = "_RAGSPAN_RUN"
 """What `ragspan run` tells the processes that its program starts: the program's folder, and modules to wait for."""
@@ -125,6 +126,10 @@ def _judge_share(name: str, value: str) -> JudgeShare:
     return JudgeShare.of(value, name)
 
 
+def _judge_when(name: str, value: str) -> JudgeWhen:
+    return JudgeWhen(value, name)
+
+
 _GENAI_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _GENAI_PLACES: dict[str, CaptureContent] = {
     "NO_CONTENT": False,
@@ -209,6 +214,22 @@ class Settings:
         shown="none",
         secret=True,
     )
+    judge_mode: JudgeMode = _row(
+        "one_request",
+        _read(choice("one_request", "thorough")),
+        "Whether an LLM judge is asked all about an answer in `one_request`, or each question by itself (`thorough`).",
+    )
+    judge_polls: int = _row(
+        3,
+        _read(WHOLE, int),
+        "Votes and ratings that adherence and completeness ask an LLM judge for; `1` is cheapest.",
+    )
+    judge_when: JudgeWhen | None = _row(
+        None,
+        _judge_when,
+        "[Which answers are judged](operations.md), such as `tag=prod and latency>2s`, or `completeness: 0.1`.",
+        shown="all answers",
+    )
     judge_share: JudgeShare | None = _row(
         None,
         _judge_share,
@@ -269,11 +290,6 @@ class Settings:
     drain_on_sigterm: bool = _row(True, _boolean, "`false` leaves SIGTERM alone: [deploys](environments.md).")
     judging: JudgingPlace = _row(
         "helper", _read(choice("helper", "thread")), "Where judges compute: in a `helper` process or a `thread`."
-    )
-    export: ExportPlace = _row(
-        "application",
-        _read(choice("application", "helper")),
-        "Who scores records and exports spans: the `application` or its `helper`.",
     )
     # Where scores go
     emitters: tuple[str, ...] = _row(
@@ -357,9 +373,15 @@ VARIABLES: Mapping[str, Field[Any]] = {f"{_PREFIX}{row.name.upper()}": row for r
 """The rows of the table, by the names of their variables."""
 RETIRED: Mapping[str, str] = {
     "RAGSPAN_BUDGET_TOKENS_PER_MINUTE": "configure(budget=Budget(tokens_per_minute=…))",
+    "RAGSPAN_EXPORT": "an OpenTelemetry Collector, which takes the spans for little; the helper process computes, and exports nothing",
     "RAGSPAN_HHEM_BATCH_SIZE": "metrics=[FaithfulnessHHEM(verifier=HHEMVerifier(batch_size=…))]",
     "RAGSPAN_JUDGE_PRICE": "RAGSPAN_JUDGE_OPTIONS='{\"price\": [0.15, 0.60]}'",
     "RAGSPAN_MAX_RECORDS_PER_SECOND": "configure(max_records_per_second=…)",
+    "RAGSPAN_NATS_MAX_BYTES": "a stream made by NATS' own tool, or NatsSink(stream=Stream(max_bytes=…))",
+    "RAGSPAN_NATS_MAX_RECORDS": "a stream made by NATS' own tool, or NatsSink(stream=Stream(max_records=…))",
+    "RAGSPAN_NATS_NKEY_FILE": "RAGSPAN_NATS_CREDENTIALS_FILE",
+    "RAGSPAN_NATS_PASSWORD": "RAGSPAN_SINK=nats://user:password@host:4222",
+    "RAGSPAN_NATS_USER": "RAGSPAN_SINK=nats://user:password@host:4222",
     "RAGSPAN_SCORE_WAIT": "emitters=[OTelEmitter(score_wait=…)]",
 }
 """Variables that are no more, and what takes their place."""
@@ -368,6 +390,13 @@ RETIRED: Mapping[str, str] = {
 def retrieval_tools() -> tuple[str, ...]:
     """The names in `RAGSPAN_RETRIEVAL_TOOLS`."""
     return _listed(os.environ.get(f"{_PREFIX}RETRIEVAL_TOOLS", ""))
+
+
+def deployment_environment() -> str | None:
+    """The environment that OpenTelemetry's variable names, such as `production`."""
+    parts = [part.partition("=") for part in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(",")]
+    named = {name.strip(): value.strip() for name, _, value in parts}
+    return named.get("deployment.environment.name") or named.get("deployment.environment")
 
 
 def job_summary_file() -> str | None:

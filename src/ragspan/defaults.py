@@ -21,8 +21,8 @@ from ragspan.telemetry.environment import EnvironmentProviders, exporter_is_conf
 _SINK_RULE = has_methods("a ScoringEngine, another object with a method submit, or None", "submit")
 _SINKS = "ragspan_sink"
 _LIKE_SETTINGS = (
-    *("queue_size", "concurrency", "sample_rate", "judge_share", "metric_timeout", "exit_timeout"),
-    *("drain_on_sigterm", "judging", "export", "redact", "unknown_contexts"),
+    *("queue_size", "concurrency", "sample_rate", "judge_share", "judge_when", "metric_timeout", "exit_timeout"),
+    *("drain_on_sigterm", "judging", "redact", "unknown_contexts"),
 )
 """Arguments of an engine that are settings of the same name."""
 
@@ -30,7 +30,7 @@ _LIKE_SETTINGS = (
 def default_engine() -> ScoringEngine:
     """The engine of this process. The first call makes it from the `RAGSPAN_*` variables.
 
-    By default it has the four default metrics, the embedded judge and the global OpenTelemetry providers. A paid
+    By default it has the default metrics, the embedded judge and the global OpenTelemetry providers. A paid
     judge is used only if `RAGSPAN_JUDGE` names it. Where `RAGSPAN_SINK` names a sink, handlers keep sending records there.
 
     Raises:
@@ -180,16 +180,16 @@ def check_worker(settings: Settings) -> None:
     """
     if not settings.enabled:
         raise ConfigurationError("RAGSPAN_ENABLED is false, so that a worker would have nothing to do")
-    if "otel" not in settings.emitters:
+    if not {"otel", "console"} & set(settings.emitters):
         raise ConfigurationError(
-            "RAGSPAN_EMITTERS has to name 'otel': the others write to the spans that it makes or finds"
+            "RAGSPAN_EMITTERS has to name 'otel' or 'console': the others write to the spans that it makes or finds"
         )
     # With `spans="scores"` the other emitters write to spans of the application.
     has_spans = settings.spans == "scores" and len(settings.emitters) > 1
-    if not (exporter_is_configured() or has_spans):
+    if not ("console" in settings.emitters or exporter_is_configured() or has_spans):
         raise ConfigurationError(
             "no exporter of spans is configured, so that scores would go nowhere: set OTEL_EXPORTER_OTLP_ENDPOINT, "
-            "such as http://localhost:4318, or OTEL_TRACES_EXPORTER; 'console' prints them"
+            "such as http://localhost:4318, or OTEL_TRACES_EXPORTER, or RAGSPAN_EMITTERS=console, which prints them"
         )
 
 

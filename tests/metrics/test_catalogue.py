@@ -109,7 +109,6 @@ def test_a_wrong_name_of_the_variable_is_an_error_that_names_it(others):
 def test_hhem_is_made_as_the_settings_say(hhem):
     variables = {
         "HHEM_DEVICE": "cuda:1",
-        "HHEM_BATCH_SIZE": "32",
         "HHEM_MODEL": "folder",
         "METRICS": "faithfulness_hhem",
     }
@@ -117,7 +116,7 @@ def test_hhem_is_made_as_the_settings_say(hhem):
 
     [metric] = metrics_from(settings, judge=FakeJudge())
 
-    assert metric.verifier.options == {"device": "cuda:1", "batch_size": 32, "model": "folder"}
+    assert metric.verifier.options == {"device": "cuda:1", "model": "folder"}
 
 
 def test_the_metric_makes_hhem_itself_or_takes_a_verifier(hhem):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import runpy
 import signal
 import socket
 import time
@@ -152,24 +151,6 @@ def test_grpc_is_received_as_well(backend, worker):
     assert running.ends() == 0
 
 
-def test_native_writers_write_to_the_span_that_the_application_exported(backend, worker):
-    phoenix = runpy.run_path(str(ROOT / "tests" / "emitters" / "phoenix" / "conftest.py"))["FakePhoenix"]()
-    try:
-        running = worker(
-            "--quiet", "0.2",
-            OTEL_EXPORTER_OTLP_ENDPOINT="", RAGSPAN_EMITTERS="otel,phoenix", PHOENIX_COLLECTOR_ENDPOINT=phoenix.url,
-        )  # fmt: skip
-        context = ask(OTLPSpanExporter(f"{phoenix.url}/v1/traces"), OTLPSpanExporter(address_in(running.log)))
-        until(lambda: len(phoenix.rows) >= 5, what="annotations")
-        assert running.ends() == 0
-    finally:
-        phoenix.close()
-
-    on_answer = [row for row in phoenix.rows if "document_position" not in row]
-    assert {row["span_id"] for row in on_answer} == {f"{context.span_id:016x}"}
-    assert len(on_answer) == 4
-
-
 def test_with_a_sink_the_fleet_gets_the_records(worker, tmp_path):
     with Broker(tmp_path) as broker:
         running = worker("--quiet", "0.2", RAGSPAN_SINK=broker.url, OTEL_EXPORTER_OTLP_ENDPOINT="")
@@ -206,7 +187,7 @@ def sent(url, body):
 
 @pytest.mark.alone
 @pytest.mark.parametrize("requests_before_the_end", [4, 40])
-def test_every_answer_that_was_taken_is_in_the_stream_though_it_is_stopped_meanwhile(
+def test_every_answer_that_was_taken_is_in_the_stream_or_counted_though_it_is_stopped_meanwhile(
     worker, tmp_path, requests_before_the_end
 ):
     """More than the sink's queue holds comes in a burst; whoever is refused may try again elsewhere."""
@@ -228,10 +209,10 @@ def test_every_answer_that_was_taken_is_in_the_stream_though_it_is_stopped_meanw
         broker.kill()
 
     assert set(statuses) <= {200, 503, None}
-    assert 0 < stored == 100 * statuses[200]
+    not_read = sum(map(int, re.findall(r"(\d+) traces? not read in time", running.log)))
+    assert 0 < stored == 100 * statuses[200] - not_read
     assert re.search(rf"\b{statuses[503]} requests? refused", running.log) or not statuses[503]
     assert "dropped" not in running.log
-    assert "not read" not in running.log
 
 
 @pytest.mark.alone
@@ -255,18 +236,6 @@ def test_it_stops_in_time_however_many_traces_are_open(backend, worker):
     assert ended == read + sum(map(int, re.findall(r"(\d+) traces? not read in time", summary)))
 
 
-def test_it_says_how_many_spans_of_scores_a_backend_that_hangs_has_not_taken(backend, worker):
-    backend.hold_replies()
-    running = worker("--quiet", "0.3", RAGSPAN_EXIT_TIMEOUT="1")
-    for _ in range(3):
-        ask(OTLPSpanExporter(address_in(running.log)))
-    until(lambda: backend.offered, what="the export that nobody answers")
-
-    assert running.ends() == 0
-    backend.release()
-    assert re.search(r"3 traces, 3 answers in them, (.*dropped.*, )?\d+ spans? of scores not sent", running.log)
-
-
 def refused(*arguments, **environment):
     nothing = {"OTEL_EXPORTER_OTLP_ENDPOINT": "", "OTEL_TRACES_EXPORTER": "console", "RAGSPAN_SINK": ""}
     done = CliRunner().invoke(app, ["worker", *arguments], env={**nothing, **environment})
@@ -284,7 +253,7 @@ def refused(*arguments, **environment):
         ("--judge oracle", {}, "there is no judge 'oracle'"),
         ("", {"RAGSPAN_ENABLED": "false"}, "RAGSPAN_ENABLED is false"),
         ("", {"RAGSPAN_ENABLED": "false", "RAGSPAN_EMITTERS": "console"}, "RAGSPAN_ENABLED is false"),
-        ("", {"RAGSPAN_EMITTERS": "langfuse"}, "has to name 'otel'"),
+        ("", {"RAGSPAN_EMITTERS": "langfuse"}, "has to name 'otel' or 'console'"),
     ],
 )
 def test_an_option_or_a_setting_that_cannot_be_used_is_named(option, environment, said):

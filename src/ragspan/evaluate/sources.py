@@ -21,7 +21,7 @@ from ragspan.labelled import BAD, GOOD
 from ragspan.records import RagRecord
 
 if TYPE_CHECKING:
-    from ragspan.delivery.http import HttpClient
+    from ragspan.tools.http import HttpClient
 
 _SOURCES = "ragspan_source"
 _GOOD_SCORE = 0.5
@@ -113,8 +113,8 @@ def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any)
         ReplyTooLarge: the answer has more bytes or values than the client reads.
         TableError: it does not answer, or with a status that is not a success.
     """
-    from ragspan.delivery.http import TOO_LARGE
-    from ragspan.delivery.write_results import Unavailable
+    from ragspan.tools.http import TOO_LARGE
+    from ragspan.tools.queue import Unavailable
 
     try:
         reply = client.call(method, path, **content)

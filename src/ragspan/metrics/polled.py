@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import ClassVar, Generic, TypeVar, cast
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from ragspan.arguments import FLAG, WHOLE
 from ragspan.exceptions import JudgeError
@@ -43,6 +43,9 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
         JudgedMetric.__post_init__(self)
         WHOLE.check_fields(self, "polls")
         FLAG.check_fields(self, "early_stop")
+
+    def asks(self, record: RagRecord) -> Iterable[tuple[str, Any]]:  # noqa: ARG002 - the same for each
+        return [(question, self._first_step) for question in self.questions]
 
     async def evaluate(self, record: RagRecord) -> Outcome:
         return await self.poll_all(record)
@@ -81,7 +84,7 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
         Raises:
             JudgeError: half of what was asked for, or more, is missing or not valid (`missing_verdicts`).
         """
-        asked = self.polls // 2 + 1 if self.early_stop else self.polls
+        asked = self._first_step
         valid = await self._ask(record, asked)
         if asked < self.polls and not (self._is_quorum(valid) and self._is_settled(valid)):
             try:
@@ -93,7 +96,23 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
         if not self._is_quorum(valid):
             message = f"{len(valid)} of {self.polls} {self.answers} are valid, but more than half have to be"
             raise JudgeError("missing_verdicts", message)
+        self._require_readable(valid[: self.polls])
         return asked, valid[: self.polls]
+
+    @property
+    def _first_step(self) -> int:
+        return self.polls // 2 + 1 if self.early_stop else self.polls
+
+    def _require_readable(self, valid: Sequence[_Answer]) -> None:
+        """Raise where the response passes only by answers that the judge had to be asked for twice.
+
+        What cannot be read is not missing at random: where only one of the verdicts can be read, asking again would find it.
+        """
+        worst = cast("_Answer", self.extremes[0])
+        as_if_lowest = [worst if answer.second_try else answer for answer in valid]
+        if self.label_of(valid) == "pass" and self.label_of(as_if_lowest) == "fail":
+            message = f"it passes only by {self.answers} whose first reply could not be read"
+            raise JudgeError("InvalidVerdict", message)
 
     async def _ask(self, record: RagRecord, count: int) -> list[_Answer]:
         """At most `count` answers: one request, where an endpoint gives several choices."""
@@ -147,6 +166,10 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
     def __post_init__(self) -> None:
         PolledMetric.__post_init__(self)
         FLAG.check_fields(self, "causes", "llm_causes")
+
+    def asks(self, record: RagRecord) -> Iterable[tuple[str, Any]]:
+        of_claims = ("extract_claims", "verify_claims") if screen_contexts(record) else ()
+        return [*PolledMetric.asks(self, record), *((question, 1) for question in of_claims)]
 
     async def evaluate(self, record: RagRecord) -> Outcome:
         without_documents = screen_contexts(record)

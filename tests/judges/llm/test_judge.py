@@ -87,15 +87,29 @@ async def test_several_votes_are_sampled_and_a_single_one_is_not(scripted, vote,
 
 
 async def test_missing_votes_are_asked_for_once_more_singly_and_sampled_too(scripted, vote, super_bowl):
-    judge, client = scripted([vote()], [vote()], [vote("maybe")])
+    judge, client = scripted([vote(), vote("maybe")], [vote()], [vote()])
 
     votes = await judge.vote_adherence(super_bowl, 3)
 
-    assert len(votes) == 2
+    assert [vote.second_try for vote in votes] == [False, True, False]
     assert [(request["n"], request["temperature"]) for request in client.requests] == [(3, 0.7), (1, 0.7), (1, 0.7)]
 
 
-@pytest.mark.parametrize("verdict", ["maybe", "GROUNDED", "", "true", None, True, 1])
+@pytest.mark.parametrize(("votes", "unreadable", "is_answer"), [(3, 1, False), (5, 1, True), (5, 2, False)])
+async def test_votes_that_stay_unreadable_are_not_left_out_but_for_few_of_many(
+    scripted, vote, super_bowl, votes, unreadable, is_answer
+):
+    first = [vote()] * (votes - unreadable) + [vote("maybe")] * unreadable
+    judge, _ = scripted(first, *[[vote("maybe")]] * unreadable)
+
+    if is_answer:
+        assert len(await judge.vote_adherence(super_bowl, votes)) == votes - unreadable
+    else:
+        with pytest.raises(JudgeError, match=f"{unreadable} of {votes} replies could not be read"):
+            await judge.vote_adherence(super_bowl, votes)
+
+
+@pytest.mark.parametrize("verdict", ["maybe", "ungrounded", "", "true", None, True, 1])
 async def test_a_verdict_that_is_not_on_the_menu_is_no_vote(scripted, vote, super_bowl, verdict):
     judge, client = scripted([vote(verdict)], [vote(verdict)])
 

@@ -9,10 +9,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ragspan.delivery.http import MAX_PAGE, HttpClient
-from ragspan.emitters.mlflow.server import EXPERIMENTS, TRACES, tracking_server
 from ragspan.evaluate.cells import nanoseconds_of
 from ragspan.evaluate.sources import Opinion, ReplyTooLarge, StoredAnswer, asked
+from ragspan.tools.http import MAX_PAGE, HttpClient
+from ragspan.tools.mlflow import EXPERIMENTS, TRACES, tracking_server
 from ragspan_receiver.readers import WHOLE_TRACE, answers_in
 from ragspan_receiver.spans import SpanEvent, TracedSpan
 

@@ -9,10 +9,10 @@ from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import quote
 
-from ragspan.delivery.http import MAX_PAGE, HttpClient
-from ragspan.emitters.phoenix.annotations import phoenix_server
 from ragspan.evaluate.cells import nanoseconds_of
 from ragspan.evaluate.sources import Opinion, ReplyTooLarge, StoredAnswer, asked
+from ragspan.tools.http import MAX_PAGE, HttpClient
+from ragspan.tools.phoenix import phoenix_server
 from ragspan_receiver.readers import answers_in
 from ragspan_receiver.spans import SpanEvent, TracedSpan
 
