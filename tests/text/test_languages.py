@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import pytest
 
-from ragspan.judges.overlap import OverlapJudge
+from ragspan.judges import OverlapJudge
 from ragspan.records import RagRecord
 from ragspan.text import keys as english
 from ragspan.text.keys import is_content, is_negation, is_number

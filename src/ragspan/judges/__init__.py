@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from ragspan.judges.jury import Jury
     from ragspan.judges.llm import LLMJudge
     from ragspan.judges.openai import OpenAIJudge
-    from ragspan.judges.overlap import OverlapJudge
     from ragspan.judges.prices import Price
+    from ragspan.judges.screen import OverlapJudge
 
 __all__ = [
     "AnswerRelevanceJudge",
@@ -70,7 +70,7 @@ _LOADED_AT_FIRST_USE = {
     "Jury": "ragspan.judges.jury",
     "LLMJudge": "ragspan.judges.llm",
     "OpenAIJudge": "ragspan.judges.openai",
-    "OverlapJudge": "ragspan.judges.overlap",
+    "OverlapJudge": "ragspan.judges.screen",
     "Price": "ragspan.judges.prices",
     "named_judge": "ragspan.judges.judge_catalogue",
 }

@@ -86,6 +86,11 @@ def judge_names() -> list[str]:
 def _made(name: str, options: Mapping[str, Any]) -> Judge:
     kind, colon, rest = name.partition(":")
     kind = kind.strip().lower()
+    if "://" in name:  # the value is not shown: an address may have a password in it
+        raise ConfigurationError(
+            "a judge is a name and a model, such as 'openai:gpt-4o-mini', without an address: put that into RAGSPAN_JUDGE_BASE_URL, or "
+            "give base_url="
+        )
     make, arguments = _maker(name, kind, rest.strip() if colon else None)
     _require_known(name, make, len(arguments), options)
     values = {**options, "price": _price(options["price"])} if "price" in options else dict(options)
@@ -114,7 +119,7 @@ def _of_certificates(error: Exception) -> str:
 def _maker(name: str, kind: str, rest: str | None) -> tuple[Callable[..., Any], tuple[str, ...]]:
     """What makes the judge, and what it is called with besides the options."""
     if kind == EMBEDDED and rest is None:
-        from ragspan.judges.overlap import OverlapJudge
+        from ragspan.judges.screen import OverlapJudge
 
         return OverlapJudge, ()
     if kind in PRESETS:

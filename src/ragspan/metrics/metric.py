@@ -92,7 +92,9 @@ def without_right_refusal(outcome: Outcome, record: RagRecord) -> Outcome:
 
     A judge that finds such a response grounded or complete says so. Where the contexts hold an answer it fails.
     """
-    is_right = isinstance(outcome, Score) and outcome.label == "pass" and declines(record.response or "")
+    if not isinstance(outcome, Score) or not declines(record.response or ""):
+        return outcome
+    is_right = outcome.label == "pass" or (outcome.label is None and outcome.value == 1)
     return NotApplicable(reason=REFUSAL) if is_right else outcome
 
 
@@ -211,13 +213,14 @@ class JudgedMetric(Generic[_Judge]):
         """
         # What `Judge` says that a judge may have besides.
         only_ranks: Collection[str] = getattr(self.judge, "only_ranks", ())
+        ranks = not has_label or not set(self.questions).isdisjoint(only_ranks)
         share_read: Callable[[RagRecord], float] | None = getattr(self.judge, "share_read", None)
         read = 1.0 if share_read is None else share_read(record)
         return Score(
             value=value,
             explanation=explanation,
-            threshold=self.threshold if has_label and not set(self.questions) & set(only_ranks) else None,
-            label=label,
+            threshold=None if ranks else self.threshold,
+            label=None if ranks else label,
             evidence=tuple(evidence),
             details=dict(details) | ({"read": read} if read < 1 else {}),
             judge=(verifier or self.judge).name,
