@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import http.client
+import importlib
 import shutil
 import signal
 import threading
@@ -119,3 +120,8 @@ def test_clients_of_a_gevent_server_get_their_own_replies_and_effects_happen_onc
     processes, effects = written(tmp_path / "effects")
     assert (len(processes), effects) == (1, each_once)
     assert scored() == each_once
+
+
+def test_gunicorn_has_no_worker_for_eventlet():
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("gunicorn.workers.geventlet")
