@@ -69,7 +69,7 @@ def text_of(part: Any) -> str | None:
         return part  # type: ignore[no-any-return]  # mypy knows no exact types
     name = (KNOWN.get(id(kind)) or facts_about(kind)).response
     if name is not None:
-        return _READERS[name](part) if name in _READERS else None  # a stream has no text yet
+        return READERS[name](part) if name in READERS else None  # a stream has no text yet
     text = plain_text(part)
     if text is not None:
         return text
@@ -99,7 +99,7 @@ def _structured_text(part: Any) -> str | None:
     return None if response is None else _as_json(response)
 
 
-_READERS: Mapping[str, Callable[[Any], str | None]] = {
+READERS: Final[Mapping[str | None, Callable[[Any], str | None]]] = {
     "Response": lambda part: plain_text(fields_of(part).get("response")),
     "PydanticResponse": _structured_text,
     "AgentChatResponse": lambda part: plain_text(fields_of(part).get("response")),
@@ -188,7 +188,7 @@ def output_of(result: Any, log: RequestLog) -> Snapshot:
 
 
 def _part_of(value: Any, log: RequestLog) -> Snapshot:
-    is_response = kind_of(value) in _READERS and kind_of(value) not in _OF_BLOCKS
+    is_response = kind_of(value) in READERS and kind_of(value) not in _OF_BLOCKS
     return DATA.take(text_of(value) if is_response else value, log)
 
 
