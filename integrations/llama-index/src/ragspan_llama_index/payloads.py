@@ -281,8 +281,9 @@ def end_of_model(response: Any, log: RequestLog) -> Noted:
     """A model's reply, and what its provider said about it."""
     fields = fields_of(response)
     raw, beside, message = fields.get("raw"), fields.get("additional_kwargs"), fields.get("message")
-    text = text_of(response)
-    reply = PayloadMessage("ai", "" if text is None else log.count(text))
+    text = text_of(response) or ""
+    log.texts[id(text)] = text
+    reply = PayloadMessage("ai", text)
     if message is not None:
         own = fields_of(message)
         reply.calls = _contents_of(own, log)[1]

@@ -263,7 +263,7 @@ class SpanRecorder:
                 log.look_for_span(lambda: span_of(span_id))
         return log, None, None, False, None
 
-    def _enter(  # noqa: C901  on the request path, where each call takes its time
+    def _enter(  # noqa: C901, PLR0912  on the request path, where each call takes its time
         self,
         role: Role,
         facts: ClassFacts,
