@@ -204,12 +204,10 @@ def hand_out(result: Any, part: Any, watching: Any) -> bool:
         return True
     if inner is not None and inner is not result:
         return hand_out(inner, part, watching)
-    replaced = []
-    for place in [result] if is_dict(result) else [private.get("_data")]:
-        if place is not None and is_dict(place):
-            for name in [name for name, value in dict.items(place) if value is part and type(name) is str]:
-                dict.__setitem__(place, name, watching)
-                replaced.append(True)
-    for name in [] if is_dict(result) else [name for name, value in fields_of(result).items() if value is part]:
-        replaced.append(replace_field(result, name, watching))  # noqa: PERF401  all are replaced
-    return any(replaced)
+    given: Any = result if is_dict(result) else private.get("_data")
+    for name, value in list(text_keyed(given).items()) if is_dict(given) else ():
+        if value is part:
+            dict.__setitem__(given, name, watching)
+            return True
+    own = next((name for name, value in fields_of(result).items() if value is part), None)
+    return own is not None and replace_field(result, own, watching)
