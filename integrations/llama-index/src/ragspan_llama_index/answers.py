@@ -188,6 +188,8 @@ def output_of(result: Any, log: RequestLog) -> Snapshot:
 
 
 def _part_of(value: Any, log: RequestLog) -> Snapshot:
+    if are_nodes(value):
+        return OPAQUE
     is_response = kind_of(value) in READERS and kind_of(value) not in _OF_BLOCKS
     return DATA.take(text_of(value) if is_response else value, log)
 
