@@ -55,9 +55,7 @@ def collect_failures(options: Namespace) -> str:
 def _of_rows(file: ResultFile, chosen: set[str]) -> Iterator[dict[str, Any]]:
     unknown = chosen - set(file.metrics)
     if unknown:
-        raise ConfigurationError(
-            f"no metric {min(unknown)!r} in {file.path}; there are: {', '.join(file.metrics)}"
-        )
+        raise ConfigurationError(f"no metric {min(unknown)!r} in {file.path}; there are: {', '.join(file.metrics)}")
     for row in file.rows():
         failing = {name: score for name, score in row.failing.items() if not chosen or name in chosen}
         if failing:

@@ -157,4 +157,9 @@ def _of_record(record: Mapping[str, Any]) -> dict[str, Any]:
     for name, text in (record.get("tags") or {}).items():
         with contextlib.suppress(ValueError, TypeError):  # MLflow's own tags are plain texts
             row[name] = json.loads(text)
-    return {**row, **(record.get("expectations") or {}), **(record.get("inputs") or {}), **(record.get("outputs") or {})}
+    return {
+        **row,
+        **(record.get("expectations") or {}),
+        **(record.get("inputs") or {}),
+        **(record.get("outputs") or {}),
+    }
