@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from ragspan.judges import GuardDetector
+from ragspan.judges import SmallJudge
 from ragspan.metrics import Completeness, ContextAdherence
 
 GROUNDED = {"grounding": {"reasoning": "stated", "verdict": "grounded"}}
@@ -330,7 +330,7 @@ async def test_a_guard_answers_without_log_probabilities(fake_openai, super_bowl
         return fake_openai.says("<score>no</score>")
 
     fake_openai.answer = answer
-    guard = GuardDetector("g", "granite-guardian", base_url=fake_openai.base_url)
+    guard = SmallJudge("granite-guardian", fake_openai.base_url)
 
     [verdict] = await guard.verify_claims(super_bowl, ["It was in Los Angeles."])
 

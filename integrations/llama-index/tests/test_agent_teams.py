@@ -76,14 +76,3 @@ async def test_an_agent_that_has_others_for_tools(captured, model):
     await ask(agent(FunctionTool.from_defaults(async_fn=search)), ASKED)
 
     assert captured.answers() == [Answered(ASKED, [CELLO, HARP], FINAL)]
-
-
-@pytest.mark.usefixtures("expected_failure")
-async def test_a_team_whose_second_agent_fails(captured, model):
-    model.says(calls("look_up", input="cello"), HAND_OVER, RuntimeError("overloaded"))
-    with pytest.raises(RuntimeError):
-        await ask(team(first_tools=[retriever_tool()]), ASKED)
-
-    answer = captured.answer()
-    assert (answer.question, answer.contexts) == (ASKED, [CELLO])
-    assert (answer.status, answer.error_type) == ("error", "RuntimeError")

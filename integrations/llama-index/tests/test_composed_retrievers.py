@@ -30,13 +30,10 @@ from llama_index.core.retrievers import (
     BaseRetriever,
     QueryFusionRetriever,
     RecursiveRetriever,
-    RouterRetriever,
     TransformRetriever,
 )
-from llama_index.core.schema import IndexNode, NodeRelationship, NodeWithScore, TextNode
-from llama_index.core.selectors import LLMSingleSelector
+from llama_index.core.schema import IndexNode, NodeRelationship, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
-from llama_index.core.tools import RetrieverTool
 
 
 def fused(model, mode, **options):
@@ -54,15 +51,6 @@ def test_the_fused_list_of_several_queries(captured, model):
         (context.score for context in record.contexts), reverse=True
     )
     assert all(context.score < 0.1 for context in record.contexts)
-
-
-@pytest.mark.parametrize(("mode", "way"), [("simple", "query"), ("relative_score", "aquery")])
-def test_queries_that_are_asked_at_the_same_time(captured, model, mode, way):
-    answer_of(lambda: engine_over(fused(model, mode, use_async=True)), QUESTION, way)
-
-    answer = captured.answer()
-    assert (answer.question, answer.response) == (QUESTION, ANSWER)
-    assert len(answer.contexts) == 2
 
 
 def test_a_whole_query_inside_the_retrieval(captured, model):
@@ -107,18 +95,6 @@ def test_leaves_that_are_merged_into_their_parent(captured):
     record = captured.record()
     assert Answered.of(record) == Answered(QUESTION, [chapter.text], ANSWER)
     assert ids(record.contexts) == ["chapter"]
-
-
-def test_a_retriever_that_is_picked_by_the_model(captured, model):
-    model.says('[{"choice": 2, "reason": "strings"}]', ANSWER)
-    tools = [
-        RetrieverTool.from_defaults(retriever(name), name=name, description=f"Knows the {name}.")
-        for name in ("oboe", "harp")
-    ]
-    picked = RouterRetriever(LLMSingleSelector.from_defaults(), tools)
-    engine_over(picked).query(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [HARP], ANSWER)]
 
 
 def test_a_query_that_is_transformed_for_the_retrieval(captured, model):
@@ -182,31 +158,3 @@ def test_a_retriever_of_the_programs_own(captured, source, way, contexts):
     answer_of(lambda: engine_over(source), QUESTION, way)
 
     assert captured.answers() == [Answered(QUESTION, contexts, ANSWER)]
-
-
-def test_a_retriever_that_calls_another(captured):
-    """The first search that brought a passage gives it its rank."""
-
-    class FilteringRetriever(BaseRetriever):
-        def _retrieve(self, query_bundle):
-            return [node for node in retriever("oboe", "cello").retrieve(query_bundle) if node.node_id != "oboe"]
-
-    engine_over(FilteringRetriever()).query(QUESTION)
-
-    record = captured.record()
-    assert Answered.of(record) == Answered(QUESTION, [CELLO], ANSWER)
-    assert [search.name for search in record.retrievals if search.name == "FilteringRetriever"] == [
-        "FilteringRetriever"
-    ]
-
-
-def test_a_retriever_whose_nodes_have_no_ids_of_their_own(captured):
-    class Anonymous(BaseRetriever):
-        def _retrieve(self, query_bundle):
-            return [NodeWithScore(node=TextNode(text="An anonymous passage."))]
-
-    engine_over(Anonymous()).query(QUESTION)
-
-    record = captured.record()
-    assert [context.text for context in record.contexts] == ["An anonymous passage."]
-    assert ids(record.contexts) == ids(record.retrievals[0].contexts)

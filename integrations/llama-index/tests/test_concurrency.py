@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import re
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -39,17 +37,6 @@ def threads(function):
         return list(pool.map(function, QUESTIONS))
 
 
-def test_streams_that_other_threads_read(captured, expected):
-    """The thread that reads is not the one that asked, and knows nothing of its context."""
-    asked = topic_engine(streaming=True)
-    streams = threads(lambda question: asked.query(question).response_gen)
-    with ThreadPoolExecutor(16) as pool:
-        for stream in streams:
-            pool.submit(contextvars.Context().run, list, stream)
-
-    assert captured.answers() == expected
-
-
 async def test_all_of_these_at_once(captured, expected):
     plain, streaming = topic_engine(), topic_engine(streaming=True, response_mode="tree_summarize")
 
@@ -66,23 +53,5 @@ async def test_all_of_these_at_once(captured, expected):
         lambda question: asyncio.to_thread(read_in_thread, question),
     ]
     await asyncio.gather(*(ways[number % 4](question) for number, question in enumerate(QUESTIONS)))
-
-    assert captured.answers() == expected
-
-
-def test_event_loops_in_several_threads(captured, expected):
-    asked = topic_engine(streaming=True)
-
-    async def read(question):
-        return await drained((await asked.aquery(question)).response_gen)
-
-    async def read_all(questions):
-        await asyncio.gather(*map(read, questions))
-
-    loops = [threading.Thread(target=asyncio.run, args=(read_all(QUESTIONS[part::4]),)) for part in range(4)]
-    for loop in loops:
-        loop.start()
-    for loop in loops:
-        loop.join()
 
     assert captured.answers() == expected

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 import sys
 from pathlib import Path
@@ -37,16 +36,6 @@ async def test_answers_in_one_piece(workflow, captured):
     assert captured.answers() == ANSWERS
 
 
-async def test_a_streamed_answer_is_one_when_its_reader_has_it_all(workflow, captured):
-    streamed = await workflow.run(question=QUESTIONS[0], is_streamed=True)
-    assert captured.answers() == []
-
-    pieces = [piece async for piece in streamed.async_response_gen()]
-
-    assert "".join(pieces) == SETTLED
-    assert captured.answers() == ANSWERS[:1]
-
-
 async def test_a_stream_whose_reader_leaves(workflow, captured):
     streamed = await workflow.run(question=QUESTIONS[0], is_streamed=True)
     reading = streamed.async_response_gen()
@@ -58,18 +47,3 @@ async def test_a_stream_whose_reader_leaves(workflow, captured):
     answer = captured.answer()
     assert (answer.question, answer.contexts, answer.status) == (QUESTIONS[0], [SETTLED, INVOICES], "aborted")
     assert answer.response == first
-
-
-async def test_a_run_whose_events_are_read(workflow, captured):
-    run = workflow.run(question=QUESTIONS[1])
-    events = [type(event).__name__ async for event in run.stream_events()]
-    await run
-
-    assert events[-1] == "StopEvent"
-    assert captured.answers() == ANSWERS[1:]
-
-
-async def test_runs_at_the_same_time(workflow, captured):
-    await asyncio.gather(*(workflow.run(question=question) for question in QUESTIONS * 3))
-
-    assert sorted(captured.answers(), key=repr) == sorted(ANSWERS * 3, key=repr)

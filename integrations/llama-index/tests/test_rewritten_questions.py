@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-
 import pytest
 from captures import Answered
 from li_programs import (
@@ -16,16 +14,11 @@ from li_programs import (
     each_way,
     engine,
     index,
-    retriever,
     topic_engine,
 )
-from llama_index.core import get_response_synthesizer
-from llama_index.core.base.response.schema import Response
-from llama_index.core.evaluation import BaseEvaluator, EvaluationResult, GuidelineEvaluator
+from llama_index.core.evaluation import BaseEvaluator, EvaluationResult
 from llama_index.core.indices.query.query_transform.base import BaseQueryTransform, HyDEQueryTransform
 from llama_index.core.query_engine import (
-    RetrieverQueryEngine,
-    RetryGuidelineQueryEngine,
     RetryQueryEngine,
     RetrySourceQueryEngine,
     TransformQueryEngine,
@@ -66,17 +59,6 @@ def test_an_invented_passage_that_is_searched_for(captured, model):
     assert captured.answers() == [Answered("What is it?", [HARP], ANSWER)]
 
 
-def test_rewriting_by_hand(captured):
-    """The transforming engine's own retrieve and synthesize: the synthesizer is given the rewritten question only."""
-    rewrites = rewriting()
-    rewrites._query_engine = RetrieverQueryEngine(retriever("oboe"), get_response_synthesizer())
-    nodes = rewrites.retrieve(QueryBundle("And that one?"))
-    rewrites.synthesize(QueryBundle("And that one?"), nodes)
-
-    answer = captured.answer()
-    assert (answer.contexts, answer.response) == ([OBOE], ANSWER)
-
-
 # Trying again
 
 
@@ -97,54 +79,11 @@ class PassesAtLast(BaseEvaluator):
         return EvaluationResult(query=query, response=response, passing=passing, feedback="Too short.", score=0.0)
 
 
-@pytest.mark.parametrize("way", ["query", "aquery"])
-@pytest.mark.parametrize("bad", [[], ["Bad."]], ids=["at once", "at the second attempt"])
-def test_an_answer_that_passes(captured, model, bad, way):
-    """The second attempt is asked with the feedback in the question, by a second engine."""
-    model.says(*bad, ANSWER)
-    answer_of(lambda: RetryQueryEngine(engine(), PassesAtLast(*[False for _ in bad], True)), QUESTION, way)
-
-    assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], ANSWER)]
-
-
-def test_a_streamed_answer_that_the_engine_has_read_for_the_evaluation(captured):
-    """The user is given a stream that is already at its end, and a response that knows its text."""
-    response = RetryQueryEngine(engine(streaming=True), PassesAtLast(True)).query(QUESTION)
-    assert str(response) == ANSWER
-    del response
-    gc.collect()
-
-    assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], ANSWER)]
-
-
 def test_the_last_attempt_counts_even_if_it_does_not_pass(captured, model):
     model.says("Bad.", "Worse.")
     RetryQueryEngine(engine(), PassesAtLast(False), max_retries=1).query(QUESTION)
 
     assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], "Worse.")]
-
-
-def test_a_guideline_that_is_kept_at_the_second_attempt(captured, model):
-    model.says(
-        "Bad.",
-        '{"passing": false, "feedback": "Say how many."}',
-        ANSWER,
-        '{"passing": true, "feedback": "Good."}',
-    )
-    RetryGuidelineQueryEngine(engine(), GuidelineEvaluator(guidelines="Give a number.")).query(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], ANSWER)]
-
-
-def test_an_attempt_with_the_sources_that_passed(captured, model):
-    """A new index is built of the good sources in the middle of the request, and asked."""
-    model.says("Bad.", ANSWER)
-    RetrySourceQueryEngine(engine("cello"), PassesAtLast(False, True)).query(QUESTION)
-
-    answer = captured.answer()
-    assert (answer.question, answer.response) == (QUESTION, ANSWER)
-    assert len(answer.contexts) == 1
-    assert "four strings" in answer.contexts[0]
 
 
 @pytest.mark.usefixtures("expected_failure")
@@ -163,10 +102,3 @@ def test_no_source_that_passes(captured):
 
     answer = captured.answer()
     assert (answer.question, answer.status, answer.error_type) == (QUESTION, "error", "ValueError")
-
-
-def test_an_evaluation_alone_is_no_request(captured, model):
-    model.says('{"passing": true, "feedback": "Good."}')
-    GuidelineEvaluator(guidelines="Give a number.").evaluate_response(QUESTION, Response(ANSWER))
-
-    assert captured.answers() == []

@@ -23,14 +23,10 @@ from li_programs import (
     drained,
     engine,
     engine_over,
-    lazily,
     retriever,
     token_by_token,
-    topic_engine,
 )
-from llama_index.core import Settings
-from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
-from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.base.response.schema import StreamingResponse
 from llama_index.core.response_synthesizers import CompactAndRefine
 from pydantic import BaseModel
 
@@ -90,23 +86,6 @@ def test_a_stream_that_is_read_in_any_way(captured, read, capsys):
     assert captured.answers() == [COMPLETE]
 
 
-@token_by_token
-def test_a_stream_half_of_which_is_read_before_it_is_turned_into_a_text(captured):
-    """The text then lacks what was read before; the user got it all."""
-    response = stream()
-    assert next(response.response_gen) + str(response) == ANSWER
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_a_stream_that_is_read_twice(captured):
-    response = stream()
-    list(response.response_gen)
-
-    assert list(response.response_gen) == []
-    assert captured.answers() == [COMPLETE]
-
-
 def test_a_stream_every_token_of_which_is_pulled_in_another_thread_and_context(captured):
     """As web servers do with synchronous generators."""
     pulled, end = [], object()
@@ -152,24 +131,6 @@ def test_a_stream_that_is_read_inside_another_query(captured, model):
         Answered("First?", [CELLO], "Of the first."),
         Answered("Second?", [OBOE], ANSWER),
     ]
-
-
-def test_a_query_that_is_asked_while_a_stream_is_read(captured, model):
-    model.says(lambda prompt: "Of the second." if "Second?" in prompt else ANSWER)
-    for place, _ in enumerate(stream(response_mode="tree_summarize").response_gen):
-        if place == 0:
-            engine("oboe").query("Second?")
-
-    assert captured.answers() == [COMPLETE, Answered("Second?", [OBOE], "Of the second.")]
-
-
-def test_a_search_in_the_middle_of_a_stream(captured):
-    """It reaches no prompt of this answer."""
-    response = stream(response_mode="tree_summarize")
-    Settings.llm.after_each_token(lambda token: retriever("oboe").retrieve("Inside?"))
-    list(response.response_gen)
-
-    assert captured.answers() == [COMPLETE]
 
 
 # What the model streams
@@ -220,35 +181,6 @@ async def test_an_asynchronous_stream_that_is_read_raw_in_another_task(captured)
     assert captured.answers() == [COMPLETE]
 
 
-async def test_an_asynchronous_stream_that_is_read_by_a_method_of_the_response(captured, capsys):
-    assert await drained((await async_stream()).async_response_gen()) == ANSWER
-    assert str(await (await async_stream()).get_response()) == ANSWER
-    await (await async_stream()).print_response_stream()
-
-    assert capsys.readouterr().out.strip() == ANSWER
-    assert captured.answers() == [COMPLETE] * 3
-
-
-async def test_an_asynchronous_stream_that_is_turned_into_a_text_in_its_loop(captured):
-    """LlamaIndex reads it in a thread with a loop of its own then."""
-    assert str(await async_stream()) == ANSWER
-
-    assert captured.answers() == [COMPLETE]
-
-
-async def test_an_asynchronous_stream_every_token_of_which_is_pulled_in_another_task(captured):
-    response_gen = (await async_stream()).response_gen
-    pulled = []
-    while True:
-        try:
-            pulled.append(await asyncio.create_task(anext(response_gen)))
-        except StopAsyncIteration:
-            break
-
-    assert "".join(pulled) == ANSWER
-    assert captured.answers() == [COMPLETE]
-
-
 async def test_asynchronous_streams_that_are_read_at_the_same_time(captured, model):
     model.says(lambda prompt: f"Answer to {prompt.split('Query: ')[1].split()[0]}")
     asked = engine("cello", streaming=True)
@@ -260,13 +192,6 @@ async def test_asynchronous_streams_that_are_read_at_the_same_time(captured, mod
 
     assert texts == [f"Answer to {number}?" for number in range(8)]
     assert captured.answers() == [Answered(f"{number}?", [CELLO], f"Answer to {number}?") for number in range(8)]
-
-
-def test_an_asynchronous_stream_that_outlives_its_event_loop(captured):
-    response = asyncio.run(async_stream(response_mode="tree_summarize"))
-    assert asyncio.run(drained(response.response_gen)) == ANSWER
-
-    assert captured.answers() == [COMPLETE]
 
 
 # What the application sees of it
@@ -282,15 +207,6 @@ def test_a_stream_stays_of_the_kind_that_it_was(captured):
     response.response_gen.close()
 
 
-async def test_an_asynchronous_stream_stays_of_the_kind_that_it_was(captured):
-    response = await async_stream()
-
-    assert type(response) is AsyncStreamingResponse
-    assert isinstance(response.response_gen, AsyncGenerator)
-    assert not hasattr(response.response_gen, "__next__")
-    await drained(response.response_gen)
-
-
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps], ids=lambda way: way.__name__)
 def test_a_stream_refuses_to_be_copied_in_its_own_words(captured, copied):
     response = stream()
@@ -302,30 +218,6 @@ def test_a_stream_refuses_to_be_copied_in_its_own_words(captured, copied):
     assert captured.answers() == [COMPLETE]
 
 
-def test_a_stream_that_can_be_copied_still_can(captured):
-    class InPieces(RetrieverQueryEngine):
-        def _query(self, query_bundle):
-            return StreamingResponse(iter(tokens(ANSWER)), source_nodes=[])
-
-    watched = InPieces(retriever()).query(QUESTION).response_gen
-    others = copy.copy(watched), copy.deepcopy(watched), pickle.loads(pickle.dumps(watched))
-
-    assert ["".join(other) for other in others] == [ANSWER] * 3
-    assert captured.answers() == []
-    assert "".join(watched) == ANSWER
-    assert captured.answer().response == ANSWER
-
-
-@lazily
-def test_the_model_is_not_asked_before_the_stream_is_read(captured, model):
-    response = stream()
-    assert model.prompts == []
-
-    next(response.response_gen)
-    assert len(model.prompts) == 1
-    response.response_gen.close()
-
-
 @token_by_token
 def test_each_token_is_pulled_from_the_model_when_the_reader_asks_for_it(captured, model):
     sent = []
@@ -333,19 +225,3 @@ def test_each_token_is_pulled_from_the_model_when_the_reader_asks_for_it(capture
     ahead = [(len(sent), token) for token in stream().response_gen]
 
     assert ahead == [(place, token) for place, token in enumerate(tokens(ANSWER), 1)]
-
-
-def test_a_stream_that_is_read_after_the_handler_was_detached(captured):
-    response = stream()
-    captured.handler.detach()
-
-    assert "".join(response.response_gen) == ANSWER
-
-
-def test_what_stands_in_the_response_is_what_the_framework_put_there(captured):
-    response = topic_engine(streaming=True).query("The cello?")
-    assert response.response_txt is None
-    list(response.response_gen)
-
-    assert response.response_txt is None
-    assert [source.node.node_id for source in response.source_nodes] == ["cello"]

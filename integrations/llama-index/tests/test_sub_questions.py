@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
 
@@ -83,20 +82,6 @@ def test_a_sub_question_that_fails_is_swallowed(captured, model):
     ]
 
 
-def test_a_synthesizer_that_is_also_used_elsewhere_at_the_same_time(captured, model):
-    model.says(lambda prompt: plan("cello", "harp") if "Tools" in prompt else f"{ANSWER}")
-    shared = sub_question_engine()
-
-    async def main():
-        await asyncio.gather(*(shared.aquery(f"{number}?") for number in range(10)))
-
-    asyncio.run(main())
-
-    answers = captured.answers()
-    assert sorted(answer.question for answer in answers) == [f"{number}?" for number in range(10)]
-    assert {tuple(answer.contexts) for answer in answers} == {(sub_answer("cello", ANSWER), sub_answer("harp", ANSWER))}
-
-
 # Several steps
 
 
@@ -128,12 +113,3 @@ def test_several_steps(captured, decomposes, way):
     answer_of(lambda **options: step_by_step(response_synthesizer=get_response_synthesizer(**options)), QUESTION, way)
 
     assert captured.answers() == [STEPS]
-
-
-def test_steps_that_end_early(captured, model):
-    model.says("What is a cello?", "A low instrument.", "None", ANSWER)
-    step_by_step().query(QUESTION)
-
-    assert captured.answers() == [
-        Answered(QUESTION, STEPS.contexts[:1], ANSWER, evidence=("cello",)),
-    ]

@@ -39,7 +39,7 @@ Keep numbers, names, negations and degrees of certainty as the response has them
 do not hold something is a claim, too. Leave out questions, greetings, offers of help, apologies, and advice on where else to look; \
 if nothing is left, the list is empty. "supported": the contexts state the claim, or it follows from them. "unsupported": they \
 contradict it, or do not say it. "unsure": the material bears on the claim, but is cut short, garbled or ambiguous just where it would \
-decide. List at most the first 15 claims; "more" is true where the response makes further ones.""",
+decide. The reasoning has at most fifteen words. List at most the first 15 claims; "more" is true where the response makes further ones.""",
         '{"claims": [{"claim": "...", "reasoning": "...", "verdict": "supported" or "unsupported" or "unsure"}, ...], "more": false}',
         tokens=70,
         takes_background=True,
@@ -150,7 +150,7 @@ def task(questions: Sequence[Question], *, listed: str = "") -> str:
 
 
 def schema(questions: Iterable[Question]) -> dict[str, Any]:
-    forms: list[Form[Any]] = [question.form for question in questions]
+    forms: tuple[Form[Any], ...] = tuple(question.form for question in questions)
     return schema_of(forms, together=True)
 
 
