@@ -107,6 +107,27 @@ def test_what_threads_answer_until_the_end_is_scored_or_counted_in_one_line_of_t
     assert 0 <= len(scored) + dropped - len(answered.read_text().split()) <= len("1234")
 
 
+@pytest.mark.parametrize(
+    ("handler", "ended", "kept"),
+    [("signal.signal(signal.SIGHUP, lambda *_: sys.exit(0))", 0, True), ("", -signal.SIGHUP, False)],
+    ids=["handled", "not handled"],
+)
+def test_sighup_loses_what_waits_unless_it_is_handled(start, judge, scores, handler, ended, kept):
+    program = start(f"""
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        {handler}
+        answer("answer")
+        signal.pause()
+    """)
+    judge.wait_until_asked(1)
+    program.send(signal.SIGHUP)
+    if kept:
+        judge.release()
+
+    assert program.wait() == ended
+    assert scores() == ({"answer": 1.0} if kept else {})
+
+
 HANDLER = """
 import os, signal, time
 signals = []

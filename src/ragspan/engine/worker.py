@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import platform
 import sys
 import threading
 from collections.abc import Callable
@@ -161,6 +162,7 @@ class Worker:
             self._log.report("no thread", message, str(error) or type(error).__name__, advice)
 
     def _main(self, io_threads: DaemonThreads) -> None:
+        _tell_processor()
         while not self._stopping.is_set():
             loop, error = call_guarded(lambda: WorkerLoop(threads=io_threads, on_error=self._note_error))
             if loop is not None:
@@ -239,3 +241,12 @@ class Worker:
             self._log.report("no descriptor", "nothing is scored: %s; see ulimit -n", error.strerror)
         else:
             self._log.failed("worker", error, "the worker")
+
+
+def _tell_processor() -> None:
+    """Spare Python the program `uname` under gevent and eventlet, which clients of providers would have it start in the worker.
+
+    It would be started by a fork of these libraries, which runs the application's greenlets and the hooks of all others in the child.
+    """
+    if "gevent.monkey" in sys.modules or "eventlet.patcher" in sys.modules:
+        platform.uname().__dict__.setdefault("processor", platform.machine())
