@@ -19,9 +19,11 @@ from typing import Any, TypeAlias
 
 from opentelemetry.metrics import get_meter
 
+from ragspan.arguments import Rule
 from ragspan.outcomes import Score, ScoredRecord
+from ragspan.records import RagRecord
 from ragspan.telemetry.content import ContentOptions
-from ragspan.telemetry.emitter_protocols import ScoreEmitter
+from ragspan.telemetry.emitter_protocols import AnswerHandle, EmitHandle, ScoreEmitter
 from ragspan.telemetry.otel_context import suppressed
 from ragspan.telemetry.values import bounded
 from ragspan.throttled_log import ThrottledLog
@@ -75,6 +77,15 @@ class Alert:
 
 OnAlert: TypeAlias = "str | Callable[[Alert], object]"
 """The address of a webhook, which gets the alert as JSON, or a function."""
+ON_ALERT = Rule(
+    "the address of a webhook, such as https://hooks.example.com/ragspan, or a function",
+    lambda value: callable(value) or (isinstance(value, str) and value.startswith(("http://", "https://"))),
+)
+
+
+class _Watching(EmitHandle):
+    holds_scores = False
+    """Nobody pays a judge for this alone."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -86,6 +97,7 @@ class AlertEmitter(ContentOptions, ScoreEmitter):
     """
 
     on_alert: OnAlert
+    score_wait: float = 0.0
     clock: Callable[[], float] = time.monotonic
     dropped: int = field(default=0, init=False)
     """Alerts that could not be told."""
@@ -98,6 +110,13 @@ class AlertEmitter(ContentOptions, ScoreEmitter):
     _told_at: float = field(default=-math.inf, init=False)
     _threads: list[threading.Thread] = field(default_factory=list, init=False)
     _log: ThrottledLog = field(default_factory=ThrottledLog, init=False)
+
+    def __post_init__(self) -> None:
+        ON_ALERT.check("on_alert", self.on_alert)
+        super().__post_init__()
+
+    def start(self, record: RagRecord) -> AnswerHandle:  # noqa: ARG002 - an emitter's signature
+        return _Watching(self.emit)
 
     def emit(self, scored: ScoredRecord) -> None:
         """Count the answer, and tell if the share has left its range."""

@@ -63,6 +63,9 @@ _METRICS = Rule("one or more names of metrics, such as 'faithfulness,completenes
 _NAMES = Rule("one or more names, separated by commas, such as 'otel,phoenix'", bool)
 _DIMENSIONS = Rule(DIMENSION_NAMES.allowed, lambda names: names and DIMENSION_NAMES.fits(names))
 _ANYTHING = Rule("any text", lambda _: True)
+_WEBHOOK = Rule(
+    "an address that begins with http:// or https://", lambda value: value.startswith(("http://", "https://"))
+)
 
 Read: TypeAlias = Callable[[str, str], Any]
 """Reads a variable from its name and its text; raises a `ConfigurationError` for a wrong one."""
@@ -305,6 +308,13 @@ class Settings:
         _address,
         "`nats://broker:4222` sends records to the workers of a [fleet](fleet.md) instead of scoring them here. "
         "Other packages may register other schemes as entry points `ragspan_sink`.",
+        shown="none",
+        secret=True,
+    )
+    alert_webhook: str | None = _row(
+        None,
+        _read(_WEBHOOK, str),
+        "An address that gets JSON when more, or fewer, answers of a process fail than usual, at most once an hour.",
         shown="none",
         secret=True,
     )

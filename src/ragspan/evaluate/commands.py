@@ -45,7 +45,11 @@ def _errors_shown(command: str) -> Iterator[None]:
 
 def evaluate(
     data: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="CSV, JSONL or Parquet, also with .gz; - is standard input.")
+        str | None,
+        typer.Argument(
+            metavar="FILE",
+            help="CSV, JSONL or Parquet, also with .gz; - is standard input; phoenix:NAME or mlflow:NAME is a data set.",
+        ),
     ] = None,
     *,
     source: Annotated[
@@ -128,7 +132,12 @@ def evaluate(
 
 
 def agree(
-    data: Annotated[str, typer.Argument(metavar="FILE", help="CSV, JSONL or Parquet, also with .gz.")],
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="CSV, JSONL or Parquet, also with .gz; phoenix:NAME or mlflow:NAME is a data set."
+        ),
+    ],
     *,
     label_column: Annotated[
         str, typer.Option(help="What people say: yes or no, pass or fail, 1 or 0; empty without a label.")
@@ -157,6 +166,41 @@ def agree(
         from ragspan.evaluate.evaluate_command import agree_with_labels
 
         raise typer.Exit(agree_with_labels(options))
+
+
+def failures(
+    data: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="What ragspan evaluate --output wrote, or the console's file.")
+    ] = None,
+    *,
+    source: Annotated[
+        str | None, typer.Option("--from", metavar="TOOL", help="Of the scores that phoenix or mlflow has, no FILE.")
+    ] = None,
+    project: _Project = None,
+    since: _Since = None,
+    metrics: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Failures of these metrics; by default of any.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE.jsonl", help="A table for ragspan evaluate and agree."),
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="TOOL:DATASET", help="phoenix:NAME or mlflow:NAME: a data set there.")
+    ] = None,
+) -> None:
+    """Collect the answers that fail, with question, contexts, response, cause and finding, to work on them.
+
+    They become a table (--output) or a data set in Phoenix or MLflow (--to), where people can label them. ragspan evaluate
+    takes the table back, and so does ragspan agree with the labels in it. What a data set has already is not added again.
+
+    Exit codes: 0 done; 2 wrong usage or input, or the tool cannot be read or written.
+    """
+    options = Namespace(**locals())
+    with _errors_shown("failures"):
+        from ragspan.evaluate.failures import collect_failures
+
+        typer.echo(collect_failures(options))
 
 
 labels = typer.Typer(no_args_is_help=True)

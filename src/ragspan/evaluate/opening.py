@@ -26,6 +26,7 @@ from typing import Any, BinaryIO, Final, TypeAlias, cast
 from ragspan.arguments import with_article
 from ragspan.evaluate.cells import kind_of
 from ragspan.evaluate.rows import RUN, BadRow
+from ragspan.evaluate.tool_data_sets import data_set_of
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.records import RagRecord
 
@@ -87,13 +88,15 @@ def table_of(data: Any) -> Table:
     """The table that the data are.
 
     Args:
-        data: a path, a frame of pandas or polars, a data set of Hugging Face, an Arrow table, or an iterable of
+        data: a path, `phoenix:NAME` or `mlflow:NAME` for a data set there, a frame of pandas or polars, a data set of Hugging Face, an Arrow table, or an iterable of
             dictionaries and records.
 
     Raises:
         TableError: they are not a table.
         ConfigurationError: pyarrow is not installed.
     """
+    if isinstance(data, str) and (data_set := data_set_of(data)) is not None:
+        return _sampled(_entries(data_set.rows()))
     if isinstance(data, (str, os.PathLike)):
         return _file_table(data)
     if _is_loaded_as(data, "pandas", "DataFrame"):
