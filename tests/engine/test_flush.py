@@ -21,8 +21,6 @@ def busy(fakes, make_engine):
     return make
 
 
-
-
 @pytest.mark.parametrize("timeout", [20.0, math.inf])
 def test_flush_waits_for_scores(busy, timeout: float):
     engine, metric, _ = busy("HangingMetric")
@@ -59,8 +57,6 @@ def test_flush_and_shutdown_keep_their_time_when_an_emitter_hangs(fakes, make_en
     assert other.journal == ["flush", "shutdown"]
 
 
-
-
 def test_flush_asks_every_emitter_even_if_one_has_not_sent_all(fakes, make_engine):
     unfinished, finished = fakes.ListEmitter(), fakes.ListEmitter()
     unfinished.flush = lambda timeout: False
@@ -80,7 +76,3 @@ def test_emitters_are_told_how_much_time_is_left_and_have_the_last_of_it(busy, i
 
     assert engine.flush(20.0 if is_released else 1.0) == is_released
     assert least <= told[0] <= most
-
-
-
-

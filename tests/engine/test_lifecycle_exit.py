@@ -81,8 +81,6 @@ def run(run_script):
     return lambda program: run_script(PRELUDE + textwrap.dedent(program)).stdout.splitlines()
 
 
-
-
 @pytest.mark.parametrize("ending", ["sys.exit(0)", "pass"])
 def test_judges_may_use_threads_while_the_program_ends_though_nobody_holds_the_engine(run, ending: str):
     """The drain comes before Python closes its thread pools, and the loop's own threads are no such pool."""
@@ -118,8 +116,6 @@ SLOW_ENDINGS = {
 }
 
 
-
-
 @pytest.mark.parametrize("provider_comes", ["before the first submit", "after it"])
 def test_scores_are_exported_though_the_engine_was_made_before_the_provider(run, provider_comes: str):
     submit_first = provider_comes == "after it"
@@ -148,8 +144,6 @@ def test_scores_are_exported_though_the_engine_was_made_before_the_provider(run,
     """)
 
     assert "span invoke_workflow late 1.0" in lines
-
-
 
 
 def test_a_submit_at_the_very_end_does_not_raise(run):

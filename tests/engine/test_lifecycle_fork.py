@@ -127,8 +127,6 @@ def test_the_default_engine_is_made_though_another_thread_was_making_it_at_the_f
         defaults.set_default_engine(before)
 
 
-
-
 def test_what_was_shut_down_stays_so_in_the_child(fakes, make_engine, in_child):
     engine = make_engine(fakes.ConstantMetric())
     engine.shutdown(fakes.PATIENCE)
@@ -138,5 +136,3 @@ def test_what_was_shut_down_stays_so_in_the_child(fakes, make_engine, in_child):
         return dict(engine.stats().dropped)
 
     assert in_child(submit) == {"shutdown": 1}
-
-

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -45,8 +43,6 @@ def test_it_comes_back_with_the_outcomes_that_were_late_for_the_emitters(fakes, 
     assert emitter.journal == ["start", "emit", "late"]
 
 
-
-
 @pytest.mark.parametrize("drop", ["oldest", "newest"])
 def test_a_full_queue_neither_refuses_nor_evicts_what_is_awaited(fakes, make_engine, drop):
     metric = fakes.HangingMetric()
@@ -67,8 +63,6 @@ def test_a_full_queue_neither_refuses_nor_evicts_what_is_awaited(fakes, make_eng
     assert all(isinstance(scored, ScoredRecord) for scored in asyncio.run(score()))
     assert engine.flush(fakes.PATIENCE)
     assert engine.stats().dropped == {"queue_full": 3}
-
-
 
 
 def test_cancelling_the_task_drops_a_record_that_waits(fakes, make_engine, caplog):
@@ -111,10 +105,6 @@ def test_cancelling_the_task_stops_the_metrics_and_ends_what_the_emitters_have_o
     assert emitter.journal == ["start", "abandon", "flush"]
     assert engine.stats().dropped == {"cancelled": 1}
     assert engine.stats().errors == {}
-
-
-
-
 
 
 def test_what_is_not_scored_says_why(fakes, make_engine, monkeypatch):

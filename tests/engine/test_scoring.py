@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.outcomes import MetricFailure, NotApplicable, Score
+from ragspan.outcomes import NotApplicable, Score
 from ragspan.records import SpanAnchor
 from ragspan.testing import InMemoryTelemetry
 
@@ -118,12 +118,6 @@ def test_scores_that_come_after_the_wait_are_emitted_by_themselves(fakes, make_e
         ("constant", 1),
         ("hanging", 1),
     ]
-
-
-
-
-
-
 
 
 def test_records_without_metrics_are_emitted_all_the_same(score_one):

@@ -29,8 +29,6 @@ def test_shutdown_scores_what_is_left_and_then_tells_the_emitters(fakes, make_en
     assert (engine.stats().finished, engine.stats().dropped) == (3, {"shutdown": 1})
 
 
-
-
 @pytest.mark.parametrize("kind", ["HangingMetric", "StubbornMetric", "BlockingMetric"])
 @pytest.mark.parametrize("timeout", [0, 0.2])
 def test_what_is_not_scored_in_time_is_abandoned(fakes, make_engine, caplog, kind: str, timeout: float):
@@ -52,8 +50,6 @@ def test_what_is_not_scored_in_time_is_abandoned(fakes, make_engine, caplog, kin
     assert kind == "BlockingMetric" or metric.was_cancelled.wait(fakes.PATIENCE)
 
 
-
-
 def test_two_threads_that_shut_down_get_one_report_and_so_does_a_later_call(fakes, make_engine):
     metric, emitter = fakes.HangingMetric(), fakes.ListEmitter()
     engine = make_engine(metric, emitters=[emitter])
@@ -69,8 +65,6 @@ def test_two_threads_that_shut_down_get_one_report_and_so_does_a_later_call(fake
 
     assert reports[0] is reports[1] is engine.shutdown(0)
     assert (reports[0].finished, emitter.journal.count("shutdown")) == (1, 1)
-
-
 
 
 def test_shutdown_in_the_worker_waits_for_nobody(fakes, make_engine):
@@ -135,8 +129,6 @@ def test_a_signal_handler_may_shut_down_during_a_shutdown(fakes, make_engine, em
 
     assert report.seconds < fakes.PATIENCE
     assert (nested[0].finished, nested[0].abandoned) == (0, 0)
-
-
 
 
 def interrupted_in_a_step(engine, handle):

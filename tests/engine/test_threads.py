@@ -30,10 +30,6 @@ def alive(pool: DaemonThreads) -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == pool.name]
 
 
-
-
-
-
 def test_calls_that_were_cancelled_leave_the_line(threads: DaemonThreads):
     gate = threading.Event()
     started = threading.Barrier(3)
@@ -52,12 +48,8 @@ def test_calls_that_were_cancelled_leave_the_line(threads: DaemonThreads):
     gate.set()
 
 
-
-
 class Kept:
     """Something that could be kept for too long."""
-
-
 
 
 def is_let_go_of(reference: weakref.ref[Kept]) -> bool:

@@ -73,8 +73,6 @@ def cancel_everything() -> None:
         task.cancel()
 
 
-
-
 class NoThread:
     """In place of a thread, on a system that has no more of them."""
 
@@ -96,5 +94,3 @@ def test_a_worker_that_cannot_be_started_costs_no_capture(fakes, make_engine, mo
 
     assert engine.flush(fakes.PATIENCE)
     assert engine.stats().finished == 2
-
-

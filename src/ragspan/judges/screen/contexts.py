@@ -12,6 +12,7 @@ from itertools import islice, pairwise
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ragspan.judges.screen.structured import Flag, read_structure
+from ragspan.judges.turns import give_turn
 from ragspan.text.keys import readable
 from ragspan.text.languages import ENGLISH, Language, characters_read
 from ragspan.text.sentences import END, reader, written
@@ -146,6 +147,7 @@ class ContextReader:
         return tuple([self._one(text, language) for text in texts])
 
     def _one(self, text: str, language: Language) -> Context:
+        give_turn()
         if not language.is_shared:
             return _read(text, language)
         known = language.code, text

@@ -34,6 +34,7 @@ from ragspan.judges.screen.numbers import (
 from ragspan.judges.screen.other_languages import find_in_other_language
 from ragspan.judges.screen.quantities import DATES, same
 from ragspan.judges.screen.roles import find_exchange
+from ragspan.judges.turns import give_turn
 from ragspan.text.keys import is_content, is_negation, is_number
 from ragspan.text.languages import ENGLISH, Language
 from ragspan.text.lazy import Lazy
@@ -166,6 +167,7 @@ class Grader:
 
     def grade(self, claim: Sentence, *, affirms: bool = False) -> Grade:
         """What the contexts hold of a claim, which follows a yes if `affirms`."""
+        give_turn()
         sought, evidence = claim.keys, self.evidence
         declines = refuses(claim.text, self.language)
         if declines and is_unrelated(self.asked, self.contexts):
