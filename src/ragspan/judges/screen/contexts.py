@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from functools import reduce
 from itertools import islice, pairwise
+from operator import or_
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ragspan.judges.screen.structured import Flag, read_structure
 from ragspan.text.keys import readable
 from ragspan.text.languages import ENGLISH, Language, characters_read
+from ragspan.text.lazy import Lazy
 from ragspan.text.sentences import END, reader, written
 
 MAX_CHARACTERS = 80_000
@@ -22,6 +25,10 @@ MAX_CONTEXTS = 1000
 """Contexts that are kept separate; beyond that, neighbours count as one."""
 _BYTES, _BYTES_A_CHARACTER = 2_000, 12
 """The memory of a context with a few facts about its sentences."""
+
+REFERRING = frozenset({"it", "they", "he", "she", "them", "him", "this", "these", "its", "their", "his", "her"})
+_OPENING = 4
+"""Words of a sentence among which a pronoun means something in the sentence before: "in 1911 it was stolen"."""
 
 Pair: TypeAlias = tuple[str, str]
 Run: TypeAlias = tuple[str, str, str]
@@ -81,6 +88,19 @@ class Context:
     def content_of(self, index: int) -> frozenset[str]:
         """The content among the keys of a sentence."""
         return self._language.content_of(self.keys_of(index))
+
+    @Lazy
+    def referring(self) -> int:
+        """The sentences with a pronoun among their first words, as bits."""
+        having = reduce(or_, [self.places[word] for word in self.held(REFERRING)], 0)
+        starts = self._ends
+        return sum(
+            [
+                1 << at
+                for at in numbers_of(having)
+                if not REFERRING.isdisjoint(self.keys[starts[at] : starts[at] + _OPENING])
+            ]
+        )
 
     def held(self, keys: frozenset[str]) -> AbstractSet[str]:
         """Those of the keys that it has; this takes as many steps as the smaller set has keys."""
