@@ -23,7 +23,7 @@ MAX_CHARACTERS = 80_000
 """Characters of contexts that are read for one record; long contexts give way first."""
 MAX_CONTEXTS = 1000
 """Contexts that are kept separate; beyond that, neighbours count as one."""
-_BYTES, _BYTES_A_CHARACTER = 2_000, 12
+_BYTES, _BYTES_A_CHARACTER = 2_000, 36
 """The memory of a context with a few facts about its sentences."""
 
 REFERRING = frozenset({"it", "they", "he", "she", "them", "him", "this", "these", "its", "their", "his", "her"})
@@ -63,6 +63,7 @@ class Context:
         self.structured = flags is not None
         """True for JSON: its sentences are statements made of paths and values."""
         self.flags = tuple(flags or ())
+        self._pairs: frozenset[Pair] | None = None
         self._facts: dict[tuple[Callable[..., Any], int], Any] = {}
         bit, places, held, start = 1, self.places, self.places.get, 0
         ended = [*keys, END]
@@ -116,7 +117,12 @@ class Context:
 
     def shared_pairs(self, wanted: frozenset[Pair]) -> frozenset[Pair]:
         """The pairs of keys that follow each other in it, across sentences as well."""
-        return wanted.intersection(pairwise(self.keys))
+        if self._pairs is None:  # those of a context that is seen again are kept
+            self._pairs = frozenset[Pair]()
+            return wanted.intersection(pairwise(self.keys))
+        if not self._pairs:
+            self._pairs = frozenset(pairwise(self.keys))
+        return wanted & self._pairs
 
     def shared_runs(self, wanted: frozenset[Run]) -> frozenset[Run]:
         """The runs of three keys that it has, across sentences as well."""

@@ -196,6 +196,8 @@ class Evidence:
         # Contexts that a claim may be copied from come first.
         ranked = sorted(zip(self.contexts, self.held_pairs, strict=True), key=lambda one: -len(one[1]))
         for context, pairs in ranked if beginning else ():
+            if not pairs:
+                break
             likely = [
                 run
                 for pair in beginning.keys() & pairs

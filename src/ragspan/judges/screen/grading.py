@@ -281,16 +281,19 @@ class Claim:
         return _ENOUGH if self.grader.lone else _MOST
 
     @Lazy
+    def _may_rest(self) -> bool:
+        """False where the contexts lack too many of its words; a quick test, before it is taken apart."""
+        words, evidence = content_of(self.sentence.keys), self.grader.evidence
+        missing = sum([word not in evidence and not is_number(word) for word in words - may_be_elsewhere()])
+        return missing <= (1 - self.enough) * (len(words) + 1)
+
+    @Lazy
     def is_compared(self) -> bool:
         """Whether a sentence of the contexts is near enough for its clauses and numbers to be compared."""
         if not self.is_english or self.sentence.text.endswith(":"):
             return False
-        words = content_of(self.sentence.keys)
-        missing = sum(
-            not is_number(word) for word in words if word not in self.grader.evidence and word not in may_be_elsewhere()
-        )
-        if missing > (1 - self.enough) * (len(words) + 1):
-            return False  # before it is taken apart
+        if not self._may_rest:
+            return False
         if not self.grader.lone and len(self.facts.content) < _FEWEST:
             return False
         return bool(self.aligned) and self.aligned[0].share >= self.enough
@@ -299,7 +302,7 @@ class Claim:
     def restated(self) -> frozenset[str]:
         """The absent numbers whose amount a context gives otherwise: "14 days" as "two weeks"."""
         numbers = frozenset(filter(is_number, self.absent))
-        if not numbers or not self.is_english:
+        if not numbers or not self.is_english or not self._may_rest:
             return frozenset()
         one = "1" in numbers and any("one" in context.places for context in self.grader.contexts)
         sought = [ours for ours in self.facts.quantities if ours.raw in numbers and ours.kind not in DATES]
