@@ -13,7 +13,7 @@ from itertools import chain
 from sys import intern
 from typing import Final
 
-from ragspan.text.amounts import in_one_form
+from ragspan.text.amounts import has_other_form, in_one_form
 from ragspan.text.keys import readable
 from ragspan.text.languages.language import ENGLISH, Language
 
@@ -50,7 +50,8 @@ _LINE_END = "\x00"
 _STOP = re.compile(r"""[.!?\u2026]["')\]*_»]{0,3}$""")
 _INSIDE = re.compile(rf"([{_FULL_STOPS}][\u300d\u300f\uff09\u300b]{{0,3}}|(?<=[{_WITHOUT_SPACES}])[.!?])|[{_BULLETS}]")
 """What ends a sentence inside a chunk."""
-_MARKERS = re.compile(r"(?:^|(?<=\n))[ \t]{0,8}(?:[-*+>#]{1,6}|\(?\d{1,3}[.)])(?=[ \t])")
+_MARKERS = re.compile(r"^[ \t]{0,8}(?:[-*+>#]{1,6}|\(?\d{1,3}[.)])(?=[ \t])", re.MULTILINE)
+_SPECIAL = re.compile(r"[AaPp]\.?[Mm]\b|cent\b|\(?\d{1,3}[.)]$")
 _BEFORE_HALF_OF_DAY = re.compile(r"(?<=\d) (?=[AaPp]\.?[Mm]\b)")
 _IN_NUMBERS = re.compile("(?<=\\d)[ \u00a0\u202f](?=\\d{3}(?!\\d))")
 
@@ -110,7 +111,10 @@ def _stripped(piece: str) -> str:
 
 def _stands_inside(text: str, start: int, match: re.Match[str], language: Language) -> bool:
     """True for the full stop of an abbreviation, an initial or a list number."""
-    word = _last_word(text[max(start, match.start() - _LONGEST_WORD) : match.start()])
+    end = match.start()
+    if end - max(text.rfind(" ", start, end), start - 1) > _LONGEST_WORD + 1:
+        return False
+    word = _last_word(text[max(start, end - _LONGEST_WORD) : end])
     if word.isdigit():
         is_ordinal = language.has_ordinal_points and len(word) <= _LONGEST_ORDINAL
         return is_ordinal or not text[start : match.start() - len(word)].strip(_EDGES)
@@ -122,14 +126,15 @@ def _stands_inside(text: str, start: int, match: re.Match[str], language: Langua
 
 def _last_word(text: str) -> str:
     """The end of a text from the last space or opening bracket on."""
-    return re.split(r'[\s(\["]', text)[-1]
+    word = text.rpartition(" ")[2]
+    return word if word.isalnum() else re.split(r'[\s(\["]', word)[-1]
 
 
 def _is_shortened(word: str, language: Language) -> bool:
     """True for abbreviations, "J" and "e.g"; not for a letter that is a word, such as the Russian "я"."""
-    if len(word) == 1:
-        return word.isupper()
-    return word.lower() in language.abbreviations or ("." in word and _INITIALS.fullmatch(word) is not None)
+    if word.lower() in language.abbreviations:
+        return True
+    return word.isupper() if len(word) == 1 else "." in word and _INITIALS.fullmatch(word) is not None
 
 
 class SentenceReader(dict[str, tuple[str, ...]]):
@@ -142,6 +147,8 @@ class SentenceReader(dict[str, tuple[str, ...]]):
         self._language = language
         self._is_english = language.code == "en"
         self[_LINE_END] = (END,)
+        self._special: set[str] = set()
+        """Chunks that are one with their neighbours, have another form, or may mark an item of a list."""
 
     def read(self, text: str) -> list[str]:
         """The keys of all sentences; `END` follows each sentence, and may also follow none."""
@@ -149,26 +156,29 @@ class SentenceReader(dict[str, tuple[str, ...]]):
 
     def chunks(self, text: str) -> list[str]:
         """What is between spaces, with marks for line ends; what belongs together is one chunk, and no line has a mark of a list."""
-        if self._is_english:
-            text = in_one_form(text)
-            if "er cent" in text:
-                text = text.replace("per cent", "percent")
-        elif _IN_NUMBERS.search(text):
-            text = _IN_NUMBERS.sub("", text)
-        text = _BEFORE_HALF_OF_DAY.sub("", text)
-        text = _MARKERS.sub("", text)
         if not text.isascii():
             text = _INSIDE.sub(lambda stop: f"{stop[1]} " if stop[1] else f" {_LINE_END} ", text)
+        found = text.replace("\n", f" {_LINE_END} ").split()
+        if not all(map(self.__contains__, found)):
+            for chunk in found:
+                self.get(chunk) or self.__missing__(chunk)
+        if self._special.isdisjoint(found) and _IN_NUMBERS.search(text) is None:
+            return found
+        text = in_one_form(text).replace("per cent", "percent") if self._is_english else _IN_NUMBERS.sub("", text)
+        text = _MARKERS.sub("", _BEFORE_HALF_OF_DAY.sub("", text))
         return text.replace("\n", f" {_LINE_END} ").split()
 
     def __missing__(self, chunk: str) -> tuple[str, ...]:
         # Each key is one object for all texts, so that dictionaries need no look at its letters.
         keys = tuple(map(intern, " ".join(self._language.keys(readable(chunk))).split()))
+        if _SPECIAL.match(chunk) or (self._is_english and has_other_form(chunk)):
+            self._special.add(chunk)
         if self._ends(chunk):
             keys = (*keys, END)
         if len(chunk) <= _LONGEST:
             if len(self) >= _MAX_CHUNKS:
                 self.clear()
+                self._special.clear()
                 self[_LINE_END] = (END,)
             self[chunk] = keys
         return keys

@@ -195,7 +195,7 @@ def _common(code: str) -> frozenset[str]:
     """The function words of a language, but for those that a language without spaces is cut up by."""
     if code in {"zh", "ja", "und"} or not stopwordsiso.has_lang(code):
         return frozenset()
-    return frozenset(stopwordsiso.stopwords(code))
+    return frozenset(filter(str.isalpha, stopwordsiso.stopwords(code)))
 
 
 def _phrases(phrases: str) -> re.Pattern[str]:
