@@ -6,10 +6,12 @@ wrong values and `docs/settings.md` come from it.
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
@@ -61,6 +63,9 @@ _METRICS = Rule("one or more names of metrics, such as 'faithfulness,completenes
 _NAMES = Rule("one or more names, separated by commas, such as 'otel,phoenix'", bool)
 _DIMENSIONS = Rule(DIMENSION_NAMES.allowed, lambda names: names and DIMENSION_NAMES.fits(names))
 _ANYTHING = Rule("any text", lambda _: True)
+_WEBHOOK = Rule(
+    "an address that begins with http:// or https://", lambda value: value.startswith(("http://", "https://"))
+)
 
 Read: TypeAlias = Callable[[str, str], Any]
 """Reads a variable from its name and its text; raises a `ConfigurationError` for a wrong one."""
@@ -306,6 +311,13 @@ class Settings:
         shown="none",
         secret=True,
     )
+    alert_webhook: str | None = _row(
+        None,
+        _read(_WEBHOOK, str),
+        "An address that gets JSON when more, or fewer, answers of a process fail than usual, at most once an hour.",
+        shown="none",
+        secret=True,
+    )
     spans: SpanStyle = _row(
         "answer",
         _read(choice("answer", "scores")),
@@ -366,6 +378,8 @@ class Settings:
         content = environment.get(_GENAI_CONTENT, "").strip()
         if content and "capture_content" not in values:
             values["capture_content"] = _genai_content(_GENAI_CONTENT, content)
+        if _is_subinterpreter():
+            values["enabled"] = False
         return cls(**values)
 
 
@@ -436,13 +450,33 @@ def hidden_content() -> frozenset[HiddenContent]:
 
 
 def is_enabled() -> bool:
-    """False if `RAGSPAN_ENABLED` turns everything off.
+    """False if `RAGSPAN_ENABLED` turns everything off, and in a subinterpreter.
 
     Raises:
         ConfigurationError: its value is neither true nor false.
     """
     value = variable("RAGSPAN_ENABLED")
-    return _boolean("RAGSPAN_ENABLED", value) if value else True
+    return (_boolean("RAGSPAN_ENABLED", value) if value else True) and not _is_subinterpreter()
+
+
+def _is_subinterpreter() -> bool:
+    """Whether this is not the process's main interpreter. Python aborts or hangs at the end of another one that has daemon threads."""
+    try:
+        interpreters: Any = importlib.import_module(
+            "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
+        )
+        current = interpreters.get_current()
+        number = int(current[0] if isinstance(current, tuple) else current)
+    except (ImportError, TypeError, ValueError):  # PyPy
+        return False
+    words = (
+        "ragspan is off in a subinterpreter: Python cannot end one that has threads. With mod_wsgi, set WSGIApplicationGroup "
+        "%{GLOBAL}; with uWSGI, --single-interpreter"
+    )
+    if number and words not in _warned:
+        _warned.add(words)
+        log_line(logging.WARNING, "%s", words)
+    return bool(number)
 
 
 def variable(*names: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ragspan.alerts import AlertEmitter, OnAlert
 from ragspan.arguments import has_methods, meant
 from ragspan.config import Settings
 from ragspan.engine import Budget, ScoringEngine
@@ -129,7 +130,15 @@ def emitters_from(settings: Settings, providers: EnvironmentProviders | None = N
         ConfigurationError: one of them is not installed, or misses a variable.
     """
     made = [emitter_from(name, settings, providers) for name in settings.emitters]
-    return with_spans(made, settings, providers)
+    return [*with_spans(made, settings, providers), *alerts_from(settings)]
+
+
+def alerts_from(settings: Settings, on_alert: OnAlert | None = None) -> list[Emitter]:
+    """The emitter that tells when the share of failing answers has changed, if somebody is to be told."""
+    told = on_alert or settings.alert_webhook
+    if told is None:
+        return []
+    return [AlertEmitter(on_alert=told, capture_content=settings.capture_content, explanations=settings.explanations)]
 
 
 def with_spans(

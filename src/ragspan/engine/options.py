@@ -20,14 +20,13 @@ from ragspan.arguments import (
 )
 from ragspan.config import JudgingPlace, Settings, UnknownContextsRule
 from ragspan.engine.budget import Budget
-from ragspan.engine.metric_judges import screens_of, spenders_of
-from ragspan.engine.patience import Patience
+from ragspan.engine.judge_share_decisions import check_share
+from ragspan.engine.metric_judges import spenders_of
 from ragspan.engine.processor import ProcessorOptions
 from ragspan.engine.sampling import draw, identity_of
 from ragspan.exceptions import ConfigurationError
 from ragspan.judge_share import JudgeShare
 from ragspan.judge_when import NOT_MET, Facts, JudgeWhen
-from ragspan.metrics.doubt import DOUBTED
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.redaction import Redact
 
@@ -64,7 +63,7 @@ class Options(ProcessorOptions):
     unknown_contexts: UnknownContextsRule = "skip"
     judge_share: JudgeShare | None = None
     judge_when: JudgeWhen | None = None
-    patience: Patience | None = None
+    waits_for_budget: bool = False
 
     def __post_init__(self) -> None:
         for name in ("metrics", "emitters"):
@@ -160,21 +159,6 @@ def _check_budget(budget: Budget, metrics: Iterable[object]) -> None:
                 "price=Price(input, output) in dollars for a million tokens, or set RAGSPAN_JUDGE_OPTIONS to "
                 '{"price": [input, output]}'
             )
-
-
-def check_share(metrics: Sequence[Metric], name: str = "judge_share") -> None:
-    """Raise a `ConfigurationError` unless the embedded judge can decide which answers these metrics' judge is asked about."""
-    asking = screens_of(metrics)
-    if not asking:
-        raise ConfigurationError(
-            f"{name} decides of which answers a judge is asked, but the metrics ask none but the embedded one,"
-            " which reads all: name a judge, such as RAGSPAN_JUDGE=openai:gpt-4o-mini"
-        )
-    if not DOUBTED & asking.keys():
-        raise ConfigurationError(
-            f"{name} goes by the doubts of {' and '.join(sorted(DOUBTED))}, but none of them is among the metrics that"
-            " ask the judge"
-        )
 
 
 def _check_emitters(emitters: Sequence[object]) -> None:

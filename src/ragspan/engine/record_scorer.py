@@ -10,10 +10,10 @@ import functools
 from dataclasses import dataclass, field, replace
 
 from ragspan.config import deployment_environment
-from ragspan.engine.asking import Asking, Decision
 from ragspan.engine.budget import BudgetTracker
 from ragspan.engine.emitter_group import EmitterGroup, GroupHandle
 from ragspan.engine.helper.client import HelperClient
+from ragspan.engine.judge_share_decisions import Decision, JudgeShareDecisions
 from ragspan.engine.metric_judges import make_fallback_judge, prepare_judges, screens_of
 from ragspan.engine.metric_outcome import About, about_response
 from ragspan.engine.metric_run import MetricRunner, MetricTask, RunnerParts
@@ -73,7 +73,7 @@ class RecordScorer:
             helper=self.helper,
             budget=self._budget,
             fallback_judge=make_fallback_judge(options.budget) if options.budget is not None else None,
-            patience=options.patience,
+            waits_for_budget=options.waits_for_budget,
             on_end=self._run_ended,
         )
         screens = screens_of(options.metrics) if options.judge_share is not None or options.asks_screen else {}
@@ -91,9 +91,9 @@ class RecordScorer:
             for metric in options.metrics
         ]
         self._spends = any(runner.is_paid for runner in self._runners)
-        self._asking: Asking | None = None
+        self._decisions: JudgeShareDecisions | None = None
         if options.judge_share is not None:
-            self._asking = Asking(options.judge_share, screens, self._budget, self_metrics.meter)
+            self._decisions = JudgeShareDecisions(options.judge_share, screens, self._budget, self_metrics.meter)
         self._environment = deployment_environment()
 
     async def process(self, item: Item) -> ScoredRecord | Dropped | None:
@@ -127,8 +127,8 @@ class RecordScorer:
             self._self_metrics.ended(name, outcome)
             if BUDGET_EXHAUSTED in (getattr(outcome, "reason", None), getattr(outcome, "fallback", None)):
                 self._log.report("budget", "the budget is spent: metric %s is not scored by its own judge", name)
-        if self._asking is not None and work.item.sample and work.item.reading is None:
-            self._asking.count(scored, work.usages)
+        if self._decisions is not None and work.item.sample:
+            self._decisions.count(scored, work.usages)
 
     def _run_ended(self, run: MetricTask, outcome: Outcome) -> None:
         """Log that a metric failed, and count what it took."""
@@ -182,11 +182,9 @@ class RecordScorer:
 
     def _start(self, work: _RecordInWork) -> None:
         """Start the runs of the chosen metrics; the others have ended at once, with the reason."""
-        if self._asking is not None:
+        if self._decisions is not None:
             identity = identity_of(work.record, work.handle.span)
-            own = self._asking.decision(identity if work.item.sample else None)
-            reading = work.item.reading
-            work.decision = own if reading is None else Decision(lambda _: reading.asked)
+            work.decision = self._decisions.decision(identity if work.item.sample else None)
         elif self._options.asks_screen:
             work.decision = Decision(lambda _: "doubtful")
         facts = facts_of(work.record, self._environment) if self._options.judge_when is not None else {}
@@ -201,7 +199,7 @@ class RecordScorer:
                 why_not = self._options.why_not(runner.name, work.record, work.handle.span, facts)
             if why_not is None and is_for_nothing and runner.is_paid:
                 why_not = "not_exported"
-            start = functools.partial(runner.start, work.record, work.session, work.decision, work.item.reading)
+            start = functools.partial(runner.start, work.record, work.session, work.decision)
             work.runs.append(start() if why_not is None else runner.skip(work.record, why_not))
         if work.decision is not None:
             work.decision.begin()

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING
 from ragspan.config import DropPolicy, JudgingPlace, UnknownContextsRule, is_enabled
 from ragspan.engine.budget import Budget
 from ragspan.engine.options import Options, with_named
-from ragspan.engine.patience import Patience
 from ragspan.engine.processor import BackgroundProcessor
 from ragspan.engine.record_queue import LOOK_AGAIN, Item
 from ragspan.engine.stats import Dropped, EngineStats
@@ -39,7 +38,6 @@ from ragspan.throttled_log import ThrottledLog
 if TYPE_CHECKING:  # what these load is needed where an engine is made, not where ragspan is imported
     from opentelemetry.metrics import MeterProvider
 
-    from ragspan.engine.asking import Reading
     from ragspan.metrics.metric import Metric
     from ragspan.telemetry.emitter_protocols import Emitter
 
@@ -89,8 +87,8 @@ class ScoringEngine(BackgroundProcessor):
             messages with the user's role, without the question. `"skip"` does not score them.
         name: tells engines of one process apart, in thread names and in the metrics about ragspan itself.
         meter_provider: where those metrics go; the global one if None.
-        patience: with it a metric waits while its judge is away, or a budget's minute is spent. It is for tables: records
-            that wait keep their places. None fails at once.
+        waits_for_budget: wait where a budget's minute is spent, in place of its fallback. It is for tables: records that wait
+            keep their places.
 
     Raises:
         ConfigurationError: an argument, or `RAGSPAN_ENABLED`, is wrong; the message names it.
@@ -120,7 +118,7 @@ class ScoringEngine(BackgroundProcessor):
         unknown_contexts: UnknownContextsRule = "skip",
         name: str = "ragspan",
         meter_provider: MeterProvider | None = None,
-        patience: Patience | None = None,
+        waits_for_budget: bool = False,
     ) -> None:
         enabled = is_enabled()
         self._options = Options(
@@ -144,7 +142,7 @@ class ScoringEngine(BackgroundProcessor):
             judge_when=JudgeWhen(judge_when) if isinstance(judge_when, str) else judge_when,
             unknown_contexts=unknown_contexts,
             name=name,
-            patience=patience,
+            waits_for_budget=waits_for_budget,
         )
         super().__init__(self._options, is_enabled=enabled, meter_provider=meter_provider)
         for emitter in emitters if enabled else ():
@@ -162,7 +160,6 @@ class ScoringEngine(BackgroundProcessor):
         *,
         sample: bool = True,
         only: Collection[str] | None = None,
-        reading: Reading | None = None,
     ) -> ScoredRecord | Dropped:
         """Score one record, and return when the emitters have taken all of its outcomes.
 
@@ -175,14 +172,12 @@ class ScoringEngine(BackgroundProcessor):
             record: a record, or what becomes one.
             sample: False scores it whatever the sample rates and its trace say.
             only: the metrics, by name; None is all.
-            reading: what the embedded judge has said of it before, where `judge_share` is set, and whether the judge is asked: in
-                place of the engine's threshold, and uncounted.
 
         Returns:
             The record with the outcomes of all metrics, those that came late included; or why it was dropped.
         """
         result: Future[ScoredRecord | Dropped] = Future()
-        item = Item(record, 0, sample=sample, only=only, reading=reading, on_end=result.set_result)
+        item = Item(record, 0, sample=sample, only=only, on_end=result.set_result)
         ended = asyncio.wrap_future(result)
         try:
             self._queue.submit(item)

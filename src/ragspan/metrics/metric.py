@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar,
 
 from ragspan.arguments import SHARE, has_methods, require_async
 from ragspan.exceptions import JudgeError
+from ragspan.judges.detector import Detector
 from ragspan.judges.judge_protocols import NOT_APPLICABLE, ClaimVerdict, ContextRating, ContextVerdict, Judge, Named
 from ragspan.judges.jury import Jury
 from ragspan.judges.session import JudgingSession, session_of
@@ -233,6 +234,8 @@ def require_judge(argument: str, judge: object, questions: Sequence[str], *, met
     for question in questions:
         who_can = f"; {metric} needs an LLMJudge, such as OpenAIJudge, or a judge of your own"
         hint = "" if hasattr(Judge, question) else who_can
+        if isinstance(judge, Detector):
+            hint = f"; {judge.name} answers adherence and faithfulness alone: leave {metric} out, or name another judge"
         has_methods(f"an object with a method {question}(){hint}", question).check(argument, judge)
         require_async(argument, judge, question)
 

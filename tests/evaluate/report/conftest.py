@@ -11,7 +11,7 @@ import pytest
 from ragspan import RagRecord, Score
 from ragspan.evaluate.progress import RunProgress
 from ragspan.evaluate.report import render
-from ragspan.evaluate.results import EvaluatedRow, ResultRow
+from ragspan.evaluate.rows import EvaluatedRow, ResultRow
 
 
 def answered(

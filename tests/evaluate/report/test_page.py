@@ -18,7 +18,7 @@ from ragspan import MetricFailure, NotApplicable, RetrievedContext, Score
 from ragspan.evaluate.gates import Gate, check_gates
 from ragspan.evaluate.report import write_plots, write_report
 from ragspan.evaluate.report.risk_signs import REASONS
-from ragspan.evaluate.results import BadRow
+from ragspan.evaluate.rows import BadRow
 from ragspan.evaluate.summaries import MetricSummary
 from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict
 from ragspan.outcomes import Cause

@@ -20,7 +20,7 @@ from ragspan.evaluate.report.answer_cards import show_answers
 from ragspan.evaluate.report.comparison import Comparison, MetricComparison, Regression, compare
 from ragspan.evaluate.report.head import counts, first_steps, not_scored, trust, worst_first
 from ragspan.evaluate.report.risk_signs import CAUSES, REASONS, Distribution, Sign, distribution, signs_of
-from ragspan.evaluate.result_file import ResultFile
+from ragspan.evaluate.rows import ResultFile
 from ragspan.evaluate.summaries import MetricSummary
 from ragspan.evaluate.written_files import replacing
 from ragspan.metrics.metric import Guide

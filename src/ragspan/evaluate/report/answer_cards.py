@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from ragspan.evaluate.report.risk_signs import REASONS
-from ragspan.evaluate.results import EvaluatedRow
+from ragspan.evaluate.rows import EvaluatedRow
 from ragspan.judges.claim_places import ResponsePlace, locate
 from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict
 from ragspan.metrics import ChunkAttribution, ChunkUtilization, ContextRelevance, JudgedContext

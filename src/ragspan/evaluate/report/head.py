@@ -47,10 +47,10 @@ def trust(evaluation: Evaluation) -> list[str]:
     lines = [_agreement(one) for one in found.metrics if one.balanced_accuracy is not None] if found is not None else []
     if lines:
         return lines
-    if not evaluation.judges:
+    if not evaluation.judged:
         return []
     words = ""
-    if any(judge.startswith("overlap") for judge in evaluation.judges):
+    if any(judge.startswith("overlap") for judge in evaluation.judged):
         words = "The embedded judge (overlap) compares words and numbers, and understands no text: read some failing answers first. "
     return [
         f"{words}How well the judge agrees with people on your answers is not known: label some, and run ragspan agree."

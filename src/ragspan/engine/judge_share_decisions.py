@@ -1,42 +1,42 @@
-"""Which answers a judge is asked about, where it is asked about a share of them only.
+"""Which answers a judge is asked about, where it is asked about a share of them only: of an engine's, and of a table's.
 
 The embedded judge reads every answer. Of each it is decided once, for all metrics, whether the judge is asked: because the answer
-is among the most doubtful ones, or because it is drawn at random, by its trace id and before anything is known of it. For a table,
-which is whole, `ragspan.engine.table_share` decides it.
+is among the most doubtful ones, or because it is drawn at random, by its trace id and before anything is known of it. However
+doubtful the answers get, the number that an engine's judge is asked about stays within `_MOST_SLACK` of its share, but for what
+the random draws give beyond it. A table is whole, so that number is exact there.
 
-Guarantees:
-- However doubtful the answers get, and in whatever order they come, the number that the judge is asked about stays within
-  `_MOST_SLACK` of its share of the answers, but for what the random draws give beyond it. A budget makes the share smaller.
-- Whether an answer counts as doubtful does not depend on whether it is drawn.
-- Memory does not grow with the answers.
-
-All of it runs in the worker's event loop.
+What belongs to an engine runs in the worker's event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import random
+from array import array
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from opentelemetry.metrics import Meter
 
 from ragspan.engine.allowance import Denial
 from ragspan.engine.budget import BudgetTracker
+from ragspan.engine.metric_judges import screens_of
 from ragspan.engine.sampling import draw
+from ragspan.exceptions import ConfigurationError
 from ragspan.judge_share import JudgeShare
 from ragspan.metrics.doubt import DOUBTED, USUAL_DOUBTS, doubt_of, judged, screen_score
-from ragspan.outcomes import Asked, Outcome, ScoredRecord
+from ragspan.metrics.metric import Metric
+from ragspan.outcomes import Asked, MetricFailure, Outcome, Score, ScoredRecord, ScreenScore
 from ragspan.telemetry import semconv
 from ragspan.telemetry.values import clean_name, encodable
 from ragspan.usage import Usage
 
-DRAW: Final = b"ragspan.share"
-"""What is drawn where the judge is asked about a random part."""
+_DRAW: Final = b"ragspan.share"
+_DRAW_AMONG_EQUALS: Final = b"ragspan.share.equals"
 _RECENT: Final = 500
 """Answers whose doubts say what is doubtful here."""
 _LEAST_SLACK, _MOST_SLACK, _ANSWERS_A_SLACK = 3.0, 15.0, 50
@@ -44,6 +44,33 @@ _LEAST_SLACK, _MOST_SLACK, _ANSWERS_A_SLACK = 3.0, 15.0, 50
 threshold that moves little keeps the most doubtful ones."""
 _MEMORY: Final = 0.9
 """How much of what an answer costs is remembered with each answer."""
+
+
+def check_share(metrics: Sequence[Metric], name: str = "judge_share") -> None:
+    """Raise a `ConfigurationError` unless the embedded judge can decide which answers these metrics' judge is asked about."""
+    asking = screens_of(metrics)
+    if not asking:
+        raise ConfigurationError(
+            f"{name} decides of which answers a judge is asked, but the metrics ask none but the embedded one,"
+            " which reads all: name a judge, such as RAGSPAN_JUDGE=openai:gpt-4o-mini"
+        )
+    if not DOUBTED & asking.keys():
+        raise ConfigurationError(
+            f"{name} goes by the doubts of {' and '.join(sorted(DOUBTED))}, but none of them is among the metrics that"
+            " ask the judge"
+        )
+
+
+def beside_screen(outcome: Outcome, screened: Outcome) -> Outcome:
+    """The outcome of a judge with what the embedded judge says, whose score stays where the judge gave none itself."""
+    if not isinstance(screened, Score) or outcome is screened:
+        return outcome
+    if isinstance(outcome, MetricFailure):
+        return replace(screened, fallback=outcome.error_type)
+    if isinstance(outcome, Score) and outcome.fallback is None:
+        found = ScreenScore(value=screened.value, label=screened.label, judge=screened.judge)
+        return replace(outcome, screen=found)
+    return outcome
 
 
 class DoubtThreshold:
@@ -63,25 +90,21 @@ class DoubtThreshold:
 
         Args:
             doubt: 0 to 1.
-            is_drawn: whether it is a part of the random ones.
+            is_drawn: whether it is a part of the random ones, which does not change whether it counts as doubtful.
             room: what part of the share of doubtful answers the budget has room for, 0 to 1.
         """
         share = self._share
         self._answers += 1
         slack = min(_LEAST_SLACK + self._answers / _ANSWERS_A_SLACK, _MOST_SLACK)
         self._owed = min(self._owed + share.random + (share.total - share.random) * room, slack + 1)
-        rank = self._rank(doubt)
         part = 1.0 if self._owed >= slack else share.doubtful * (1 + self._owed / slack)
-        is_doubtful = share.doubtful > 0 and rank < part * room
+        is_doubtful = self._rank(doubt) < part * room and share.doubtful > 0
         if is_doubtful or is_drawn:
             self._owed -= 1
         return "doubtful" if is_doubtful else "random" if is_drawn else None
 
     def _rank(self, doubt: float) -> float:
-        """The share of answers that are more doubtful, from 0 to below 1, and remember this one.
-
-        Among equals chance decides. So the ranks of answers that come in no order are spread evenly, also among few.
-        """
+        """The share of recent answers that are more doubtful, from 0 to below 1; among equals chance decides."""
         equal, known = bisect_right(self._sorted, doubt) - bisect_left(self._sorted, doubt), len(self._sorted)
         above = known - bisect_right(self._sorted, doubt)
         self._recent.append(doubt)
@@ -89,16 +112,6 @@ class DoubtThreshold:
         if known >= max(len(USUAL_DOUBTS), min(self._answers, _RECENT)):
             del self._sorted[bisect_left(self._sorted, self._recent.popleft())]
         return (above + self._draw() * (equal + 1)) / (known + 1)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Reading:
-    """What is known of an answer that the embedded judge has read before, as of a table's rows."""
-
-    outcomes: Mapping[str, Outcome]
-    """By metric; those of further metrics it is asked for."""
-    asked: Asked | None
-    """Why the judge is asked about it, if it is."""
 
 
 class Decision:
@@ -151,7 +164,7 @@ class Decision:
             self._taken.set_result(self._choose(doubt_of(self._outcomes)) if is_allowed else None)
 
 
-class Asking:
+class JudgeShareDecisions:
     """The decisions of an engine, and what its judge says of the answers that it is asked about.
 
     Args:
@@ -181,7 +194,7 @@ class Asking:
         def choose(doubt: float | None) -> Asked | None:
             if identity is None:
                 return "random"
-            is_drawn = draw(identity, DRAW) < self._share.random
+            is_drawn = draw(identity, _DRAW) < self._share.random
             if doubt is None:
                 return "random" if is_drawn else None
             room = 1.0
@@ -218,3 +231,37 @@ def _mixed(before: Usage, latest: Usage) -> Usage:
         output_tokens=round(mixed(before.output_tokens, latest.output_tokens)),
         usd=None if latest.usd is None else mixed(before.usd or 0.0, latest.usd),
     )
+
+
+class TableDecisions:
+    """The doubts of a table's rows, and which rows the judge is asked about for them. It holds some tens of bytes a row.
+
+    The judge is asked about as many of the rows that can be doubted as the share says, to one. The random part is drawn by the
+    rows' ids from those that do not count as doubtful.
+    """
+
+    def __init__(self, share: JudgeShare) -> None:
+        self._share = share
+        self._doubts, self._draws, self._ties = array("d"), array("d"), array("d")
+
+    def add(self, identity: str, doubt: float | None) -> None:
+        """Add one row by its id; NaN stands for no doubt that is known."""
+        self._doubts.append(math.nan if doubt is None else doubt)
+        self._draws.append(draw(identity, _DRAW))
+        self._ties.append(draw(f"{identity} {len(self._doubts)}", _DRAW_AMONG_EQUALS))
+
+    def asked(self) -> list[Asked | None]:
+        """Why the judge is asked about each row, in their order; None where it is not."""
+        share, rows = self._share, range(len(self._doubts))
+        found: list[Asked | None] = [None] * len(rows)
+        doubted = [row for row in rows if not math.isnan(self._doubts[row])]
+        doubted.sort(key=lambda row: (-self._doubts[row], self._ties[row]))
+        total = math.floor(share.total * len(doubted) + 0.5)
+        doubtful = min(math.floor(share.doubtful * len(doubted) + 0.5), total)
+        rest = sorted(doubted[doubtful:], key=lambda row: (self._draws[row], self._ties[row]))
+        unknown = (row for row in rows if math.isnan(self._doubts[row]) and self._draws[row] < share.random)
+        for row in (*rest[: total - doubtful], *unknown):
+            found[row] = "random"
+        for row in doubted[:doubtful]:
+            found[row] = "doubtful"
+        return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.engine.patience import BEFORE_FIRST, DEFAULT, Patience, Tries
+from ragspan.evaluate.outages import BEFORE_FIRST, DEFAULT, Attempts, OutageRetry
 from ragspan.outcomes import MetricFailure, NotApplicable, Score
 
 OUT = MetricFailure(error_type="InternalServerError", message="overloaded", outage=True, status=503)
@@ -31,13 +31,13 @@ class Trials:
     """Tries of one metric on a record."""
 
     def __init__(self, patience):
-        self.patience, self.tries = patience, Tries()
+        self.patience, self.tries = patience, Attempts()
 
     def ends_with(self, outcome, *, is_paid=True):
         return self.patience.pause("m", self.tries, outcome, is_paid=is_paid)
 
     def begin(self):
-        self.patience.begins("m")
+        self.patience.begin("m")
         return self
 
 
@@ -52,18 +52,18 @@ def pauses(clock, patience, outcome):
 
 @pytest.mark.parametrize("outcome", [SCORE, INVALID, NotApplicable(reason="no_contexts"), WRONG_KEY])
 def test_what_time_does_not_change_is_the_outcome_at_once(clock, outcome):
-    assert Trials(Patience(clock=clock)).begin().ends_with(outcome) is None
+    assert Trials(OutageRetry(clock=clock)).begin().ends_with(outcome) is None
 
 
 def test_a_judge_that_is_away_is_asked_after_pauses_that_grow_until_patience_ends(clock):
-    found = pauses(clock, Patience(100, clock=clock), OUT)
+    found = pauses(clock, OutageRetry(100, clock=clock), OUT)
 
     assert found[:6] == [1, 2, 4, 8, 10, 10]
     assert 100 < sum(found) <= 110
 
 
 def test_by_default_a_judge_that_has_never_answered_is_waited_for_less_long(clock):
-    patience = Patience(clock=clock)
+    patience = OutageRetry(clock=clock)
     assert BEFORE_FIRST < sum(pauses(clock, patience, OUT)) < BEFORE_FIRST + 20
 
     Trials(patience).begin().ends_with(SCORE)
@@ -71,7 +71,7 @@ def test_by_default_a_judge_that_has_never_answered_is_waited_for_less_long(cloc
 
 
 def test_patience_of_zero_waits_for_nothing(clock):
-    patience = Patience(0, clock=clock)
+    patience = OutageRetry(0, clock=clock)
     Trials(patience).begin().ends_with(SCORE)
     clock.now += 1
 
@@ -79,7 +79,7 @@ def test_patience_of_zero_waits_for_nothing(clock):
 
 
 def test_once_patience_has_ended_other_records_are_not_waited_for(clock):
-    patience = Patience(100, clock=clock)
+    patience = OutageRetry(100, clock=clock)
     pauses(clock, patience, OUT)
 
     assert Trials(patience).begin().ends_with(OUT) is None
@@ -89,7 +89,7 @@ def test_once_patience_has_ended_other_records_are_not_waited_for(clock):
 
 @pytest.mark.parametrize(("failure", "tries"), [(OUT, 3), (TIMEOUT, 1)])
 def test_a_record_that_fails_while_others_are_answered_is_given_up(clock, failure, tries):
-    patience = Patience(clock=clock)
+    patience = OutageRetry(clock=clock)
     trials, found = Trials(patience), []
     for _ in range(tries + 1):
         found.append(trials.begin().ends_with(failure))
@@ -100,7 +100,7 @@ def test_a_record_that_fails_while_others_are_answered_is_given_up(clock, failur
 
 
 def test_a_record_that_failed_so_is_not_waited_for_long_when_there_are_no_others_left(clock):
-    patience = Patience(clock=clock)
+    patience = OutageRetry(clock=clock)
     trials = Trials(patience).begin()
     trials.ends_with(OUT)
     Trials(patience).begin().ends_with(SCORE)
@@ -113,7 +113,7 @@ def test_a_record_that_failed_so_is_not_waited_for_long_when_there_are_no_others
 
 
 def test_too_many_requests_are_no_fault_of_the_record(clock):
-    patience = Patience(100, clock=clock)
+    patience = OutageRetry(100, clock=clock)
     trials, waited = Trials(patience), 0
     for _ in range(10):
         trials.begin()
@@ -127,30 +127,30 @@ def test_too_many_requests_are_no_fault_of_the_record(clock):
 
 
 def test_a_metric_that_computes_is_not_waited_for(clock):
-    assert Trials(Patience(clock=clock)).begin().ends_with(TIMEOUT, is_paid=False) is None
-    assert Trials(Patience(clock=clock)).begin().ends_with(TIMEOUT) == 1
+    assert Trials(OutageRetry(clock=clock)).begin().ends_with(TIMEOUT, is_paid=False) is None
+    assert Trials(OutageRetry(clock=clock)).begin().ends_with(TIMEOUT) == 1
 
 
 def test_it_is_told_who_is_away_and_for_how_long(clock):
-    patience = Patience(100, clock=clock)
-    assert patience.away is None
+    patience = OutageRetry(100, clock=clock)
+    assert patience.outage is None
     trials = Trials(patience).begin()
     clock.now = 5
     trials.ends_with(OUT)
 
-    away = patience.away
-    assert (away.metric, away.seconds, away.patience, away.failure) == ("m", 5, 100, OUT)
+    outage = patience.outage
+    assert (outage.metric, outage.seconds, outage.patience, outage.failure) == ("m", 5, 100, OUT)
     trials.begin().ends_with(SCORE)
-    assert patience.away is None
+    assert patience.outage is None
 
 
 def test_of_several_judges_that_are_away_the_one_that_has_been_for_the_longest_is_told(clock):
-    patience = Patience(clock=clock)
+    patience = OutageRetry(clock=clock)
     for second, metric in enumerate(["first", "second", "third"]):
         clock.now = float(second)
-        patience.begins(metric)
+        patience.begin(metric)
     clock.now = 10.0
     for metric in ("third", "first", "second"):
-        patience.pause(metric, Tries(), OUT, is_paid=True)
+        patience.pause(metric, Attempts(), OUT, is_paid=True)
 
-    assert (patience.away.metric, patience.away.seconds) == ("first", 10.0)
+    assert (patience.outage.metric, patience.outage.seconds) == ("first", 10.0)

@@ -1,10 +1,7 @@
-"""Waiting for a judge that is away, or for the next minute of a budget: what a table can do and a request cannot.
+"""Waiting for a judge that is away: what a table can do and a request cannot.
 
 A metric that failed because its judge is away is asked again, after pauses that grow, until the judge answers or has been away
-for too long. Nobody else waits for that: the places of an engine fill with records that wait, and the judge's own circuit
-breaker spares it most of the questions.
-
-All of it is called in the engine's event loop; `away` may be read from any thread.
+for too long. All of it is called in one event loop.
 """
 
 from __future__ import annotations
@@ -25,14 +22,14 @@ _TOO_MANY = 429
 _LONGEST_PAUSE = 10.0
 _NOTICEABLE = 2.0
 """Seconds without an answer before it is reported: below, a judge that answers too many at once is not away."""
-_MOST_TRIES = 3
-"""Of a metric on one record, while others are answered: then it is the record that the judge cannot take."""
+_MOST_ATTEMPTS = 3
+"""Of a metric on one row, while others are answered: then it is the row that the judge cannot take."""
 _SUSPECT = 60.0
-"""Seconds without an answer for which such a record is waited for."""
+"""Seconds without an answer for which such a row is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Away:
+class JudgeOutage:
     """A judge that is waited for."""
 
     metric: str
@@ -54,21 +51,21 @@ class _Judge:
     """Since its last answer."""
 
 
-@dataclass(slots=True, eq=False)
-class Tries:
-    """The tries of one metric on one record."""
+@dataclass(slots=True)
+class Attempts:
+    """The attempts of one metric at one row."""
 
     failed_at: float | None = None
     """When the first of them failed."""
     pauses: int = 0
     answers_before: int = 0
-    """Of the metric to other records, when the last try failed."""
+    """Of the metric to other rows, when the last attempt failed."""
     in_vain: int = 0
-    """Tries that failed though others had been answered since the try before."""
+    """Attempts that failed though others had been answered since the one before."""
 
 
-class Patience:
-    """How long the metrics of an engine wait for their judges, and which of them are waited for.
+class OutageRetry:
+    """How long metrics wait for their judges, and which judge is waited for.
 
     Args:
         seconds: that a judge may be away, counted from its last answer; 0 waits for nothing. None is ten minutes, and a minute
@@ -83,52 +80,44 @@ class Patience:
         self._judges: dict[str, _Judge] = {}
 
     @property
-    def away(self) -> Away | None:
-        """The judge that has been away for the longest, of those that are waited for."""
+    def outage(self) -> JudgeOutage | None:
+        """Of the judge that has been away for the longest, of those that are waited for."""
         now = self._clock()
         found = [
-            Away(metric, now - judge.answered_at, self._limit(judge), judge.failure)
-            for metric, judge in list(self._judges.items())
+            JudgeOutage(metric, now - judge.answered_at, self._limit(judge), judge.failure)
+            for metric, judge in self._judges.items()
             if judge.failure is not None and _NOTICEABLE < now - judge.answered_at <= self._limit(judge)
         ]
-        return max(found, key=lambda away: away.seconds, default=None)
+        return max(found, key=lambda outage: outage.seconds, default=None)
 
-    def begins(self, metric: str) -> None:
-        """A try of the metric begins."""
+    def begin(self, metric: str) -> None:
+        """An attempt of the metric begins."""
         self._judges.setdefault(metric, _Judge(self._clock()))
 
-    def pause(self, metric: str, tries: Tries, outcome: Outcome, *, is_paid: bool) -> float | None:
-        """Seconds to wait before the next try; None if this is the outcome."""
-        judge = self._judges[metric]
-        if not isinstance(outcome, MetricFailure) or not _is_away(outcome, is_paid=is_paid):
+    def pause(self, metric: str, attempts: Attempts, outcome: Outcome, *, is_paid: bool) -> float | None:
+        """Seconds to wait before the next attempt; None if this is the outcome."""
+        judge, now = self._judges[metric], self._clock()
+        is_timeout = isinstance(outcome, MetricFailure) and outcome.error_type == "timeout"
+        if not isinstance(outcome, MetricFailure) or not (outcome.outage or (is_paid and is_timeout)):
             if isinstance(outcome, (Score, MetricFailure)):
-                judge.answered_at, judge.failure = self._clock(), None
+                judge.answered_at, judge.failure = now, None
                 judge.answers += 1
             return None
-        now = self._clock()
-        if tries.failed_at is None:
-            tries.failed_at = now
+        if attempts.failed_at is None:
+            attempts.failed_at = now
         else:
-            tries.in_vain += judge.answers > tries.answers_before
-        tries.answers_before = judge.answers
+            attempts.in_vain += judge.answers > attempts.answers_before
+        attempts.answers_before = judge.answers
         limit = self._limit(judge)
-        if outcome.status != _TOO_MANY and tries.in_vain:
+        if outcome.status != _TOO_MANY and attempts.in_vain:
             limit = min(limit, _SUSPECT)
-            if tries.in_vain >= (1 if _is_timeout(outcome) else _MOST_TRIES):
+            if attempts.in_vain >= (1 if is_timeout else _MOST_ATTEMPTS):
                 return None
-        if outcome.status in _LASTING or now - judge.answered_at > limit or now - tries.failed_at > self._seconds:
+        if outcome.status in _LASTING or now - judge.answered_at > limit or now - attempts.failed_at > self._seconds:
             return None
         judge.failure = outcome
-        tries.pauses += 1
-        return float(min(2 ** (tries.pauses - 1), _LONGEST_PAUSE))
+        attempts.pauses += 1
+        return float(min(2 ** (attempts.pauses - 1), _LONGEST_PAUSE))
 
     def _limit(self, judge: _Judge) -> float:
         return self._seconds if judge.answers else self._before_first
-
-
-def _is_timeout(failure: MetricFailure) -> bool:
-    return failure.error_type == "timeout"
-
-
-def _is_away(failure: MetricFailure, *, is_paid: bool) -> bool:
-    return failure.outage or (is_paid and _is_timeout(failure))
