@@ -15,17 +15,12 @@ from li_programs import (
     engine,
     engine_tool,
     ids,
-    node,
-    tools_know_their_run,
 )
 from llama_index.core.base.llms.types import CompletionResponse, LLMMetadata
 from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.llms.custom import CustomLLM
 from llama_index.core.postprocessor import SimilarityPostprocessor
-from llama_index.core.schema import NodeWithScore
 from llama_index.core.tools import FunctionTool, QueryEngineTool
-
-import ragspan
 
 ASKED = "Which has more strings, and why?"
 FINAL = "The harp, for it has no fingerboard."
@@ -126,38 +121,6 @@ async def test_a_function_that_is_named_as_a_search_returns_documents(captured, 
 
     contexts = captured.record().contexts
     assert [context.id for context in contexts or ()] == (["c-1", "h-1"] if named else [])
-
-
-@tools_know_their_run
-async def test_a_function_that_says_what_it_hands_to_the_model(captured, model):
-    def look_up(name: str) -> str:
-        ragspan.record_contexts([PASSAGES[name]])
-        return PASSAGES[name]
-
-    model.says(calls("look_up", name="harp"), FINAL)
-    await ask(agent(FunctionTool.from_defaults(look_up)), ASKED)
-
-    assert captured.answers() == [Answered(ASKED, [PASSAGES["harp"]], FINAL)]
-
-
-@pytest.mark.parametrize(
-    "returned",
-    [
-        lambda found: found,
-        lambda found: found.node,
-        lambda found: {"documents": [found.node], "count": 1},
-        lambda found: ([found], "more"),
-    ],
-    ids=["one", "without a score", "in a dictionary", "beside something else"],
-)
-async def test_a_function_that_returns_nodes_which_no_retriever_found(captured, model, returned):
-    async def look_up(name: str) -> object:
-        return returned(NodeWithScore(node=node(name), score=0.5))
-
-    model.says(calls("look_up", name="harp"), FINAL)
-    await ask(agent(look_up), ASKED)
-
-    assert ids(captured.record().contexts) == ["harp"]
 
 
 async def test_a_function_that_searches_nothing(captured, model):

@@ -7,7 +7,7 @@ import contextlib
 
 import pytest
 from captures import Answered, until
-from li_agents import agent, ask, concludes, reasoning_agent, retriever_tool
+from li_agents import agent, ask, retriever_tool
 from li_model import Hangs, calls
 from li_programs import CELLO, HARP, OBOE, engine_tool
 from llama_index.core.llms import ChatMessage
@@ -54,24 +54,6 @@ async def test_an_agent_with_a_question_in_any_form(captured, searches, given, n
     assert captured.answers() == [SEARCHED]
 
 
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (lambda: agent(engine_tool("search", "cello")), "Good morning."),
-        (agent, "Good morning."),
-        (lambda: reasoning_agent(engine_tool("search", "cello")), concludes("Good morning.")),
-    ],
-    ids=["with a tool", "without tools", "that thinks"],
-)
-async def test_an_agent_that_needs_no_tool(captured, model, make, said):
-    model.says(said)
-    await ask(make(), "Hello")
-
-    answer = captured.answer()
-    assert (answer.question, answer.response, answer.status) == ("Hello", "Good morning.", "complete")
-    assert not answer.contexts
-
-
 async def test_a_conversation_with_an_agent(captured, model):
     """Each turn is a request with its own passages, whatever the context of the run remembers."""
     model.says(calls("look_up", input="cello"), "Four.", calls("look_up", input="harp"), "Forty-seven.")
@@ -106,18 +88,6 @@ async def test_an_agent_that_also_answers_in_a_class_of_the_applications(capture
 
 
 @pytest.mark.usefixtures("expected_failure")
-@pytest.mark.parametrize("streaming", [True, False])
-async def test_an_agent_whose_model_fails(captured, model, streaming):
-    model.says(RuntimeError("overloaded"))
-    with pytest.raises(RuntimeError):
-        await ask(agent(engine_tool("search", "cello"), streaming=streaming), ASKED)
-
-    answer = captured.answer()
-    assert (answer.question, answer.status, answer.error_type) == (ASKED, "error", "RuntimeError")
-    assert not answer.response
-
-
-@pytest.mark.usefixtures("expected_failure")
 async def test_an_agent_that_is_cancelled(captured, model):
     silent = asyncio.Event()
     model.says(calls("look_up", input="cello"), Hangs(silent.set))
@@ -131,18 +101,6 @@ async def test_an_agent_that_is_cancelled(captured, model):
     answer = captured.answer()
     assert (answer.question, answer.contexts, answer.status) == (ASKED, [CELLO], "aborted")
     assert not answer.response
-
-
-@pytest.mark.usefixtures("expected_failure")
-async def test_an_agent_that_takes_too_long(captured, model):
-    model.says(Hangs(lambda: None))
-    with pytest.raises(Exception, match="timed out"):
-        await ask(agent(retriever_tool(), timeout=0.01), ASKED)
-    await until(lambda: captured.sink.captures)
-
-    answer = captured.answer()
-    assert (answer.question, answer.response or None) == (ASKED, None)
-    assert answer.status in {"error", "aborted"}
 
 
 # Several at once

@@ -16,14 +16,13 @@ from li_programs import (
     by_hand,
     engine,
     engine_over,
-    engine_tool,
     retriever,
 )
 from li_workflows import one_step
 from llama_index.core import PromptTemplate, Settings
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse
 from llama_index.core.llms.callbacks import llm_chat_callback
-from llama_index.core.memory import ChatMemoryBuffer, Memory, StaticMemoryBlock
+from llama_index.core.memory import Memory, StaticMemoryBlock
 from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.tools import FunctionTool
 
@@ -58,25 +57,6 @@ async def test_what_a_reasoning_agent_observes(captured, model):
     assert of(captured.record()) == [("tool", STOCK)]
 
 
-async def test_an_engine_as_a_tool_brings_the_nodes_of_its_own_prompt_and_no_background(captured, model):
-    model.says(calls("search", input=QUESTION), ANSWER, "Four, as it seems.")
-    await ask(agent(engine_tool("search", "cello")), QUESTION)
-
-    record = captured.record()
-    assert ([context.text for context in record.contexts], of(record)) == ([CELLO], [])
-
-
-async def test_what_a_tool_said_in_an_earlier_turn_is_history(captured, model):
-    shop = agent(stock())
-    model.says(calls("stock", shop="Cremona"), "Forty of them.", "Nine of them.")
-    memory = ChatMemoryBuffer.from_defaults()
-    await shop.run(user_msg=QUESTION, memory=memory)
-    captured.records()
-    await shop.run(user_msg="And how many harps are there?", memory=memory)
-
-    assert of(captured.record()) == [("history", STOCK)]
-
-
 async def test_what_a_memory_holds_is_background(captured, model):
     memory = Memory.from_defaults(memory_blocks=[StaticMemoryBlock(name="shop", static_content=STOCK)])
     model.says("Forty of them.")
@@ -87,16 +67,6 @@ async def test_what_a_memory_holds_is_background(captured, model):
 
 
 # Instructions, people and models
-
-
-@pytest.mark.parametrize("streaming", [False, True])
-def test_the_instructions_of_a_synthesizers_template_are_no_background(captured, streaming):
-    template = PromptTemplate(RULES + "\n{context_str}\n{query_str}")
-    str(engine("cello", streaming=streaming, text_qa_template=template).query(QUESTION))
-
-    record = captured.record()
-    assert ([context.text for context in record.contexts], of(record)) == ([CELLO], [])
-    assert (record.prompts_seen, record.from_model) == (True, True)
 
 
 async def test_what_a_template_writes_beside_a_node_is_metadata(captured):

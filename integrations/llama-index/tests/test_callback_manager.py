@@ -32,13 +32,6 @@ def test_several_handlers_with_one_sink(new_captures, captured, count):
     assert captured.answers() == [COMPLETE]
 
 
-def test_handlers_with_sinks_of_their_own(new_captures):
-    first, second = new_captures(), new_captures()
-    engine().query(QUESTION)
-
-    assert first.answers() == second.answers() == [COMPLETE]
-
-
 def test_a_sink_that_takes_no_records_is_refused_at_once():
     with pytest.raises(ConfigurationError, match="sink is 5, but should be a ScoringEngine"):
         RagspanCallbackHandler(sink=5)

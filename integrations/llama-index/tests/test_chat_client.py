@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
-import llama_index.core
 import pytest
 from li_model import ScriptedModel
 from li_programs import ANSWER, QUESTION, engine
 from llama_index.core import Settings
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, LLMMetadata, MessageRole
-from llama_index.core.callbacks import CallbackManager
-from llama_index.core.callbacks.base_handler import BaseCallbackHandler
 from llama_index.core.llms import CustomLLM
 from llama_index.core.llms.callbacks import llm_chat_callback
 
@@ -56,10 +52,6 @@ class ChatModel(CustomLLM):
         raise AssertionError("the model knows chat")
 
     stream_complete = complete
-
-
-def replying(reply, **fields):
-    return ChatModel(answer=lambda *_: reply, **fields)
 
 
 async def complete(client, n=1, temperature=0.0):
@@ -122,68 +114,7 @@ async def test_what_an_integration_refuses_is_left_out_from_then_on(refused, com
 # Replies
 
 
-RAW = SimpleNamespace(
-    usage=SimpleNamespace(
-        prompt_tokens=100, completion_tokens=7, prompt_tokens_details=SimpleNamespace(cached_tokens=64)
-    )
-)
-
-
-@pytest.mark.parametrize(
-    ("told", "usage"),
-    [
-        ({}, Usage(requests=1)),
-        ({"raw": RAW}, Usage(requests=1, input_tokens=100, cached_tokens=64, output_tokens=7)),
-        (
-            {"additional_kwargs": {"prompt_tokens": 100, "completion_tokens": 7}},
-            Usage(requests=1, input_tokens=100, output_tokens=7),
-        ),
-    ],
-    ids=["nothing", "the reply itself", "extra fields"],
-)
-async def test_usage_is_what_the_provider_told(told, usage):
-    llm = replying(ChatResponse(message=ChatMessage(GROUNDED, role="assistant"), **told))
-
-    [completion] = await complete(LlamaIndexChatClient(llm))
-
-    assert (completion.text, completion.usage) == (GROUNDED, usage)
-
-
 # Kept apart from the application
-
-
-class Listener(BaseCallbackHandler):
-    """Counts what the framework's older callbacks tell."""
-
-    def __init__(self):
-        super().__init__([], [])
-        self.heard = 0
-
-    def on_event_start(self, *args, **kwargs):
-        self.heard += 1
-        return ""
-
-    on_event_end = start_trace = end_trace = on_event_start
-
-
-@pytest.fixture
-def listener(monkeypatch):
-    """A handler in every place where the application may have put one."""
-    listener = Listener()
-    monkeypatch.setattr(llama_index.core, "global_handler", listener)
-    monkeypatch.setattr(Settings, "_callback_manager", CallbackManager())
-    return listener
-
-
-async def test_the_applications_callbacks_do_not_hear_of_the_judge(listener):
-    llm = replying(GROUNDED, callback_manager=CallbackManager())
-    client = LlamaIndexChatClient(llm)
-
-    await complete(client)
-    heard_of_the_judge = listener.heard
-    llm.chat([ChatMessage("hello")])
-
-    assert heard_of_the_judge == 0 < listener.heard
 
 
 def test_an_engine_scores_an_answer_with_the_model_that_wrote_it_and_records_no_judging():

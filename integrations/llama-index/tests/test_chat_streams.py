@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import threading
 from dataclasses import replace
@@ -11,7 +10,7 @@ import pytest
 from captures import Answered
 from li_chats import CONDENSING_MODES, SEARCHING_MODES, after, chat_engine, remembered, written
 from li_model import Breaks
-from li_programs import ANSWER, CELLO, OBOE, FixedRetriever, drained
+from li_programs import ANSWER, CELLO, OBOE, drained
 
 SAID = "Tell me about the cello."
 AGAIN = "And the other one?"
@@ -109,27 +108,6 @@ def test_a_streamed_turn_that_breaks(captured, model, mode):
     assert (answer.response or "") in ("", "It has ")
 
 
-@pytest.mark.parametrize("mode", ["context", "simple"])
-@pytest.mark.usefixtures("expected_failure")
-async def test_an_asynchronously_streamed_turn_that_breaks(captured, model, mode):
-    model.says(Breaks("It has ", RuntimeError("connection lost")))
-
-    with pytest.raises(RuntimeError):
-        await drained((await chat_engine(mode).astream_chat(SAID)).async_response_gen())
-
-    answer = captured.answer()
-    assert (answer.question, answer.status, answer.error_type) == (SAID, "error", "RuntimeError")
-
-
-@pytest.mark.usefixtures("expected_failure")
-def test_a_streamed_turn_whose_search_fails(captured):
-    with pytest.raises(ConnectionError):
-        chat_engine("context", FixedRetriever(ConnectionError("no database"))).stream_chat(SAID)
-
-    answer = captured.answer()
-    assert (answer.question, answer.status, answer.error_type) == (SAID, "error", "ConnectionError")
-
-
 # What the application sees of it
 
 
@@ -142,20 +120,3 @@ def test_a_streamed_turn_leaves_response_and_memory_as_ever(captured):
     assert [source.node.node_id for source in response.source_nodes] == ["cello"]
     assert [source.tool_name for source in response.sources] == ["retriever"]
     assert remembered(conversation) == [("user", SAID), ("assistant", ANSWER)]
-
-
-async def test_streamed_conversations_at_the_same_time(captured, model):
-    model.says(lambda prompt: ANSWER if "cello" in prompt else "Of cane.")
-
-    async def ask(text):
-        response = await chat_engine("context").astream_chat(text)
-        return await drained(response.async_response_gen())
-
-    await asyncio.gather(*(ask(text) for _ in range(10) for text in (SAID, "What of the oboe?")))
-
-    answers = captured.answers()
-    assert len(answers) == 20
-    assert {(answer.question, *answer.contexts, answer.response) for answer in answers} == {
-        (SAID, CELLO, ANSWER),
-        ("What of the oboe?", OBOE, "Of cane."),
-    }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from captures import Answered
 from li_chats import CONDENSING_MODES, SEARCHING_MODES, chat_engine
@@ -11,7 +9,6 @@ from li_programs import ANSWER, CELLO, HARP, OBOE, FixedRetriever, found
 from llama_index.core import Settings
 from llama_index.core.chat_engine import MultiModalContextChatEngine
 from llama_index.core.memory import ChatMemoryBuffer
-from llama_index.core.postprocessor import SimilarityPostprocessor
 
 SAID = "Tell me about the cello."
 AGAIN = "And the other one?"
@@ -70,16 +67,6 @@ async def test_a_second_turn_is_condensed_for_the_search(captured, model, mode, 
 # What reaches the prompt
 
 
-@each_way
-@pytest.mark.parametrize("mode", ["context", "condense_plus_context"])
-async def test_a_turn_with_a_postprocessor(captured, mode, way):
-    cutoff = SimilarityPostprocessor(similarity_cutoff=0.95)
-    source = FixedRetriever(found("cello", "harp"))
-    await chatted(chat_engine(mode, source, node_postprocessors=[cutoff]), SAID, way)
-
-    assert captured.answers() == [COMPLETE]
-
-
 def test_passages_of_the_turn_before(captured):
     """The context engine may be given them for the case that nothing is found."""
     conversation = chat_engine("context")
@@ -101,30 +88,3 @@ def test_a_chat_engine_for_texts_and_pictures(captured):
 
 
 # Around the turn
-
-
-@pytest.mark.parametrize("mode", SEARCHING_MODES)
-@pytest.mark.usefixtures("expected_failure")
-def test_a_turn_whose_model_fails(captured, model, mode):
-    model.says(RuntimeError("overloaded"))
-    with pytest.raises(RuntimeError):
-        chat_engine(mode).chat(SAID)
-
-    answer = captured.answer()
-    assert (answer.question, answer.status, answer.error_type) == (SAID, "error", "RuntimeError")
-    assert not answer.response
-
-
-async def test_conversations_at_the_same_time(captured, model):
-    """Each has an engine of its own, as a server gives each of its users one."""
-    model.says(lambda prompt: ANSWER if "cello" in prompt else "Of cane.")
-    await asyncio.gather(
-        *(chat_engine("context").achat(text) for _ in range(10) for text in (SAID, "What of the oboe?"))
-    )
-
-    answers = captured.answers()
-    assert len(answers) == 20
-    assert {(answer.question, *answer.contexts, answer.response) for answer in answers} == {
-        (SAID, CELLO, ANSWER),
-        ("What of the oboe?", OBOE, "Of cane."),
-    }

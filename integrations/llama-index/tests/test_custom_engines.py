@@ -18,7 +18,6 @@ from li_programs import (
     retriever,
     topic_engine,
 )
-from llama_index.core import Settings
 from llama_index.core.base.response.schema import Response
 from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.schema import QueryBundle
@@ -62,11 +61,6 @@ def test_an_engine_that_asks_several_others(query):
     return f"{engine('cello').query('Cello?')} {engine('harp').query('Harp?')}"
 
 
-@answers(Answered(QUESTION, None, "Ask at the desk."))
-def test_an_engine_that_needs_neither_search_nor_model(query):
-    return "Ask at the desk."
-
-
 @answers(Answered(QUESTION, [], ANSWER))
 def test_an_engine_that_returns_sources_which_its_model_never_saw(query_str):
     return Response(ask_model(query_str), source_nodes=retriever().retrieve(query_str))
@@ -80,35 +74,3 @@ def test_an_engine_that_passes_the_stream_of_another_on(captured):
     list(Passing().query(QUESTION).response_gen)
 
     assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], ANSWER)]
-
-
-@pytest.mark.usefixtures("expected_failure")
-def test_an_engine_that_fails(captured):
-    class Broken(CustomQueryEngine):
-        def custom_query(self, query_str):
-            retriever("harp").retrieve(query_str)
-            raise KeyError("secret")
-
-    with pytest.raises(KeyError):
-        Broken().query(QUESTION)
-
-    answer = captured.answer()
-    assert (answer.question, answer.status, answer.error_type) == (QUESTION, "error", "KeyError")
-
-
-@pytest.mark.usefixtures("expected_failure")
-def test_an_engine_that_handles_the_failure_of_another(captured):
-    """The user got an answer, and never saw the error."""
-
-    class Careful(CustomQueryEngine):
-        def custom_query(self, query_str):
-            try:
-                return str(engine().query(query_str))
-            except RuntimeError:
-                return "Please try again."
-
-    Settings.llm.says(RuntimeError("overloaded"))
-    Careful().query(QUESTION)
-
-    answer = captured.answer()
-    assert (answer.question, answer.response, answer.status) == (QUESTION, "Please try again.", "complete")

@@ -55,23 +55,6 @@ def test_a_model_that_fails(captured, model, mode, way):
     assert {call.error_type for call in record.generations} == {"RuntimeError"}
 
 
-def test_a_mode_that_cannot_stream(captured):
-    with pytest.raises(ValueError, match="stream"):
-        engine(response_mode="accumulate", streaming=True).query(QUESTION)
-
-    assert error(captured.answer()) == (QUESTION, None, "error", "ValueError")
-
-
-def test_an_error_of_the_applications_own_class(captured):
-    class OutOfStock(Exception):
-        pass
-
-    with pytest.raises(OutOfStock):
-        engine_over(FixedRetriever(OutOfStock())).query(QUESTION)
-
-    assert captured.answer().error_type == "OutOfStock"
-
-
 # Errors that the framework hides
 
 

@@ -14,8 +14,6 @@ from li_programs import (
     answer_of,
     ask_model,
     engine,
-    ids,
-    node,
     retriever,
 )
 from llama_index.core import Settings
@@ -45,25 +43,6 @@ def test_passages_that_an_engine_says_it_uses(captured, way):
     answer_of(SearchesByHand, QUESTION, way)
 
     assert captured.answers() == [BY_HAND]
-
-
-def test_nodes_that_an_engine_says_it_uses(captured):
-    class Nodes(CustomQueryEngine):
-        def custom_query(self, query_str):
-            record_contexts([node("oboe"), *retriever("cello").retrieve("cello")])
-            return ask_model(query_str)
-
-    Nodes().query(QUESTION)
-
-    assert {"oboe", "cello"} == set(ids(captured.record().contexts))
-
-
-def test_passages_outside_of_any_request_are_nobodys(captured):
-    record_contexts([PASSAGES["oboe"]])
-    engine().query(QUESTION)
-    record_contexts([PASSAGES["flute"]])
-
-    assert captured.answers() == [COMPLETE]
 
 
 # OuterRun requests
@@ -99,14 +78,3 @@ def test_a_stream_that_is_read_inside(captured):
         answer.response = "".join(engine(streaming=True).query("cello strings").response_gen)
 
     assert captured.answers() == [COMPLETE]
-
-
-@pytest.mark.usefixtures("expected_failure")
-def test_an_engine_that_fails_inside(captured):
-    Settings.llm.says(RuntimeError("overloaded"))
-    with pytest.raises(RuntimeError), capture(QUESTION, sink=captured.sink):
-        engine().query("cello strings")
-
-    answer = captured.answer()
-    assert (answer.question, answer.contexts) == (QUESTION, [CELLO, HARP])
-    assert (answer.status, answer.error_type) == ("error", "RuntimeError")

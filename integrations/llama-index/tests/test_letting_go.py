@@ -222,38 +222,3 @@ def test_an_open_stream_is_not_kept_alive_by_the_handler(captured):
 
     assert reference() is None
     assert captured.answer().status == "aborted"
-
-
-def test_a_captures_size_counts_every_text_once(captured):
-    """The passages, which the prompt holds again, the question and the answer."""
-    engine("cello", "harp").query(QUESTION)
-
-    (capture,) = captured.sink.take()
-    record = capture.to_record()
-    texts = [QUESTION, ANSWER, *(context.text for context in record.contexts)]
-    assert sum(map(len, texts)) * 2 < capture.size_hint < 10_000
-
-
-def test_an_exception_is_not_kept_alive(captured):
-    """It would keep its traceback, and with it the frames of the request."""
-
-    class DatabaseDown(Exception):
-        pass
-
-    class Down(type(retriever())):
-        def _retrieve(self, query_bundle):
-            raise raised()
-
-    references = []
-
-    def raised():
-        error = DatabaseDown("no connection")
-        references.append(weakref.ref(error))
-        return error
-
-    with contextlib.suppress(DatabaseDown):
-        engine_over(Down([])).query(QUESTION)
-    gc.collect()
-
-    assert [reference() for reference in references] == [None]
-    assert captured.answer().error_type == "DatabaseDown"

@@ -19,11 +19,6 @@ from li_programs import (
     retriever,
 )
 from li_workflows import one_step
-from llama_index.core import (
-    Document,
-    DocumentSummaryIndex,
-    get_response_synthesizer,
-)
 from llama_index.core.evaluation import (
     BaseEvaluator,
     ContextRelevancyEvaluator,
@@ -31,8 +26,6 @@ from llama_index.core.evaluation import (
     FaithfulnessEvaluator,
     RelevancyEvaluator,
 )
-from llama_index.core.llms import ChatMessage
-from llama_index.core.prompts import PromptTemplate
 from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.tools import ToolOutput
@@ -40,17 +33,6 @@ from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 from llama_index_instrumentation import get_dispatcher
 
 from ragspan.telemetry.otel_context import suppressed
-
-
-@pytest.mark.parametrize("use_async", [True, False])
-def test_building_an_index_of_summaries(captured, model, use_async):
-    """It asks the synthesizer for a summary of each document, and no user asked for that."""
-    documents = [Document(text=text) for text in PASSAGES.values()]
-    summarizer = get_response_synthesizer(response_mode="tree_summarize", use_async=use_async)
-    DocumentSummaryIndex.from_documents(documents, response_synthesizer=summarizer)
-
-    assert len(model.prompts) == len(documents)
-    assert captured.answers() == []
 
 
 class OwnEvaluator(BaseEvaluator):
@@ -132,28 +114,6 @@ async def test_what_goes_on_below_a_request_that_is_over(captured):
 
     assert [answer.question for answer in captured.answers()] == [QUESTION]
     assert captured.handler.open_spans == 0
-
-
-async def test_searching_alone(captured):
-    retriever().retrieve(QUESTION)
-    await retriever().aretrieve(QUESTION)
-    index().as_retriever().retrieve(QUESTION)
-
-    assert captured.answers() == []
-
-
-async def test_asking_the_model_alone(captured, model):
-    messages = [ChatMessage("Hello")]
-    model.complete("Hello")
-    model.chat(messages)
-    model.predict(PromptTemplate("{word}"), word="Hello")
-    list(model.stream_complete("Hello"))
-    list(model.stream_chat(messages))
-    await model.acomplete("Hello")
-    await model.achat(messages)
-    await drained(chunk.delta async for chunk in await model.astream_chat(messages))
-
-    assert captured.answers() == []
 
 
 # The work of a judge

@@ -14,7 +14,7 @@ from li_programs import (
     ids,
     several_kinds_of_content,
 )
-from llama_index.core import SummaryIndex, get_response_synthesizer
+from llama_index.core import get_response_synthesizer
 from llama_index.core.schema import ImageNode, NodeWithScore, TextNode
 
 TEXT = "The cello has four strings."
@@ -71,15 +71,6 @@ def test_a_node_that_is_given_twice_stands_twice_in_the_prompt(captured):
     assert ids(captured.record().contexts) == ["same", "same"]
 
 
-def test_nodes_without_scores(captured):
-    nodes = [TextNode(text=TEXT), TextNode(text="It has a low voice.")]
-    engine_over(SummaryIndex(nodes).as_retriever()).query(QUESTION)
-
-    record = captured.record()
-    assert [context.text for context in record.contexts] == [TEXT, "It has a low voice."]
-    assert [context.score for context in record.contexts] == [None, None]
-
-
 @pytest.mark.parametrize(
     ("metadata", "source"),
     [
@@ -105,10 +96,3 @@ def test_a_node_that_the_application_changes_while_it_reads_the_stream(captured)
     list(stream.response_gen)
 
     assert captured.answer().contexts == [CELLO, HARP]
-
-
-def test_a_long_text_is_kept_whole(captured):
-    text = "The cello has four strings. " * 1000
-    engine_over(FixedRetriever([NodeWithScore(node=TextNode(text=text))]), response_mode="no_text").query(QUESTION)
-
-    assert captured.answer().contexts == [text]

@@ -7,9 +7,7 @@ from captures import Answered
 from li_programs import (
     ANSWER,
     CELLO,
-    DRUM,
     HARP,
-    OBOE,
     QUESTION,
     answer_of,
     engine_over,
@@ -21,13 +19,12 @@ from llama_index.core import Document
 from llama_index.core.node_parser import SentenceWindowNodeParser, TokenTextSplitter
 from llama_index.core.postprocessor import (
     LLMRerank,
-    LongContextReorder,
     MetadataReplacementPostProcessor,
     SimilarityPostprocessor,
 )
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import CitationQueryEngine
-from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.schema import TextNode
 
 THREE = ("cello", "harp", "drum")
 
@@ -57,17 +54,6 @@ def test_a_model_that_ranks_anew(captured, model):
     assert len(record.generations) == 2
 
 
-def test_a_prompt_in_another_order_than_that_of_the_scores(captured):
-    """The best passages are put to the ends; each keeps the rank and the score that the retriever gave it."""
-    ask(LongContextReorder(), names=("cello", "harp", "drum", "oboe"))
-
-    record = captured.record()
-    texts = {0: CELLO, 1: HARP, 2: DRUM, 3: OBOE}
-    assert [context.text for context in record.contexts] == [texts[context.rank] for context in record.contexts]
-    assert [context.rank for context in record.contexts] == [1, 3, 2, 0]
-    assert [context.score for context in record.contexts] == [0.9, 0.7, 0.8, 1.0]
-
-
 def test_a_sentence_that_is_replaced_in_place_by_the_window_around_it(captured):
     parser = SentenceWindowNodeParser.from_defaults(
         window_size=1, sentence_splitter=lambda text: [f"{part}." for part in text.split(".") if part]
@@ -92,16 +78,6 @@ def test_the_search_keeps_the_text_that_it_found_when_the_node_is_changed_in_pla
     record = captured.record()
     assert [context.text for context in record.contexts] == [f"book: instruments\n\n{node('cello').text.upper()}"]
     assert [node("cello").text in context.text for context in record.retrievals[0].contexts] == [True]
-
-
-def test_a_postprocessor_that_makes_new_nodes(captured):
-    class Summarize(BaseNodePostprocessor):
-        def _postprocess_nodes(self, nodes, query_bundle=None):
-            return [NodeWithScore(node=TextNode(text="In short: strings."), score=None)]
-
-    ask(Summarize())
-
-    assert captured.answers() == [Answered(QUESTION, ["In short: strings."], ANSWER)]
 
 
 # Citations

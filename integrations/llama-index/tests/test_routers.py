@@ -19,9 +19,7 @@ from li_programs import (
     engine_tool,
     retriever,
 )
-from llama_index.core import VectorStoreIndex
-from llama_index.core.objects import ObjectIndex
-from llama_index.core.query_engine import RouterQueryEngine, ToolRetrieverRouterQueryEngine
+from llama_index.core.query_engine import RouterQueryEngine
 from llama_index.core.response_synthesizers import TreeSummarize
 from llama_index.core.selectors import (
     LLMMultiSelector,
@@ -90,27 +88,6 @@ def test_a_router_that_streams_the_combined_answer(captured, model):
         ["The cello has four.", "The harp has forty-seven."],
         SUMMED_UP,
     )
-
-
-@pytest.mark.parametrize(
-    ("count", "said", "contexts"),
-    [
-        (1, [SUMMED_UP], [CELLO]),
-        (
-            2,
-            ["The cello has four.", "It is tuned by a pedal.", SUMMED_UP],
-            ["The cello has four.", "It is tuned by a pedal."],
-        ),
-    ],
-)
-def test_engines_that_a_retriever_finds(captured, model, count, said, contexts):
-    model.says(*said)
-    tools = [engine_tool("cello", "cello"), engine_tool("drum", "drum")]
-    objects = ObjectIndex.from_objects(tools, index_cls=VectorStoreIndex)
-    ToolRetrieverRouterQueryEngine(objects.as_retriever(similarity_top_k=count)).query("About the cello?")
-
-    answer = captured.answer()
-    assert (answer.question, answer.contexts, answer.response) == ("About the cello?", contexts, SUMMED_UP)
 
 
 def test_the_choice_is_no_search(captured, model):

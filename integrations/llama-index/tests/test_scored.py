@@ -53,18 +53,6 @@ def test_the_scores_of_a_query_are_on_its_span_under_the_applications(scoring, t
     }
 
 
-def test_the_steps_of_a_query_are_spans_under_its_own(scoring, telemetry):
-    engine().query(QUESTION)
-    assert scoring.flush(timeout=60)
-
-    spans = spans_by_name(telemetry)
-    answer = spans["invoke_workflow RetrieverQueryEngine"]
-    assert {"retrieval FixedRetriever", "chat scripted"} <= set(spans)
-    for name in ("retrieval FixedRetriever", "chat scripted"):
-        assert spans[name].parent.span_id == answer.context.span_id
-        assert answer.start_time <= spans[name].start_time <= spans[name].end_time <= answer.end_time
-
-
 def test_a_stream_that_was_left_is_not_judged(scoring, telemetry):
     next(engine(streaming=True, response_mode="tree_summarize").query(QUESTION).response_gen)
     gc.collect()

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import copy
 import itertools
-import pickle
 import threading
-from collections.abc import AsyncGenerator, Generator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -26,7 +23,6 @@ from li_programs import (
     retriever,
     token_by_token,
 )
-from llama_index.core.base.response.schema import StreamingResponse
 from llama_index.core.response_synthesizers import CompactAndRefine
 from pydantic import BaseModel
 
@@ -103,19 +99,6 @@ def test_a_stream_every_token_of_which_is_pulled_in_another_thread_and_context(c
     assert captured.answers() == [COMPLETE]
 
 
-def test_two_streams_that_are_read_in_turns(captured, model):
-    model.says(lambda prompt: "First answer is long." if "First?" in prompt else "Second one.")
-    asked = engine(streaming=True)
-    first, second = asked.query("First?").response_gen, asked.query("Second?").response_gen
-    for _ in itertools.zip_longest(first, second):
-        pass
-
-    assert captured.answers() == [
-        Answered("First?", [CELLO, HARP], "First answer is long."),
-        Answered("Second?", [CELLO, HARP], "Second one."),
-    ]
-
-
 def test_a_stream_that_is_read_inside_another_query(captured, model):
     model.says(lambda prompt: "Of the first." if "First?" in prompt else ANSWER)
     first = engine("cello", streaming=True).query("First?")
@@ -141,16 +124,6 @@ def test_a_model_whose_chunks_hold_the_new_text_alone(captured, model):
     list(stream().response_gen)
 
     assert captured.answers() == [COMPLETE]
-
-
-def test_a_model_that_streams_nothing(captured, model):
-    model.says("")
-    read = list(stream(response_mode="tree_summarize").response_gen)
-
-    assert read == []
-    answer = captured.answer()
-    assert (answer.question, answer.contexts, answer.status) == (QUESTION, [CELLO, HARP], "complete")
-    assert not answer.response
 
 
 def test_a_stream_of_objects(captured):
@@ -181,41 +154,7 @@ async def test_an_asynchronous_stream_that_is_read_raw_in_another_task(captured)
     assert captured.answers() == [COMPLETE]
 
 
-async def test_asynchronous_streams_that_are_read_at_the_same_time(captured, model):
-    model.says(lambda prompt: f"Answer to {prompt.split('Query: ')[1].split()[0]}")
-    asked = engine("cello", streaming=True)
-
-    async def ask(number):
-        return await drained((await asked.aquery(f"{number}?")).response_gen)
-
-    texts = await asyncio.gather(*(ask(number) for number in range(8)))
-
-    assert texts == [f"Answer to {number}?" for number in range(8)]
-    assert captured.answers() == [Answered(f"{number}?", [CELLO], f"Answer to {number}?") for number in range(8)]
-
-
 # What the application sees of it
-
-
-def test_a_stream_stays_of_the_kind_that_it_was(captured):
-    response = stream()
-
-    assert type(response) is StreamingResponse
-    assert isinstance(response.response_gen, Generator)
-    assert not isinstance(response.response_gen, AsyncGenerator)
-    assert not hasattr(response.response_gen, "__anext__")
-    response.response_gen.close()
-
-
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps], ids=lambda way: way.__name__)
-def test_a_stream_refuses_to_be_copied_in_its_own_words(captured, copied):
-    response = stream()
-
-    with pytest.raises(TypeError, match="cannot pickle 'generator' object"):
-        copied(response.response_gen)
-    assert repr(response.response_gen).startswith("<generator object ")
-    assert "".join(response.response_gen) == ANSWER
-    assert captured.answers() == [COMPLETE]
 
 
 @token_by_token

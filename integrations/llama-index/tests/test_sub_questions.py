@@ -57,29 +57,12 @@ def test_sub_questions(captured, compares, way):
     assert captured.answers() == [EXPECTED]
 
 
-async def test_a_synchronous_call_in_a_running_loop(captured, compares):
-    """LlamaIndex asks the sub-questions in a thread with a loop of its own then."""
-    sub_question_engine(use_async=True).query(BOTH)
-
-    assert captured.answers() == [EXPECTED]
-
-
 def test_the_evidence_holds_the_passages_as_the_inner_models_saw_them(captured, compares):
     sub_question_engine(use_async=False).query(BOTH)
 
     record = captured.record()
     assert all(passage.text.startswith("book: instruments") for passage in record.evidence)
     assert Counter(search.name for search in record.retrievals) == {"FixedRetriever": 2}
-
-
-@pytest.mark.usefixtures("expected_failure")
-def test_a_sub_question_that_fails_is_swallowed(captured, model):
-    model.says(plan("cello", "harp"), RuntimeError("overloaded"), ANSWER, COMPARED)
-    sub_question_engine(use_async=False).query(BOTH)
-
-    assert captured.answers() == [
-        Answered(BOTH, [sub_answer("harp", ANSWER)], COMPARED, swallowed=("RuntimeError",), evidence=("harp",))
-    ]
 
 
 # Several steps

@@ -8,10 +8,10 @@ import pytest
 from captures import Answered
 from li_model import calls
 from li_programs import ANSWER, CELLO, HARP, QUESTION, answer_of, each_way, engine, found, ids, retriever
-from llama_index.core import Settings, get_response_synthesizer
+from llama_index.core import PromptTemplate, Settings, get_response_synthesizer
 from llama_index.core.query_engine import CustomQueryEngine
-from llama_index.core.response_synthesizers import BaseSynthesizer, CompactAndRefine, Refine
-from llama_index.core.schema import QueryBundle
+from llama_index.core.response_synthesizers import BaseSynthesizer, CompactAndRefine, Refine, TreeSummarize
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 COMPLETE = Answered(QUESTION, [CELLO, HARP], ANSWER)
 WRITTEN_BY_MODEL = ["compact", "refine", "tree_summarize", "simple_summarize"]
@@ -169,3 +169,55 @@ def test_texts_of_nodes_given_to_a_synthesizer_without_the_nodes(captured):
     contexts = captured.record().contexts
     assert ids(contexts) == [None, "oboe", "cello"]
     assert [context.rank for context in contexts] == [None, 2, 0]
+
+
+# What stands between the nodes and the prompt
+
+SECRET = "Write to anna@example.org when a string of the cello breaks at night."
+MASKED = SECRET.replace("anna@example.org", "[EMAIL]")
+
+
+def masked(texts):
+    return [text.replace("anna@example.org", "[EMAIL]") for text in texts]
+
+
+class MaskingCompact(CompactAndRefine):
+    def get_response(self, query_str, text_chunks, **given):
+        return super().get_response(query_str, masked(text_chunks), **given)
+
+
+class MaskingTree(TreeSummarize):
+    def get_response(self, query_str, text_chunks, **given):
+        return super().get_response(query_str, masked(text_chunks), **given)
+
+
+class MaskingByHand(BaseSynthesizer):
+    def _get_prompts(self):
+        return {}
+
+    def _update_prompts(self, prompts):
+        pass
+
+    def get_response(self, query_str, text_chunks, **given):
+        return self._llm.complete("\n".join([*masked(text_chunks), query_str])).text
+
+    async def aget_response(self, query_str, text_chunks, **given):
+        return self.get_response(query_str, text_chunks, **given)
+
+
+def with_a_mapping():
+    template = PromptTemplate(
+        "Use this: {context_str}\n{query_str}",
+        function_mappings={"context_str": lambda **given: masked([given["context_str"]])[0]},
+    )
+    return CompactAndRefine(text_qa_template=template)
+
+
+@pytest.mark.parametrize("make", [with_a_mapping, MaskingCompact, MaskingTree, MaskingByHand])
+def test_what_is_masked_before_the_prompt_is_no_context(captured, make):
+    nodes = [NodeWithScore(node=TextNode(text=SECRET)), *found("harp")]
+    make().synthesize(QUESTION, nodes)
+
+    record = captured.record()
+    assert [context.text for context in record.contexts] == [MASKED, HARP]
+    assert "anna@" not in str(record)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 from captures import Answered
-from li_agents import agent
 from li_chats import chat_engine
-from li_model import calls
 from li_programs import (
     ANSWER,
     CELLO,
@@ -14,13 +12,9 @@ from li_programs import (
     QUESTION,
     answer_of,
     engine,
-    engine_tool,
 )
-from llama_index.core import get_response_synthesizer
-from llama_index.core.query_engine import SubQuestionQueryEngine
 from openinference.instrumentation.llama_index import LlamaIndexInstrumentor
 from opentelemetry.sdk.trace import TracerProvider
-from traced_application import ids
 
 from ragspan_llama_index import RagspanLlamaIndexInstrumentor
 
@@ -75,48 +69,6 @@ def test_the_score_of_a_streamed_chat(beside_openinference, mode):
     assert root.endswith("ChatEngine.stream_chat")
 
 
-@pytest.mark.parametrize("followed", [False, True])
-async def test_the_score_of_an_agent(beside_openinference, model, followed):
-    model.says(calls("search", input="cello"), ANSWER, "In the end.")
-    running = agent(engine_tool("search")).run(user_msg=QUESTION)
-    if followed:
-        async for _ in running.stream_events():
-            pass
-    await running
-
-    assert beside_openinference.answers() == [Answered(QUESTION, [CELLO], "In the end.")]
-    assert beside_openinference.scored_spans() == ["FunctionAgent.run"]
-
-
-def test_an_engine_of_engines_is_one_answer(beside_openinference, model):
-    tools = [engine_tool("strings", "cello"), engine_tool("pedals", "harp")]
-    both = SubQuestionQueryEngine.from_defaults(
-        tools, question_gen=_two_questions(), response_synthesizer=get_response_synthesizer(), use_async=False
-    )
-    both.query(QUESTION)
-
-    assert beside_openinference.scored_spans() == ["SubQuestionQueryEngine.query"]
-
-
-def _two_questions():
-    from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
-
-    class TwoQuestions(BaseQuestionGenerator):
-        def generate(self, tools, query):
-            return [SubQuestion(sub_question=f"What of {tool.name}?", tool_name=tool.name) for tool in tools]
-
-        async def agenerate(self, tools, query):
-            return self.generate(tools, query)
-
-        def _get_prompts(self):
-            return {}
-
-        def _update_prompts(self, prompts):
-            pass
-
-    return TwoQuestions()
-
-
 # Both by instrumentors, in either order
 
 
@@ -142,17 +94,6 @@ def test_both_instrumentors(application, first):
 
 
 # The spans of searches
-
-
-def test_each_search_of_a_streamed_chat_knows_its_own_span(beside_openinference):
-    chat = chat_engine("context")
-    for question in ("The cello?", "The harp?"):
-        response = chat.stream_chat(question)
-        list(response.response_gen)
-
-    spans = {ids(span) for span in beside_openinference.spans() if span.name.endswith("TopicRetriever.retrieve")}
-    assert len(spans) == 2
-    assert set(beside_openinference.retrieval_spans()) == spans
 
 
 @pytest.mark.parametrize("mode", ["compact", "refine", "tree_summarize", "simple_summarize"])

@@ -133,14 +133,3 @@ async def test_an_agent_that_is_resumed(captured, model):
     first, then = captured.answers()
     assert (first.question, first.contexts, first.status) == (QUESTION, [CELLO], "interrupted")
     assert (then.question, then.contexts, then.response, then.status) == (QUESTION, [CELLO], ANSWER, "complete")
-
-
-async def test_a_run_that_waits_and_goes_on_is_one_record(captured):
-    """Its question is what it was started with, its response what it returned, however often the person spoke."""
-    run = Approval().run(query=QUESTION)
-    async for event in run.stream_events():
-        if isinstance(event, InputRequiredEvent):
-            run.ctx.send_event(YES)
-    await run
-
-    assert captured.answers() == [Answered(QUESTION, [CELLO], ANSWER)]

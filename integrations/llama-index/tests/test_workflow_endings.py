@@ -5,8 +5,8 @@ import contextlib
 
 import pytest
 from captures import Answered, until
-from li_model import Breaks, first_tokens
-from li_programs import ANSWER, CELLO, HARP, QUESTION, drained, engine, retriever
+from li_model import first_tokens
+from li_programs import ANSWER, CELLO, HARP, QUESTION, retriever
 from li_workflows import Answering, one_step
 
 BOTH = "What of the cello and the harp?"
@@ -46,21 +46,6 @@ async def test_a_run_that_is_cancelled(captured):
     assert (answer.question, answer.response or None, answer.status) == (QUESTION, None, "aborted")
 
 
-async def test_a_step_that_handles_an_error_itself(captured, model):
-    model.says(RuntimeError("overloaded"))
-
-    async def answer(event):
-        try:
-            return str(await engine().aquery(event.query))
-        except RuntimeError:
-            return "Please try again."
-
-    await one_step(answer).run(query=QUESTION)
-
-    answer = captured.answer()
-    assert (answer.question, answer.response, answer.status) == (QUESTION, "Please try again.", "complete")
-
-
 # Streamed results
 
 
@@ -75,14 +60,6 @@ async def test_a_streamed_result_that_is_left(captured):
     await until(lambda: captured.sink.captures)
 
     assert captured.answers() == [Answered(BOTH, [CELLO, HARP], first_tokens(1, ANSWER), "aborted")]
-
-
-async def test_a_streamed_result_that_breaks(captured, model):
-    model.says(Breaks("It has ", ConnectionError("connection lost")))
-    with pytest.raises(ConnectionError):
-        await drained((await streamed()).response_gen)
-
-    assert captured.answers() == [Answered(BOTH, [CELLO, HARP], "It has ", "error", "ConnectionError")]
 
 
 # Where nobody waits

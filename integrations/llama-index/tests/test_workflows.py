@@ -141,58 +141,6 @@ async def test_events_of_the_applications_own_classes(captured, given):
     assert captured.answers() == [COMPLETE]
 
 
-@pytest.mark.parametrize("name", ["query", "question", "input", "message", "user_msg", "topic", "q"])
-async def test_the_only_text_of_the_start_event_is_the_question(captured, name):
-    async def answer(event):
-        return str(await topic_engine().aquery(event[name]))
-
-    await one_step(answer).run(**{name: BOTH, "top_k": 2})
-
-    assert captured.answers() == [COMPLETE]
-
-
-class Unbound:
-    """As a proxy that a web framework binds to its request, and that raises outside of one."""
-
-    def __getattr__(self, name):
-        raise RuntimeError(name)
-
-
-def deep_list():
-    inner = []
-    for _ in range(100_000):
-        inner = [inner]
-    return inner
-
-
-@pytest.mark.parametrize("make", [Unbound])
-async def test_objects_that_cannot_be_read_take_nothing_else_away(captured, caplog, make):
-    async def answer(event):
-        await engine("cello").aquery(event.query)
-        return make()
-
-    await one_step(answer).run(query=QUESTION, client=Unbound())
-
-    record = captured.record()
-    assert (record.question, record.response, ids(record.contexts)) == (QUESTION, None, ["cello"])
-    assert "failed" not in caplog.text
-
-
-async def rewriting(event):
-    return str(await topic_engine().aquery(f"In detail: {event.query}"))
-
-
-async def nesting(event):
-    return await Answering().run(query=f"Please: {event.query}")
-
-
-@pytest.mark.parametrize("answer", [rewriting, nesting])
-async def test_a_question_that_a_step_rewrites(captured, answer):
-    await one_step(answer).run(query=BOTH)
-
-    assert captured.answers() == [COMPLETE]
-
-
 # Shapes
 
 
@@ -220,27 +168,6 @@ async def test_two_engines_one_after_the_other(captured, model):
     await one_step(answer).run(query=BOTH)
 
     assert captured.answers() == [Answered(BOTH, [CELLO, HARP], "The cello has four. The harp has forty-seven.")]
-
-
-async def test_a_workflow_that_neither_searches_nor_asks(captured):
-    async def answer(event):
-        return "Ask at the desk."
-
-    await one_step(answer).run(query=QUESTION)
-
-    answer = captured.answer()
-    assert (answer.question, answer.response, answer.status) == (QUESTION, "Ask at the desk.", "complete")
-    assert not answer.contexts
-
-
-async def test_a_context_that_is_used_again(captured):
-    """Two runs that share a state are two requests."""
-    workflow = Answering()
-    context = Context(workflow)
-    await workflow.run(query=BOTH, ctx=context)
-    await workflow.run(query="And the cello?", ctx=context)
-
-    assert captured.answers() == [COMPLETE, Answered("And the cello?", [CELLO], ANSWER)]
 
 
 async def test_runs_at_the_same_time(captured, model):

@@ -69,7 +69,7 @@ def text_of(part: Any) -> str | None:
         return part  # type: ignore[no-any-return]  # mypy knows no exact types
     name = (KNOWN.get(id(kind)) or facts_about(kind)).response
     if name is not None:
-        return _READERS[name](part) if name in _READERS else None  # a stream has no text yet
+        return READERS[name](part) if name in READERS else None  # a stream has no text yet
     text = plain_text(part)
     if text is not None:
         return text
@@ -99,7 +99,7 @@ def _structured_text(part: Any) -> str | None:
     return None if response is None else _as_json(response)
 
 
-_READERS: Mapping[str, Callable[[Any], str | None]] = {
+READERS: Final[Mapping[str | None, Callable[[Any], str | None]]] = {
     "Response": lambda part: plain_text(fields_of(part).get("response")),
     "PydanticResponse": _structured_text,
     "AgentChatResponse": lambda part: plain_text(fields_of(part).get("response")),
@@ -188,7 +188,9 @@ def output_of(result: Any, log: RequestLog) -> Snapshot:
 
 
 def _part_of(value: Any, log: RequestLog) -> Snapshot:
-    is_response = kind_of(value) in _READERS and kind_of(value) not in _OF_BLOCKS
+    if are_nodes(value):
+        return OPAQUE
+    is_response = kind_of(value) in READERS and kind_of(value) not in _OF_BLOCKS
     return DATA.take(text_of(value) if is_response else value, log)
 
 
@@ -204,12 +206,10 @@ def hand_out(result: Any, part: Any, watching: Any) -> bool:
         return True
     if inner is not None and inner is not result:
         return hand_out(inner, part, watching)
-    replaced = []
-    for place in [result] if is_dict(result) else [private.get("_data")]:
-        if place is not None and is_dict(place):
-            for name in [name for name, value in dict.items(place) if value is part and type(name) is str]:
-                dict.__setitem__(place, name, watching)
-                replaced.append(True)
-    for name in [] if is_dict(result) else [name for name, value in fields_of(result).items() if value is part]:
-        replaced.append(replace_field(result, name, watching))  # noqa: PERF401  all are replaced
-    return any(replaced)
+    given: Any = result if is_dict(result) else private.get("_data")
+    for name, value in list(text_keyed(given).items()) if is_dict(given) else ():
+        if value is part:
+            dict.__setitem__(given, name, watching)
+            return True
+    own = next((name for name, value in fields_of(result).items() if value is part), None)
+    return own is not None and replace_field(result, own, watching)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter, itemgetter
 from typing import Any, TypeAlias
 
 from ragspan.capturing import RequestLog
@@ -29,51 +30,79 @@ names of the entries that are left out."""
 _MAX_PARTS = 100  # of a tool's result, or of a list in it, that are searched for nodes
 
 
-def documents_of(items: Any, log: RequestLog) -> list[Any]:
-    """The nodes of a list as they are now, with their scores: one document for each node and text.
+def documents_of(items: Any, log: RequestLog, *, again: bool = False) -> list[Any]:
+    """The nodes of a list, each as a document and its score: one document for each node and text.
 
     Args:
         items: a list of nodes, with or without scores; anything else holds none.
         log: of the request; it knows the nodes that were read before, and counts what was read.
+        again: nodes that were read before are as they were, as far as it matters.
     """
     kept = log.kept
-    taken: list[Any] = []
-    kind_of_items = kind_of_nodes = items_are_plain = nodes_are_plain = None  # mostly all are of the same classes
-    for item in items if type(items) is list else (items_of(items) or ()) if is_list(items) else ():
-        if type(item) is not kind_of_items:
-            kind_of_items = type(item)
-            items_are_plain = has_plain_dict(kind_of_items)
-        own = item.__dict__ if items_are_plain else fields_of(item)
+    if again:
         try:
-            node, score = own["node"], own["score"]
-        except KeyError:
-            node, score = own.get("node", item), None
-        if type(node) is not kind_of_nodes:
-            kind_of_nodes = type(node)
-            nodes_are_plain = has_plain_dict(kind_of_nodes)
-        fields = node.__dict__ if nodes_are_plain else fields_of(node)
-        text = fields.get("text")
-        known = kept.get(id(node))
-        if known is None or known[1].text is not text:
-            if type(text) is not str:
-                text = _text_in(text, fields)
-            if known is None or known[1].text != text:
-                known = kept[id(node)] = node, _document(text, fields, log)
-        taken.append([known[1], score if type(score) is float or score is None else number_of(score)])
-    log.parts += 4 * len(taken)
-    return taken
+            return list(map(_second, map(kept.get, map(id, items))))
+        except TypeError:  # some are new, or it is no list
+            pass
+    read = items if type(items) is list else items_of(items) if is_list(items) else None
+    if not read:
+        return []
+    return _plain_documents_of(read, log) or [_pair_of(item, log) for item in read]
 
 
-def _document(text: str, fields: Mapping[str, Any], log: RequestLog) -> Document:
-    """A node at first sight, or with another text."""
-    log.texts[id(text)] = text
-    given = fields.get("metadata")
-    metadata = small_entries(given)
-    if metadata is None:
-        metadata = kept_entries(given, nested=True, texts=log.texts)
-    log.parts += 4 + 3 * len(metadata)
-    name = fields.get("id_")
-    return Document(text, name if type(name) is str else plain_text(name), metadata)
+def _plain_documents_of(items: list[Any], log: RequestLog) -> list[Any] | None:
+    """The same of nodes of the framework's own classes that were not read before, in loops of C; None of any others."""
+    kept = log.kept
+    if not _are_alike(items):
+        return None
+    try:
+        nodes, scores = zip(*map(itemgetter("node", "score"), map(_fields, items)), strict=True)
+        if not _are_alike(nodes):
+            return None
+        parts = zip(*map(itemgetter("text", "id_", "metadata"), map(_fields, nodes)), strict=True)
+        texts, names, metadata = parts
+    except (KeyError, TypeError):
+        return None
+    kinds = {*map(id, map(type, texts)), *map(id, map(type, names)), *map(id, map(type, scores))}
+    small: list[Any] = list(map(small_entries, metadata))
+    if not kinds <= _PLAIN or None in small or any(map(kept.get, map(id, nodes))):
+        return None
+    documents = list(map(Document, texts, names, small))
+    pairs = list(map(list, zip(documents, scores, strict=True)))
+    kept.update(zip(map(id, nodes), zip(nodes, documents, strict=True), strict=True))
+    kept.update(zip(map(id, items), zip(items, pairs, strict=True), strict=True))
+    log.texts.update(zip(map(id, texts), texts, strict=True))
+    log.parts += 8 * len(pairs) + 3 * sum(map(len, small))
+    return pairs
+
+
+def _are_alike(objects: Sequence[Any]) -> bool:
+    """Whether they are all of one class that keeps its fields in their dictionaries."""
+    return len({*map(id, map(type, objects))}) == 1 and has_plain_dict(type(objects[0]))
+
+
+def _pair_of(item: Any, log: RequestLog) -> Any:
+    """A node, as the document that it is by now, and its score."""
+    own = fields_of(item)
+    node, score = own.get("node", item), own.get("score")
+    fields = fields_of(node)
+    text = _text_in(fields)
+    known = log.kept.get(id(node))
+    if known is None or known[1].text != text:
+        log.texts[id(text)] = text
+        metadata = kept_entries(fields.get("metadata"), nested=True, texts=log.texts)
+        log.parts += 4 + 3 * len(metadata)
+        known = log.kept[id(node)] = node, Document(text, plain_text(fields.get("id_")), metadata)
+    pair = [known[1], score if score is None else number_of(score)]
+    if item is not node:
+        log.kept[id(item)] = item, pair
+    log.parts += 4
+    return pair
+
+
+_fields: Callable[[Any], Any] = attrgetter("__dict__")
+_PLAIN = frozenset(map(id, (str, float, type(None))))
+_second: Callable[[Any], Any] = itemgetter(1)
 
 
 def documents_now(log: RequestLog) -> list[tuple[Document, str, Template | None]]:
@@ -82,17 +111,15 @@ def documents_now(log: RequestLog) -> list[tuple[Document, str, Template | None]
     for node, document in list(log.kept.values()):
         if type(document) is Document:
             fields = fields_of(node)
-            text = fields.get("text")
-            if type(text) is not str:
-                text = _text_in(text, fields)
+            text = _text_in(fields)
             if text is not document.text:
                 log.texts[id(text)] = text
             taken.append((document, text, _template_of(fields) if has_base(type(node), "BaseNode") else None))
     return taken
 
 
-def _text_in(given: Any, fields: Mapping[str, Any]) -> str:
-    return plain_text(given) or plain_text(fields_of(fields.get("text_resource")).get("text")) or ""
+def _text_in(fields: Mapping[str, Any]) -> str:
+    return plain_text(fields.get("text")) or plain_text(fields_of(fields.get("text_resource")).get("text")) or ""
 
 
 def _template_of(fields: Mapping[str, Any]) -> Template | None:

@@ -40,6 +40,7 @@ class Noted(NamedTuple):
 
 
 _Arguments: TypeAlias = Mapping[str, Any]
+_TEXT = frozenset({id(str)})
 _PLAIN = (str, int, float, bool, list, dict, type(None))
 _MODELS = ("model", "model_name")
 _AGENTS = ("BaseWorkflowAgent", "AgentWorkflow")
@@ -56,14 +57,11 @@ def argument(arguments: _Arguments, name: str, place: int) -> Any:
 def texts_given(arguments: _Arguments, log: RequestLog) -> list[str]:
     """The nodes as a synthesizer wrote them for the model."""
     given = argument(arguments, "text_chunks", 1)
-    taken = (items_of(given) or []) if is_list(given) else []
-    if any(map(_is_no_text, taken)):
+    taken = list(given) if type(given) is list else (items_of(given) or []) if is_list(given) else []
+    if not _TEXT.issuperset(map(id, map(type, taken))):
         taken = list(texts_among(taken))
     log.texts.update(zip(map(id, taken), taken, strict=True))
     return taken
-
-
-_is_no_text: Final = frozenset({id(str)}).isdisjoint
 
 
 def _query_of(arguments: _Arguments, log: RequestLog) -> str | None:
@@ -199,7 +197,7 @@ def _asked(given: Any, log: RequestLog) -> Snapshot:
 def _start_of_synthesis(arguments: _Arguments, _: Any, facts: ClassFacts, log: RequestLog) -> Noted:
     if not log.keys:
         log.about["asked"] = _query_of(arguments, log)
-    return Noted(documents_of(argument(arguments, "nodes", 1), log), SynthesisStart(facts.name))
+    return Noted(documents_of(argument(arguments, "nodes", 1), log, again=True), SynthesisStart(facts.name))
 
 
 def _start_of_chunks(arguments: _Arguments, _: Any, facts: ClassFacts, log: RequestLog) -> Noted:
@@ -283,8 +281,9 @@ def end_of_model(response: Any, log: RequestLog) -> Noted:
     """A model's reply, and what its provider said about it."""
     fields = fields_of(response)
     raw, beside, message = fields.get("raw"), fields.get("additional_kwargs"), fields.get("message")
-    text = text_of(response)
-    reply = PayloadMessage("ai", "" if text is None else log.count(text))
+    text = text_of(response) or ""
+    log.texts[id(text)] = text
+    reply = PayloadMessage("ai", text)
     if message is not None:
         own = fields_of(message)
         reply.calls = _contents_of(own, log)[1]

@@ -10,7 +10,7 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Any
 
 from ragspan.capturing import Event, EventKind, Opaque, RequestLog, RunKey, TokenStream
@@ -124,22 +124,20 @@ def _as_given(contexts: Iterable[RetrievedContext], tree: RequestTree) -> Iterat
 def _have_all_of(text: str, models: Iterable[ModelStep]) -> bool:
     """Whether the prompts of these models together have all of a text, piece after piece."""
     prompts = [" ".join(part.text.split()) for model in models for part in model.messages]
-    wanted, at = " ".join(text.split()), 0
-    while at < len(wanted):
-        starts = [(prompt, prompt.find(wanted[at : at + _PIECE])) for prompt in prompts]
-        longest = max((_same(wanted, at, prompt, start) for prompt, start in starts if start >= 0), default=0)
-        if not longest:
+    wanted = " ".join(text.split())
+    while wanted:
+        starts = [(prompt, prompt.find(wanted[:_PIECE])) for prompt in prompts]
+        same = [_shared(wanted, prompt[start:]) for prompt, start in starts if start >= 0]
+        if not same:
             return False
-        at += longest + (wanted[at + longest : at + longest + 1] == " ")
+        wanted = wanted[max(same) :].lstrip()
     return True
 
 
-def _same(text: str, at: int, other: str, start: int) -> int:
-    """How many characters are the same there."""
-    pairs = zip(islice(text, at, None), islice(other, start, None), strict=False)
-    return next(
-        (count for count, (one, two) in enumerate(pairs) if one != two), min(len(text) - at, len(other) - start)
-    )
+def _shared(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (mine, yours) in pairs if mine != yours), min(len(one), len(other)))
 
 
 def _answers_in_block(tree: RequestTree) -> list[str]:

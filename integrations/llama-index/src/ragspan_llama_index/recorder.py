@@ -56,17 +56,20 @@ from ragspan_llama_index.streams import Place, Stream, pulled, reader_or_maker, 
 
 _MAX_INTERRUPTED = 128
 _EVENTS = {
-    **dict.fromkeys(("LLMChatInProgressEvent", "LLMCompletionInProgressEvent"), "token"),
-    **dict.fromkeys(("LLMChatEndEvent", "LLMCompletionEndEvent"), "end"),
+    **dict.fromkeys(("LLMChatInProgressEvent", "LLMCompletionInProgressEvent"), True),
+    **dict.fromkeys(("LLMChatEndEvent", "LLMCompletionEndEvent"), False),
 }
-_KINDS: dict[int, tuple[str | None, bool, type]] = {}
-"""Of the classes of events by their identity: what they tell, whether `has_plain_dict`, and the class, which is kept."""
+"""The events that tell something: whether it is a token."""
+_KINDS: dict[int, tuple[bool, bool] | tuple[()]] = {}
+"""Of the classes of events by their identity: whether it tells a token, and whether `has_plain_dict`; nothing of all others."""
+_CLASSES: dict[int, type] = {}
+"""These classes, so that their identities stay their own."""
+_NOTHING = Noted(None)
 _SYNTHESIS = frozenset({"synthesis", "chunks"})
 _ANSWERING = frozenset({"call", "synthesis", "chunks"})
 _PARTS = frozenset({"chunks", "asking"})  # of a synthesis
 _ASKS = frozenset({"model", "asking"})
 _READING = frozenset({"model", "tool"})  # what a program may hand nodes to that it has changed
-_FINDING = frozenset({"search", "postprocessing"})
 _NESTED = frozenset({"search", "tool"})  # whose methods call one another
 
 
@@ -120,10 +123,9 @@ class SpanRecorder:
                     place = self._enter(role, facts, place, id_, bound_args.arguments, instance)
             if place is not None:  # a step, or a part of the step around it
                 log = place[0]
-                keys = log.keys
-                keys.append(id_)
+                log.keys.append(id_)
                 self._live[id_] = place
-                if log.over or len(keys) > MAX_RUNS:
+                if log.over:  # in another thread, or just now
                     self._requests.unfollow(log, id_)
             elif parent_id is not None:
                 self._requests.ended.inherit(id_, parent_id)
@@ -185,25 +187,30 @@ class SpanRecorder:
     def event(self, event: Any, **__: Any) -> None:
         """A model's stream gave a token, or ended. Spans report all other events as well."""
         try:
-            try:
-                kind, is_plain, _ = _KINDS[id(type(event))]
-            except KeyError:
-                kind, is_plain, _ = _kind_of_event(type(event))
-            if kind is None:
-                return
+            known = _KINDS.get(id(type(event)))
+            if not known:
+                if known is not None:
+                    return
+                known = _kind_of_event(type(event))
+                if not known:
+                    return
+            is_token, is_plain = known
             own = event.__dict__ if is_plain else fields_of(event)
             place = self._live.get(own["span_id"])
-            if place is None or place[4] is None or place[2] != "model":  # only of a model's stream
+            if place is None or (is_token and place[3]):  # the words of one inside a synthesis are its answer's
                 return
-            if kind == "end":
+            tokens = place[4]
+            if tokens is None or place[2] != "model":  # only of a model's stream
+                return
+            if not is_token:
                 noted = end_of_model(own.get("response"), place[0])
                 place[0].note(EventKind.READ, place[1] or "", None, noted.payload, noted.about)
-            elif not place[3]:  # the words of one inside a synthesis are its answer's
-                delta = fields_of(own.get("response")).get("delta")
-                if not place[4]:
-                    stream = place[0].streams[place[1] or ""] = TokenStream()
-                    stream.tokens = place[4]
-                place[4].append(delta if type(delta) is str else plain_text(delta) or "")
+                return
+            if not tokens:
+                place[0].streams[place[1] or ""] = stream = TokenStream()
+                stream.tokens = tokens
+            delta = fields_of(own.get("response")).get("delta")
+            tokens.append(delta if type(delta) is str else plain_text(delta) or "")
         except Exception as problem:  # noqa: BLE001
             self._requests.report(problem)
 
@@ -256,7 +263,7 @@ class SpanRecorder:
                 log.look_for_span(lambda: span_of(span_id))
         return log, None, None, False, None
 
-    def _enter(  # noqa: C901  on the request path, where each call takes its time
+    def _enter(  # noqa: C901, PLR0912  on the request path, where each call takes its time
         self,
         role: Role,
         facts: ClassFacts,
@@ -296,20 +303,41 @@ class SpanRecorder:
             log.about["reread"] = True
         if around == "call" and role not in _ASKS:
             others.append(role)
+        if len(log.keys) >= MAX_RUNS:
+            self._requests.give_up(log)
         return log, span_id, "synthesis" if role == "chunks" else role, inside_synthesis, beside
 
     # Ends
 
-    def _note_end(self, place: Place, result: Any) -> None:
+    def _note_end(self, place: Place, result: Any) -> None:  # noqa: C901, PLR0912  as above
         """Note what a step returned."""
-        log, span_id, ended_ns = place[0], place[1] or "", time_ns()
-        noted: Noted | None = Noted(None)
+        log, step_id, role, _, beside = place
+        span_id, ended_ns = step_id or "", time_ns()
+        noted = _NOTHING
         try:
-            noted = self._output(place, span_id, result)
+            if role == "model":
+                if kind_of(result) == GENERATOR:  # its words come later, past its span
+                    self._live[span_id] = (*place[:4], [])
+                    return
+                noted = end_of_model(result, log)
+            elif role == "search" or role == "postprocessing":  # noqa: PLR1714  a set takes longer
+                noted = Noted(documents_of(result, log))
+                if role == "search" and OPENINFERENCE in modules:
+                    note_search(log, span_id)
+            elif role == "call" or role == "synthesis":  # noqa: PLR1714  as above
+                noted = Noted(output_or_stream(place, result, self._end_of_stream))
+                if role == "synthesis":
+                    if beside:  # it wrote its nodes down in a way of its own
+                        log.about["reread"] = True
+                elif not beside:  # it asked models only: what it found was found in a way that no span shows
+                    found = documents_of(fields_of(result).get("source_nodes"), log)
+                    log.note(EventKind.DOCUMENTS, span_id, None, found, "source_nodes")
+            elif role == "tool":
+                noted = end_of_tool(result, log)
+            elif role == "chat writer":
+                beside.complete()
         except Exception as problem:  # noqa: BLE001  whatever a program returns: the request ends all the same
             self._requests.report(problem)
-        if noted is None:
-            return
         if span_id != log.root:
             log.events.append((EventKind.END, span_id, None, ended_ns, noted.payload, noted.about))
             return
@@ -324,31 +352,6 @@ class SpanRecorder:
                 if not noted.payload.over:  # it may just have ended in another thread
                     return
         self._requests.finish(log)
-
-    def _output(self, place: Place, span_id: str, result: Any) -> Noted | None:
-        """What a step returned; None of a model whose words come later, past its span."""
-        log, _, role, _, beside = place
-        if role == "call" or role == "synthesis":  # noqa: PLR1714  a set takes longer
-            output = output_or_stream(place, result, self._end_of_stream)
-            if role == "synthesis":
-                if beside:  # it wrote its nodes down in a way of its own
-                    log.about["reread"] = True
-            elif not beside:  # it asked models only: what it found was found in a way that no span shows
-                found = documents_of(fields_of(result).get("source_nodes"), log)
-                log.note(EventKind.DOCUMENTS, span_id, None, found, "source_nodes")
-            return Noted(output)
-        if role == "model":
-            if kind_of(result) != GENERATOR:
-                return end_of_model(result, log)
-            self._live[span_id] = (*place[:4], [])
-            return None
-        if role == "tool":
-            return end_of_tool(result, log)
-        if role == "chat writer":
-            beside.complete()
-        if role == "search" and OPENINFERENCE in modules:
-            note_search(log, span_id)
-        return Noted(documents_of(result, log) if role in _FINDING else None)
 
     def _end_of_stream(self, stream: Stream) -> None:
         place = stream.place
@@ -380,8 +383,10 @@ class SpanRecorder:
             self._requests.report(problem)
 
 
-def _kind_of_event(kind: type) -> tuple[str | None, bool, type]:
-    return remember(_KINDS, kind, (_EVENTS.get(class_name(kind)), has_plain_dict(kind), kind))
+def _kind_of_event(kind: type) -> tuple[bool, bool] | tuple[()]:
+    is_token = _EVENTS.get(class_name(kind))
+    remember(_CLASSES, kind, kind)
+    return remember(_KINDS, kind, () if is_token is None else (is_token, has_plain_dict(kind)))
 
 
 def _note_texts(place: Place, arguments: Mapping[str, Any]) -> Place:

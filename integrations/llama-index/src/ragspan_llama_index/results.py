@@ -7,14 +7,18 @@ from typing import Any
 from ragspan.capturing import Snapshot
 from ragspan.safe_copy import fields_of, in_class, is_list, items_of, replace_field
 from ragspan.safe_copy import text_of as plain_text
-from ragspan_llama_index.answers import answer_in, hand_out, kind_of, output_of, text_of_tokens
+from ragspan_llama_index.answers import READERS, answer_in, hand_out, kind_of, output_of, text_of_tokens
 from ragspan_llama_index.classes import CHAT_STREAM, GENERATOR, STREAMS
 from ragspan_llama_index.streams import OnEnd, Place, Stream, inside, streams_of, watched
 
 
 def output_or_stream(place: Place, result: Any, on_end: OnEnd) -> Snapshot:
     """What a call or a synthesis returned: a `Stream`, if the answer is one."""
-    part = answer_in(result)
+    kind = kind_of(result)
+    if kind in READERS:
+        text = READERS[kind](result)
+        return text if text is None else place[0].count(text)
+    part = result if kind is not None else answer_in(result)
     kind = kind_of(part)
     if kind in STREAMS:
         return _watch(place, part, on_end, is_async=kind == "AsyncStreamingResponse")

@@ -95,12 +95,14 @@ class Stream(TokenStream):
 
     def add_delta(self, chunk: Any) -> None:
         """Add the words in a model's chunk."""
-        kind = type(chunk)
-        if kind is not self._plain_kind and has_plain_dict(kind):
-            self._plain_kind = kind
-        delta = (chunk.__dict__ if kind is self._plain_kind else fields_of(chunk)).get("delta")
-        if type(delta) is str and self.tokens and not self.aborted:  # mostly
-            self.tokens.append(delta)
+        if type(chunk) is self._plain_kind:
+            delta = chunk.__dict__.get("delta")
+        else:
+            delta = fields_of(chunk).get("delta")
+            self._plain_kind = type(chunk) if has_plain_dict(type(chunk)) else None
+        tokens = self.tokens
+        if type(delta) is str and tokens and not self.aborted:  # mostly
+            tokens.append(delta)
         else:
             self.add(plain_text(delta) or "")
 
@@ -223,7 +225,7 @@ class _WatchedAsync(_Proxy):
 def _noting(source: Any, stream: Stream, note: Callable[[Any], None]) -> Generator[Any, Any, Any]:
     """The tokens of a stream, each given to `note`, a method of the stream."""
     advance: Callable[[], Any] = source.__next__
-    tokens = stream.tokens
+    tokens, are_texts = stream.tokens, note == stream.add
     while True:
         mark = pulled.set(stream)
         try:
@@ -236,7 +238,7 @@ def _noting(source: Any, stream: Stream, note: Callable[[Any], None]) -> Generat
             raise
         finally:
             pulled.reset(mark)
-        if type(token) is str and tokens:  # mostly, and a call would take as long as the rest
+        if are_texts and type(token) is str and tokens:  # mostly, and a call would take as long as the rest
             tokens.append(token)
         else:
             note(token)
@@ -251,7 +253,7 @@ def _noting(source: Any, stream: Stream, note: Callable[[Any], None]) -> Generat
 
 async def _noting_async(source: Any, stream: Stream, note: Callable[[Any], None]) -> AsyncGenerator[Any, Any]:
     advance: Callable[[], Any] = source.__anext__
-    tokens = stream.tokens
+    tokens, are_texts = stream.tokens, note == stream.add
     while True:
         mark = pulled.set(stream)
         try:
@@ -267,7 +269,7 @@ async def _noting_async(source: Any, stream: Stream, note: Callable[[Any], None]
                 pulled.reset(mark)
             except ValueError:  # thrown out of its wait in another context, by the loop's end
                 pass
-        if type(token) is str and tokens:
+        if are_texts and type(token) is str and tokens:
             tokens.append(token)
         else:
             note(token)
