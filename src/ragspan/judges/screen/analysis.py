@@ -105,7 +105,7 @@ class Analysis:
         grounding = probability(answer_score(self.grades, self.language), self.language)
         return grounding if self._alone is None else max(grounding, _grounding_of(self._alone))
 
-    @property
+    @Lazy
     def verdict(self) -> Verdict:
         """Of the whole response: it fails by a finding, or if hardly anything of a longer one stands in the contexts."""
         if self.is_hardly_held or any(grade.findings for grade in self.grades):
@@ -113,7 +113,7 @@ class Analysis:
         is_clear = self.grounding >= PASSES and not any(grade.unsure for grade in self.grades)
         return "supported" if is_clear else "unsure"
 
-    @property
+    @Lazy
     def is_hardly_held(self) -> bool:
         """Whether the contexts hold hardly anything of a response of some sentences."""
         is_long = len(self.grades) >= MANY_CLAIMS and not self._declines

@@ -8,20 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from functools import reduce
 from itertools import islice, pairwise
+from operator import or_
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ragspan.judges.screen.structured import Flag, read_structure
 from ragspan.text.keys import readable
 from ragspan.text.languages import ENGLISH, Language, characters_read
+from ragspan.text.lazy import Lazy
 from ragspan.text.sentences import END, reader, written
+from ragspan.text.turns import turn
 
 MAX_CHARACTERS = 80_000
 """Characters of contexts that are read for one record; long contexts give way first."""
 MAX_CONTEXTS = 1000
 """Contexts that are kept separate; beyond that, neighbours count as one."""
-_BYTES, _BYTES_A_CHARACTER = 2_000, 12
+_BYTES, _BYTES_A_CHARACTER = 2_000, 36
 """The memory of a context with a few facts about its sentences."""
+
+REFERRING = frozenset({"it", "they", "he", "she", "them", "him", "this", "these", "its", "their", "his", "her"})
+_OPENING = 4
+"""Words of a sentence among which a pronoun means something in the sentence before: "in 1911 it was stolen"."""
 
 Pair: TypeAlias = tuple[str, str]
 Run: TypeAlias = tuple[str, str, str]
@@ -56,7 +64,9 @@ class Context:
         self.structured = flags is not None
         """True for JSON: its sentences are statements made of paths and values."""
         self.flags = tuple(flags or ())
+        self._pairs: frozenset[Pair] | None = None
         self._facts: dict[tuple[Callable[..., Any], int], Any] = {}
+        turn()
         bit, places, held, start = 1, self.places, self.places.get, 0
         ended = [*keys, END]
         while start < len(ended):
@@ -82,6 +92,19 @@ class Context:
         """The content among the keys of a sentence."""
         return self._language.content_of(self.keys_of(index))
 
+    @Lazy
+    def referring(self) -> int:
+        """The sentences with a pronoun among their first words, as bits."""
+        having = reduce(or_, [self.places[word] for word in self.held(REFERRING)], 0)
+        starts = self._ends
+        return sum(
+            [
+                1 << at
+                for at in numbers_of(having)
+                if not REFERRING.isdisjoint(self.keys[starts[at] : starts[at] + _OPENING])
+            ]
+        )
+
     def held(self, keys: frozenset[str]) -> AbstractSet[str]:
         """Those of the keys that it has; this takes as many steps as the smaller set has keys."""
         return self.places.keys() & keys if len(keys) < len(self.places) else keys.intersection(self.places)
@@ -96,7 +119,12 @@ class Context:
 
     def shared_pairs(self, wanted: frozenset[Pair]) -> frozenset[Pair]:
         """The pairs of keys that follow each other in it, across sentences as well."""
-        return wanted.intersection(pairwise(self.keys))
+        if self._pairs is None:  # those of a context that is seen again are kept
+            self._pairs = frozenset[Pair]()
+            return wanted.intersection(pairwise(self.keys))
+        if not self._pairs:
+            self._pairs = frozenset(pairwise(self.keys))
+        return wanted & self._pairs
 
     def shared_runs(self, wanted: frozenset[Run]) -> frozenset[Run]:
         """The runs of three keys that it has, across sentences as well."""
@@ -146,6 +174,7 @@ class ContextReader:
         return tuple([self._one(text, language) for text in texts])
 
     def _one(self, text: str, language: Language) -> Context:
+        turn()
         if not language.is_shared:
             return _read(text, language)
         known = language.code, text

@@ -41,13 +41,6 @@ class EnglishWords:
         """Verbs for the ends of a span of time."""
         self.changing = keys("changing")
         """Verbs for a change from one thing to another."""
-        quantifiers: dict[str, dict[str, str]] = words_of("en/quantifiers")
-        self.amounts = {word: what for what, some in quantifiers["amounts"].items() for word in some.split()}
-        """Words for how many or how often, as they are written, with what they mean: "all", "most", "few"."""
-        self.limits = {words: sign for sign, some in quantifiers["limits"].items() for words in some.split("|")}
-        """What is written before a number, with the direction of the limit: "at least" → `>`."""
-        self.duties = {word: what for what, some in quantifiers["duties"].items() for word in some.split()}
-        """Words for how surely something is done, as they are written, with what they mean: "must", "may"."""
         self.units: Mapping[str, tuple[str, float]] = {
             key(word): (dimension.replace("_", " "), float(size))
             for dimension, size, *names in rows_of("en/units")

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from heapq import nlargest
+from functools import reduce
 from itertools import chain, pairwise
+from operator import or_
 
-from ragspan.judges.screen.contexts import Context, Pair, Place, Run, numbers_of
+from ragspan.judges.screen.contexts import REFERRING, Context, Pair, Place, Run
 from ragspan.judges.screen.english import english
 from ragspan.judges.screen.facts import SentenceFacts
 from ragspan.text.keys import content_of, is_number
+from ragspan.text.lazy import Lazy
 from ragspan.text.sentences import Sentence
+from ragspan.text.turns import turn
 
 _GAP = 2
 """Numbers left free between two contexts, so that no window of three sentences spans both."""
 _BEST = 4
 """Sentences that a claim is compared with."""
-_CARRIED = 0.6
-"""What a word counts for a sentence that refers to the one before by a pronoun, if that has it."""
-_REFERRING = frozenset({"it", "they", "he", "she", "them", "him", "this", "these", "its", "their", "his", "her"})
-_MOST_PLACES = 200
-"""A word in more sentences does not help to choose."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,7 +41,7 @@ class Aligned:
     @property
     def carried(self) -> frozenset[str]:
         """The content of the sentence before, where it has a pronoun that may mean something there."""
-        if not self.place.sentence or _REFERRING.isdisjoint(self.keys):
+        if not self.place.sentence or REFERRING.isdisjoint(self.keys):
             return frozenset()
         return self.context.content_of(self.place.sentence - 1)
 
@@ -62,14 +59,18 @@ class Evidence:
         self.content = content_of(chain.from_iterable(claim.keys for claim in claims))
         """The keys of the claims' content words."""
         self.pairs = frozenset(chain.from_iterable(pairwise(claim.keys) for claim in claims))
-        self.held_pairs = [context.shared_pairs(self.pairs) for context in contexts]
+        self.held_pairs: list[frozenset[Pair]] = []
         """The pairs that each context has."""
+        for context in contexts:
+            turn()
+            self.held_pairs.append(context.shared_pairs(self.pairs))
         self.held = [context.held(self.content) for context in contexts]
         """The content words that each context has."""
         self._firsts: list[int] = []
         self._sentences: dict[str, int] = {}
         self._prose = number = 0
         for context, held in zip(contexts, self.held, strict=True):
+            turn()
             number += _GAP
             self._firsts.append(number)
             for word in held:
@@ -77,7 +78,7 @@ class Evidence:
             self._prose |= 0 if context.structured else ((1 << len(context)) - 1) << number
             number += len(context)
         self._runs = self._held_runs(claims)
-        self._weights: dict[str, float] = {}
+        self._weights: dict[str, int] = {}
 
     def __contains__(self, word: str) -> bool:
         """Whether a context holds this content word of a claim."""
@@ -135,45 +136,59 @@ class Evidence:
         context = bisect_right(self._firsts, number + _GAP) - 1
         return Place(context, number - self._firsts[context])
 
-    def aligned(self, content: Iterable[str]) -> list[Aligned]:
-        """The few sentences of prose that hold most of some words, the best first; rare words count more."""
-        words = sorted(content)
-        total = sum(map(self.weight, words)) or 1.0
-        shares: defaultdict[int, float] = defaultdict(float)
-        opposites = english().opposites
-        for word in words:
-            weight = self.weight(word)
-            held = found = self.sentences_with(word) & self._prose
-            for other in opposites.get(word, ()):
-                found |= self.sentences_with(other) & self._prose
-            for number in _few(found):
-                shares[number] += weight
-            for number in _few(held << 1 & self._prose & ~held):
-                if self._refers(number):
-                    shares[number] += _CARRIED * weight
-        best = nlargest(_BEST, [(share, -number) for number, share in shares.items()])
-        places = [(share, self.place(-number)) for share, number in best]
-        return [
-            Aligned(context=self.contexts[place.context], place=place, share=share / total) for share, place in places
-        ]
+    def aligned(self, content: Iterable[str], least: float = 0.0) -> list[Aligned]:
+        """The few sentences of prose that hold most of some words, the best first; rare words count more.
 
-    def _refers(self, number: int) -> bool:
-        place = self.place(number)
-        return not _REFERRING.isdisjoint(self.contexts[place.context].keys_of(place.sentence)[:4])
+        None if no sentence can hold the share `least` of them.
+        """
+        weights = {word: self._weight(word) for word in sorted(content)}
+        held = {word: self._told_by(word) for word in weights}
+        total = sum(weights.values()) or 1
+        if sum(weights[word] for word, bits in held.items() if bits) < least * total:
+            return []
+        planes: list[int] = []
+        for word, bits in held.items():
+            for plane in range(weights[word].bit_length()):
+                if weights[word] >> plane & 1:
+                    _count(planes, bits, plane)
+        found: list[Aligned] = []
+        left = -1
+        while len(found) < _BEST:
+            share, number = _most(planes, left)
+            if not share:
+                break
+            left &= ~(1 << number)
+            place = self.place(number)
+            found.append(Aligned(context=self.contexts[place.context], place=place, share=share / total))
+        return found
 
-    def weight(self, word: str) -> float:
-        """How much a word counts: less, the more sentences have it."""
+    def _told_by(self, word: str) -> int:
+        """The sentences of prose with a word or an opposite of it, or that refer to one with it by a pronoun, as bits."""
+        own = self.sentences_with(word)
+        found = own
+        for other in english().opposites.get(word, ()):
+            found |= self.sentences_with(other)
+        return (found | own << 1 & self._referring) & self._prose
+
+    @Lazy
+    def _referring(self) -> int:
+        """The sentences with a pronoun among their first words, as bits."""
+        pairs = zip(self._firsts, self.contexts, strict=True)
+        return reduce(or_, [context.referring << first for first, context in pairs], 0)
+
+    def _weight(self, word: str) -> int:
+        """How much a word counts, in eighths: less, the more sentences have it."""
         weight = self._weights.get(word)
         if weight is None:
             places = (self.sentences_with(word) & self._prose).bit_count()
-            weight = (
+            counts = (
                 0.0
                 if len(word) == 1 or word == "include"
                 else 0.3
                 if is_number(word)
                 else 1 / (1 + math.log(max(1, places)))
             )
-            self._weights[word] = weight
+            weight = self._weights[word] = round(8 * counts)
         return weight
 
     def _held_runs(self, claims: Sequence[Sentence]) -> set[Run]:
@@ -186,6 +201,8 @@ class Evidence:
         # Contexts that a claim may be copied from come first.
         ranked = sorted(zip(self.contexts, self.held_pairs, strict=True), key=lambda one: -len(one[1]))
         for context, pairs in ranked if beginning else ():
+            if not pairs:
+                break
             likely = [
                 run
                 for pair in beginning.keys() & pairs
@@ -197,20 +214,14 @@ class Evidence:
         return held
 
 
-def _few(bits: int) -> list[int]:
-    """The numbers of the bits; none where there are very many."""
-    return numbers_of(bits) if bits.bit_count() <= _MOST_PLACES else []
-
-
 # For each word, an integer has one bit for each sentence or window. Counts are kept as planes: the bits of plane n count
 # 2**n. So a word costs a few operations, however many windows there are.
 
 
-def _count(planes: list[int], bits: int) -> None:
-    """Add 1 to the count of each of the bits."""
-    plane = 0
+def _count(planes: list[int], bits: int, plane: int = 0) -> None:
+    """Add 2**plane to the count of each of the bits."""
     while bits:
-        if plane == len(planes):
+        while plane >= len(planes):
             planes.append(0)
         planes[plane], bits = planes[plane] ^ bits, planes[plane] & bits
         plane += 1

@@ -221,6 +221,14 @@ def _tells_as_content(word: str) -> bool:
     return tells(word) and word not in english().denying
 
 
+@cache
+def may_be_elsewhere() -> frozenset[str]:
+    """Words that may be held in another form: as a part of a quantity, by an opposite, by what they deny."""
+    known = english()
+    phrases = {first for first, _ in known.phrases} | {"degre", "usa", "u"}
+    return known.denying | known.opposites.keys() | known.units.keys() | known.scales.keys() | phrases
+
+
 def may_turn(keys: Iterable[str]) -> bool:
     """False for a sentence with these keys that neither denies nor ends anything."""
     return not _turning_keys().isdisjoint(keys)

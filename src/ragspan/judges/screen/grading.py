@@ -18,7 +18,7 @@ from ragspan.judges.screen.contexts import Context, Place
 from ragspan.judges.screen.denials import find_opposition
 from ragspan.judges.screen.english import english
 from ragspan.judges.screen.evidence import Aligned, Evidence
-from ragspan.judges.screen.facts import SentenceFacts, compared, tells
+from ragspan.judges.screen.facts import SentenceFacts, compared, may_be_elsewhere, tells
 from ragspan.judges.screen.finding import Finding
 from ragspan.judges.screen.flags import find_conflicts, read_topics
 from ragspan.judges.screen.numbers import (
@@ -34,11 +34,12 @@ from ragspan.judges.screen.numbers import (
 from ragspan.judges.screen.other_languages import find_in_other_language
 from ragspan.judges.screen.quantities import DATES, same
 from ragspan.judges.screen.roles import find_exchange
-from ragspan.text.keys import is_content, is_negation, is_number
+from ragspan.text.keys import content_of, is_content, is_negation, is_number
 from ragspan.text.languages import ENGLISH, Language
 from ragspan.text.lazy import Lazy
 from ragspan.text.refusals import refuses
 from ragspan.text.sentences import Sentence
+from ragspan.text.turns import turn
 
 DERIVED = "a number may follow from others"
 SHORT = "it says little more than yes or no"
@@ -166,6 +167,7 @@ class Grader:
 
     def grade(self, claim: Sentence, *, affirms: bool = False) -> Grade:
         """What the contexts hold of a claim, which follows a yes if `affirms`."""
+        turn()
         sought, evidence = claim.keys, self.evidence
         declines = refuses(claim.text, self.language)
         if declines and is_unrelated(self.asked, self.contexts):
@@ -188,8 +190,10 @@ class Grader:
         self._said = sought
         findings: list[Finding] = []
         if not declines and not (not absent and evidence.has_sentence(sought)):
-            found = (find(read) for name, find in FINDERS.items() if unsure is None or name in _ALWAYS)
-            findings = [one for one in found if one is not None]
+            for name, find in FINDERS.items():
+                turn()
+                if (unsure is None or name in _ALWAYS) and (one := find(read)) is not None:
+                    findings.append(one)
             if affirms and not findings:
                 findings = [one for one in [_find_yes_beside_no(read)] if one is not None]
         structured = context is not None and self.contexts[context].structured
@@ -269,7 +273,7 @@ class Claim:
     def aligned(self) -> list[Aligned]:
         """The context sentences that it may rest on."""
         content = self.facts.content
-        return self.grader.evidence.aligned(content if len(content) > 1 else content | self.grader.told)
+        return self.grader.evidence.aligned(content if len(content) > 1 else content | self.grader.told, _LITTLE)
 
     @Lazy
     def numbers(self) -> frozenset[str]:
@@ -280,10 +284,19 @@ class Claim:
     def enough(self) -> float:
         return _ENOUGH if self.grader.lone else _MOST
 
-    @property
+    @Lazy
+    def _may_rest(self) -> bool:
+        """False where the contexts lack too many of its words; a quick test, before it is taken apart."""
+        words, evidence = content_of(self.sentence.keys), self.grader.evidence
+        missing = sum([word not in evidence and not is_number(word) for word in words - may_be_elsewhere()])
+        return missing <= (1 - self.enough) * (len(words) + 1)
+
+    @Lazy
     def is_compared(self) -> bool:
         """Whether a sentence of the contexts is near enough for its clauses and numbers to be compared."""
         if not self.is_english or self.sentence.text.endswith(":"):
+            return False
+        if not self._may_rest:
             return False
         if not self.grader.lone and len(self.facts.content) < _FEWEST:
             return False
@@ -293,7 +306,7 @@ class Claim:
     def restated(self) -> frozenset[str]:
         """The absent numbers whose amount a context gives otherwise: "14 days" as "two weeks"."""
         numbers = frozenset(filter(is_number, self.absent))
-        if not numbers or not self.is_english:
+        if not numbers or not self.is_english or not self._may_rest:
             return frozenset()
         one = "1" in numbers and any("one" in context.places for context in self.grader.contexts)
         sought = [ours for ours in self.facts.quantities if ours.raw in numbers and ours.kind not in DATES]
@@ -376,10 +389,10 @@ def _find_name(claim: Claim) -> Finding | None:
     for is_name, run in groupby(range(len(capital)), capital.__getitem__):
         places = list(run)
         words = said.words[places[0] : places[-1] + 1]
-        if not is_name or not all(said.keys[place] in claim.absent for place in places) or _is_known(words, claim):
+        if not is_name or not places[-1] or not all(said.keys[place] in claim.absent for place in places):
             continue
         # What begins a sentence or follows a colon, a bracket or a mark of a list may be any word.
-        if re.search(rf"(?<=[\w,] ){re.escape(words[0])}\b", said.text):
+        if re.search(rf"(?<=[\w,] ){re.escape(words[0])}\b", said.text) and not _is_known(words, claim):
             nearest = grader.evidence.closest(filter(is_content, said.keys))
             return Finding(kind="name", response=" ".join(words), place=nearest[0] if nearest else None)
     return None
@@ -405,7 +418,10 @@ def _is_common(word: str, grader: Grader) -> bool:
     if word.isupper() and len(word) <= _COMMON_INITIALS:
         return True
     known = grader.language.key(word)
-    return known in english().weekdays or known in english().units or word[:_ROOT].lower() in grader.roots
+    if known in english().weekdays or known in english().units:
+        return True
+    root = word[:_ROOT].lower()
+    return any(key.startswith(root) for context in grader.contexts for key in context.places)
 
 
 _COMMON_INITIALS, _LONGEST_INITIALS = 3, 6
