@@ -30,7 +30,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ragspan.forks import keep_inherited
-from ragspan.judges.turns import giving_turns
 
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
@@ -207,12 +206,11 @@ def run_in_loop(call: Callable[..., Coroutine[Any, Any, _T]], *args: object) -> 
     The threads of gevent are one thread, in which the worker's loop runs, and Python has one loop at a time in a thread. What
     computes and waits for nothing needs none.
     """
-    with giving_turns():
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return _own.loop.run(call(*args))
-        return _computed(call(*args))
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return _own.loop.run(call(*args))
+    return _computed(call(*args))
 
 
 def _computed(coroutine: Coroutine[Any, Any, _T]) -> _T:

@@ -32,6 +32,7 @@ from ragspan.judges.session import session_of
 from ragspan.metrics.metric import Metric
 from ragspan.outcomes import Outcome
 from ragspan.records import RagRecord
+from ragspan.text.turns import give_turns
 from ragspan.throttled_log import ThrottledLog
 
 _MAX_START = 30.0  # seconds until a new helper must be ready
@@ -142,6 +143,7 @@ class HelperClient:
     def _failed_to_start(self, reason: str) -> None:
         self._pause.refused()
         self._cannot_start = True
+        give_turns()
         again = "" if self._is_impossible else f"; the next start is in {self._pause.remaining:.0f} s"
         self._log.report(
             "no helper",

@@ -14,11 +14,11 @@ from operator import or_
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ragspan.judges.screen.structured import Flag, read_structure
-from ragspan.judges.turns import give_turn
 from ragspan.text.keys import readable
 from ragspan.text.languages import ENGLISH, Language, characters_read
 from ragspan.text.lazy import Lazy
 from ragspan.text.sentences import END, reader, written
+from ragspan.text.turns import turn
 
 MAX_CHARACTERS = 80_000
 """Characters of contexts that are read for one record; long contexts give way first."""
@@ -66,6 +66,7 @@ class Context:
         self.flags = tuple(flags or ())
         self._pairs: frozenset[Pair] | None = None
         self._facts: dict[tuple[Callable[..., Any], int], Any] = {}
+        turn()
         bit, places, held, start = 1, self.places, self.places.get, 0
         ended = [*keys, END]
         while start < len(ended):
@@ -173,7 +174,7 @@ class ContextReader:
         return tuple([self._one(text, language) for text in texts])
 
     def _one(self, text: str, language: Language) -> Context:
-        give_turn()
+        turn()
         if not language.is_shared:
             return _read(text, language)
         known = language.code, text
