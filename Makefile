@@ -221,7 +221,8 @@ phoenix: .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX)  ## a Phoenix 
 	$(call install_into,$(@D),constraints.txt,$(E2E_MEMBERS) $(E2E_TOOLS))
 	@touch $@
 
-# What these bring along is theirs to choose. They are not made anew when ragspan's dependencies change.
+# What these bring along is theirs to choose. They are not made anew when ragspan's dependencies change. MLflow's own parts come out
+# later than MLflow: what it needs is that of the newest release whose parts are all there.
 .venv-phoenix/.installed-%: | $(VENV)/.installed
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Phoenix needs Python 3.11 or later; name one: make PYTHON=python3.12" >&2; exit 1; }
 	@$(BIN)/python -m venv --clear $(@D)
@@ -230,7 +231,8 @@ phoenix: .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX)  ## a Phoenix 
 
 .venv-mlflow/.installed-%: | $(VENV)/.installed
 	@$(BIN)/python -m venv --clear $(@D)
-	$(call install_into,$(@D),/dev/null,mlflow==$*)
+	$(call install_into,$(@D),/dev/null,'mlflow<=$*')
+	$(call install_into,$(@D),/dev/null,--no-deps mlflow==$*)
 	@touch $@
 
 CHROMIUM := chromium fonts-dejavu-core
