@@ -23,7 +23,7 @@ HHEM_TOOLS := transformers pytest pytest-asyncio hypothesis opentelemetry-export
 
 # Too heavy for the environment of the other tests.
 ENVIRONMENT_MEMBERS := -e '.[otlp]' -e integrations/langchain
-ENVIRONMENT_TOOLS := celery eventlet gevent hypercorn ipykernel nbclient pyinstaller uvicorn-worker gunicorn starlette uvicorn hypothesis pytest pytest-asyncio trustme opentelemetry-distro pytest-xdist
+ENVIRONMENT_TOOLS := uwsgi celery eventlet gevent hypercorn ipykernel nbclient pyinstaller uvicorn-worker gunicorn starlette uvicorn hypothesis pytest pytest-asyncio trustme opentelemetry-distro pytest-xdist
 
 # The oldest and the newest that we support, and what their own suites need.
 NEIGHBOURS_oldest := langchain-core==1.0.0 langgraph==1.0.0 'pytest<9' 'syrupy<5' 'pytest-asyncio<1'
@@ -164,7 +164,7 @@ test-clients: .venv-clients/.installed  ## the native writers, and the handlers,
 	@touch $@
 
 test-environments: .venv-environments/.installed  ## the servers, workers and tools that the other tests skip
-	.venv-environments/bin/python -m pytest -q -n $(SLOW_WORKERS) tests/environments -k "celery or hypercorn or gevent or eventlet or UvicornWorker or notebook or pyinstaller"
+	.venv-environments/bin/python -m pytest -q -n $(SLOW_WORKERS) tests/environments -k "celery or hypercorn or gevent or eventlet or uwsgi or UvicornWorker or notebook or pyinstaller"
 
 # What `rest` leaves out runs with the slow tests.
 DEPLOYS := whole

@@ -50,7 +50,7 @@ def test_a_judge_that_agrees_is_said_to(run, table, tmp_path):
 
     assert done.exit_code == 0, done.output
     assert "60 of 60 rows have a label" in done.stdout
-    assert ["context_adherence", "60", "(30)", "1", "(.88", "to", "1)"] in [
+    assert ["context_adherence", "60", "(30)", "1.00", "(0.88", "to", "1.00)"] in [
         line.split()[:7] for line in done.stdout.splitlines()
     ]
     told = json.loads((tmp_path / "agreement.json").read_text())
@@ -79,7 +79,7 @@ def test_enough_labels_that_all_agree_need_no_more():
 
     (figures,) = agreement(evaluate(rows, ["context_adherence"], label_column="label")).metrics
 
-    assert str(figures.auroc) == "1 (.91 to 1)"
+    assert str(figures.auroc) == "1.00 (0.91 to 1.00)"
     assert figures.missing_labels == 0
 
 
@@ -89,7 +89,7 @@ def test_a_judge_that_passes_all_of_a_few_is_not_certain_to_be_chance():
 
     (figures,) = agreement(evaluate(rows, ["context_adherence"], label_column="label")).metrics
 
-    assert str(figures.balanced_accuracy) == ".50 (.00 to 1)"
+    assert str(figures.balanced_accuracy) == "0.50 (0.00 to 1.00)"
 
 
 def test_a_judge_that_people_disagree_with_is_told_from_one_they_agree_with(run, table):
@@ -99,7 +99,7 @@ def test_a_judge_that_people_disagree_with_is_told_from_one_they_agree_with(run,
 
     assert done.exit_code == 0, done.output
     assert done.stdout.splitlines()[-1] == (
-        "By the label 'label' 25.0% of the 60 responses fail (25.0% to 25.0%), from 60 labels; context_adherence alone fails 50.0%"
+        "By the label 'label' 25.0% of the 60 responses fail, from 60 labels; context_adherence alone fails 50.0%"
     )
 
 

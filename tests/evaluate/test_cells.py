@@ -25,6 +25,14 @@ from ragspan.records import RetrievedContext
 
 HUGE = 10**5000
 NOON = 1_577_880_000_000_000_000
+PRINTED = (
+    "['secret'\n 'b']",
+    "array(['secret', 'b'], dtype=object)",
+    "[nan, 'secret']",
+    "['secret', ..., 'b']",
+    "[Document(page_content='secret')]",
+)
+"""Lists as NumPy, pandas and frameworks print them."""
 NO_TEXT, NO_TIME, NO_SPAN = "but should be text", "is not a time", "hexadecimal digits, or zero"
 
 
@@ -95,7 +103,7 @@ def test_ids_of_a_span_are_hexadecimal_as_in_trace_contexts():
         (span_of, ["1" * 32, "g" * 16], NO_SPAN),
         (contexts_of, [["a", 7]], "an int in place 2"),
         (contexts_of, [["a", None, 7]], "an int in place 3"),
-        (contexts_of, ["['a', 0x" + "f" * 5000 + "]"], "an int in place 2"),
+        *[(contexts_of, [text], "save the table as JSONL or Parquet") for text in PRINTED],
         (contexts_of, [[{"title": "secret"}]], "in place 1 that has no text: .* one of text, page_content, content"),
         (contexts_of, ['["a", ["secret"]]'], "a list in place 2"),
         (contexts_of, [7], "an int in place 1"),

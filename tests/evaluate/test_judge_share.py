@@ -7,16 +7,16 @@ from collections import Counter
 
 import pytest
 from doubtful import an_answer, some_answers
+from result_lines import result_lines
 
 from ragspan.engine import Budget
-from ragspan.engine.table_share import TableShare
+from ragspan.engine.judge_share_decisions import TableDecisions
 from ragspan.evaluate import evaluate
 from ragspan.evaluate.ci import summary_lines
-from ragspan.evaluate.evaluation import DEFAULTS, plan_from
+from ragspan.evaluate.evaluation import plan_from
 from ragspan.evaluate.gates import Gate, check_gates
-from ragspan.evaluate.journal import journal_of
 from ragspan.evaluate.report import compare, write_report
-from ragspan.evaluate.result_file import ResultFile
+from ragspan.evaluate.rows import ResultFile, partial_of
 from ragspan.evaluate.running import run
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.judge_share import JudgeShare
@@ -53,7 +53,7 @@ def table(write_jsonl):
 
 
 def by_row(evaluation, metric="context_adherence"):
-    return {one.row: one for one in evaluation.results() if one.metric == metric}
+    return {one.row: one for one in result_lines(evaluation) if one.metric == metric}
 
 
 def wrong_of(result):
@@ -65,8 +65,8 @@ def test_the_judge_is_asked_about_exactly_its_share_and_all_metrics_of_a_row_are
 
     found = by_row(evaluation)
     assert Counter(one.asked for one in found.values()) == {"doubtful": 19, "random": 5, None: 96}
-    assert len(endpoint.requests) == 5 * 24
-    for one in evaluation.results():
+    assert len(endpoint.requests) == 24
+    for one in result_lines(evaluation):
         assert one.judge == ("openai:m" if one.asked else "overlap")
         assert (one.screen_score is not None) == bool(one.asked)
 
@@ -91,8 +91,8 @@ def test_the_random_part_is_drawn_by_id_whatever_the_answers_are(asked_judge):
     assert len(drawn) == 24
 
 
-def test_a_row_of_which_the_embedded_judge_has_no_doubt_can_be_in_the_random_part_alone(asked_judge):
-    rows = TableShare(JudgeShare(total=0.5, random=0.25), [ContextAdherence(asked_judge)])
+def test_a_row_of_which_the_embedded_judge_has_no_doubt_can_be_in_the_random_part_alone():
+    rows = TableDecisions(JudgeShare(total=0.5, random=0.25))
     for row in range(400):
         rows.add(str(row), None)
 
@@ -122,7 +122,7 @@ def test_rows_without_contexts_and_bad_rows_cost_nothing_and_keep_their_places(a
 
     assert {row: one.asked for row, one in by_row(evaluation).items()} == {1: "doubtful", 2: None, 4: None, 5: None}
     assert [bad.row for bad in evaluation.bad_rows] == [3]
-    assert len(endpoint.requests) == 5
+    assert len(endpoint.requests) == 1
 
 
 def test_metadata_that_cannot_be_written_does_not_stop_the_table(asked_judge):
@@ -239,19 +239,19 @@ def test_a_resumed_run_asks_about_the_same_rows_and_pays_for_none_twice(asked_ju
     finished = output.read_text()
     output.unlink()
 
-    journal = _journal_of_half(table(answers), asked_judge, output)
-    asked_before = sum(json.loads(line)["asked"] is not None for line in journal.read_text().splitlines()[1:])
+    journal = _partial_of_half(table(answers), asked_judge, output)
+    asked_before = sum(json.loads(line).get("asked") is not None for line in journal.read_text().splitlines()[1:])
     before = len(endpoint.requests)
     again = evaluate(table(answers), METRICS, judge=asked_judge, judge_share=0.2, output=output, resume=True)
 
     assert 0 < asked_before < 12
-    assert len(endpoint.requests) - before == 5 * (12 - asked_before)
+    assert len(endpoint.requests) - before == 12 - asked_before
     assert {row: one.asked for row, one in by_row(again).items()} == whole
     assert [line[:100] for line in output.read_text().splitlines()] == [line[:100] for line in finished.splitlines()]
     assert again.summary["faithfulness"].asked.scored == 12
 
 
-def _journal_of_half(path, asked_judge, output):
+def _partial_of_half(path, asked_judge, output):
     """What a run leaves that is killed in the middle of its second reading."""
 
     def stop(progress):
@@ -260,15 +260,15 @@ def _journal_of_half(path, asked_judge, output):
 
     given = {"data": path, "metrics": METRICS, "judge": asked_judge, "judge_share": 0.2, "output": output}
     with pytest.raises(KeyboardInterrupt):
-        run(plan_from({**DEFAULTS, **given}, on_row=stop))
-    journal = journal_of(output)
+        run(plan_from(given, on_row=stop))
+    journal = partial_of(output)
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:31]))
     return journal
 
 
 def test_another_share_is_another_run(asked_judge, tmp_path, table):
     output = tmp_path / "out.jsonl"
-    _journal_of_half(table(some_answers(60)), asked_judge, output)
+    _partial_of_half(table(some_answers(60)), asked_judge, output)
 
     with pytest.raises(TableError, match=r'judge_share was "0.2:0.05" and is "0.3:0.075"'):
         evaluate(table(some_answers(60)), METRICS, judge=asked_judge, judge_share=0.3, output=output, resume=True)
@@ -290,7 +290,7 @@ def test_rows_that_the_judge_failed_on_keep_the_embedded_judges_score_and_are_as
     (result,) = check_gates(failed, [Gate(metric="faithfulness", kind="mean", minimum=0.0)])
     assert "the judge scored none of the rows" in result.trouble
     assert again.summary["context_adherence"].asked.scored == 8
-    assert not journal_of(output).exists()
+    assert not partial_of(output).exists()
 
 
 def test_a_day_that_is_spent_leaves_the_embedded_judges_scores(asked_judge, endpoint):
@@ -308,11 +308,11 @@ def test_a_day_that_is_spent_leaves_the_embedded_judges_scores(asked_judge, endp
 
 def test_the_result_file_the_wide_frame_and_the_report_say_who_scored(asked_judge, tmp_path):
     pytest.importorskip("pandas")
-    output, page = tmp_path / "out.csv", tmp_path / "report.html"
+    output, page = tmp_path / "out.jsonl", tmp_path / "report.html"
     evaluation = evaluate(some_answers(40), METRICS, judge=asked_judge, judge_share=0.2, output=output)
     write_report(evaluation, page)
 
-    read = [one for one in ResultFile(output).results() if one.metric == "faithfulness"]
+    read = [one for one in result_lines(ResultFile(output)) if one.metric == "faithfulness"]
     assert Counter((one.judge, one.asked is not None) for one in read) == {
         ("openai:m", True): 8,
         ("overlap", False): 32,
@@ -340,7 +340,7 @@ def test_the_command_takes_a_share_and_its_summary_has_the_estimate(command, end
     monkeypatch.setenv("OPENAI_BASE_URL", endpoint.base_url)
     monkeypatch.setenv("OPENAI_API_KEY", "-")
     told = command(
-        *("evaluate", table(some_answers(200)), "--judge", "openai:m", "--judge-share", "0.4:0.2", "--quiet"),
+        *("evaluate", table(some_answers(200)), "--judge", "openai:m", "--judge-share", "0.4:0.2"),
         *(
             "--metrics",
             "context_adherence",

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from ragspan.judges import OverlapJudge, SpanDetector
+from ragspan.judges import OverlapJudge, SmallJudge
 from ragspan.judges.background import MAX_SHOWN, as_evidence, shown_background
 from ragspan.metrics import ContextAdherence
 from ragspan.records import Background, RagRecord
@@ -66,7 +66,7 @@ def detector(fake_openai):
             return 200, {"predictions": spans}
 
         fake_openai.answer = answer
-        return SpanDetector(fake_openai.base_url.removesuffix("/v1"), max_retries=0)
+        return SmallJudge("lettucedetect", fake_openai.url, max_retries=0)
 
     return make
 

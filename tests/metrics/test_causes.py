@@ -18,7 +18,7 @@ from ragspan.records import Background, Generation, RagRecord, Reranking, Retrie
 SETTLED = RetrievedContext(text="Beta settles card payments after midnight.", id="settled")
 FEES = RetrievedContext(text="The annual fee of the silver card is 49 euros, payable in March.", id="fees")
 WEATHER = RetrievedContext(text="In Lisbon it rained on eleven days of last October.", id="weather")
-INVENTED = "Gamma sends invoices by registered mail every Tuesday."
+INVENTED = "Every Tuesday invoices are sent by Gamma."
 
 
 def search(*found, name="VectorStoreRetriever"):

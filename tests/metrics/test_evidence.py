@@ -71,7 +71,7 @@ async def test_background_never_lowers_a_value(metric, noise):
 @pytest.mark.parametrize("metric", BY_EVIDENCE)
 @pytest.mark.parametrize(
     ("response", "judged"),
-    [(FEE, True), ("You are welcome.", False), ("Gamma sends invoices by registered mail every Tuesday.", False)],
+    [(FEE, True), ("You are welcome.", False), ("Every Tuesday invoices are sent by Gamma.", False)],
 )
 async def test_without_documents_background_counts_if_it_supports_a_claim(metric, response, judged):
     outcome = await metric(OverlapJudge()).score(record(contexts=[], response=response, background=[TOOL]))
@@ -82,7 +82,7 @@ async def test_without_documents_background_counts_if_it_supports_a_claim(metric
 
 @pytest.mark.parametrize("metric", BY_EVIDENCE)
 async def test_of_a_response_without_documents_that_is_half_invented_the_background_shows_it(metric):
-    response = f"{FEE} Gamma sends invoices by registered mail every Tuesday."
+    response = f"{FEE} Every Tuesday invoices are sent by Gamma."
 
     outcome = await metric(OverlapJudge()).score(record(contexts=[], response=response, background=[TOOL]))
 
@@ -118,7 +118,7 @@ async def test_with_unknown_documents_the_results_of_tools_count_if_all_prompts_
 async def test_with_unknown_documents_an_invention_fails_by_a_tools_result(metric):
     invented = record(
         contexts=None,
-        response="Gamma sends invoices by registered mail every Tuesday.",
+        response="Every Tuesday invoices are sent by Gamma.",
         background=[TOOL],
         prompts_seen=True,
     )

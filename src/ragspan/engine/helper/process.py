@@ -133,10 +133,13 @@ def _interpreter() -> str:
         raise NoHelperPossible("this application is frozen, and has no Python interpreter of its own to start")
     if not hasattr(posix, "posix_spawn"):
         raise NoHelperPossible("this system starts no process without a fork")
-    name = Path(sys.executable or "").name.lower()
-    if "python" not in name and "pypy" not in name:
-        raise NoHelperPossible(f"sys.executable is {sys.executable!r}, which does not look like a Python interpreter")
-    return sys.executable
+    embedded = Path(sys.exec_prefix, "bin", f"python{sys.version_info[0]}.{sys.version_info[1]}")  # beside uWSGI, say
+    for path in (sys.executable or "", str(embedded)):
+        if any(word in Path(path).name.lower() for word in ("python", "pypy")) and (
+            path == sys.executable or os.access(path, os.X_OK)
+        ):
+            return path
+    raise NoHelperPossible(f"sys.executable is {sys.executable!r}, which does not look like a Python interpreter")
 
 
 def _options() -> list[str]:

@@ -6,9 +6,10 @@ import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 from ragspan.arguments import TEXT, WHOLE, between, choice, has_methods, instance, require_async
+from ragspan.config import JudgeMode
 from ragspan.judges.background import MAX_SHOWN, shown_background
 from ragspan.judges.judge_protocols import (
     ChatClient,
@@ -44,8 +45,6 @@ from ragspan.judges.session import session_of
 from ragspan.records import RagRecord
 from ragspan.text.limits import size_of
 from ragspan.text.sentences import places_of
-
-JudgeMode: TypeAlias = Literal["one_request", "thorough"]
 
 
 class LLMJudge:
