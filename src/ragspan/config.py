@@ -337,10 +337,11 @@ class Settings:
         "in LlamaIndex and in [traces that a worker receives](receiver.md).",
         shown="none",
     )
-    capture_content: CaptureContent = _row(
-        False,
+    capture_content: CaptureContent | None = _row(
+        None,
         _content,
-        "Send questions, contexts, responses and users' ids; `spans` or `events` only there.",
+        "Send questions, contexts, responses and users' ids; `spans` or `events` only there. The console shows texts unless "
+        "it is `false`: they stay on the machine.",
         shown="`false`, or what `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` says",
     )
     redact: Callable[[str], str] | str | Literal[False] | None = _row(
