@@ -1,7 +1,6 @@
 """What the application's own function is run over, and what becomes of text where it fails."""
 
 import dataclasses
-import functools
 import pathlib
 import re
 import typing
@@ -305,4 +304,3 @@ def test_the_environment_names_a_function_and_false_overrules_it(monkeypatch):
 def test_a_wrong_one_is_refused_in_plain_words(given, message):
     with pytest.raises(ConfigurationError, match=message):
         redact_from(given)
-
