@@ -16,6 +16,7 @@ from typing import Final
 from ragspan.text.amounts import has_other_form, in_one_form
 from ragspan.text.keys import readable
 from ragspan.text.languages.language import ENGLISH, Language
+from ragspan.text.turns import turn
 
 # A break is one character with at most a few closing marks, so that any run of them takes linear time. Full stops of other
 # scripts end a sentence whatever follows; so does one of ASCII after a letter of Chinese, Japanese or Thai.
@@ -69,6 +70,7 @@ class Sentence:
 
 def read_sentence(text: str, language: Language = ENGLISH) -> Sentence:
     """The sentence with its words."""
+    turn()
     words = tuple(language.tokens(text))
     return Sentence(text=text, words=words, keys=tuple(map(language.key, words)))
 

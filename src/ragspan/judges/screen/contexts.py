@@ -18,6 +18,7 @@ from ragspan.text.keys import readable
 from ragspan.text.languages import ENGLISH, Language, characters_read
 from ragspan.text.lazy import Lazy
 from ragspan.text.sentences import END, reader, written
+from ragspan.text.turns import turn
 
 MAX_CHARACTERS = 80_000
 """Characters of contexts that are read for one record; long contexts give way first."""
@@ -65,6 +66,7 @@ class Context:
         self.flags = tuple(flags or ())
         self._pairs: frozenset[Pair] | None = None
         self._facts: dict[tuple[Callable[..., Any], int], Any] = {}
+        turn()
         bit, places, held, start = 1, self.places, self.places.get, 0
         ended = [*keys, END]
         while start < len(ended):
@@ -172,6 +174,7 @@ class ContextReader:
         return tuple([self._one(text, language) for text in texts])
 
     def _one(self, text: str, language: Language) -> Context:
+        turn()
         if not language.is_shared:
             return _read(text, language)
         known = language.code, text

@@ -17,6 +17,7 @@ from itertools import chain, compress
 from ragspan.judges.screen.contexts import Context, numbers_of
 from ragspan.judges.screen.evidence import Evidence
 from ragspan.text.keys import content_of, is_content
+from ragspan.text.turns import turn
 
 _MAIN_WORDS = 25
 _ALL_COUNT, _SOME_COUNT = 2, 12
@@ -86,6 +87,7 @@ def _sentence_counts(contexts: Sequence[Context], keys: frozenset[str]) -> dict[
     """In how many sentences each of the keys is, without those that no context has."""
     found: dict[str, int] = {}
     for context in contexts:
+        turn()
         for key in context.held(keys):
             found[key] = found.get(key, 0) + context.places[key].bit_count()
     return found
@@ -103,6 +105,7 @@ def _most_relevant(contexts: Sequence[Context], asked: Mapping[str, float]) -> l
         return [(context, sentence, 1.0) for context in contexts for sentence in range(len(context))]
     found: dict[tuple[int, int], float] = {}
     for number, context in enumerate(contexts):
+        turn()
         for key, rarity in asked.items():
             for sentence in numbers_of(context.places.get(key, 0)):
                 place = number, sentence

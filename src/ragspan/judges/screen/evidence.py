@@ -16,6 +16,7 @@ from ragspan.judges.screen.facts import SentenceFacts
 from ragspan.text.keys import content_of, is_number
 from ragspan.text.lazy import Lazy
 from ragspan.text.sentences import Sentence
+from ragspan.text.turns import turn
 
 _GAP = 2
 """Numbers left free between two contexts, so that no window of three sentences spans both."""
@@ -58,14 +59,18 @@ class Evidence:
         self.content = content_of(chain.from_iterable(claim.keys for claim in claims))
         """The keys of the claims' content words."""
         self.pairs = frozenset(chain.from_iterable(pairwise(claim.keys) for claim in claims))
-        self.held_pairs = [context.shared_pairs(self.pairs) for context in contexts]
+        self.held_pairs: list[frozenset[Pair]] = []
         """The pairs that each context has."""
+        for context in contexts:
+            turn()
+            self.held_pairs.append(context.shared_pairs(self.pairs))
         self.held = [context.held(self.content) for context in contexts]
         """The content words that each context has."""
         self._firsts: list[int] = []
         self._sentences: dict[str, int] = {}
         self._prose = number = 0
         for context, held in zip(contexts, self.held, strict=True):
+            turn()
             number += _GAP
             self._firsts.append(number)
             for word in held:

@@ -39,6 +39,7 @@ from ragspan.text.languages import ENGLISH, Language
 from ragspan.text.lazy import Lazy
 from ragspan.text.refusals import refuses
 from ragspan.text.sentences import Sentence
+from ragspan.text.turns import turn
 
 DERIVED = "a number may follow from others"
 SHORT = "it says little more than yes or no"
@@ -166,6 +167,7 @@ class Grader:
 
     def grade(self, claim: Sentence, *, affirms: bool = False) -> Grade:
         """What the contexts hold of a claim, which follows a yes if `affirms`."""
+        turn()
         sought, evidence = claim.keys, self.evidence
         declines = refuses(claim.text, self.language)
         if declines and is_unrelated(self.asked, self.contexts):
@@ -188,8 +190,10 @@ class Grader:
         self._said = sought
         findings: list[Finding] = []
         if not declines and not (not absent and evidence.has_sentence(sought)):
-            found = (find(read) for name, find in FINDERS.items() if unsure is None or name in _ALWAYS)
-            findings = [one for one in found if one is not None]
+            for name, find in FINDERS.items():
+                turn()
+                if (unsure is None or name in _ALWAYS) and (one := find(read)) is not None:
+                    findings.append(one)
             if affirms and not findings:
                 findings = [one for one in [_find_yes_beside_no(read)] if one is not None]
         structured = context is not None and self.contexts[context].structured

@@ -22,6 +22,7 @@ from ragspan.judges.screen.grading import UNRELATED, Grade, probability
 from ragspan.judges.screen.wording import explain_answer, explain_claim, explain_coverage
 from ragspan.judges.session import session_of
 from ragspan.records import RagRecord, as_contexts
+from ragspan.text.turns import give_turns
 from ragspan.text.vocabulary import stemmer_of
 
 _NOT_THERE = 0.5
@@ -59,7 +60,8 @@ class OverlapJudge:
         return share_read(record)
 
     def prepare(self) -> None:
-        """Import the stemmer now; else the first thread that judges does it."""
+        """For a thread of the application: import the stemmer now, and give other threads turns while judging."""
+        give_turns()
         stemmer_of("english")("prepared")
 
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:

@@ -6,9 +6,8 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
+from importlib import import_module
 from typing import Any, Final
-
-import stopwordsiso
 
 from ragspan.text import keys as english
 from ragspan.text.keys import MARK, NEGATION
@@ -193,7 +192,10 @@ class _English(Language):
 
 def _common(code: str) -> frozenset[str]:
     """The function words of a language, but for those that a language without spaces is cut up by."""
-    if code in {"zh", "ja", "und"} or not stopwordsiso.has_lang(code):
+    if code in {"zh", "ja", "und"}:
+        return frozenset()
+    stopwordsiso = import_module("stopwordsiso")  # only where a text is in such a language
+    if not stopwordsiso.has_lang(code):
         return frozenset()
     return frozenset(filter(str.isalpha, stopwordsiso.stopwords(code)))
 
