@@ -182,16 +182,6 @@ def test_what_failed_is_judged_again_and_nothing_else(tmp_path):
     assert not third.has_passing
 
 
-def test_a_run_with_failures_is_replaced_where_nobody_resumes_it(tmp_path):
-    output = tmp_path / "r.jsonl"
-    evaluate(ROWS, [Broken("r3")], output=output)
-    metric = Broken()
-    evaluate(ROWS, [metric], output=output)
-
-    assert (len(metric.asked), partial_of(output).exists()) == (len(ROWS), False)
-    assert len(list(result_lines(ResultFile(output)))) == len(ROWS)
-
-
 def test_rows_that_were_added_are_judged_with_those_that_failed(tmp_path):
     output = tmp_path / "r.jsonl"
     evaluate(ROWS[:5], [Broken("r3")], output=output)
