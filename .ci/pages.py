@@ -10,7 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from typer.main import get_command
+
+from ragspan.cli import app
 from ragspan.config import RETIRED, VARIABLES
+from ragspan.judges.presets import PRESETS
 
 DOCS = Path(__file__).parents[1] / "docs"
 _PART = re.compile(r"(<!-- generated: (\w+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -38,13 +42,61 @@ def retired() -> Iterator[str]:
     yield "\n"
 
 
+def commands() -> Iterator[str]:
+    """The commands of the core; a command of an integration's is on that integration's page."""
+    for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
+        yield from _command(f"ragspan {name}", command)
+
+
+def _command(name: str, command: Any) -> Iterator[str]:
+    inner = getattr(command, "commands", {})
+    for part, one in inner.items():
+        yield from _command(f"{name} {part}", one)
+    if inner:
+        return
+    arguments = [f"<{one.name}>" for one in command.params if one.param_type_name == "argument"]
+    yield f"\n## {name}\n\n`{' '.join([name, *arguments])}`: {_sentence(command.help)}\n"
+    options = [
+        one for one in command.params if one.param_type_name == "option" and not one.hidden and one.name != "help"
+    ]
+    if options:
+        yield "\n| option | meaning |\n| --- | --- |\n"
+    for option in options:
+        value = (
+            ""
+            if getattr(option, "is_flag", False)
+            else f" {(option.metavar or option.name.upper()).replace('|', ' or ')}"
+        )
+        yield f"| `{', '.join(option.opts)}{value}` | {_sentence(option.help)} |\n"
+    yield "\n"
+
+
+def _sentence(text: str | None) -> str:
+    """A help text in Markdown's table."""
+    return " ".join((text or "").split()).replace("|", " or ").replace("<", "&lt;")
+
+
+def providers() -> Iterator[str]:
+    yield "\n| name | provider | key | address |\n| --- | --- | --- | --- |\n"
+    for one in PRESETS.values():
+        keys = " or ".join(f"`{key}`" for key in one.keys) or "none"
+        keys += "" if one.needs_key or not one.keys else ", if the server wants one"
+        yield f"| `{one.name}:{one.example}` | {one.title} | {keys} | `{one.shown_address}` |\n"
+    yield "\n"
+
+
 def _shown(default: Any) -> str:
     if isinstance(default, tuple):
         return f"`{','.join(default)}`"
     return f"`{str(default).lower() if isinstance(default, bool) else f'{default:g}' if isinstance(default, float) else default}`"
 
 
-PARTS: dict[str, Callable[[], Iterator[str]]] = {"settings": settings, "retired": retired}
+PARTS: dict[str, Callable[[], Iterator[str]]] = {
+    "settings": settings,
+    "retired": retired,
+    "commands": commands,
+    "providers": providers,
+}
 
 
 def pages() -> Iterator[tuple[Path, str, str]]:

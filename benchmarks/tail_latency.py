@@ -42,7 +42,7 @@ from serving.application import ENGINES, MODES, PUBLISHING
 from serving.processes import HOST, Program, end_on_sigterm, running
 from serving.processor_time import MachineTime
 
-TARGETS = {"application": 1.15, "helper": 1.15, PUBLISHING: 1.10}
+TARGETS = {"helper": 1.15, PUBLISHING: 1.10}
 SPANS_OF_REQUEST = 1
 SPANS_OF_RECORD = 3
 """The answer, its search and its model call."""
@@ -346,7 +346,7 @@ def arguments_of_program() -> argparse.Namespace:
     arguments.warm_up = 4.0
     if arguments.quick:
         arguments.warm_up, arguments.seconds, arguments.pairs, arguments.max_foreign = 0.5, 1.5, 1, 1.0
-    arguments.modes = arguments.mode or (["application", "helper"] if arguments.quick else list(MODES[1:]))
+    arguments.modes = arguments.mode or (["helper"] if arguments.quick else list(MODES[1:]))
     if PUBLISHING in arguments.modes and brokers.server_program() is None:
         parser.error(f"the mode {PUBLISHING} needs nats-server (Debian and Ubuntu: apt install nats-server)")
     return arguments

@@ -14,7 +14,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 
 from application import Application
 from backends.server import eventually
-from ragspan.emitters.mlflow import MLflowSpanExporter
+from ragspan.tools.mlflow import MLflowSpanExporter
 
 PROJECT = "stored"
 SECONDS = 60.0

@@ -19,10 +19,10 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from ragspan import ScoringEngine
-from ragspan.emitters.mlflow import MLflowEmitter
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
 from ragspan.telemetry import OTelEmitter
+from ragspan.tools.mlflow import MLflowEmitter
 from ragspan_llama_index import RagspanCallbackHandler
 
 URL = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:5000"

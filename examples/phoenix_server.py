@@ -23,11 +23,11 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from ragspan import ScoringEngine
-from ragspan.delivery.spans import RetryingSpanExporter
-from ragspan.emitters.phoenix import PhoenixEmitter
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
 from ragspan.telemetry import OTelEmitter
+from ragspan.tools.phoenix import PhoenixEmitter
+from ragspan.tools.spans import RetryingSpanExporter
 from ragspan_langchain import RagspanCallbackHandler
 
 URL = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:6006"

@@ -1,4 +1,4 @@
-"""Commands that other packages bring, and what the programs of workers have in common."""
+"""Workers that other packages bring, and what the programs of workers have in common."""
 
 from __future__ import annotations
 
@@ -12,39 +12,12 @@ from ragspan import ConfigurationError
 from ragspan.cli import app
 from ragspan.command_line import listener_at, shown_address
 
-greeting = typer.Typer()
-
-
-@greeting.command()
-def greet(name: str):
-    """Greet somebody."""
-    typer.echo(f"Hello {name}")
-
 
 def run(*arguments):
     return CliRunner().invoke(app, arguments)
 
 
-def test_a_command_of_another_package_is_run_and_listed(register):
-    register("ragspan_command", greet=f"{__name__}:greeting")
-
-    assert "Greet somebody." in run("--help").output
-    assert run("greet", "Ada").output == "Hello Ada\n"
-
-
-def test_a_command_that_cannot_be_imported_leaves_the_others(register):
-    register("ragspan_command", greet="nowhere:greeting")
-
-    assert "demo" in run("--help").output
-    assert [run(command, "--help").exit_code for command in ("doctor", "demo")] == [0, 0]
-    tried = run("greet")
-    assert tried.exit_code == 2
-    assert "there is no command 'greet' (nowhere:greeting cannot be imported: No module named" in tried.output
-
-
-def test_an_unknown_command_is_an_error(register):
-    register("ragspan_command")
-
+def test_an_unknown_command_is_an_error():
     assert run("nonsense").exit_code == 2
 
 

@@ -72,16 +72,16 @@ def _search_with(span):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("{", "JSON text"),
-        ("[" * 100_000, "JSON text"),
+        ("{", "is not a record"),
+        ("[" * 100_000, "is not a record"),
         ("[]", "object"),
         ('{"question": 1, "contexts": [], "response": null}', r"\$\.question"),
         ('{"question": null, "contexts": [{"text": 3}], "response": null}', r"\$\.contexts\[0\]\.text"),
         ('{"question": null, "contexts": [], "response": null, "status": 7}', r"\$\.status"),
         (_search_with('{"trace_id": "a", "span_id": 1}'), r"\$\.retrievals\[0\]\.span\.trace_id"),
-        ('{"question": NaN, "contexts": [], "response": null}', "NaN"),
+        ('{"question": NaN, "contexts": [], "response": null}', "is not a record"),
         ('{"question": "q"}', "contexts"),
-        (b"\xff", "JSON text"),
+        (b"\xff", "is not a record"),
     ],
 )
 def test_text_that_is_no_record_is_refused_with_the_field(text, complaint):
@@ -119,7 +119,7 @@ def test_documents_of_frameworks_become_contexts(passage, text):
 
 def test_a_passage_without_text_is_refused():
     with pytest.raises(
-        ConfigurationError, match=r"a context is a text, or has one in page_content.*; this int has none"
+        ConfigurationError, match=r"a context is a text, or has one under one of page_content.*; this int has none"
     ):
         as_contexts([3])
 

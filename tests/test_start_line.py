@@ -8,11 +8,11 @@ import sys
 import pytest
 
 from ragspan.config import Settings
-from ragspan.emitters.phoenix import PhoenixEmitter
 from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.start_line import line_of_engine, line_of_sink
 from ragspan.telemetry import OTelEmitter
 from ragspan.telemetry.console import ConsoleEmitter
+from ragspan.tools.phoenix import PhoenixEmitter
 
 PARENT_AND_CHILD = """
 import subprocess, sys

@@ -51,7 +51,6 @@ def _everywhere(distribution: str) -> dict[str, str]:
 CONTESTANTS = [
     Contestant(name="ragspan", module="discarding", distributions=_OURS, is_peer=False, exports=False),
     Contestant(name="ragspan, with its engine", module="ragspan", distributions=_OURS, is_peer=False),
-    Contestant(name="ragspan, helper exports", module="ragspan", attach="_helper", distributions=_OURS, is_peer=False),
     Contestant(
         name="OpenInference",
         module="openinference",

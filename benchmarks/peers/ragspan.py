@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from peers.attachment import Attachment
 from ragspan import ScoringEngine
@@ -17,24 +16,15 @@ _PATIENCE = 60.0
 
 def langchain(sink: str) -> Attachment:
     """The helper process scores, and the application builds and exports the spans."""
-    return attached("langchain", sink, export="application")
-
-
-def langchain_helper(sink: str) -> Attachment:
-    """The helper process builds and exports the spans as well."""
-    return attached("langchain", sink, export="helper")
+    return attached("langchain", sink)
 
 
 def llama_index(sink: str) -> Attachment:
-    return attached("llama-index", sink, export="application")
+    return attached("llama-index", sink)
 
 
-def llama_index_helper(sink: str) -> Attachment:
-    return attached("llama-index", sink, export="helper")
-
-
-def attached(framework: str, sink: str, *, export: Any) -> Attachment:
-    engine = scoring_engine(sink, export=export)
+def attached(framework: str, sink: str) -> Attachment:
+    engine = scoring_engine(sink)
 
     def settle() -> None:
         if not engine.flush(_PATIENCE):
@@ -50,7 +40,7 @@ def attached(framework: str, sink: str, *, export: Any) -> Attachment:
     return attached_by(lambda: LlamaIndexHandler(sink=engine), settle=settle)
 
 
-def scoring_engine(sink: str, *, export: Any) -> ScoringEngine:
+def scoring_engine(sink: str) -> ScoringEngine:
     from opentelemetry import trace
 
     from ragspan.telemetry.environment import providers_from_environment
@@ -62,10 +52,9 @@ def scoring_engine(sink: str, *, export: Any) -> ScoringEngine:
         "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
         "OTEL_EXPORTER_OTLP_ENDPOINT": sink,
     }
-    if export == "application":
-        provider = providers_from_environment().tracer_provider
-        if provider is not None:
-            trace.set_tracer_provider(provider)
+    provider = providers_from_environment().tracer_provider
+    if provider is not None:
+        trace.set_tracer_provider(provider)
     judge = OverlapJudge()
     metrics: list[Metric] = [
         ContextAdherence(judge),
@@ -73,4 +62,4 @@ def scoring_engine(sink: str, *, export: Any) -> ScoringEngine:
         ContextUtilization(judge),
         Faithfulness(judge),
     ]
-    return ScoringEngine(metrics=metrics, emitters=[OTelEmitter()], judging="helper", export=export)
+    return ScoringEngine(metrics=metrics, emitters=[OTelEmitter()], judging="helper")

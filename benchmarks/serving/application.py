@@ -7,8 +7,7 @@ span of its own, exported as the `OTEL_*` variables say. `GET /report` sends out
 
 Modes:
     off          ragspan is not even imported
-    application  scores computed in the helper process, spans exported by the application
-    helper       spans exported by the helper process as well
+    helper       scores computed in the helper process
     thread       scores computed in a thread of the application
     nats         records published to the broker at that address, for workers elsewhere
 """
@@ -47,8 +46,7 @@ if TYPE_CHECKING:
     from ragspan_nats import NatsSink
 
 ENGINES: dict[str, dict[str, Any]] = {
-    "application": {"judging": "helper"},
-    "helper": {"judging": "helper", "export": "helper"},
+    "helper": {"judging": "helper"},
     "thread": {"judging": "thread"},
 }
 PUBLISHING = "nats"

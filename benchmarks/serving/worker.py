@@ -18,7 +18,6 @@ from ragspan_nats.settings import Stream
 from serving.broker import unused_ports
 from serving.processes import HOST, PATIENCE, Program
 
-_COMPRESS_ABOVE = 8192  # as applications do
 _AT_ONCE = 500  # publishes that wait for their acknowledgements
 _NOT_INHERITED = ("OTEL_", "RAGSPAN_", "OPENAI_")
 
@@ -88,7 +87,7 @@ async def _publish(broker_url: str, records: Sequence[RagRecord]) -> None:
     await ensure_streams(jetstream, stream)
 
     async def publish(record: RagRecord) -> None:
-        message = message_of(record, compress_above=_COMPRESS_ABOVE)
+        message = message_of(record)
         async with at_once:
             await jetstream.publish(stream.records, message.payload, timeout=PATIENCE, headers=dict(message.headers))
 

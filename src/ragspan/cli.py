@@ -1,4 +1,4 @@
-"""The command line: `ragspan demo`, `run`, `evaluate`, `agree`, `labels`, `judges`, `worker` and `doctor`; other packages bring further commands."""
+"""The command line: `ragspan demo`, `run`, `evaluate`, `agree`, `failures`, `labels`, `judges`, `worker` and `doctor`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import os
 import re
 import runpy
 import sys
-from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -19,37 +18,23 @@ from typer.core import TyperGroup
 from typer.main import get_command as command_of
 
 from ragspan.doctor.judges_command import judges
-from ragspan.evaluate.commands import agree, evaluate, labels
+from ragspan.evaluate.commands import agree, evaluate, failures, labels
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
-
-_COMMANDS = "ragspan_command"
-"""The entry-point group of other packages' commands, each a `typer.Typer`, loaded for its call or its help."""
 
 _WORKERS = "ragspan_worker"
 """The entry-point group of the programs for `ragspan worker`: `nats` and `otlp`."""
 
 
 class Commands(TyperGroup):
-    """The commands of the core, then those of installed packages."""
-
-    def list_commands(self, ctx: Any) -> list[str]:
-        return [*super().list_commands(ctx), *part_names(_COMMANDS)]
+    """Commands whose help has the paragraphs of their docstrings."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         own = super().get_command(ctx, cmd_name)
         for each in (own, *getattr(own, "commands", {}).values()):
             if each is not None:  # Typer breaks all paragraphs but the first where the docstring does
                 each.help = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(each.help or ""))
-        if own is not None or cmd_name not in part_names(_COMMANDS):
-            return own
-        try:
-            command = command_of(load_part(_COMMANDS, cmd_name, f"there is no command {cmd_name!r}"))
-        except ConfigurationError as error:  # a broken package must not break the help of the other commands
-            typer.echo(f"ragspan: {error}", err=True)
-            return None
-        command.name = cmd_name
-        return command
+        return own
 
 
 def _refuse(command: str, error: ConfigurationError | str) -> NoReturn:
@@ -104,6 +89,7 @@ def demo(
 
 
 app.command()(evaluate)
+app.command()(failures)
 app.command()(agree)
 app.add_typer(labels, name="labels")
 app.add_typer(judges, name="judges")
@@ -183,19 +169,13 @@ def worker(context: typer.Context) -> None:
 def doctor(
     timeout: Annotated[float, typer.Option(metavar="SECONDS", help="The longest that each check may take.")] = 30.0,
     json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all findings there, too.")] = None,
-    receiver: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL", help="Ask a `ragspan worker --otlp` what it could not read, such as http://127.0.0.1:4318."
-        ),
-    ] = None,
 ) -> None:
     """Find out why you see no scores: settings, judge, exporters, endpoint, and one record through all of them.
 
     It reads RAGSPAN_* and OTEL_* as your application does, so run it with the same environment. It has the judge
     score one small record and sends its trace. No key, no header's value and no text of yours is shown.
 
-    Exit codes: 0 all is well, though there may be warnings; 1 something failed, or nothing would get the scores; 2 a setting or an argument cannot be used.
+    Exit codes: 0 nothing failed; 1 something did; 2 a setting or an argument cannot be used.
     """
     if not 0 < timeout < float("inf"):
         raise typer.BadParameter("should be a number of seconds, more than 0", param_hint="--timeout")
@@ -206,11 +186,10 @@ def doctor(
 
     console = Console(highlight=False)
     findings: list[Finding] = []
-    for finding in examine(timeout=timeout, receiver=receiver):
+    for finding in examine(timeout=timeout):
         if not findings or findings[-1].check != finding.check:
             console.print(f"\n{TITLES[finding.check]}", style="bold")
-        is_repeated = bool(findings) and findings[-1].state == "skipped" and findings[-1].found == finding.found
-        console.print(shown(replace(finding, found="for the same reason", advice=None) if is_repeated else finding))
+        console.print(shown(finding))
         findings.append(finding)
     console.print("\n", verdict(findings), sep="")
     code = exit_code(findings)

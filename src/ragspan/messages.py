@@ -7,10 +7,10 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from types import CodeType, TracebackType, WrapperDescriptorType
-from typing import Any, NamedTuple, cast
+from types import CodeType, TracebackType
+from typing import Any, NamedTuple
 
-from ragspan.safe_copy import bases_of, class_name, own_of, remember, scalar_reader, texts_among
+from ragspan.safe_copy import bases_of, class_name, remember, texts_among
 
 MAX_MESSAGE = 8192
 MAX_STACKTRACE = 8000
@@ -131,36 +131,14 @@ def note_error(error: BaseException) -> NotedError:
 def _message_of(error: BaseException) -> str:
     """What the error says, without running a `__str__` of the program's own: that may load what it describes."""
     given = _ARGUMENTS(error)
-    kind = type(error)
-    write = (_writers.get(id(kind)) or remember(_writers, kind, (_writer_of(kind), kind)))[0]
-    if write is not None and all(map(_is_scalar, given)) and not _names_file(error):
-        return write(error)
+    if type(error).__module__ == "builtins" and all(type(one) in _SCALARS for one in given):
+        return str(error)
     if class_name(type(error)) == "ValidationError" and (text := _pydantic_message(error)):
         return text
     return "\n".join(texts_among(given))
 
 
-_writers: dict[int, tuple[Callable[[BaseException], str] | None, type]] = {}  # as `_abandoning`
-
-
-def _writer_of(kind: type[BaseException]) -> Callable[[BaseException], str] | None:
-    """The `__str__` of errors of this class, if it is one of Python's own."""
-    for base in bases_of(kind):
-        write = own_of(base, "__str__")
-        if write is not None:
-            is_own = type(write) is WrapperDescriptorType and base.__module__ == "builtins"
-            return cast("Callable[[BaseException], str]", write) if is_own else None
-    return None
-
-
-def _is_scalar(value: Any) -> bool:
-    return value is None or type(value) is str or scalar_reader(type(value)) is not None
-
-
-def _names_file(error: BaseException) -> bool:
-    """Whether it names a file by an object of an unknown class."""
-    names = (OSError.filename, OSError.filename2) if issubclass(type(error), OSError) else ()
-    return any(type(name.__get__(error)) not in {str, bytes, int, type(None)} for name in names)
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
 def _pydantic_message(error: BaseException) -> str:

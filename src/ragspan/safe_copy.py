@@ -22,7 +22,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields as fields_of_dataclass
 from dataclasses import is_dataclass
 from itertools import islice
-from marshal import dumps
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -315,12 +314,12 @@ MAX_METADATA: Final = 20_000
 """Characters of longer texts that are kept of one document's or request's metadata; prompts may show them."""
 SHORT: Final = 200
 """Characters of a text in metadata that is kept in any case."""
-SMALL: Final = 100
-"""Characters of an entry, its name and its text, that counts for a queue's bytes as any other part does."""
+SMALL: Final = 200
+"""Bytes of an entry, its name and its value, that counts for a queue's bytes as three other parts do."""
 MAX_ENTRIES: Final = 200
 """Of metadata, and of each list or dictionary inside."""
 _TEXT: Final = frozenset({str})
-_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+_SMALL_KINDS = frozenset(map(id, (str, int, float, bool, type(None))))
 _MAX_SEEN = 10_000  # entries without a name that can be kept included
 _MAX_NESTED = 5
 
@@ -330,9 +329,10 @@ def small_entries(metadata: Any) -> dict[str, Any] | None:
     if type(metadata) is not dict or len(metadata) > MAX_ENTRIES:
         return None
     kept = metadata.copy()
-    if not (_PLAIN.issuperset(map(type, kept.values())) and _TEXT.issuperset(map(type, kept))):
+    values = kept.values()  # in loops of C: documents are read on the request path
+    if not (_SMALL_KINDS.issuperset(map(id, map(type, values))) and _TEXT.issuperset(map(type, kept))):
         return None
-    return kept if len(dumps(kept)) <= SMALL * len(kept) + SHORT else None
+    return kept if len("".join(kept)) + sum(map(sys.getsizeof, values)) <= SMALL * len(kept) else None
 
 
 def kept_entries(metadata: Any, *, nested: bool = False, texts: dict[int, str] | None = None) -> dict[str, Any]:

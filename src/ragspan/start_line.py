@@ -8,10 +8,10 @@ from opentelemetry import trace
 
 from ragspan.addresses import shown_url
 from ragspan.config import Settings
-from ragspan.delivery import ScoreWriter
 from ragspan.metrics import Metric
 from ragspan.telemetry import Emitter, OTelEmitter, environment
 from ragspan.telemetry.console import ConsoleEmitter
+from ragspan.tools import ScoreWriter
 
 
 def line_of_sink(settings: Settings, frameworks: Sequence[str]) -> str:

@@ -98,7 +98,7 @@ def test_what_is_no_text_is_logged_by_its_type_alone(sink, caplog):
 
     kept_out = "an answer or a part of it is not captured: "
     assert [line.removeprefix(kept_out) for line in caplog.messages] == [
-        f"a context that is a dictionary has a text under one of {', '.join(field_names.TEXT)}",
+        f"a context is a text, or has one under one of {', '.join(field_names.TEXT)}; this dict has none",
         "response should be a text, not list",
     ]
 

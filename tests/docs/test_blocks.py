@@ -64,7 +64,7 @@ def prepare(text, reader, request):
     """What a block needs beside the reader's folder: a broker, streams as a worker makes them, results of an earlier run."""
     if "nats://" in text:
         broker = request.getfixturevalue("broker")
-        if "dead-letters" in text:
+        if "dead_letters" in text:
             broker.make_stream(name="ragspan", subjects=["ragspan.records"])
             broker.make_stream(name="ragspan-dead-letters", subjects=["ragspan.dead_letters"])
     if "last-month.parquet" in text:

@@ -12,7 +12,7 @@ OTLP = {"otlp", "receiver", "phoenix", "mlflow", "opentelemetry-exporter-otlp-pr
 NEEDS = {
     r"OTEL_EXPORTER_OTLP_\w*ENDPOINT=|OTLPSpanExporter": OTLP,
     r"ragspan worker --otlp": {"receiver"},
-    r"ragspan worker --broker|RAGSPAN_SINK=nats|NatsSink|dead-letters": {"nats"},
+    r"ragspan worker --broker|RAGSPAN_SINK=nats|NatsSink": {"nats"},
     r"ragspan run|opentelemetry-instrument|from langchain": {"langchain", "llama-index"},
     r"from llama_index": {"llama-index"},
     r"--report|--plots|write_report": {"report"},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import pkgutil
 import re
 import runpy
 
@@ -12,7 +11,6 @@ import pytest
 import yaml
 from doc_pages import PAGES, ROOT, name_of
 
-import ragspan.emitters
 from ragspan.judges import OpenAIJudge
 from ragspan.judges.presets import PRESETS
 
@@ -20,8 +18,8 @@ MODULES = (
     "ragspan",
     "ragspan.evaluate",
     "ragspan.evaluate.report",
-    "ragspan.delivery",
-    *(f"ragspan.emitters.{one.name}" for one in pkgutil.iter_modules(ragspan.emitters.__path__)),
+    "ragspan.tools",
+    *(f"ragspan.tools.{name}" for name in ("datadog", "langfuse", "langsmith", "mlflow", "phoenix")),
     "ragspan.engine",
     "ragspan.judges",
     "ragspan.metrics",

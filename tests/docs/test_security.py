@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ragspan.delivery import http
 from ragspan.judges import bounded_client
+from ragspan.tools import http
 from ragspan_receiver import grpc_server, intake, servers
 
 PAGE = (Path(__file__).parents[2] / "docs" / "security.md").read_text()

@@ -28,7 +28,7 @@ def test_all_is_well_where_an_endpoint_takes_the_scores(otlp_listener, tmp_path)
 @pytest.mark.parametrize(
     ("arguments", "variables", "complaint"),
     [
-        ([], {"RAGSPAN_JUDGE": "gpt-4o"}, "there is no judge 'gpt-4o' here (by judge or RAGSPAN_JUDGE)"),
+        ([], {"RAGSPAN_JUDGE": "gpt-4o"}, "there is no judge 'gpt-4o' here"),
         ([], {"RAGSPAN_EMITTERS": "otel,fenix"}, "there is no emitter 'fenix' here"),
         (["--timeout", "0"], {}, "should be a number of seconds, more than 0"),
         (["--timeout", "soon"], {}, "--timeout"),

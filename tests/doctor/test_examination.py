@@ -1,25 +1,24 @@
+"""The order of the checks, their time, and how findings are shown."""
+
 import io
 import json
 import threading
 
+import pytest
 from rich.console import Console
 
-from ragspan.doctor import TITLES, Finding, as_json, shown, verdict
+from ragspan.doctor import Finding, as_json, exit_code, shown, verdict
 from ragspan.doctor.examination import within
 
 
-def test_the_checks_are_made_in_order(examined):
-    checks = list(dict.fromkeys(finding.check for finding in examined()))
+def printed(renderable):
+    console = Console(file=io.StringIO(), width=80)
+    console.print(renderable)
+    return console.file.getvalue()
 
-    assert checks == [check for check in TITLES if check not in {"sink", "helper", "receiver"}]
 
-
-def test_no_secret_leaves(examined, otlp_listener):
-    otlp_listener.answers(401, b"t0ps3cret is no key of ours", Content_Type="text/plain")
-    findings = examined(OTEL_EXPORTER_OTLP_ENDPOINT=otlp_listener.url, OTEL_EXPORTER_OTLP_HEADERS="x-key=t0ps3cret")
-
-    assert "[secret] is no key of ours" in repr(findings)
-    assert "t0ps3cret" not in repr(findings)
+def a_finding(**changes):
+    return Finding(**({"check": "record", "code": "arrived", "state": "ok", "found": "all is well"} | changes))
 
 
 def test_a_check_that_hangs_is_left_behind():
@@ -41,16 +40,6 @@ def test_a_check_that_raises_is_a_finding():
     assert (found.code, found.found) == ("check_failed", "the check itself failed: SystemExit: oh")
 
 
-def printed(renderable, width=80):
-    console = Console(file=io.StringIO(), width=width)
-    console.print(renderable)
-    return console.file.getvalue()
-
-
-def a_finding(**changes):
-    return Finding(**({"check": "judge", "code": "judge_answered", "state": "ok", "found": "all is well"} | changes))
-
-
 def test_a_line_has_the_state_what_was_found_and_what_to_do():
     lines = printed(shown(a_finding(state="failed", found="[bold]hi[/bold] [key]", advice="mend it")))
 
@@ -58,23 +47,28 @@ def test_a_line_has_the_state_what_was_found_and_what_to_do():
     assert "→ mend it" in lines
 
 
-def test_the_verdict_names_the_outcome_and_counts_the_warnings():
-    assert "All is well" in printed(verdict([a_finding()]))
-    assert "1 warning." in printed(verdict([a_finding(state="warning")]))
-    assert "Something is in the way" in printed(verdict([a_finding(state="failed")]))
-    assert "A setting cannot be used" in printed(verdict([a_finding(state="failed", is_misuse=True)]))
+@pytest.mark.parametrize(
+    ("finding", "words", "code"),
+    [
+        (a_finding(), "All is well", 0),
+        (a_finding(code="no_exporter", state="warning"), "no score was seen to arrive anywhere. 1 warning.", 0),
+        (a_finding(state="failed"), "Something is in the way", 1),
+        (a_finding(state="failed", is_misuse=True), "A setting cannot be used", 2),
+    ],
+)
+def test_all_is_well_only_where_scores_arrive(finding, words, code):
+    assert words in printed(verdict([finding]))
+    assert exit_code([finding]) == code
 
 
 def test_the_json_holds_everything():
-    finding = a_finding(advice="mend it", facts={"seconds": 0.5})
-
-    document = json.loads(as_json([finding, a_finding(state="failed")]))
+    document = json.loads(as_json([a_finding(advice="mend it", facts={"seconds": 0.5}), a_finding(state="failed")]))
 
     assert document["exit_code"] == 1
     assert document["ragspan"]
     assert document["findings"][0] == {
-        "check": "judge",
-        "code": "judge_answered",
+        "check": "record",
+        "code": "arrived",
         "state": "ok",
         "found": "all is well",
         "advice": "mend it",

@@ -97,12 +97,6 @@ def test_it_tells_what_an_endpoint_refuses_and_does_not_report(judge):
     assert "not known: RAGSPAN_JUDGE_OPTIONS" in told["price"]
 
 
-def test_an_endpoint_that_ignores_n_is_told(judge):
-    replies(judge, most=1)
-
-    assert "one vote a request" in run("check").output
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

@@ -1,30 +1,22 @@
-from importlib.metadata import EntryPoints, entry_points
+"""What one record shows of the judge and of itself."""
+
+import json
 
 import pytest
 
-from ragspan.config import Settings
 from ragspan.doctor import exit_code
-from ragspan.doctor.examination import pass_through_helper
-from ragspan.doctor.watching import NAME
-from ragspan.telemetry import environment
+from ragspan.doctor.record import NAME
+
+KEY = "sk-test-0123456789"
+GROUNDED = json.dumps({"answer": {"grounding": {"reasoning": "It says so.", "verdict": "grounded"}}})
+PRICED = {"prompt_tokens": 300, "completion_tokens": 20, "total_tokens": 320}
 
 
-@pytest.fixture
-def passed(examined):
-    """What is found about a record that is sent with these settings."""
-
-    def pass_through(*, timeout=20.0, **settings):
-        variables = {f"RAGSPAN_{name.upper()}": value for name, value in settings.items()}
-        return examined(timeout=timeout, **variables).of("record")
-
-    return pass_through
-
-
-def test_the_scores_arrive_on_the_span_whose_ids_are_told(passed, sent_to):
-    scored, ids = findings = passed()
+def test_the_scores_arrive_on_the_span_whose_ids_are_told(examined, sent_to):
+    scored, ids = findings = examined().of("record")
 
     [arrived] = [span for span in sent_to.spans if span.span_id == ids.facts["span_id"]]
-    assert findings.states() == ["ok", "ok"]
+    assert findings.codes() == ["scored", "arrived"]
     assert arrived.name == f"invoke_workflow {NAME}"
     assert arrived.trace_id == ids.facts["trace_id"]
     assert arrived.attributes["ragspan.record_id"] == ids.facts["record_id"]
@@ -33,102 +25,62 @@ def test_the_scores_arrive_on_the_span_whose_ids_are_told(passed, sent_to):
         for name, value in arrived.attributes.items()
         if name.startswith("ragspan.score.")
     }
-    assert len(scored.facts["scores"]) == 4
     [root] = [span for span in sent_to.spans if not span.parent_id]
     assert (root.name, arrived.parent_id) == (NAME, root.span_id)
     assert f"attributes['ragspan']['record_id'] == '{ids.facts['record_id']}'" in ids.advice
 
 
-@pytest.mark.parametrize("status", [500, 302])
-def test_an_endpoint_that_takes_nothing_fails_it_whatever_the_exporter_says(passed, sent_to, status):
-    sent_to.answers(status, b"", Content_Type="text/plain")
-
-    assert passed().states() == ["ok", "failed", "skipped"]
-
-
-def test_what_is_logged_on_the_way_is_a_warning_where_the_record_gets_through(passed, sent_to, set_variables):
-    set_variables(OTEL_METRICS_EXPORTER="otlp")
+def test_what_is_logged_on_the_way_is_a_warning_where_the_record_gets_through(examined, sent_to):
     sent_to.answer = lambda path: (200 if "traces" in path else 405, {}, b"")
 
-    findings = passed()
+    findings = examined(OTEL_METRICS_EXPORTER="otlp").of("record")
 
-    assert findings.states() == ["ok", "warning", "ok"]
-    assert findings[1].code == "logged_export"
+    assert findings.codes() == ["scored", "logged", "arrived"]
+    assert "OTEL_METRICS_EXPORTER=none" in findings[1].advice
 
 
 @pytest.mark.parametrize(
-    ("variables", "states", "code"),
+    ("variables", "code", "advice"),
     [
-        (
-            {"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0.01", "RAGSPAN_SAMPLE_RATE": "0.0"},
-            ["ok", "ok", "ok"],
-            "sampler_keeps_some",
-        ),
-        ({"OTEL_TRACES_SAMPLER": "always_off"}, ["ok", "failed", "ok"], "sampler_keeps_none"),
-        ({"RAGSPAN_REDACT": "builtins:len"}, ["failed", "ok"], "redaction_failed"),
+        ({"RAGSPAN_REDACT": "builtins:len"}, "dropped", "RAGSPAN_REDACT"),
         (
             {
                 "RAGSPAN_JUDGE": "openai:any",
                 "RAGSPAN_BUDGET_USD_PER_DAY": "1e-9",
                 "RAGSPAN_JUDGE_OPTIONS": '{"price": [1, 1]}',
             },
-            ["failed", "ok"],
-            "budget_exhausted",
-        ),
-        (
-            {"RAGSPAN_JUDGE": "openai:any", "RAGSPAN_METRICS": "completeness"},
-            ["failed", "ok"],
             "not_scored",
+            "budget",
         ),
+        ({"RAGSPAN_JUDGE": "openai:any", "RAGSPAN_METRICS": "completeness"}, "not_scored", "see the judge"),
     ],
-    ids=["sampled", "never sampled", "redaction", "budget", "judge"],
+    ids=["redaction", "budget", "judge"],
 )
-def test_what_keeps_an_answer_from_its_score_is_said(examined, sent_to, fake_openai, variables, states, code):
+def test_what_keeps_an_answer_from_its_score_is_said_once(examined, sent_to, fake_openai, variables, code, advice):
     fake_openai.answer = lambda _request: fake_openai.fails(404, "no such model")
     variables = {"RAGSPAN_JUDGE_BASE_URL": fake_openai.base_url, "RAGSPAN_JUDGE_API_KEY": "k", **variables}
 
-    findings = examined(**variables).of("record")
+    [finding] = examined(**variables).of("record")
 
-    assert findings.states() == states
-    assert code in findings.codes()
-    assert NAME in [span.name for span in sent_to.spans]
-
-
-@pytest.mark.parametrize("export", ["application", "helper"])
-def test_without_an_exporter_the_record_is_scored_and_printed_by_an_application(passed, export):
-    """The README's first program: no variable is set."""
-    findings = passed(export=export)
-
-    assert findings.states() == ["ok", "warning", "skipped"]
-    assert findings[1].code == "no_exporter"
-    assert exit_code(findings) == 0
-
-
-def test_the_console_by_name_is_all_that_scores_need(examined):
-    findings = examined(RAGSPAN_EMITTERS="console")
-
-    assert findings.of("record").states() == ["ok", "ok", "skipped"]
-    assert exit_code(findings) == 0
+    assert (finding.state, finding.code) == ("failed", code)
+    assert advice in finding.advice
 
 
 @pytest.mark.parametrize(
-    "variables", [{"RAGSPAN_EMITTERS": "otel"}, {"OTEL_TRACES_EXPORTER": "none"}], ids=lambda given: next(iter(given))
+    ("variables", "state", "code"),
+    [
+        ({}, "warning", "no_exporter"),  # the README's first program
+        ({"RAGSPAN_EMITTERS": "console"}, "ok", "printed"),
+        ({"RAGSPAN_EMITTERS": "otel"}, "failed", "no_exporter"),
+        ({"OTEL_TRACES_EXPORTER": "none"}, "failed", "no_exporter"),
+    ],
 )
-def test_where_scores_go_nowhere_it_fails(examined, variables):
-    findings = examined(**variables).of("record")
+def test_without_an_exporter_it_says_where_scores_go(examined, variables, state, code):
+    findings = examined(**variables)
 
-    assert findings.states() == ["ok", "failed", "skipped"]
-    assert findings.codes() == ["scored", "no_exporter", "span_not_sent"]
-    assert "was not sent" in findings[2].found
-
-
-def test_scores_alone_are_found_on_spans_below_the_one_that_the_answer_ran_in(passed, sent_to):
-    scored, _ = passed(spans="scores")
-
-    assert len(scored.facts["scores"]) == 4
-    assert {span.name for span in sent_to.spans if span.parent_id} == {
-        f"evaluation {metric}" for metric in scored.facts["scores"]
-    }
+    assert (findings[-1].state, findings[-1].code) == (state, code)
+    assert exit_code(findings) == int(state == "failed")
+    assert findings.of("endpoint") == []
 
 
 @pytest.mark.parametrize(
@@ -140,50 +92,75 @@ def test_scores_alone_are_found_on_spans_below_the_one_that_the_answer_ran_in(pa
         ),
         ({"OTEL_TRACES_EXPORTER": "zipkin"}, "OTEL_TRACES_EXPORTER asks for 'zipkin'"),
         ({"OTEL_EXPORTER_OTLP_PROTOCOL": "smoke"}, "OTEL_EXPORTER_OTLP_PROTOCOL is 'smoke'"),
-        ({"RAGSPAN_REDACT": "no_such_module:mask"}, "no_such_module cannot be imported: ModuleNotFoundError"),
     ],
 )
-def test_settings_with_which_the_application_would_not_start_are_a_misuse(examined, sent_to, variables, words):
+def test_variables_with_which_the_application_would_not_start_are_a_misuse(examined, sent_to, variables, words):
     finding = examined(**variables)[-1]
 
     assert finding.is_misuse
     assert words in finding.found
 
 
+def test_a_tool_that_refuses_the_scores_is_named(examined, otlp_listener):
+    otlp_listener.answers(401)
+
+    findings = examined(RAGSPAN_EMITTERS="phoenix", PHOENIX_COLLECTOR_ENDPOINT=otlp_listener.url, timeout=10.0)
+
+    assert findings[-1].code == "tool_refused_scores"
+    assert findings[-1].found.startswith("phoenix did not accept the scores")
+    assert exit_code(findings) == 1
+
+
+@pytest.fixture
+def asked(examined, fake_openai):
+    """What one record shows about a language model that replies so."""
+
+    def ask(reply, *, timeout=20.0):
+        fake_openai.answer = reply
+        return examined(
+            timeout=timeout,
+            RAGSPAN_JUDGE="openai:tiny",
+            RAGSPAN_JUDGE_BASE_URL=fake_openai.base_url,
+            RAGSPAN_JUDGE_API_KEY=KEY,
+            RAGSPAN_METRICS="context_adherence",
+        ).of("judge")[0]
+
+    return ask
+
+
+def test_the_tokens_of_a_language_model_are_told(asked, fake_openai):
+    finding = asked(lambda request: fake_openai.says(*[GROUNDED] * request.get("n", 1), usage=PRICED))
+
+    assert finding.state == "ok"
+    assert "openai:tiny answered in " in finding.found
+    assert "300 tokens in, 20 out, price unknown" in finding.found
+
+
+def test_a_judge_that_denies_what_is_plain_is_a_warning(asked, fake_openai):
+    denies = GROUNDED.replace('"grounded"', '"not_grounded"')
+
+    finding = asked(lambda request: fake_openai.says(*[denies] * request.get("n", 1)))
+
+    assert (finding.state, finding.code) == ("warning", "judge_fails_good_answer")
+
+
 @pytest.mark.parametrize(
-    ("protocol", "words"),
+    ("reply", "error_type", "advice"),
     [
-        ("grpc", "OTLP over gRPC, but none is installed: pip install opentelemetry-exporter-otlp-proto-grpc"),
-        ("http/protobuf", "OTLP over HTTP, but none is installed: pip install 'ragspan[otlp]'"),
-        ("http/json", "OTLP as JSON, but none is installed: set it to http/protobuf"),
+        (401, "AuthenticationError", "RAGSPAN_JUDGE_API_KEY"),
+        (500, "InternalServerError", "the endpoint's log"),
+        ("Certainly!", "InvalidVerdict", "how-replies-are-read"),
+        ("hangs", "timeout", "a larger --timeout"),
     ],
 )
-def test_an_exporter_that_is_not_installed_is_named_with_the_variable_that_asks_for_it(
-    examined, sent_to, monkeypatch, protocol, words
-):
-    known = entry_points(group="opentelemetry_traces_exporter")
-    others = [entry for entry in known if not entry.name.startswith("otlp")]
-    monkeypatch.setattr(environment, "entry_points", EntryPoints(others).select)
+def test_each_failure_of_the_judge_is_reported_with_what_to_do(asked, fake_openai, reply, error_type, advice):
+    def answer(request):
+        if reply == "hangs":
+            return fake_openai.hangs()
+        return fake_openai.says(reply) if isinstance(reply, str) else fake_openai.fails(reply, f"no, {KEY}")
 
-    finding = examined(OTEL_EXPORTER_OTLP_PROTOCOL=protocol)[-1]
+    finding = asked(answer, timeout=4.0 if reply == "hangs" else 20.0)
 
-    assert finding.is_misuse
-    assert f"OTEL_EXPORTER_OTLP_PROTOCOL asks for an exporter of {words}" in finding.found
-
-
-@pytest.mark.slow
-def test_the_helper_exports_a_record_of_its_own(sent_to):
-    finding = pass_through_helper(Settings(export="helper"), 30.0)
-
-    [answer] = [span for span in sent_to.spans if span.name == f"invoke_workflow {NAME}"]
-    assert (finding.check, finding.state) == ("helper", "ok")
-    assert "ragspan.score.faithfulness" in answer.attributes
-
-
-@pytest.mark.slow
-def test_a_helper_that_cannot_export_is_told(sent_to):
-    sent_to.answers(500)
-
-    finding = pass_through_helper(Settings(export="helper"), 30.0)
-
-    assert (finding.state, finding.code) == ("failed", "helper_failed")
+    assert (finding.state, finding.facts["error_type"]) == ("failed", error_type)
+    assert advice in finding.advice
+    assert KEY not in repr(finding)

@@ -89,7 +89,7 @@ def outcomes_in_turn(fakes, make_engine, a_record):
 
 def a_judge(*answers):
     client = PaidClient(*answers)
-    return LLMJudge(client, name="paid", price=PRICE), client
+    return LLMJudge(client, name="paid", price=PRICE, mode="thorough"), client
 
 
 NO_REQUEST_LEFT = NotApplicable(reason="budget_exhausted", detail="requests_per_minute")

@@ -16,10 +16,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
 from ragspan import RagRecord, Score, ScoringEngine
-from ragspan.delivery.writer import ScoreWriter
 from ragspan.records import SpanAnchor
 from ragspan.telemetry import OTelEmitter
 from ragspan.telemetry.emitter_protocols import ScoreEmitter
+from ragspan.tools.writer import ScoreWriter
 
 try:
     from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter as LogsInMemory

@@ -37,13 +37,12 @@ OVERLAP = "ContextAdherence(OverlapJudge())"
         ("openai", f"metrics=[{OPENAI}]"),
         ("overlap", f"metrics=[{OVERLAP}]"),
         ("overlap", f'metrics=[{OVERLAP}], judging="thread"'),
-        ("overlap", f'metrics=[{OVERLAP}], export="helper"'),
         (
             "openai",
             f"metrics=[{OPENAI}], budget=ragspan.Budget(tokens_per_minute=1, fallback='overlap'), judging='thread'",
         ),
     ],
-    ids=["openai", "helper", "thread", "helper exports", "fallback in a thread"],
+    ids=["openai", "helper", "thread", "fallback in a thread"],
 )
 def test_no_thread_imports_anything_or_starts_a_program(start, judge, judge_name, options):
     judge.release()

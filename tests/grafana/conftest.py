@@ -16,8 +16,6 @@ from opentelemetry.sdk.metrics import MeterProvider
 from prometheus_client import CollectorRegistry
 
 from ragspan import Budget, RagRecord, ScoringEngine
-from ragspan.delivery import Delivered, DeliveryOptions, Rejected, ScoreWriter, SpanNotFound
-from ragspan.delivery.http import Endpoint
 from ragspan.judges import LLMJudge, OpenAIJudge, OverlapJudge
 from ragspan.judges.judge_protocols import Completion
 from ragspan.judges.prices import Price
@@ -26,6 +24,8 @@ from ragspan.outcomes import ScoredRecord
 from ragspan.records import Retrieval, as_contexts
 from ragspan.telemetry import OTelEmitter
 from ragspan.testing import InMemoryTelemetry, RecordingEmitter
+from ragspan.tools import Delivered, DeliveryOptions, Rejected, ScoreWriter, SpanNotFound
+from ragspan.tools.http import Endpoint
 from ragspan.usage import Usage
 
 GRAFANA = Path(__file__).parents[2] / "docs" / "grafana"

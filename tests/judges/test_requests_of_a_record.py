@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from dataclasses import replace
 from itertools import takewhile
 
@@ -70,7 +69,17 @@ def endpoint(fake_openai):
     }
     fake_openai.answers = answers
 
+    def together(part):
+        if part != "judged_claims":
+            return answers[part]
+        judged = zip(answers["claims"], answers["claim_verdicts"], strict=True)
+        claims = [{"claim": claim, "reasoning": "r", "verdict": found["verdict"]} for claim, found in judged]
+        return {"claims": claims, "more": False}
+
     def answer(request):
+        if parts := fake_openai.parts(request):
+            text = json.dumps({"answer": {part: together(part) for part in parts}})
+            return fake_openai.says(*[text] * request.get("n", 1))
         question = fake_openai.question(request)
         text = json.dumps({"answer": {question: answers[question]}})
         return fake_openai.says(*[text] * request.get("n", 1))
@@ -95,12 +104,22 @@ def common_share(prompts):
     return common * len(prompts) / sum(map(len, prompts))
 
 
+@pytest.mark.parametrize("metrics", [THE_FOUR, ALL])
+async def test_all_metrics_that_ask_one_judge_take_one_request(endpoint, openai_judge, five_contexts, metrics):
+    judge = openai_judge()
+
+    scores = await all_at_once(five_contexts, [metric(judge) for metric in metrics])
+
+    assert [score.label for score in scores] == ["pass"] * len(metrics)
+    assert [request["n"] for request in endpoint.requests] == [3]
+
+
 @pytest.mark.parametrize(("metrics", "requests"), [(THE_FOUR, 5), (ALL, 8)])
-async def test_metrics_take_few_requests_that_begin_with_the_same_four_fifths(
+async def test_thorough_requests_are_few_and_begin_with_the_same_four_fifths(
     endpoint, openai_judge, five_contexts, metrics, requests
 ):
     """Characters stand for tokens: providers count about four of them as one, in all parts of a prompt alike."""
-    judge = openai_judge()
+    judge = openai_judge(mode="thorough")
 
     scores = await all_at_once(five_contexts, [metric(judge) for metric in metrics])
 
@@ -111,24 +130,8 @@ async def test_metrics_take_few_requests_that_begin_with_the_same_four_fifths(
     assert len({json.dumps(request["response_format"]) for request in endpoint.requests}) == 1
 
 
-async def test_requests_about_short_texts_are_sent_at_once(endpoint, openai_judge):
-    judge = openai_judge()
-    record = RagRecord(question="What?", contexts=["A context."] * 5, response="An answer.")
-    all_came = threading.Barrier(4, timeout=30)
-    answer = endpoint.answer
-
-    def answer_together(request):
-        if endpoint.question(request) != "claim_verdicts":
-            all_came.wait()
-        return answer(request)
-
-    endpoint.answer = answer_together
-    scores = await all_at_once(record, [metric(judge) for metric in THE_FOUR])
-    assert [score.label for score in scores] == ["pass"] * 4
-
-
 def test_in_an_engine_too_the_claims_come_first(endpoint, openai_judge, five_contexts):
-    judge = openai_judge()
+    judge = openai_judge(mode="thorough")
     emitters = [OTelEmitter(tracer_provider=InMemoryTelemetry().tracer_provider)]
     with ScoringEngine(metrics=[metric(judge) for metric in THE_FOUR], emitters=emitters) as engine:
         engine.submit(five_contexts)
@@ -151,7 +154,7 @@ def failing(endpoint, five_contexts):
 
 
 async def test_a_metric_that_fails_takes_one_request_more_that_begins_with_the_same(endpoint, openai_judge, failing):
-    judge = openai_judge()
+    judge = openai_judge(mode="thorough")
 
     scores = await all_at_once(
         failing, [ContextAdherence(judge, llm_causes=True), Faithfulness(judge, llm_causes=True)]

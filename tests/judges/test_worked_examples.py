@@ -37,23 +37,20 @@ LENGTHS = 68 + 54 + 62  # of the contexts, which are a sentence each
 @pytest.mark.parametrize(
     ("metric", "options", "script", "value", "requests"),
     [
-        (ContextAdherence, {}, {"grounding": [*votes(YES), "garbage", *votes(NO, "perhaps")]}, 0.5, 2),
-        (ContextAdherence, {"early_stop": True}, {"grounding": votes(YES, YES)}, 1.0, 1),
+        (ContextAdherence, {}, {"grounding": [*votes(YES), "garbage", *votes(NO, "Not grounded.")]}, 1 / 3, 2),
+        (ContextAdherence, {"polls": 2}, {"grounding": votes(YES, YES)}, 1.0, 1),
         (Completeness, {}, {"completeness": ratings(0.2, 1.5, 0.4, 0.6)}, 0.4, 2),  # 1.5 is asked for once more
         (AnswerRelevance, {}, {"answer_relevance": ratings(1, 0.5, 0)}, 0.5, 1),
         (ContextUtilization, {}, {"context_verdicts": [numbered("useful", "not_useful", "useful")]}, 5 / 6, 1),
         (ChunkAttribution, {}, {"context_verdicts": [numbered("not_useful", "not_useful", "useful")]}, 1 / 3, 1),
         (ContextRelevance, {}, {"context_relevance": [numbered("full", "none", "partial")]}, 0.5, 1),
         (ChunkUtilization, {}, {"used_sentences": [USED]}, 68 / LENGTHS, 1),
-        (  # a missing verdict is asked for once more
+        (
             Faithfulness,
             {},
-            {
-                "claims": THREE,
-                "claim_verdicts": [numbered("supported", "unsupported"), numbered("supported", first=3)],
-            },
+            {"claims": THREE, "claim_verdicts": [numbered("supported", "unsupported", "supported")]},
             2 / 3,
-            3,
+            1,
         ),
     ],
 )

@@ -8,11 +8,11 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from servers.http import LocalHttp
 
-from ragspan.delivery import DeliveryOptions
-from ragspan.delivery.spans import RetryingSpanExporter
 from ragspan.telemetry import export_log
 from ragspan.telemetry.environment import exporters
 from ragspan.throttled_log import ThrottledLog
+from ragspan.tools import DeliveryOptions
+from ragspan.tools.spans import RetryingSpanExporter
 
 
 @pytest.fixture(autouse=True)

@@ -10,10 +10,6 @@ from llama_index.core.llms import LLM
 
 import ragspan
 from ragspan import Budget, Dropped, MetricFailure, NotApplicable, RagRecord, Score, ScoredRecord, ScoringEngine
-from ragspan.emitters.datadog import DatadogEmitter
-from ragspan.emitters.langfuse import LangfuseEmitter
-from ragspan.emitters.langsmith import LangSmithEmitter
-from ragspan.emitters.phoenix import PhoenixEmitter
 from ragspan.judges import (
     AnswerRelevanceJudge,
     ChatClient,
@@ -50,6 +46,10 @@ from ragspan.records import SpanAnchor
 from ragspan.telemetry import Emitter, OTelEmitter
 from ragspan.telemetry.emitter_protocols import ScoreEmitter
 from ragspan.testing import FakeJudge, RecordingEmitter
+from ragspan.tools.datadog import DatadogEmitter
+from ragspan.tools.langfuse import LangfuseEmitter
+from ragspan.tools.langsmith import LangSmithEmitter
+from ragspan.tools.phoenix import PhoenixEmitter
 from ragspan_langchain import LangChainChatClient
 from ragspan_llama_index import LlamaIndexChatClient
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import ssl
 
 import pytest
@@ -16,7 +15,7 @@ from ragspan_nats import BrokerAccess
     [
         ("nats://broker", ["nats://broker:4222"], "broker:4222", {}),
         ("nats://broker:5000/", ["nats://broker:5000"], "broker:5000", {}),
-        ("nats://[::1]:5000", ["nats://[::1]:5000"], "::1:5000", {}),
+        ("nats://[::1]:5000", ["nats://[::1]:5000"], "[::1]:5000", {}),
         ("nats://a, nats://b:5000", ["nats://a:4222", "nats://b:5000"], "a:4222, b:5000", {}),
         (
             "nats://ann:p%2F%40%3Aw@broker",
@@ -54,7 +53,7 @@ def test_an_invalid_address_is_refused_without_being_shown(url):
     assert "SECRET" not in str(refusal.value)
 
 
-FILES = ["nkey_file", "credentials_file", "ca_file", "certificate_file"]
+FILES = ["credentials_file", "ca_file", "certificate_file"]
 
 
 @pytest.mark.parametrize(
@@ -66,10 +65,7 @@ FILES = ["nkey_file", "credentials_file", "ca_file", "certificate_file"]
             for field in FILES
             for value in ("SECRET", "SECRET\0", "SECRET" * 999)
         ),
-        ({"url": "nats://SECRET@broker", "token": "SECRET"}, "there are several: token, the address"),
-        ({"user": "ann", "password": "SECRET", "nkey_file": __file__}, "there are several: user, nkey_file"),
-        ({"user": "ann"}, "user and password go together"),
-        ({"password": "SECRET"}, "user and password go together"),
+        ({"url": "nats://SECRET@broker", "credentials_file": __file__}, "credentials_file and the address both say"),
         ({"key_file": __file__}, "key_file is given without certificate_file"),
         *(({"inbox_prefix": prefix}, "inbox_prefix is") for prefix in ("", ".", "a.", "a b", "_INBOX.>", "*")),
     ],
@@ -89,7 +85,7 @@ def test_an_address_says_whether_to_encrypt(url, is_encrypted):
 
 
 def test_all_of_it_may_come_from_the_environment(monkeypatch):
-    files = ("nkey_file", "ca_file", "certificate_file", "key_file")
+    files = ("credentials_file", "ca_file", "certificate_file", "key_file")
     for name in files:
         monkeypatch.setenv(f"RAGSPAN_NATS_{name.upper()}", __file__)
     monkeypatch.setenv("RAGSPAN_NATS_INBOX_PREFIX", "_INBOX_app")
@@ -101,7 +97,3 @@ def test_all_of_it_may_come_from_the_environment(monkeypatch):
 def test_no_secret_is_in_its_text():
     access = BrokerAccess(url="nats://ann:SECRET@broker")
     assert "SECRET" not in f"{access!r} {access} {access.place}"
-    for given in ({"user": "ann", "password": "SECRET"}, {"token": "SECRET"}):
-        assert "SECRET" not in repr(BrokerAccess(url="nats://broker", **given))
-    hidden = {field.name for field in dataclasses.fields(BrokerAccess) if not field.repr}
-    assert hidden == {"url", "password", "token"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from submitted import a_record, stored_records, submit
 from waiting import PATIENCE, until
-from worker_process import is_empty
 
 from ragspan.messages import Message
 from ragspan.records import Generation
@@ -37,32 +36,10 @@ def test_the_stream_holds_no_secret(broker, make_sink):
     assert sink.stats().published == 1
 
 
-@pytest.fixture
-def worker_that_redacts(make_worker, backend):
-    def start(function):
-        return make_worker(
-            OTEL_EXPORTER_OTLP_ENDPOINT=backend.url,
-            RAGSPAN_REDACT=function,
-            RAGSPAN_CAPTURE_CONTENT="true",
-            RAGSPAN_METRICS="faithfulness",
-        )
-
-    return start
-
-
 @pytest.mark.slow
-def test_a_worker_redacts_too(broker, backend, make_sink, worker_that_redacts):
-    worker = worker_that_redacts("string:capwords")
-    submit(make_sink(broker), a_record(question="who is it"))
-
-    worker.until(lambda: backend.spans and is_empty(broker), what="a score")
-    assert [span.attributes["input.value"] for span in backend.spans if span.record] == ["Who Is It"]
-
-
-@pytest.mark.slow
-def test_among_the_dead_letters_there_is_no_secret(broker, backend, make_sink, worker_that_redacts):
+def test_among_the_dead_letters_there_is_no_secret(broker, backend, make_sink, make_worker):
     submit(make_sink(broker, redact=mask), a_leaky_record())
-    worker = worker_that_redacts("builtins:len")
+    worker = make_worker(OTEL_EXPORTER_OTLP_ENDPOINT=backend.url, RAGSPAN_REDACT="builtins:len")
 
     until(lambda: len(broker.messages("ragspan-dead-letters")) == 1, what="a dead letter", patience=PATIENCE)
     ((reason, detail),) = [

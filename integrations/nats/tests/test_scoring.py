@@ -13,15 +13,15 @@ from worker_parts import OUTAGE, Backend, a_delivery, a_record, ids_of
 
 from ragspan.config import Settings
 from ragspan.defaults import emitters_from
-from ragspan.delivery import Delivered, DeliveryOptions, Failed, Rejected, ScoreWriter, SpanNotFound, Unavailable
-from ragspan.delivery.http import Endpoint
 from ragspan.outcomes import Score, ScoredRecord
 from ragspan.telemetry import OTelEmitter
 from ragspan.testing import InMemoryTelemetry, RecordingEmitter
 from ragspan.throttled_log import ThrottledLog
+from ragspan.tools import Delivered, DeliveryOptions, Failed, ScoreWriter, SpanNotFound, Unavailable
+from ragspan.tools.http import Endpoint
 from ragspan_nats import scoring as scoring_module
-from ragspan_nats.delivery import Reason
-from ragspan_nats.scoring import FleetScoring, _for_what_is_in_flight
+from ragspan_nats.consumer import Reason
+from ragspan_nats.scoring import FleetScoring
 from ragspan_nats.settings import WorkerOptions
 
 OUTCOMES = {"faithfulness": Score(value=0.5), "completeness": OUTAGE}
@@ -48,7 +48,7 @@ class Scoring:
     def __init__(self, exporters, outcomes, options):
         self.part = FleetScoring(Settings(metrics=("context_adherence",)), options, log=ThrottledLog())
         self.part._engine = Engine(outcomes)
-        self.part._span_writer._exporters = exporters
+        self.part._exporters = exporters
         self._telemetry, self._events = InMemoryTelemetry(), InMemoryLogRecordExporter()
         loggers = LoggerProvider(shutdown_on_exit=False)
         loggers.add_log_record_processor(SimpleLogRecordProcessor(self._events))
@@ -128,11 +128,6 @@ class TestWhatIsEmitted:
         assert scoring.measurements == [0.5]
         assert other.scored[0].outcomes == OUTCOMES
 
-    async def test_spans_that_cannot_be_made_give_the_record_back(self, make):
-        scoring = make(Backend(), outcomes={"faithfulness": "no outcome at all"})
-
-        assert await scoring.deliver() == [("nacked", "emitter_error")]
-
     async def test_another_emitter_that_raises_keeps_nothing_from_the_others(self, make, caplog):
         class Raising(RecordingEmitter):
             def emit(self, scored):
@@ -146,12 +141,6 @@ class TestWhatIsEmitted:
 
 
 class TestExport:
-    async def test_all_exporters_have_to_take_a_record(self, make):
-        one, other = Backend(), Backend(lambda names: len(other.tries) > 2)
-
-        assert await make(one, other).deliver() == ACKNOWLEDGED
-        assert len(other.tries) == 3
-
     @pytest.mark.parametrize("answer", [False, RuntimeError("a text"), None], ids=["fails", "raises", "says nothing"])
     async def test_what_is_not_taken_is_tried_again(self, make, answer, caplog):
         backend = Backend(lambda names: True if len(backend.tries) > 2 else answer)
@@ -170,9 +159,6 @@ class TestExport:
         assert await asyncio.gather(*deliveries) == 19 * [ACKNOWLEDGED]
         assert not poison.done()
         poison.cancel()
-
-    async def test_patience_ends(self, make):
-        assert await make(Backend(lambda names: False), export_retry_timeout=0.2).deliver() == FAILED
 
     async def test_an_answer_that_is_not_sampled_needs_no_export(self, make, monkeypatch):
         monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
@@ -209,17 +195,6 @@ class Item:
 
 
 class TestNativeScores:
-    @pytest.mark.parametrize("result", [Delivered(), Rejected("http_400")], ids=["delivered", "refused for good"])
-    async def test_a_score_that_has_come_to_its_end_is_waited_for_no_longer(self, make, result):
-        assert await make(Backend(), emitters=[Scores(lambda key: result)]).deliver() == ACKNOWLEDGED
-
-    async def test_they_are_written_when_the_spans_are_out_and_all_writers_have_to_deliver(self, make):
-        backend, written = Backend(), []
-        writers = [Scores(lambda key: written.append(list(backend.taken)) or Delivered()) for _ in range(2)]
-
-        assert await make(backend, emitters=writers).deliver() == ACKNOWLEDGED
-        assert [len(names) for names in written] == [3, 3]
-
     async def test_a_score_waits_for_a_backend_that_is_away_and_others_wait_for_none_but_their_own(self, make):
         tries = []
 
@@ -253,23 +228,6 @@ class TestNativeScores:
 
         assert await make(Backend(), emitters=[writer]).deliver() == [("nacked", "emitter_error")]
         assert "Scores failed with ZeroDivisionError" in caplog.messages
-
-    async def test_an_emitter_of_another_kind_has_flushed_before_the_record_is_acknowledged(self, make):
-        class Flushing(RecordingEmitter):
-            def flush(self, timeout):
-                return self.scored[-1].record.record_id != "held"
-
-        verdicts = await make(Backend(), emitters=[Flushing()]).deliver(a_record("sent"), a_record("held"))
-        assert verdicts == ACKNOWLEDGED + FAILED
-
-    def test_a_writer_holds_for_as_long_whatever_its_worker_holds(self):
-        """Else it would give scores up that the worker keeps for it, and they would be judged again."""
-        options = WorkerOptions(concurrency=250, export_retry_timeout=3600.0)
-        delivery = _for_what_is_in_flight(DeliveryOptions(), options)
-
-        assert delivery.queue_size > 1000 * 8 * 10  # eight metrics, ten passages
-        assert delivery.queue_bytes > 1000 * 200_000
-        assert delivery.retry_window > 3600.0
 
 
 def test_every_reason_is_documented():

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 
 import pytest
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from submitted import FakeCapture, a_record, records, stored_ids, stored_records, submit
 from waiting import PATIENCE, until
 
@@ -53,12 +50,12 @@ def test_a_record_that_is_submitted_twice_is_in_the_stream_once(broker, make_sin
     assert sink.stats().published == 3
 
 
-def test_a_capture_that_fails_and_a_record_that_is_no_text_cost_themselves_only(broker, make_sink, caplog):
+def test_a_capture_that_fails_costs_itself_only(broker, make_sink, caplog):
     sink = make_sink(broker)
 
-    submit(sink, FakeCapture(lambda: "SECRET"), a_record(retrievals=(5,)), a_record("fine"))
+    submit(sink, FakeCapture(lambda: "SECRET"), a_record("fine"))
 
-    assert sink.stats().dropped == {"capture_error": 2}
+    assert sink.stats().dropped == {"capture_error": 1}
     assert stored_ids(broker) == ["fine"]
     assert "SECRET" not in caplog.text
 
@@ -76,15 +73,6 @@ def test_a_record_above_the_brokers_payload_is_too_large_at_once(make_broker, ma
     assert sink.stats().errors == {}
     assert "xxx" not in caplog.text
     assert "a record is larger than the broker takes" in caplog.text
-
-
-def test_a_record_above_the_streams_limit_is_too_large_at_once(broker, make_sink):
-    broker.make_stream(name="ragspan", subjects=["ragspan.records"], max_msg_size=2000)
-    sink = make_sink(broker)
-    submit(sink, a_record("above", response="x" * 3000), a_record("fine"))
-
-    assert sink.stats().dropped == {"too_large": 1}
-    assert stored_ids(broker) == ["fine"]
 
 
 def test_a_sink_that_is_shut_down_publishes_what_is_left_and_takes_nothing_more(broker, make_sink):
@@ -114,28 +102,9 @@ def test_the_connection_begins_with_the_first_submit_and_ends_with_the_sink(own_
     until(lambda: own_broker.connections == [], what="the connection's end")
 
 
-def test_a_sink_appears_in_the_metrics_about_ragspan(broker, make_sink):
-    reader = InMemoryMetricReader()
-    provider = MeterProvider([reader], shutdown_on_exit=False)
-    sink = make_sink(broker, name="measured", meter_provider=provider, queue_size=10, queue_bytes=1000)
-    submit(sink, a_record(), FakeCapture(), FakeCapture(size=2000))
-
-    (resource,) = reader.get_metrics_data().resource_metrics
-    (records,) = (
-        metric for scope in resource.scope_metrics for metric in scope.metrics if metric.name == "ragspan.records"
-    )
-    found = {
-        tuple(value for key, value in sorted(point.attributes.items()) if key != "ragspan.engine"): point.value
-        for point in records.data.data_points
-        if point.attributes["ragspan.engine"] == "measured"
-    }
-    assert found == {("published",): 1, ("nothing_to_score",): 1, ("queue_bytes", "dropped"): 1}
-    provider.shutdown()
-
-
 def test_nothing_is_published_where_ragspan_is_turned_off(broker, make_sink, monkeypatch):
     monkeypatch.setenv("RAGSPAN_ENABLED", "false")
-    monkeypatch.setenv("RAGSPAN_NATS_NKEY_FILE", "missing")  # is not even read
+    monkeypatch.setenv("RAGSPAN_NATS_CREDENTIALS_FILE", "missing")  # is not even read
     before = {thread.ident for thread in threading.enumerate()}
     sink = make_sink(broker)
     sink.submit(a_record())
@@ -161,10 +130,3 @@ def test_nothing_is_published_where_ragspan_is_turned_off(broker, make_sink, mon
 def test_a_wrong_argument_is_named_at_once(options, message):
     with pytest.raises(ConfigurationError, match=message):
         NatsSink(**{"broker": "nats://localhost"} | options)
-
-
-def test_a_sink_shows_no_secret(caplog):
-    caplog.set_level(logging.DEBUG)
-    sink = NatsSink("nats://user:SECRET@localhost")
-    assert "SECRET" not in f"{sink!r} {sink._publishing!r} {sink._work!r}"
-    assert "SECRET" not in caplog.text

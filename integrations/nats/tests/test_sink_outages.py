@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 
 import pytest
 from submitted import FakeCapture, a_record, records, stored_ids, submit
 from waiting import PATIENCE, until
-
-from ragspan_nats import sink as sink_module
 
 
 @pytest.fixture
@@ -64,23 +61,6 @@ def test_a_broker_that_ends_in_mid_work_and_comes_back_costs_nothing(broker, mak
     assert sink.stats().dropped == {}
 
 
-@pytest.mark.slow
-def test_a_broker_that_hangs_for_longer_than_an_acknowledgement_may_take_costs_nothing(broker, make_sink):
-    sink = make_sink(broker)
-    submit(sink, a_record("before"))
-
-    broker.freeze()
-    for record in records(100):
-        sink.submit(record)
-    until(lambda: sink.stats().errors.get("publish", 0) > 0, what="an acknowledgement to be missed")
-    broker.thaw()
-
-    assert sink.flush(PATIENCE)
-    stored = stored_ids(broker)
-    assert sorted(stored) == sorted({"before"} | ids(100))  # what was published again is there once
-    assert sink.stats().published == 101
-
-
 def test_records_wait_for_a_broker_that_is_not_there_yet_and_nothing_is_computed_meanwhile(make_broker, make_sink):
     broker, made = make_broker(), []
     sink = make_sink(broker)
@@ -93,31 +73,6 @@ def test_records_wait_for_a_broker_that_is_not_there_yet_and_nothing_is_computed
     assert sink.flush(PATIENCE)
     assert stored_ids(broker) == [f"r-{number}" for number in range(20)]
     assert sink.stats().dropped == {}
-
-
-def test_the_log_tells_of_an_outage_once_and_not_with_every_record(broker, make_sink, caplog, monkeypatch):
-    monkeypatch.setattr(sink_module, "_REPLY_TIMEOUT", 2 * PATIENCE)
-    caplog.set_level(logging.DEBUG)
-    sink = make_sink(broker)
-    submit(sink, a_record("before"))
-
-    broker.stop()
-    for record in records(50):
-        sink.submit(record)
-    until(lambda: "lost" in caplog.text, what="a line about it")
-    broker.start()
-    assert sink.flush(PATIENCE)
-    broker.freeze()
-    sink.submit(a_record("in flight when the connection is lost"))
-    until(lambda: sink.stats().in_flight == 1, what="the record to be published")
-    broker.kill()
-    broker.start()
-    assert sink.flush(PATIENCE)
-
-    about_it = [record for record in caplog.records if record.name == "ragspan"]
-    assert [record.getMessage() for record in about_it] == [
-        f"the connection to the broker at 127.0.0.1:{broker.port} is lost"
-    ]
 
 
 def test_a_stream_that_is_deleted_under_the_sink_is_made_again(broker, make_sink):

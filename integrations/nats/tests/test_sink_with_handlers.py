@@ -15,11 +15,9 @@ from waiting import PATIENCE
 
 import ragspan
 from ragspan import defaults
-from ragspan.config import Settings
 from ragspan.process import in_use
 from ragspan_langchain import RagspanCallbackHandler
 from ragspan_nats import NatsSink
-from ragspan_nats.sink import sink_from_settings
 
 PASSAGES = ["The office is in Bern.", "It opens at nine."]
 ANSWER = "In Bern."
@@ -74,11 +72,3 @@ def test_a_variable_is_enough(published_by_default, monkeypatch):
     assert isinstance(sink, NatsSink)
     assert sink.flush(PATIENCE)
     assert [record.question for record in stored_records(published_by_default, "answers")] == ["Where?", "By hand?"]
-
-
-def test_settings_of_the_queue_are_the_sinks():
-    sink = sink_from_settings(Settings(sink="nats://broker", queue_size=5, exit_timeout=3.0))
-    options = sink._processor_options
-    assert (options.queue_size, sink.exit_timeout) == (5, 3.0)
-    assert sink._publishing.keywords["stream"].name == "ragspan"
-    assert sink._publishing.keywords["access"].place == "broker:4222"

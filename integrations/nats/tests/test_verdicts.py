@@ -7,7 +7,7 @@ from worker_parts import OUTAGE, a_record, scored
 
 from ragspan.outcomes import MetricFailure, NotApplicable, Score
 from ragspan_nats.scoring import disposition_of
-from ragspan_nats.settings import BACK_OFF, WorkerOptions
+from ragspan_nats.settings import WorkerOptions
 
 SCORE = Score(value=0.5)
 SILENT = NotApplicable(reason="no_contexts")
@@ -43,12 +43,6 @@ def test_only_a_failing_service_brings_a_record_again_until_its_last_delivery(wh
         assert (found.ending, found.reason) == (ending, None if ending == "acknowledged" else "judge_outage")
 
 
-def test_it_comes_again_later_each_time():
-    delays = [WorkerOptions().back_off(number) for number in (1, 2, 3, 4, 5, 20)]
-
-    assert delays == [*BACK_OFF, BACK_OFF[-1], BACK_OFF[-1]] == sorted(delays)
-
-
 def test_the_detail_names_the_kinds_of_errors_and_no_text_and_is_bounded():
     other = MetricFailure(error_type="RateLimitError", message="prompt: the secret", outage=True)
     many = [MetricFailure(error_type=f"Error{number:095}", message="", outage=True) for number in range(50)]
@@ -56,8 +50,3 @@ def test_the_detail_names_the_kinds_of_errors_and_no_text_and_is_bounded():
     detail = verdict(OUTAGE, other, OUTAGE, SCORE).detail
     assert detail == "3 of 4 metrics failed: APIConnectionError, RateLimitError"
     assert len(verdict(*many).detail) <= 200
-
-
-@pytest.mark.parametrize(("concurrency", "room"), [(16, 256), (100, 400)])
-def test_there_is_room_for_what_is_scored_and_for_what_waits_for_its_export(concurrency, room):
-    assert WorkerOptions(concurrency=concurrency).room == room

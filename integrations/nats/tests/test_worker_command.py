@@ -70,11 +70,11 @@ def test_an_option_that_cannot_be_used_is_named(arguments, said):
     ("name", "value", "said"),
     [
         ("RAGSPAN_ENABLED", "false", "RAGSPAN_ENABLED is false"),
-        ("RAGSPAN_EMITTERS", "phoenix", "RAGSPAN_EMITTERS has to name 'otel'"),
+        ("RAGSPAN_EMITTERS", "phoenix", "RAGSPAN_EMITTERS has to name 'otel' or 'console'"),
         ("RAGSPAN_EMITTERS", "otel,nobody", "nobody"),
         ("RAGSPAN_NATS_STREAM", "a b", "stream is 'a b'"),
-        ("RAGSPAN_NATS_NKEY_FILE", "no-such-file", "nkey_file"),
-        ("RAGSPAN_NATS_REPLICAS", "6", "RAGSPAN_NATS_REPLICAS: replicas is 6"),
+        ("RAGSPAN_NATS_CREDENTIALS_FILE", "no-such-file", "credentials_file"),
+        ("RAGSPAN_NATS_REPLICAS", "6", "RAGSPAN_NATS_REPLICAS is 6"),
         ("RAGSPAN_METRIC_TIMEOUT", "0", "RAGSPAN_METRIC_TIMEOUT is '0'"),
         ("RAGSPAN_REDACT", "string:no_such_function", "string has no no_such_function"),
         ("OTEL_TRACES_EXPORTER", "none", "no exporter of spans is configured"),
@@ -95,7 +95,7 @@ def test_certificates_that_are_none_are_named():
     ("address", "environment"),
     [
         ("nats://ann:the-secret@", {}),
-        ("nats://ann:the-secret@host", {"RAGSPAN_NATS_USER": "ann", "RAGSPAN_NATS_PASSWORD": "the-secret"}),
+        ("nats://ann:the-secret@host", {"RAGSPAN_NATS_CREDENTIALS_FILE": __file__}),
         ("nats://ann:the-secret@host", {"RAGSPAN_CONCURRENCY": "0"}),
         (None, {"RAGSPAN_SINK": "the-secret"}),
     ],
@@ -104,3 +104,10 @@ def test_no_refusal_shows_a_secret(address, environment, caplog):
     said = refused(*(["--broker", address] if address else []), RAGSPAN_JUDGE_API_KEY="the-secret", **environment)
 
     assert "the-secret" not in said + caplog.text
+
+
+def test_an_address_without_its_option_is_told_which_and_not_shown():
+    said = refused("nats://ann:the-secret@host")
+
+    assert "the broker's address is --broker nats://host:4222" in said
+    assert "the-secret" not in said

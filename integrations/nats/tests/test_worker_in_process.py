@@ -8,14 +8,12 @@ from dataclasses import replace
 
 import pytest
 from fleet_records import a_record
-from nats.aio.transport import TcpTransport
 from nats.errors import TimeoutError as NoAnswerError
 from servers.judge import FleetJudge
 from waiting import until
 from worker_process import STREAM, is_empty, publish
 
 from ragspan.config import Settings
-from ragspan.record_json import MAX_JSON
 from ragspan.telemetry import environment
 from ragspan.testing import InMemoryTelemetry
 from ragspan_nats import worker as worker_module
@@ -71,45 +69,9 @@ def run(broker, backend, monkeypatch):
         loop.close()
 
 
-def test_the_bytes_in_hand_are_bounded_as_well_as_the_records(run, broker, judge, monkeypatch):
-    judge.hold_all()
-    large = [replace(a_record(number), metadata={"k": "x" * (MAX_JSON // 3)}) for number in range(7)]
-    publish(broker, *large)
-    monkeypatch.setattr(worker_module, "_MAX_IN_FLIGHT", 2 * MAX_JSON)
-    worker = run(judge="openai:judge", judge_api_key="key", judge_base_url=judge.base_url)
-
-    until(lambda: worker.stats().in_flight == 3, what="as many as there is room for", patience=60)
-    assert worker._room() <= 0  # for another one of the largest size
-    judge.release()
-    until(lambda: is_empty(broker), what="the rest", patience=60)
-    assert worker.stats().acknowledged == 7
-
-
 def a_large_record():
     """One that is read in a thread."""
     return replace(a_record(1), metadata={"k": "x" * 100_000})
-
-
-def test_a_message_that_is_read_when_the_worker_stops_is_nacked(run, broker, judge, monkeypatch):
-    read = worker_module._read
-    is_reading, may_read = threading.Event(), threading.Event()
-
-    def read_later(text, redact):
-        is_reading.set()
-        assert may_read.wait(60)
-        return read(text, redact)
-
-    monkeypatch.setattr(worker_module, "_read", read_later)
-    publish(broker, a_large_record())
-    worker = run(judge="openai:judge", judge_api_key="key", judge_base_url=judge.base_url)
-    assert is_reading.wait(60)
-    run.stop_all()
-    until(worker._stop.is_set)
-    may_read.set()
-
-    until(lambda: worker.stats().nacked, what="an end", patience=60)
-    assert worker.stats().nacked == {"stopped": 1}
-    assert judge.asked == []
 
 
 def test_the_loop_turns_while_a_large_message_is_read(run, broker, judge, monkeypatch):
@@ -173,23 +135,3 @@ def test_an_acknowledgement_that_gets_lost_is_sent_again(run, broker, judge, bac
     until(lambda: worker.stats().acknowledged == 1, what="an end", patience=60)
     assert is_empty(broker)
     assert (len(lost), len(judge.asked), len(backend.answers())) == (1, 1, 1)
-
-
-def test_a_cancellation_that_meets_a_refused_connection_does_not_keep_the_worker(run, judge, monkeypatch):
-    tried = []
-
-    async def refuse_when_cancelled(*_, **__):  # as `asyncio.wait_for` does before Python 3.12 when both come at once
-        tried.append(None)
-        try:
-            await asyncio.get_running_loop().create_future()
-        except asyncio.CancelledError:
-            if len(tried) > 1:
-                raise
-            raise ConnectionRefusedError from None
-
-    with monkeypatch.context() as patched:
-        patched.setattr(TcpTransport, "connect", refuse_when_cancelled)
-        worker = run(judge="openai:judge", judge_api_key="key", judge_base_url=judge.base_url)
-        until(lambda: tried, what="a connection", patience=60)
-        run.stop_all()
-        until(lambda: not worker.thread.is_alive(), what="the end", patience=60)

@@ -42,28 +42,10 @@ def test_a_worker_says_what_it_does_and_what_it_has_done(broker, make_worker, ba
     }
 
 
-def test_settings_come_from_the_environment_where_no_option_says_otherwise(broker, make_worker, backend):
-    worker = make_worker(
-        "--ack-wait=7",
-        "--max-ack-pending=77",
-        RAGSPAN_NATS_STREAM="other",
-        RAGSPAN_METRICS="faithfulness",
-        RAGSPAN_CONCURRENCY="5",
-        OTEL_TRACES_EXPORTER="otlp",
-        OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=f"{backend.url}/v1/traces",
-    )
-    worker.until(lambda: worker.is_ready, what="its consumer")
-    assert "records of stream other at" in worker.log
-    assert "5 at a time, faithfulness by overlap" in worker.log
-    config = broker.ask(lambda client: client.jetstream().consumer_info("other", "other-workers")).config
-    assert (config.ack_wait, config.max_ack_pending) == (7.0, 77)
-    assert worker.ends() == 0
-
-
 def test_the_log_holds_no_secret_no_text_of_users_and_no_line_for_each_request(make_broker, tmp_path, backend):
     broker = make_broker(
         config='authorization { user: "ann", password: "secret-password" }',
-        view={"user": "ann", "password": "secret-password"},
+        view="ann:secret-password",
     )
     broker.start()
     judge = FleetJudge()
@@ -71,10 +53,10 @@ def test_the_log_holds_no_secret_no_text_of_users_and_no_line_for_each_request(m
         broker,
         tmp_path / "worker.log",
         "--judge=openai:small",
+        "--broker",
+        broker.url.replace("//", "//ann:secret-password@"),
         OTEL_EXPORTER_OTLP_ENDPOINT=backend.url,
         OTEL_EXPORTER_OTLP_HEADERS="authorization=secret-header",
-        RAGSPAN_NATS_USER="ann",
-        RAGSPAN_NATS_PASSWORD="secret-password",
         RAGSPAN_JUDGE_API_KEY="secret-key",
         RAGSPAN_JUDGE_BASE_URL=judge.base_url,
     )
@@ -95,3 +77,13 @@ def test_the_log_holds_no_secret_no_text_of_users_and_no_line_for_each_request(m
     assert "secret" not in worker.log
     assert "HTTP Request" not in worker.log
     assert len(worker.log.splitlines()) < 20, worker.log
+
+
+def test_a_worker_may_print_answers_in_place_of_spans(broker, make_worker):
+    publish(broker, a_record("one"))
+    worker = make_worker(RAGSPAN_EMITTERS="console", RAGSPAN_METRICS="faithfulness")
+
+    worker.until(lambda: is_empty(broker), what="an empty stream")
+    assert worker.ends() == 0
+    assert "faithfulness" in worker.log
+    assert "1 record scored, 0 given back, 0 put aside" in worker.log

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import itertools
 
-import pytest
-from nats.aio.msg import Msg
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import Generation, RagRecord, Retrieval, RetrievedContext, SpanAnchor
 from ragspan.telemetry import OTelEmitter
-from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.connection import BrokerConnection
-from ragspan_nats.consumer import Consumer
-from ragspan_nats.delivery import Delivery
+from ragspan_nats.consumer import Delivery
 from ragspan_nats.scoring import DeterministicSpanIds
-from ragspan_nats.settings import Stream, WorkerOptions
 
 PARENT = SpanAnchor(trace_id=0xA1, span_id=0xB2, is_remote=True)
 OUTAGE = MetricFailure(error_type="APIConnectionError", message="no connection", outage=True)
@@ -40,30 +34,14 @@ def a_record(record_id="record-1", **given):
     return RagRecord(**{**about, **given})
 
 
-def a_delivery(record=None, *, payload=b"", headers=None, number=1, sequence=None):
-    """A message as the broker delivers it.
-
-    Args:
-        record: what the message holds, for tests that do not read it.
-        number: which delivery of the message this is.
-        sequence: of the message; another one each time by default.
-    """
-    sequence = next(_sequences) if sequence is None else sequence
-    reply = f"$JS.ACK.ragspan.ragspan-workers.{number}.{sequence}.{sequence}.1000000000.0"
-    return Delivery.of(Msg(None, subject="ragspan.records", reply=reply, data=payload, headers=headers or {}))
+def a_delivery(*, number=1):
+    """The delivery of this number of a message."""
+    return Delivery(reply="$JS.ACK", sequence=next(_sequences), number=number, payload=b"", headers={})
 
 
 def scored(record, outcomes=None, *, span=None):
     outcomes = {"faithfulness": Score(value=1.0)} if outcomes is None else outcomes
     return ScoredRecord(record=record, outcomes=outcomes, span=span)
-
-
-def consumer_of(access):
-    """The workers' consumer, for tests that have made the streams."""
-    log = ThrottledLog()
-    made = Consumer(access=access, stream=Stream(), options=WorkerOptions(), take=pytest.fail, log=log)
-    made._connection = BrokerConnection(access, name="test", log=log)  # which makes none
-    return made
 
 
 class SpanMaker:

@@ -35,7 +35,7 @@ def publish(broker, *records):
         await ensure_streams(jetstream, STREAM)
 
         async def put_one(record):
-            message = message_of(record, compress_above=10**6)
+            message = message_of(record)
             async with at_once:
                 await jetstream.publish(STREAM.records, message.payload, headers=dict(message.headers), timeout=30)
 

@@ -90,15 +90,6 @@ def test_a_span_of_a_trace_that_has_ended_is_counted_and_opens_no_other(traces, 
     assert traces.counts["spans.late"] == 2
 
 
-def test_a_trace_without_anything_to_read_is_let_go_of(traces, clock):
-    traces.add(ONE, [raw(root=True, marked=False), raw(marked=False)])
-    clock.now += 3
-
-    assert ended(traces) == {}
-    assert len(traces) == traces.size == 0
-    assert (traces.counts["traces.ended"], traces.counts["traces.of_interest"]) == (1, 0)
-
-
 @pytest.mark.parametrize("limit", [{"max_trace_spans": 100}, {"max_trace_bytes": 30_000}], ids=["spans", "bytes"])
 def test_a_trace_that_is_too_large_is_dropped_as_a_whole(with_limits, clock, limit):
     traces = with_limits(**limit)
@@ -136,20 +127,6 @@ def test_it_is_full_if_there_are_too_many_traces(with_limits):
     assert traces.is_full
 
 
-def test_ended_traces_are_remembered_up_to_a_bound(with_limits, clock):
-    traces = with_limits(max_traces=10)
-    for number in range(30):
-        traces.add(number.to_bytes(16, "big"), [raw(root=True)])
-        clock.now += 3
-        ended(traces)
-
-    traces.add((29).to_bytes(16, "big"), [raw()])
-    traces.add((0).to_bytes(16, "big"), [raw()])
-
-    assert traces.counts["spans.late"] == 1
-    assert len(traces) == 1
-
-
 def test_at_the_end_of_the_process_a_trace_without_its_root_is_left_out_and_counted(traces):
     """An intermediate reply would be scored as the answer."""
     traces.add(ONE, [raw()])
@@ -184,7 +161,6 @@ def test_at_the_end_of_the_process_a_trace_is_left_out_where_what_lies_around_a_
     found = traces.ended(all_of_them=True)
 
     assert (len(found), traces.counts["traces.cut_off"]) == (is_read, not is_read)
-    assert traces.to_read == is_read
     assert (traces.size > 0) == is_read
 
 
@@ -193,15 +169,6 @@ def test_a_trace_with_missing_spans_is_read_when_its_time_is_over(traces, clock)
     clock.now += 3
 
     assert ended(traces) == {ONE: 2}
-    assert traces.to_read == 0
-
-
-def test_a_trace_whose_root_does_not_come_is_read_at_the_end_if_its_time_is_over(traces, clock):
-    traces.add(ONE, [raw()])
-    clock.now += 31
-
-    assert [trace.id for trace in traces.ended(all_of_them=True)] == [ONE]
-    assert traces.counts["traces.cut_off"] == 0
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
-import runpy
 import signal
 import socket
 import time
@@ -100,9 +100,9 @@ def ask(*exporters):
 
 
 def assert_scored(backend, context):
-    until(lambda: len(backend.spans) >= 4, what="the spans of the scores")
+    until(lambda: len(backend.spans) >= 2, what="the spans of the scores")
     assert {span.name for span in backend.spans} == {
-        f"evaluation {name}" for name in ("context_adherence", "completeness", "context_utilization", "faithfulness")
+        f"evaluation {name}" for name in ("context_adherence", "faithfulness")
     }
     for span in backend.spans:
         assert (span.trace_id, span.parent_id) == (f"{context.trace_id:032x}", f"{context.span_id:016x}")
@@ -152,24 +152,6 @@ def test_grpc_is_received_as_well(backend, worker):
     assert running.ends() == 0
 
 
-def test_native_writers_write_to_the_span_that_the_application_exported(backend, worker):
-    phoenix = runpy.run_path(str(ROOT / "tests" / "emitters" / "phoenix" / "conftest.py"))["FakePhoenix"]()
-    try:
-        running = worker(
-            "--quiet", "0.2",
-            OTEL_EXPORTER_OTLP_ENDPOINT="", RAGSPAN_EMITTERS="otel,phoenix", PHOENIX_COLLECTOR_ENDPOINT=phoenix.url,
-        )  # fmt: skip
-        context = ask(OTLPSpanExporter(f"{phoenix.url}/v1/traces"), OTLPSpanExporter(address_in(running.log)))
-        until(lambda: len(phoenix.rows) >= 5, what="annotations")
-        assert running.ends() == 0
-    finally:
-        phoenix.close()
-
-    on_answer = [row for row in phoenix.rows if "document_position" not in row]
-    assert {row["span_id"] for row in on_answer} == {f"{context.span_id:016x}"}
-    assert len(on_answer) == 4
-
-
 def test_with_a_sink_the_fleet_gets_the_records(worker, tmp_path):
     with Broker(tmp_path) as broker:
         running = worker("--quiet", "0.2", RAGSPAN_SINK=broker.url, OTEL_EXPORTER_OTLP_ENDPOINT="")
@@ -206,7 +188,7 @@ def sent(url, body):
 
 @pytest.mark.alone
 @pytest.mark.parametrize("requests_before_the_end", [4, 40])
-def test_every_answer_that_was_taken_is_in_the_stream_though_it_is_stopped_meanwhile(
+def test_every_answer_that_was_taken_is_in_the_stream_or_counted_though_it_is_stopped_meanwhile(
     worker, tmp_path, requests_before_the_end
 ):
     """More than the sink's queue holds comes in a burst; whoever is refused may try again elsewhere."""
@@ -228,10 +210,10 @@ def test_every_answer_that_was_taken_is_in_the_stream_though_it_is_stopped_meanw
         broker.kill()
 
     assert set(statuses) <= {200, 503, None}
-    assert 0 < stored == 100 * statuses[200]
+    not_read = sum(map(int, re.findall(r"(\d+) traces? not read in time", running.log)))
+    assert 0 < stored == 100 * statuses[200] - not_read
     assert re.search(rf"\b{statuses[503]} requests? refused", running.log) or not statuses[503]
     assert "dropped" not in running.log
-    assert "not read" not in running.log
 
 
 @pytest.mark.alone
@@ -255,18 +237,6 @@ def test_it_stops_in_time_however_many_traces_are_open(backend, worker):
     assert ended == read + sum(map(int, re.findall(r"(\d+) traces? not read in time", summary)))
 
 
-def test_it_says_how_many_spans_of_scores_a_backend_that_hangs_has_not_taken(backend, worker):
-    backend.hold_replies()
-    running = worker("--quiet", "0.3", RAGSPAN_EXIT_TIMEOUT="1")
-    for _ in range(3):
-        ask(OTLPSpanExporter(address_in(running.log)))
-    until(lambda: backend.offered, what="the export that nobody answers")
-
-    assert running.ends() == 0
-    backend.release()
-    assert re.search(r"3 traces, 3 answers in them, (.*dropped.*, )?\d+ spans? of scores not sent", running.log)
-
-
 def refused(*arguments, **environment):
     nothing = {"OTEL_EXPORTER_OTLP_ENDPOINT": "", "OTEL_TRACES_EXPORTER": "console", "RAGSPAN_SINK": ""}
     done = CliRunner().invoke(app, ["worker", *arguments], env={**nothing, **environment})
@@ -284,7 +254,7 @@ def refused(*arguments, **environment):
         ("--judge oracle", {}, "there is no judge 'oracle'"),
         ("", {"RAGSPAN_ENABLED": "false"}, "RAGSPAN_ENABLED is false"),
         ("", {"RAGSPAN_ENABLED": "false", "RAGSPAN_EMITTERS": "console"}, "RAGSPAN_ENABLED is false"),
-        ("", {"RAGSPAN_EMITTERS": "langfuse"}, "has to name 'otel'"),
+        ("", {"RAGSPAN_EMITTERS": "langfuse"}, "has to name 'otel' or 'console'"),
     ],
 )
 def test_an_option_or_a_setting_that_cannot_be_used_is_named(option, environment, said):
@@ -308,3 +278,32 @@ def test_it_does_not_send_to_itself():
     assert "which is this receiver" in refused(
         "--otlp", address, OTEL_TRACES_EXPORTER="otlp", OTEL_EXPORTER_OTLP_ENDPOINT=f"http://{address}"
     )
+
+
+def test_a_language_model_is_asked_once_about_each_answer(worker, backend, fake_openai):
+    judged = {
+        "judged_claims": {
+            "claims": [{"claim": RESPONSE, "reasoning": "stated", "verdict": "supported"}],
+            "more": False,
+        },
+        "context_verdicts": [{"number": 1, "reasoning": "stated", "verdict": "useful"}],
+        "completeness": {"reasoning": "all", "value": 1},
+        "grounding": {"reasoning": "stated", "verdict": "grounded"},
+    }
+
+    def answer(request):
+        text = json.dumps({"answer": {part: judged[part] for part in fake_openai.parts(request)}})
+        return fake_openai.says(*[text] * request.get("n", 1))
+
+    fake_openai.answer = answer
+    process = worker(
+        RAGSPAN_JUDGE="openai:m",
+        RAGSPAN_JUDGE_API_KEY="k",
+        RAGSPAN_JUDGE_BASE_URL=fake_openai.base_url,
+        RAGSPAN_METRICS="context_adherence,completeness,context_utilization,faithfulness",
+    )
+
+    ask(OTLPSpanExporter(address_in(process.log)))
+
+    until(lambda: len(backend.spans) >= 4, what="the spans of the scores")
+    assert [request["n"] for request in fake_openai.requests] == [3]

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from ragspan.exceptions import ConfigurationError
 from ragspan.messages import Message, NotedError, ToolRequest, is_abandonment, note_error
-from ragspan.record_json import MAX_CONTEXTS, identifier
+from ragspan.record_json import MAX_CONTEXTS
 from ragspan.records import (
     AnswerStatus,
     Background,
@@ -22,6 +22,7 @@ from ragspan.records import (
     RetrievedContext,
     as_background,
     as_contexts,
+    identifier,
 )
 from ragspan.safe_copy import (
     MAX_ENTRIES,

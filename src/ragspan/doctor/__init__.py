@@ -1,7 +1,7 @@
 """`ragspan doctor`: for somebody who sees no scores and has five minutes.
 
-`examination` reads the settings and sends one real record through everything that the application would use. What that
-shows are findings, each with a code; `advice` has the table of what to do about them.
+`examination` reads the settings and sends one real record through everything that the application would use. Each fact is
+one finding, with what to do about it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ragspan.counted import counted
-from ragspan.doctor.advice import Code, advice_on
 from ragspan.telemetry.providers import own_version
 
-Check: TypeAlias = Literal["settings", "sink", "judge", "endpoint", "record", "helper", "receiver"]
+Check: TypeAlias = Literal["settings", "sink", "judge", "endpoint", "record"]
 State: TypeAlias = Literal["ok", "warning", "failed", "skipped"]
 
 
@@ -27,7 +26,8 @@ class Finding:
     """One thing that a check found out."""
 
     check: Check
-    code: Code
+    code: str
+    """What it is about, for programs that read `--json`, and for tests. The words may change, a code does not."""
     state: State
     """`warning` may keep some scores from being seen, `failed` does; `skipped` could not be looked at."""
     found: str
@@ -41,21 +41,12 @@ class Finding:
     """The figures and names in `found` by themselves, as JSON knows them."""
 
 
-def finding(check: Check, code: Code, state: State, found: str, *, is_misuse: bool = False, **facts: Any) -> Finding:
-    """A finding with the advice that the table has on its code."""
-    return Finding(
-        check=check,
-        code=code,
-        state=state,
-        found=found,
-        advice=advice_on(code, facts),
-        is_misuse=is_misuse,
-        facts=facts,
-    )
+def finding(check: Check, code: str, state: State, found: str, advice: str | None = None, **facts: Any) -> Finding:
+    return Finding(check=check, code=code, state=state, found=found, advice=advice, facts=facts)
 
 
 def misuse(check: Check, error: Exception) -> Finding:
-    return finding(check, "wrong_setting", "failed", str(error), is_misuse=True)
+    return Finding(check=check, code="wrong_setting", state="failed", found=str(error), is_misuse=True)
 
 
 def exit_code(findings: Iterable[Finding]) -> int:
@@ -64,23 +55,16 @@ def exit_code(findings: Iterable[Finding]) -> int:
     return 2 if any(finding.is_misuse for finding in failures) else int(bool(failures))
 
 
-# As lines and as JSON --------------------------------------------------------------------------------------------------
-
 _COLOURS: dict[State, str] = {"ok": "green", "warning": "yellow", "failed": "bold red", "skipped": "dim"}
-TITLES: dict[Check, str] = {  # in the order of the checks; sink, helper and receiver only where there is one
+TITLES: dict[Check, str] = {  # in the order of the checks; sink only where there is one
     "settings": "Settings",
     "sink": "One record to the broker, and who takes it",
     "judge": "Judge: what it said about one record",
     "endpoint": "Endpoint: what it said about the record's spans",
     "record": "One record through all of it",
-    "helper": "A second record through the helper process",
-    "receiver": "Receiver: what came of the spans that it was sent",
 }
-_VERDICTS = {
-    0: "All is well: scores go where they should.",
-    1: "Something is in the way of scores: see what failed above.",
-    2: "A setting cannot be used: see what failed above.",
-}
+_ARRIVED = {"arrived", "printed", "worker_takes"}
+"""Codes of findings that say where scores were seen to go."""
 
 
 def shown(finding: Finding) -> Table:
@@ -98,7 +82,13 @@ def shown(finding: Finding) -> Table:
 def verdict(findings: Sequence[Finding]) -> Text:
     """The last line, with the warnings counted."""
     code = exit_code(findings)
-    words = Text(_VERDICTS[code], style="bold red" if code else "bold green")
+    if code:
+        failed = ("", "Something is in the way of scores", "A setting cannot be used")[code]
+        words = Text(f"{failed}: see what failed above.", style="bold red")
+    elif any(finding.code in _ARRIVED for finding in findings):
+        words = Text("All is well: scores go where they should.", style="bold green")
+    else:
+        words = Text("Nothing failed, but no score was seen to arrive anywhere.", style="bold yellow")
     warnings = sum(finding.state == "warning" for finding in findings)
     if warnings:
         words.append(f" {counted(warnings, 'warning')}.", style="yellow")

@@ -12,96 +12,67 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib.metadata
-import itertools
 import platform
 import queue
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 from urllib.parse import unquote
 
 from ragspan.addresses import secrets_in_url, shown_url
 from ragspan.arguments import texts_in
 from ragspan.config import Settings, process_environment, variable, without_effect
-from ragspan.defaults import engine_from, sink_from
-from ragspan.doctor import Check, Finding, State, finding, misuse
-from ragspan.doctor.advice import Code
-from ragspan.doctor.logs import captured_logs
-from ragspan.doctor.receiver import ask_receiver
-from ragspan.doctor.tools import writes_to_spans
-from ragspan.doctor.watching import new_record, score_in_time, watch_record
+from ragspan.defaults import sink_from
+from ragspan.doctor import Check, Finding, finding, misuse
+from ragspan.doctor.record import DOCS, captured_logs, new_record, watch_record
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import requirements_of_extra
+from ragspan.judges.judge_protocols import Judge
 from ragspan.judges.presets import PRESETS
 from ragspan.metrics.metric_catalogue import judge_from
-from ragspan.outcomes import ScoredRecord
-from ragspan.telemetry.environment import exporter_is_configured, sdk_is_disabled
+from ragspan.redaction import redact_from
+from ragspan.telemetry.emitter_protocols import emitter_class
+from ragspan.telemetry.environment import sdk_is_disabled
 
 _INNER = 0.8  # share of a check's time after which it ends by itself, with more to say
-_FLUSHING, _SHUTTING_DOWN = 0.7, 0.2  # shares of the time
-_PUBLISHING, _LOOKING = 0.35, 0.45  # likewise, with a sink
-_LIMITS: Sequence[tuple[str, Code, int, str]] = (
-    # Four metrics with explanations and OpenInference names, and some for content.
-    ("COUNT", "few_attributes", 64, "ragspan leaves out those of an answer that do not fit"),
-    ("VALUE_LENGTH", "short_attributes", 32, "record ids and explanations are cut"),
-)
-"""Of OpenTelemetry's SDK: the kind, the code of a finding, the least that scores need, and what happens with less."""
-_WATCHED: Sequence[Check] = ("judge", "endpoint", "record")
-_SCORED_ELSEWHERE = (
-    "RAGSPAN_SINK sends records to workers, which score and export them: run `ragspan doctor` with a worker's "
-    "environment, and without RAGSPAN_SINK, for the rest of the way"
-)
+_PUBLISHING, _LOOKING, _SHUTTING_DOWN = 0.35, 0.45, 0.2  # shares of the time, with a sink
 
 
-def examine(*, timeout: float = 30.0, receiver: str | None = None) -> Iterator[Finding]:
+def examine(*, timeout: float = 30.0) -> Iterator[Finding]:
     """Make the checks, one after the other; each finding comes as soon as it is there.
 
     Args:
         timeout: seconds that each check may take, more than 0. The judge, the endpoint and the record are one check.
-        receiver: the address of a `ragspan worker --otlp`, which is asked what it could not read.
     """
     hide = Secrets().hide
-    asked = within(timeout, "receiver", lambda: ask_receiver(receiver, timeout * _INNER)) if receiver else ()
-    for each in itertools.chain(_findings(timeout), asked):
+    for each in _findings(timeout):
         yield dataclasses.replace(each, found=hide(each.found), advice=each.advice and hide(each.advice))
 
 
 def _findings(timeout: float) -> Iterator[Finding]:
-    settings: Settings | None = None
+    settings, judge = None, None
+    wrong: list[Finding] = []
     with captured_logs():  # the unknown names are logged, too
         try:
             settings = Settings.from_environment()
+            judge = _usable(settings)
         except ConfigurationError as error:
-            yield misuse("settings", error)
-    yield from _settings(settings)
+            wrong.append(misuse("settings", error))
+    wrong += _switched_off(settings)
+    yield from wrong
+    yield from _variables(wrong)
     yield _installation()
-    if settings is None:
-        yield from _skipped(_WATCHED, "a setting cannot be used, so there is no engine to make")
-    elif not settings.enabled:
-        yield from _skipped(_WATCHED, "RAGSPAN_ENABLED turns ragspan off")
+    why_not = "a setting cannot be used, or turns scores off" if any(one.state == "failed" for one in wrong) else None
+    if settings is None or why_not is not None:
+        yield finding("record", "not_examined", "skipped", f"no record was sent: {why_not}")
     elif settings.sink is not None:
         yield from within(timeout, "sink", lambda: _publish(settings, timeout * _INNER))
-        yield from _skipped(_WATCHED, _SCORED_ELSEWHERE, "scored_elsewhere")
-    elif sdk_is_disabled():
-        yield from _skipped(_WATCHED, "OTEL_SDK_DISABLED is true: there are no spans for scores")
-    else:
-        yield from _watched(settings, timeout)
-
-
-def _watched(settings: Settings, timeout: float) -> Iterator[Finding]:
-    """What one record shows about everything on its way."""
-    try:
-        judge = judge_from(settings)  # without a limit: the first import of a provider's client takes seconds
-    except ConfigurationError as error:
-        yield misuse("judge", error)
-        yield from _skipped(_WATCHED[1:], "without a judge there is no engine to make")
-        return
-    seconds = timeout * _INNER
-    found = within(timeout, "record", lambda: watch_record(judge.name, settings, seconds))
-    yield from found
-    if settings.export == "helper" and exporter_is_configured() and all(each.state != "failed" for each in found):
-        yield from within(timeout, "helper", lambda: [pass_through_helper(settings, seconds)])
+        found = "RAGSPAN_SINK sends records to workers, which score and export them"
+        advice = "for the rest of the way run `ragspan doctor` with a worker's environment, and without RAGSPAN_SINK"
+        yield finding("record", "scored_elsewhere", "skipped", found, advice)
+    elif judge is not None:
+        yield from within(timeout, "record", lambda: watch_record(judge, settings, timeout * _INNER))
 
 
 def within(timeout: float, check: Check, make: Callable[[], Iterable[Finding]]) -> Sequence[Finding]:
@@ -114,49 +85,70 @@ def within(timeout: float, check: Check, make: Callable[[], Iterable[Finding]]) 
         except ConfigurationError as error:
             results.put([misuse(check, error)])
         except BaseException as error:  # noqa: BLE001 - whatever it is, somebody looks for help and gets no traceback
-            results.put(
-                [finding(check, "check_failed", "failed", f"the check itself failed: {type(error).__name__}: {error}")]
-            )
+            found = f"the check itself failed: {type(error).__name__}: {error}"
+            results.put([finding(check, "check_failed", "failed", found, "a defect of ragspan: please report it")])
 
     threading.Thread(target=run, name=f"ragspan-{check}", daemon=True).start()
     try:
         return results.get(timeout=timeout)
     except queue.Empty:
-        hung = finding(check, "did_not_end", "failed", f"the check did not end within {timeout:g} s")
+        found = f"the check did not end within {timeout:g} s"
+        hung = finding(check, "did_not_end", "failed", found, "a larger --timeout may show what hangs on the way")
         return [dataclasses.replace(hung, is_hanging=True)]
-
-
-def _skipped(checks: Iterable[Check], reason: str, code: Code = "not_examined") -> Iterator[Finding]:
-    return (finding(check, code, "skipped", reason) for check in checks)
 
 
 # Settings --------------------------------------------------------------------------------------------------------------
 
 
-def _settings(settings: Settings | None) -> Iterator[Finding]:
-    variables = sorted(process_environment().items())
-    given = {name: _shown(name, value) for name, value in variables if name.startswith("RAGSPAN_") and value.strip()}
-    words = ", ".join(f"{name}={value}" for name, value in given.items())
-    yield finding("settings", "variables", "ok", words or "no RAGSPAN_ variable is set", variables=given)
+def _usable(settings: Settings) -> Judge | None:
+    """The judge, for a process that scores.
+
+    Raises:
+        ConfigurationError: a setting names something that is not there; the application would not start.
+    """
+    if not settings.enabled:
+        return None
+    redact_from(settings.redact)
+    if settings.sink is not None:
+        return None
+    for name in set(settings.emitters) - {"otel", "console"}:
+        emitter_class(name)
+    return judge_from(settings)  # without a limit: the first import of a provider's client takes seconds
+
+
+def _switched_off(settings: Settings | None) -> Iterator[Finding]:
     for words in without_effect():
-        yield finding("settings", "without_effect", "warning", words)
+        yield finding("settings", "without_effect", "warning", words, f"{DOCS}/settings.md lists the variables")
     if settings is not None and not settings.enabled:
         found = "RAGSPAN_ENABLED turns ragspan off: nothing is captured, nothing is scored"
-        yield finding("settings", "turned_off", "failed", found)
+        yield finding("settings", "turned_off", "failed", found, "unset it, or set it to true")
     if settings is not None and settings.sample_rate == 0:
-        yield finding("settings", "sample_rate_zero", "failed", "RAGSPAN_SAMPLE_RATE is 0: no answer is scored")
-    makes_spans = settings is None or any(name == "otel" or writes_to_spans(name) for name in settings.emitters)
-    if settings is not None and not makes_spans and exporter_is_configured():
-        found = f"RAGSPAN_EMITTERS leaves 'otel' out: scores go on no span, only to {', '.join(settings.emitters)}"
-        yield finding("settings", "no_otel_emitter", "warning", found, emitters=",".join(settings.emitters))
+        advice = "set it to the share of answers that you want scored, such as 0.1"
+        yield finding("settings", "sample_rate_zero", "failed", "RAGSPAN_SAMPLE_RATE is 0: no answer is scored", advice)
     if sdk_is_disabled():
         found = "OTEL_SDK_DISABLED is true: no spans are made, and so no scores"
-        yield finding("settings", "sdk_disabled", "failed", found)
-    for kind, code, least, harm in _LIMITS:
-        names = (f"OTEL_SPAN_ATTRIBUTE_{kind}_LIMIT", f"OTEL_ATTRIBUTE_{kind}_LIMIT")
-        name, limit = next(((name, text) for name in names if (text := variable(name))), ("", ""))
-        if limit.isdecimal() and int(limit) < least:
-            yield finding("settings", code, "warning", f"{name} is {limit}: {harm}", least=least)
+        yield finding("settings", "sdk_disabled", "failed", found, "unset it")
+    sampler = variable("OTEL_TRACES_SAMPLER") or ""
+    if sampler.endswith("always_off"):
+        found = f"OTEL_TRACES_SAMPLER is {sampler}: no answer is scored"
+        yield finding("settings", "sampler_keeps_none", "failed", found, "set it to parentbased_always_on")
+    elif sampler.endswith("traceidratio"):
+        share = variable("OTEL_TRACES_SAMPLER_ARG") or "1"
+        found = f"OTEL_TRACES_SAMPLER keeps {share} of all traces: answers of the others are not scored"
+        yield finding("settings", "sampler_keeps_some", "warning", found, "raise OTEL_TRACES_SAMPLER_ARG for more")
+
+
+def _variables(wrong: Sequence[Finding]) -> Iterator[Finding]:
+    """The variables that are set, without those of which something has just been said."""
+    said = " ".join(one.found for one in wrong)
+    given = {
+        name: _shown(name, value)
+        for name, value in sorted(process_environment().items())
+        if name.startswith("RAGSPAN_") and value.strip() and not re.search(rf"\b{re.escape(name)}\b", said)
+    }
+    if given or not wrong:
+        words = ", ".join(f"{name}={value}" for name, value in given.items())
+        yield finding("settings", "variables", "ok", words or "no RAGSPAN_ variable is set", variables=given)
 
 
 def _shown(name: str, value: str) -> str:
@@ -170,46 +162,39 @@ def _installation() -> Finding:
     points = importlib.metadata.entry_points(group="opentelemetry_instrumentor")
     ours = sorted({point.dist.name for point in points if point.name.startswith("ragspan_") and point.dist})
     frameworks = [re.split(r"[^\w.-]", one)[0] for name in ours for one in requirements_of_extra(name, "instruments")]
-    names = ("ragspan", *ours, *frameworks, "opentelemetry-sdk", "openai")
-    versions = {"python": platform.python_version(), **{name: _version(name) for name in names}}
+    versions: dict[str, str | None] = {"python": platform.python_version()}
+    for name in ("ragspan", *ours, *frameworks, "opentelemetry-sdk", "openai"):
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:  # noqa: PERF203 - there are ten
+            versions[name] = None
     words = ", ".join(f"{name} {version or 'is not installed'}" for name, version in versions.items())
-    if not ours:
-        words += "; no integration with a framework is installed: only ragspan.capture and your own records are scored"
-    return finding(
-        "settings", "versions" if ours else "no_integration", "ok" if ours else "warning", words, versions=versions
-    )
+    if ours:
+        return finding("settings", "versions", "ok", words, versions=versions)
+    words += "; no integration with a framework is installed: only ragspan.capture and your own records are scored"
+    advice = "pip install 'ragspan[langchain]' or 'ragspan[llama-index]'"
+    return finding("settings", "no_integration", "warning", words, advice, versions=versions)
 
 
-def _version(distribution: str) -> str | None:
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+# A sink ----------------------------------------------------------------------------------------------------------------
 
-
-# Where the record leaves this process ----------------------------------------------------------------------------------
-
-
-def pass_through_helper(settings: Settings, seconds: float) -> Finding:
-    """Have a record scored and exported by the helper process. What goes wrong there is logged here."""
-    with captured_logs() as complaints:
-        engine = engine_from(dataclasses.replace(settings, emitters=("otel",)))
-        result = score_in_time(engine, new_record(), seconds * _FLUSHING)
-        is_out = engine.flush(seconds * _SHUTTING_DOWN)
-        engine.shutdown(0)
-    if isinstance(result, ScoredRecord) and is_out and not complaints:
-        return finding("helper", "helper_exported", "ok", "the helper process scored and exported it")
-    reason = complaints[-1] if complaints else "it did not finish in time"
-    return finding("helper", "helper_failed", "failed", f"the helper process did not export it: {reason}")
+_START_WORKER = (
+    "start one with `ragspan worker`, with the same RAGSPAN_SINK, the same RAGSPAN_NATS_STREAM, and "
+    f"OTEL_EXPORTER_OTLP_ENDPOINT: {DOCS}/fleet.md. Until then records wait"
+)
+_LOOK_AT_WORKER = (
+    "look at a worker's log, and at its page (`ragspan worker --health HOST:PORT`). If the application's user may not "
+    "look: permit $JS.API.CONSUMER.INFO.<stream>.<stream>-workers"
+)
 
 
 def _publish(settings: Settings, seconds: float) -> Iterator[Finding]:
     """Hand one record to the sink of `RAGSPAN_SINK`; whether it was taken, and whether somebody scores what it takes."""
     with captured_logs() as complaints:
-        sink: Any = sink_from(settings)  # of an engine's methods, a sink needs no more than `submit`
+        sink: Any = sink_from(settings)
         record = new_record()
         sink.submit(record)
-        if not _has(sink, "flush", "stats", "shutdown"):
+        if not hasattr(sink, "flush"):  # of an engine's methods, a sink needs no more than `submit`
             found = f"a record was submitted, record_id {record.record_id}; this sink does not say what becomes of it"
             yield finding("sink", "sink_silent", "warning", found, record_id=record.record_id)
             return
@@ -218,29 +203,21 @@ def _publish(settings: Settings, seconds: float) -> Iterator[Finding]:
         last = f": {complaints[-1]}" if complaints else ""
         sink.shutdown(seconds * _SHUTTING_DOWN)
     if not is_out or dropped:
-        reasons = ", ".join(dropped) or "no reply in time"
-        yield finding(
-            "sink", "sink_refuses", "failed", f"the broker did not accept a record ({reasons}){last}", dropped=dropped
-        )
+        found = f"the broker did not accept a record ({', '.join(dropped) or 'no reply in time'}){last}"
+        advice = "check the address and the credentials in RAGSPAN_SINK, and whether the stream is full"
+        yield finding("sink", "sink_refuses", "failed", found, advice, dropped=dropped)
         return
     found = f"the broker accepted a record, record_id {record.record_id}"
     yield finding("sink", "sink_accepts", "ok", found, record_id=record.record_id)
-    if _has(sink, "look_for_workers"):
-        is_taken, seen = sink.look_for_workers(seconds * _LOOKING)
-        code, state = _TAKING[is_taken]
-        yield finding("sink", code, state, seen)
-
-
-_TAKING: Mapping[bool | None, tuple[Code, State]] = {
-    True: ("worker_takes", "ok"),
-    False: ("no_worker", "failed"),
-    None: ("worker_unknown", "warning"),
-}
-"""By whether a worker takes what is in the stream; None if that is not known."""
-
-
-def _has(sink: object, *methods: str) -> bool:
-    return all(callable(getattr(sink, method, None)) for method in methods)
+    if not hasattr(sink, "look_for_workers"):
+        return
+    is_taken, seen = sink.look_for_workers(seconds * _LOOKING)
+    if is_taken:
+        yield finding("sink", "worker_takes", "ok", seen)
+    elif is_taken is None:
+        yield finding("sink", "worker_unknown", "warning", seen, _LOOK_AT_WORKER)
+    else:
+        yield finding("sink", "no_worker", "failed", seen, _START_WORKER)
 
 
 # Secrets ---------------------------------------------------------------------------------------------------------------

@@ -59,8 +59,7 @@ class EngineStats(NamedTuple):
     errors: Mapping[str, int] = {}
     """What went wrong without losing a record, by place: `metric` (failures), `screen`, `response` (its language could not
     be guessed), `emitter_start`, `emitter` (`finish`, `late`, `abandon`, `flush`, `shutdown`), `self_metrics`, `worker`;
-    with `export="helper"` also `helper`, for each helper process that died, with what it had not sent yet; and what
-    others report to `count_error`, such as `callback`."""
+    `helper`, for each helper process that died in work; and what others report to `count_error`, such as `callback`."""
 
     @property
     def done(self) -> int:

@@ -24,6 +24,8 @@ class Vote:
     explanation: str | None = None
     probability: float | None = None
     """0..1; None if the judge has none. A deterministic judge has one, because its votes are all equal."""
+    second_try: bool = False
+    """The judge's reply to the first try could not be read."""
     unsure: bool = False
     """The judge cannot tell: the vote's value ranks the response, and says neither pass nor fail."""
 
@@ -40,6 +42,8 @@ class Rating:
     value: float
     """From 0 (nothing) to 1 (all of it)."""
     explanation: str | None = None
+    second_try: bool = False
+    """As for a `Vote`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,6 +94,28 @@ class ClaimSupport:
     """0-based, into the documents of the question; None if none supports the claim."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ItemQuestion:
+    """A question that a metric brings: the same about each of some items, such as the citations of a response."""
+
+    key: str
+    """Lower case with underscores; unlike that of any other question."""
+    about: str
+    """What is asked, and what each verdict means, in words for a language model."""
+    verdicts: tuple[str, ...]
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ItemVerdict:
+    """What a judge says of one item."""
+
+    index: int
+    """0-based, into the items of the question."""
+    verdict: str
+    explanation: str | None = None
+
+
 TOO_MANY_CONTEXTS = "too_many_contexts"
 LANGUAGE = "language"
 CANNOT_TELL = "cannot_tell"
@@ -134,6 +160,8 @@ class Judge(Verifier, Protocol):
       it, with copies that pickle makes. If there is no helper, a thread does that for judges that compute. Metrics with a
       judge that spends money (one with a `price`, see `ragspan.judges.session.Spender`) stay in the application, where the
       budget is.
+    - `answers_together`, True if it answers all questions about a record in one request. Metrics then tell the session beforehand
+      what they will ask (`JudgingSession.expect`).
     - `prepare()`, which imports what judging needs. An engine with `judging="thread"` calls it when it is made.
     """
 
@@ -178,6 +206,15 @@ class UtilizationJudge(Named, Protocol):
 
     async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
         """One rating a context, by index: the share of its text that the response states or builds on."""
+        ...
+
+
+@runtime_checkable
+class ItemJudge(Named, Protocol):
+    """A judge that answers questions which metrics bring."""
+
+    async def judge_items(self, record: RagRecord, question: ItemQuestion) -> list[ItemVerdict]:
+        """One verdict an item, by index; one that is missing is left out."""
         ...
 
 

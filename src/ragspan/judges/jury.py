@@ -93,14 +93,22 @@ class Jury:
             return []
         return await self.first.find_support(record, claims, documents)
 
-    async def _spread(self, wanted: int, ask: Callable[[Judge, int], Awaitable[list[_T]]]) -> list[_T]:
-        """`wanted` answers, from the judges in turn; all are asked at once."""
+    def shares(self, wanted: int) -> list[tuple[Judge, int]]:
+        """How many of so many votes each judge has; those that have none are left out."""
         share, rest = divmod(wanted, len(self.judges))
         counts = [share + (place < rest) for place in range(len(self.judges))]
-        asked = [(judge, count) for judge, count in zip(self.judges, counts, strict=True) if count]
+        return [(judge, count) for judge, count in zip(self.judges, counts, strict=True) if count]
+
+    async def _spread(self, wanted: int, ask: Callable[[Judge, int], Awaitable[list[_T]]]) -> list[_T]:
+        """`wanted` answers, from the judges in turn; all are asked at once."""
+        asked = self.shares(wanted)
         answers = await asyncio.gather(*(_or_error(ask(judge, count)) for judge, count in asked))
         found = [answer for each in answers if not isinstance(each, Exception) for answer in each]
         failed = [(judge, each) for (judge, _), each in zip(asked, answers, strict=True) if isinstance(each, Exception)]
+        # Replies that cannot be read are not missing at random.
+        unread = [(judge, each) for judge, each in failed if getattr(each, "error_type", None) == "InvalidVerdict"]
+        if unread and 3 * sum(count for judge, count in asked if any(judge is one for one, _ in unread)) >= wanted:
+            raise _of_judge(*unread[0])
         if failed and 2 * len(found) <= wanted:
             raise _of_judge(*failed[0])
         for judge, error in failed:

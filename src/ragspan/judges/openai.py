@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ragspan.arguments import SOME_SECONDS, TEXT, Rule, one_of, texts_in, whole, wrong
+from ragspan.config import JudgeMode
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges.endpoint import MAX_RETRIES, TIMEOUT, Endpoint, post_what_it_takes
 from ragspan.judges.judge_protocols import ChatMessage, Completion
@@ -50,6 +51,7 @@ class OpenAIJudge(LLMJudge):
         temperature: as in `LLMJudge`, and so are `max_context_chars` and `max_response_chars`.
         max_context_chars: see there.
         max_response_chars: see there.
+        mode: see there.
         price: what the model costs. With None, the price is from a small table of OpenAI's models if the endpoint is
             OpenAI's, one of its regional hosts, or a deployment at Azure that is named after its model; else it is not known.
 
@@ -72,6 +74,7 @@ class OpenAIJudge(LLMJudge):
         temperature: float = 0.7,
         max_context_chars: int = 60_000,
         max_response_chars: int = 20_000,
+        mode: JudgeMode = "one_request",
         price: Price | None = None,
     ) -> None:
         one_of(*PRESETS).check("provider", provider)
@@ -103,6 +106,7 @@ class OpenAIJudge(LLMJudge):
             temperature=temperature,
             max_context_chars=max_context_chars,
             max_response_chars=max_response_chars,
+            mode=mode,
             price=price or price_of(model, _host_of(address, client)),
         )
 

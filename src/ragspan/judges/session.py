@@ -73,6 +73,22 @@ class JudgingSession:
     _kept: dict[Hashable, Any] = field(default_factory=dict)
     """What is prepared for the record, for all of its metrics."""
 
+    def expect(self, judge: object, question: str, wanted: Any = 1) -> None:
+        """Let the judge know beforehand what a metric of the record will ask it.
+
+        Args:
+            judge: of the metric.
+            question: the name of the judge's method.
+            wanted: how many votes or ratings, of which the most count; or a question that the metric brings.
+        """
+        expected = self.expected(judge)
+        known = expected.get(question)
+        expected[question] = max(known, wanted) if isinstance(known, int) else wanted
+
+    def expected(self, judge: object) -> dict[str, Any]:
+        """What the record's metrics will ask this judge, by question."""
+        return self.get_or_make(("expected", id(judge)), dict)
+
     def get_or_make(self, key: Hashable, make: Callable[[], _T]) -> _T:
         """What is kept under this key for the record; made now if there is nothing."""
         kept: _T | None = self._kept.get(key)

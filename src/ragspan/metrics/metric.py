@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from ragspan.arguments import SHARE, has_methods, require_async
 from ragspan.exceptions import JudgeError
+from ragspan.judges.detector import Detector
 from ragspan.judges.judge_protocols import NOT_APPLICABLE, ClaimVerdict, ContextRating, ContextVerdict, Judge, Named
 from ragspan.judges.jury import Jury
+from ragspan.judges.session import JudgingSession, session_of
 from ragspan.outcomes import Label, MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 from ragspan.text.answers import states_nothing
@@ -36,6 +38,13 @@ class Screening(Protocol):
     """A metric that knows from the record alone, before any judge is paid, that it does not apply."""
 
     def screen(self, record: RagRecord) -> NotApplicable | None: ...
+
+
+@runtime_checkable
+class Announcing(Protocol):
+    """A metric that says before its run what it will ask its judge, so that one request asks it all."""
+
+    def announce(self, record: RagRecord, session: JudgingSession) -> None: ...
 
 
 _UNKNOWN: Mapping[str, str] = {
@@ -84,7 +93,9 @@ def without_right_refusal(outcome: Outcome, record: RagRecord) -> Outcome:
 
     A judge that finds such a response grounded or complete says so. Where the contexts hold an answer it fails.
     """
-    is_right = isinstance(outcome, Score) and outcome.label == "pass" and declines(record.response or "")
+    if not isinstance(outcome, Score) or not declines(record.response or ""):
+        return outcome
+    is_right = outcome.label == "pass" or (outcome.label is None and outcome.value == 1)
     return NotApplicable(reason=REFUSAL) if is_right else outcome
 
 
@@ -144,11 +155,26 @@ class JudgedMetric(Generic[_Judge]):
     def screen(self, record: RagRecord) -> NotApplicable | None:
         return next((reason for screen in self.screens if (reason := screen(record))), None)
 
+    def asks(self, record: RagRecord) -> Iterable[tuple[str, Any]]:  # noqa: ARG002 - for some metrics it depends on the record
+        """The questions that the metric will ask about the record, each with what it wants; see `JudgingSession.expect`."""
+        return [(question, 1) for question in self.questions]
+
+    def announce(self, record: RagRecord, session: JudgingSession) -> None:
+        """Tell a judge that answers all questions about a record in one request what this metric will ask."""
+        judges = self.judge.judges if isinstance(self.judge, Jury) else [self.judge]
+        if not any(getattr(judge, "answers_together", False) for judge in judges) or self.screen(record) is not None:
+            return
+        for question, wanted in self.asks(record):
+            shares = self.judge.shares(wanted) if isinstance(self.judge, Jury) else [(self.judge, wanted)]
+            for judge, count in shares:
+                session.expect(judge, question, count)
+
     async def score(self, record: RagRecord) -> Outcome:
         """The outcome. A `JudgeError` becomes a `MetricFailure`, or a `NotApplicable` where its type is one of those."""
         reason = self.screen(record)
         if reason is not None:
             return reason
+        self.announce(record, session_of(record))
         try:
             outcome = await self.evaluate(record)
             return without_right_refusal(outcome, record) if self.spares_right_refusals else outcome
@@ -188,13 +214,14 @@ class JudgedMetric(Generic[_Judge]):
         """
         # What `Judge` says that a judge may have besides.
         only_ranks: Collection[str] = getattr(self.judge, "only_ranks", ())
+        ranks = not has_label or not set(self.questions).isdisjoint(only_ranks)
         share_read: Callable[[RagRecord], float] | None = getattr(self.judge, "share_read", None)
         read = 1.0 if share_read is None else share_read(record)
         return Score(
             value=value,
             explanation=explanation,
-            threshold=self.threshold if has_label and not set(self.questions) & set(only_ranks) else None,
-            label=label,
+            threshold=None if ranks else self.threshold,
+            label=None if ranks else label,
             evidence=tuple(evidence),
             details=dict(details) | ({"read": read} if read < 1 else {}),
             judge=(verifier or self.judge).name,
@@ -207,6 +234,8 @@ def require_judge(argument: str, judge: object, questions: Sequence[str], *, met
     for question in questions:
         who_can = f"; {metric} needs an LLMJudge, such as OpenAIJudge, or a judge of your own"
         hint = "" if hasattr(Judge, question) else who_can
+        if isinstance(judge, Detector):
+            hint = f"; {judge.name} answers adherence and faithfulness alone: leave {metric} out, or name another judge"
         has_methods(f"an object with a method {question}(){hint}", question).check(argument, judge)
         require_async(argument, judge, question)
 

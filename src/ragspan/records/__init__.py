@@ -12,6 +12,7 @@ from ragspan.records.contexts import (
     RetrievedContext,
     as_background,
     as_contexts,
+    identifier,
 )
 from ragspan.records.record import AnswerStatus, Capture, RagRecord, RecordSink, UnknownContexts, named_texts
 from ragspan.records.steps import Generation, Reranking, Retrieval, SpanAnchor, Step, ToolCall
@@ -34,5 +35,6 @@ __all__ = [
     "UnknownContexts",
     "as_background",
     "as_contexts",
+    "identifier",
     "named_texts",
 ]

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import math
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from itertools import accumulate
 from typing import Any, Literal, TypeAlias
 
+from ragspan import field_names
 from ragspan.exceptions import ConfigurationError
-from ragspan.record_json import context_fields, finite, plain_metadata
-from ragspan.safe_copy import class_name, fields_of, given_items, text_of
+from ragspan.record_json import plain_metadata
+from ragspan.safe_copy import (
+    class_name,
+    fields_of,
+    given_items,
+    is_dict,
+    kept_entries,
+    number_of,
+    plain_scalar,
+    text_keyed,
+    text_of,
+)
 
 BackgroundKind: TypeAlias = Literal["metadata", "tool", "history", "other"]
 MAX_BACKGROUND = 60_000
@@ -35,7 +48,8 @@ class RetrievedContext:
 
     def __post_init__(self) -> None:
         if self.score is not None:  # the retriever's library may have its own numbers
-            object.__setattr__(self, "score", finite(self.score))
+            number = number_of(self.score)
+            object.__setattr__(self, "score", None if number is None or not math.isfinite(number) else float(number))
         make_plain(self, "text", "id", "source")
 
 
@@ -82,7 +96,40 @@ def _context_of(document: Any) -> RetrievedContext:
     if issubclass(kind, RetrievedContext):  # the program's own
         own = fields_of(document)
         return RetrievedContext(**{one.name: own[one.name] for one in fields(RetrievedContext) if one.name in own})
-    return RetrievedContext(**context_fields(document))
+    text = text_of(document)
+    if text is not None:
+        return RetrievedContext(text=text)
+    if is_dict(document):
+        own, node = text_keyed(document), text_keyed(document)
+        names: tuple[str, ...] = field_names.TEXT
+    else:
+        own, names = fields_of(document), _OBJECT_TEXT
+        node = fields_of(own["node"]) if "node" in own else own  # a node with a score
+    text = next((text for name in names if (text := text_of(node.get(name))) is not None), None)
+    if text is None:
+        text = text_of(fields_of(node.get("text_resource")).get("text"))
+    if text is None:
+        raise ConfigurationError(
+            f"a context is a text, or has one under one of {', '.join(names)}; this {class_name(kind)} has none"
+        )
+    rank = own.get("rank")
+    return RetrievedContext(
+        text=text,
+        id=identifier(map(node.get, field_names.ID)),
+        rank=rank if type(rank) is int and rank >= 0 else None,
+        score=number_of(own.get("score")),
+        source=identifier(map(own.get, field_names.SOURCE)) if is_dict(document) else None,
+        metadata=kept_entries(next((node[key] for key in field_names.METADATA if node.get(key) is not None), None)),
+    )
+
+
+_OBJECT_TEXT = ("page_content", "text")
+
+
+def identifier(candidates: Iterable[Any]) -> str | None:
+    """The first that identifies something: a number, a UUID, a text that is not blank."""
+    texts = (str(plain_scalar(one)) for one in candidates if issubclass(type(one), (str, int, uuid.UUID)))
+    return next((name for name in texts if name.strip()), None)
 
 
 def make_plain(part: Any, *names: str) -> None:

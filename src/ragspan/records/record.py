@@ -182,17 +182,16 @@ class RagRecord:
     def to_json(self) -> str:
         """The record as JSON text, of which `from_json` makes an equal record.
 
-        Metadata values that JSON cannot hold (locks, clients, NaN, integers of 300 digits) become the name of their type.
+        Metadata values that JSON cannot hold (locks, clients) become the name of their type.
         """
-        contexts = (context for contexts in self._all_contexts() for context in contexts)
-        return write_json(self, metadata=[self.metadata, *(context.metadata for context in contexts)])
+        return write_json(self)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> RagRecord:
         """The record that `to_json` wrote; unknown fields are ignored, and words of newer releases replaced.
 
         Raises:
-            RecordError: it is not a record, or exceeds the limits of `ragspan.record_json`. The message names the field alone.
+            RecordError: it is not a record, or is too large. The message names the field alone.
         """
         record = read_as(cls, text, _NEW)
         check("contexts", len(record.background) + sum(map(len, record._all_contexts())), MAX_CONTEXTS)  # noqa: SLF001

@@ -20,7 +20,9 @@ from opentelemetry.metrics import Meter, MeterProvider
 from opentelemetry.trace import TracerProvider
 
 from ragspan.arguments import has_methods
+from ragspan.process import in_use
 from ragspan.telemetry import semconv
+from ragspan.telemetry.otel_context import suppressed
 from ragspan.telemetry.provider_end import is_read
 from ragspan.throttled_log import log_line
 
@@ -40,6 +42,18 @@ class Flushable(Protocol):
 def flush_as_well(flushable: Flushable) -> None:
     """Flush this after the providers: their SDK does not flush an exporter, it only calls `export`."""
     _flushed_as_well[weakref.ref(flushable, lambda reference: _flushed_as_well.pop(reference, None))] = None
+
+
+def flush_spans(timeout: float) -> bool:
+    """Have the spans exported that wait at any provider that somebody here writes to; True if all were in time."""
+    ends_at = time.monotonic() + timeout
+    with suppressed():
+        done = [_force_flush(one, ends_at) for one in (*in_use.provider_ends, *_also_flushed())]
+    return all(done)
+
+
+def _also_flushed() -> list[Flushable]:
+    return [one for reference in list(_flushed_as_well) if (one := reference()) is not None]
 
 
 class Providers:
@@ -86,7 +100,7 @@ class Providers:
             self._given["tracer"] or trace.get_tracer_provider(),
             self._given["meter"] or metrics.get_meter_provider(),
             self._given["logger"] or _logs.get_logger_provider(),
-            *(one for reference in list(_flushed_as_well) if (one := reference()) is not None),
+            *_also_flushed(),
         )
         done = [_force_flush(one, ends_at) for one in current if callable(getattr(one, "force_flush", None))]
         return all(done)

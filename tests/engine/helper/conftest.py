@@ -126,7 +126,7 @@ def explanations(fakes):
 @pytest.fixture
 def helper_of():
     """The id of an engine's helper process."""
-    return lambda engine: getattr(engine._work, "helper", engine._work).client.pid
+    return lambda engine: engine._work.helper.pid
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -18,6 +19,8 @@ class ScriptedClient:
 
     async def complete(self, messages, *, schema, n, temperature):
         self.requests.append({"messages": messages, "schema": schema, "n": n, "temperature": temperature})
+        for _ in range(5):  # as real ones wait for an answer
+            await asyncio.sleep(0)
         answer = self._answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -35,11 +38,11 @@ class ScriptedClient:
 
 @pytest.fixture
 def scripted():
-    """Makes a judge over a client with a script; gives both."""
+    """Makes a judge over a client with a script, which asks each question by itself; gives both."""
 
     def make(*answers, **options):
         client = ScriptedClient(*answers)
-        return LLMJudge(client, name="scripted", **options), client
+        return LLMJudge(client, name="scripted", **{"mode": "thorough", **options}), client
 
     return make
 

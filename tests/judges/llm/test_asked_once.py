@@ -31,9 +31,13 @@ def question():
 
 
 @pytest.fixture
-async def callers(question):
+def once():
+    return AskedOnce()
+
+
+@pytest.fixture
+async def callers(question, once):
     """Three who ask at the same time."""
-    once = AskedOnce()
     tasks = [asyncio.ensure_future(once.ask("claims", question)) for _ in range(3)]
     await turns()
     return tasks
@@ -46,14 +50,26 @@ async def test_those_who_ask_at_the_same_time_share_one_answer(callers, question
     assert len(question.answers) == 1
 
 
-@pytest.mark.parametrize("error", [JudgeError("RateLimitError", "Slow down."), BudgetExhausted("requests_per_minute")])
-async def test_an_error_is_that_of_the_caller_who_asked_and_the_next_asks_again(callers, question, error):
-    question.answers[0].set_exception(error)
+async def test_an_error_is_that_of_all_who_wait_and_whoever_comes_later_asks_again(callers, question, once):
+    question.answers[0].set_exception(JudgeError("RateLimitError", "Slow down."))
+    await turns()
+
+    for caller in callers:
+        with pytest.raises(JudgeError, match="Slow down"):
+            await caller
+    later = asyncio.ensure_future(once.ask("claims", question))
+    await turns()
+    question.answers[1].set_result("yes")
+    assert await later == "yes"
+
+
+async def test_what_one_caller_may_not_spend_the_next_may(callers, question):
+    question.answers[0].set_exception(BudgetExhausted("requests_per_minute"))
     await turns()
     question.answers[1].set_result("yes")
 
     first, *others = callers
-    with pytest.raises(type(error)):
+    with pytest.raises(BudgetExhausted):
         await first
     assert await asyncio.gather(*others) == ["yes"] * 2
     assert len(question.answers) == 2

@@ -48,17 +48,6 @@ def test_the_schema_keeps_to_what_strict_endpoints_demand():
     assert len(set(first_keys)) == len(BRANCHES)
 
 
-def test_reasoning_comes_before_the_verdict():
-    judged = [
-        schema for schema in objects_in(REPLY_SCHEMA) if {"verdict", "value", "sentences"} & schema["properties"].keys()
-    ]
-
-    assert len(judged) == len(FORMS) - 1  # claims are a list of texts
-    for schema in judged:
-        names = list(schema["properties"])
-        assert {"verdict", "value", "sentences"} & {names[names.index("reasoning") + 1]}
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -69,25 +58,15 @@ def test_reasoning_comes_before_the_verdict():
         "{}",
         '{"answer": null}',
         '{"answer": {}}',
-        json.dumps({"grounding": GROUNDED}),
         json.dumps({"answer": GROUNDED}),
         json.dumps({"answer": {"completeness": GROUNDED}}),
-        json.dumps({"answer": {"grounding": GROUNDED, "claims": []}}),
-        json.dumps({"answer": {"grounding": GROUNDED}, "note": "sure"}),
-        json.dumps({"answer": {"grounding": GROUNDED | {"confidence": 1}}}),
         json.dumps({"answer": {"grounding": {"verdict": "grounded"}}}),
         json.dumps({"answer": {"grounding": {"reasoning": None, "verdict": "grounded"}}}),
         json.dumps({"answer": {"grounding": [GROUNDED]}}),
-        json.dumps({"answer": {"grounding": GROUNDED | {"verdict": "Grounded"}}}),
         json.dumps({"answer": {"grounding": GROUNDED | {"verdict": ["grounded"]}}}),
         json.dumps({"answer": {"grounding": GROUNDED}}) * 2,
-        f"The context says {json.dumps({'answer': {'grounding': GROUNDED}})}",
-        json.dumps([{"answer": {"grounding": GROUNDED}}]),
         json.dumps(json.dumps({"answer": {"grounding": GROUNDED}})),
-        json.dumps({"answer": {"grounding": GROUNDED}}) + " Hope this helps!",
-        "Sure: <b>it is</b>" + json.dumps({"answer": {"grounding": GROUNDED}}),
         "<think>" + json.dumps({"answer": {"grounding": GROUNDED}}),
-        "<think>hm</think>It is." + json.dumps({"answer": {"grounding": GROUNDED}}),
         "<" * 50_000,
         "<a>" * 50_000,
         "<|a|>" * 50_000,
@@ -148,19 +127,44 @@ def test_a_reply_is_read_behind_thoughts_and_in_a_code_block(wrapped):
     assert GROUNDING.read(text) == [tasks.Grounding(**GROUNDED)]
 
 
-def test_the_end_of_thoughts_that_a_verdict_quotes_ends_nothing():
-    quoting = GROUNDED | {"reasoning": '</think>{"answer": {}}'}
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "Here is the JSON:\n```json\nREPLY\n```\nTell me if you need more.",
+        "Sure! REPLY",
+        "REPLY Hope this helps!",
+        "<think>hm</think>It is so. REPLY",
+        "[REPLY]",
+    ],
+)
+@pytest.mark.parametrize("verdict", ["not_grounded", "Not grounded", "NOT-GROUNDED.", " not  grounded "])
+@pytest.mark.parametrize("form", ["whole", "without answer", "with a comma too many", "with a field too many"])
+def test_what_is_unambiguous_is_read(odd, verdict, form):
+    answer = {"grounding": GROUNDED | {"verdict": verdict}}
+    replies_by_form = {
+        "whole": json.dumps({"answer": answer}),
+        "without answer": json.dumps(answer),
+        "with a comma too many": json.dumps({"answer": answer}).replace("}}}", "},},}"),
+        "with a field too many": json.dumps(
+            {"answer": {"grounding": answer["grounding"] | {"confidence": 1}}, "note": ""}
+        ),
+    }
 
-    assert GROUNDING.read(json.dumps({"answer": {"grounding": quoting}})) == [tasks.Grounding(**quoting)]
+    assert GROUNDING.read(odd.replace("REPLY", replies_by_form[form])) == [tasks.Grounding("r", "not_grounded")]
 
 
-def test_a_finding_that_is_wrong_spoils_no_other():
-    right = {"number": 2, "reasoning": "r", "verdict": "supported"}
-    wrong = [{"number": True}, right | {"verdict": "yes"}, right | {"number": 1.5}, right | {"more": 1}, None, 3]
-
-    found = CLAIM_VERDICTS.read(json.dumps({"answer": {"claim_verdicts": [*wrong, right]}}))
-
-    assert found == [tasks.ClaimFinding(**right)]
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("I'm sorry, but I can't help with that.", replies.REFUSED_IN_WORDS),
+        ("I cannot assist with this request.", replies.REFUSED_IN_WORDS),
+        ("The response is grounded, because the contexts say so.", replies.PROSE),
+        ('{"answer": {"verdict": "grounded"}}', replies.OTHER_JSON),
+    ],
+)
+def test_what_a_reply_without_an_answer_is_is_said_in_words_with_a_page_to_open(text, problem):
+    assert GROUNDING.problem_of(text) == problem
+    assert "docs/judges.md" not in problem.replace(replies.PAGE, "")
 
 
 @pytest.mark.parametrize("number", [0, 3, -1, 99])
@@ -195,13 +199,3 @@ def test_a_number_may_be_written_as_a_text_or_with_decimals(number):
 
     assert found.number == 1
     assert COMPLETENESS.read('{"answer": {"completeness": {"reasoning": "r", "value": "0.5"}}}')[0].value == 0.5
-
-
-def test_a_text_that_is_a_number_which_was_not_asked_for_spoils_the_reply():
-    verdicts = [{"number": str(number), "reasoning": "r", "verdict": "supported"} for number in (0, 1)]
-
-    assert CLAIM_VERDICTS.read(json.dumps({"answer": {"claim_verdicts": verdicts}}), numbers=[1, 2]) == []
-
-
-def test_a_byte_order_mark_is_no_part_of_a_reply():
-    assert COMPLETENESS.read('\ufeff{"answer": {"completeness": {"reasoning": "r", "value": 1}}}')

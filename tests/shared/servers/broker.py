@@ -40,11 +40,11 @@ class BrokerView:
 
     Attributes:
         url: where it is.
-        view: how it is signed in to, as keywords of `BrokerAccess`; for brokers that ask.
+        view: how it is signed in to: `user:password`, or keywords of `BrokerAccess`; for brokers that ask.
     """
 
     url: str
-    view: dict
+    view: dict | str
 
     def __enter__(self):
         self.start()
@@ -92,7 +92,13 @@ class BrokerView:
 
         async def ask():
             client = Client()
-            options = BrokerAccess(url=self.way_in, **self.view).options()
+            url = self.way_in
+            given = (
+                {"url": url.replace("//", f"//{self.view}@")}
+                if isinstance(self.view, str)
+                else {"url": url, **self.view}
+            )
+            options = BrokerAccess(**given).options()
             try:
                 await client.connect(**options, allow_reconnect=False, error_cb=_ignored)
                 return await question(client)
@@ -111,7 +117,7 @@ class Broker(BrokerView):
         config: further lines of its configuration file: users, TLS, `max_payload`.
         jetstream: further lines of the section about JetStream, such as `max_file_store: 1MB`.
         has_jetstream: False makes it a plain NATS server.
-        view: how the tests' own look into it signs in, as keywords of `BrokerAccess`; for brokers that ask.
+        view: how the tests' own look into it signs in: `user:password`, or keywords of `BrokerAccess`; for brokers that ask.
     """
 
     def __init__(self, folder, *, config="", jetstream="", has_jetstream=True, view=None):
@@ -119,7 +125,7 @@ class Broker(BrokerView):
         self.config = config
         self.jetstream = jetstream
         self.has_jetstream = has_jetstream
-        self.view = dict(view or {})
+        self.view = view if isinstance(view, str) else dict(view or {})
         self.port = unused_port()
         self._monitoring_port = unused_port()
         self._process = None

@@ -69,15 +69,45 @@ class FakeOpenAI(LocalHttp):
         return self.fails(500, "released")
 
     def question(self, request):
-        """The kind of question that a request asks, as the form of the reply at its end names it."""
+        """The kind of question that a request asks, as the form of the reply at its end names it; the first of several."""
         return re.findall(r'\{"answer": \{"(\w+)"', request["messages"][-1]["content"])[-1]
 
+    def parts(self, request):
+        """The parts that a request about several questions asks for; none for a request that asks one."""
+        named = re.findall(
+            r"^Task: reply with the parts? ([\w, ]+?)(?: alone)?\.$", request["messages"][-1]["content"], re.MULTILINE
+        )
+        return named[-1].split(", ") if named else []
+
     def _follow_script(self, request):
-        question = self.question(request)
         count = self.choices_per_request or request.get("n", 1)
+        parts = self.parts(request)
         with self._lock:
+            if parts:
+                return self.says(*self._together(parts, count))
+            question = self.question(request)
             replies = [self._script[question].pop(0) for _ in range(count)]
         return self.says(*(self._text(question, reply) for reply in replies))
+
+    def _together(self, parts, count):
+        """A reply with these parts for each choice; what is not voted on is in all choices the same."""
+        voted = {"grounding", "completeness", "answer_relevance"}
+        same = {part: self._reply_of(part) for part in parts if part not in voted}
+        choices = [
+            {part: same[part] if part in same else self._script[part].pop(0) for part in parts} for _ in range(count)
+        ]
+        return [json.dumps({"answer": choice}) for choice in choices]
+
+    def _reply_of(self, part):
+        if part != "judged_claims" or self._script[part]:
+            return self._script[part].pop(0)
+        claims, verdicts = self._script["claims"].pop(0), self._script["claim_verdicts"]
+        by_number = {one["number"]: one for one in verdicts.pop(0)} if claims else {}
+        judged = [
+            {"claim": claim, "reasoning": by_number[number]["reasoning"], "verdict": by_number[number]["verdict"]}
+            for number, claim in enumerate(claims, start=1)
+        ]
+        return {"claims": judged, "more": False}
 
     def _text(self, question, reply):
         return reply if isinstance(reply, str) else json.dumps({"answer": {question: reply}})

@@ -1,9 +1,9 @@
-"""The connection to the broker, which is made again as long as it is needed, and the streams and the consumer.
+"""The connection to the broker, the streams and the workers' consumer.
 
 Guarantees:
-- `client` waits until there is a connection. Each has a client of nats-py of its own: to reconnect, nats-py would first wait, up
-  to a quarter of an hour, for bytes that a dead network does not take, and it gives up for good if a server refuses it.
-- Each new connection is prepared before anybody gets its client.
+- `client` waits until there is a connection. The client of nats-py reconnects by itself; where it has given up for good,
+  because a server refused it, a new one is made.
+- After each connect `prepare` runs before anybody gets the client.
 - If the address or a certificate authority asks for encryption, no secret is sent without it.
 - No log line holds a secret, and none is written more than once a minute.
 
@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from nats.aio.client import Client
-from nats.errors import ConnectionClosedError, UnexpectedEOF
+from nats.errors import UnexpectedEOF
 
 from ragspan.telemetry.values import legible
 from ragspan.throttled_log import ThrottledLog
@@ -30,23 +30,25 @@ if TYPE_CHECKING:
 
 _CONNECT_TIMEOUT = 5  # seconds
 _PAUSE = 1  # seconds between attempts
+_LOOK = 0.1  # seconds between two looks whether nats-py has reconnected
 _PING_INTERVAL = 10  # seconds; after two pings without an answer the connection counts as lost
 _CLOSE_TIMEOUT = 2.0  # seconds
+_DEAD_LETTER_BYTES = 256 * 1024 * 1024  # the oldest are deleted for new ones
+_DEAD_LETTER_AGE = 30 * 24 * 3600.0  # seconds
 _EXISTS = 10058  # error code: the stream exists, with other settings than ours
 _MAX_SAID = 200  # characters of an error in the log
 _VIOLATION = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"', re.IGNORECASE)
-_DEEDS = {"publish": "publish", "subscription": "subscribe"}
 _NAMED = 3  # parts of a subject that tell what is not permitted; the others are names and numbers
 
 
 class BrokerClient(Client):
-    """The client of nats-py with four corrections.
+    """The client of nats-py with three corrections.
 
     - nats-py encrypts a connection only if the server's greeting asks for it, which comes in the clear. An attacker in between
       can leave that out and would get the password.
     - A server stores any bytes as headers. Some of them make the client stop reading for good.
-    - A connection that a dead network ends raises when it is closed, in a task that nobody awaits.
-    - Requests under way when the connection ends wait for their time limit, though no answer can come.
+    - Before it reconnects, nats-py waits up to a quarter of an hour for bytes that a dead network does not take, and it leaves
+      connections open on which a server did not greet it or refused it.
 
     Args:
         must_encrypt: whether nothing may be sent in the clear. Then a server that cannot encrypt is not used.
@@ -67,12 +69,19 @@ class BrokerClient(Client):
         except Exception:  # noqa: BLE001 - whatever invalid headers cause; the message is read without headers
             return None
 
-    async def _close(self, status: int, do_cbs: bool = True) -> None:  # noqa: FBT001, FBT002 - likewise
-        with contextlib.suppress(OSError):
-            await super()._close(status, do_cbs)
-        for answer in list(self._resp_map.values()):
-            if not answer.done():
-                answer.set_exception(ConnectionClosedError())
+    async def _process_op_err(self, e: Exception) -> None:
+        self.abort()
+        await super()._process_op_err(e)
+
+    async def _select_next_server(self) -> None:
+        self.abort()
+        await super()._select_next_server()
+
+    def abort(self) -> None:
+        """Drop the connection without waiting for the network."""
+        writer = getattr(self._transport, "_io_writer", None)
+        if writer is not None:
+            writer.transport.abort()
 
 
 class BrokerConnection:
@@ -82,7 +91,7 @@ class BrokerConnection:
         access: the broker.
         name: the connection's name in the broker's statistics.
         log: gets a line when the broker is away.
-        prepare: called with each new connection before it is used. If it raises, `client` raises the same.
+        prepare: called with the client after each connect. If it raises, `client` raises the same.
     """
 
     def __init__(
@@ -97,10 +106,9 @@ class BrokerConnection:
         self._name = name
         self._log = log
         self._prepare = prepare
-        self._client: Client | None = None
+        self._client: BrokerClient | None = None
         self._is_prepared = False
         self._opening = asyncio.Lock()  # one caller connects, the others wait for it
-        self._closing: set[asyncio.Task[None]] = set()
 
     @property
     def ready_client(self) -> Client | None:
@@ -117,12 +125,14 @@ class BrokerConnection:
         async with self._opening:
             while (ready := self.ready_client) is None:
                 client = self._client
-                if client is None or not client.is_connected:
+                if client is None or client.is_closed:
                     await self._connect()
-                else:
+                elif client.is_connected:
                     if self._prepare is not None:
                         await self._prepare(client)
                     self._is_prepared = True
+                else:
+                    await asyncio.sleep(_LOOK)
         return ready
 
     def prepare_again(self) -> None:
@@ -131,66 +141,51 @@ class BrokerConnection:
 
     async def close(self) -> None:
         """Close the connection. What was published is sent before, if the broker takes it within two seconds."""
-        if self._client is not None:
-            self._close(self._client)
-            self._client = None
-        if self._closing:
-            await asyncio.wait(self._closing, timeout=_CLOSE_TIMEOUT)
+        client, self._client = self._client, None
+        if client is not None:
+            await _close(client)
 
     async def _connect(self) -> None:
-        """Try it once; after a failure, wait for a moment."""
-        options = self._access.options()
-        if self._client is not None:
-            self._log.report("broker", "the connection to the broker at %s is lost", self._access.place)
-            # The other servers of the cluster, as the last one named them.
-            options["servers"] += [server.geturl() for server in self._client.discovered_servers]
+        """Connect a new client, however long it takes."""
         self._is_prepared = False
         client = BrokerClient(must_encrypt=self._access.is_encrypted)
         try:
             await client.connect(
-                **options,
+                **self._access.options(),
                 name=self._name,
-                allow_reconnect=False,
-                max_reconnect_attempts=-1,  # of servers that cannot be reached: the first connection is awaited
+                max_reconnect_attempts=-1,  # as often as it takes
                 reconnect_time_wait=_PAUSE,
                 connect_timeout=_CONNECT_TIMEOUT,
                 ping_interval=_PING_INTERVAL,
                 flush_timeout=_CONNECT_TIMEOUT,
                 error_cb=self._failed,
+                disconnected_cb=self._disconnected,
             )
-        except Exception as error:  # noqa: BLE001 - the next attempt may succeed, whatever it was
-            self._close(client)
+        except BaseException as error:
+            await _close(client)
+            if not isinstance(error, Exception):  # cancelled
+                raise
             await self._failed(error)
             await asyncio.sleep(_PAUSE)
-        except BaseException:  # cancelled; the client would go on connecting
-            self._close(client)
-            raise
         else:
             self._client = client
 
-    def _close(self, client: Client) -> None:
-        """Close it in a task: it may wait for a network that takes nothing."""
-        closing = asyncio.create_task(_closed(client))
-        self._closing.add(closing)
-        closing.add_done_callback(self._closing.discard)
+    async def _disconnected(self) -> None:
+        self._is_prepared = False
+        if self._client is not None:
+            self._log.report("broker", "the connection to the broker at %s is lost", self._access.place)
 
     async def _failed(self, error: Exception) -> None:
-        if isinstance(error, UnexpectedEOF):  # the next attempt logs that the connection is lost
+        if isinstance(error, UnexpectedEOF):  # `_disconnected` logs it
             return
-        if (violation := _VIOLATION.search(str(error))) is not None:
-            deed, subject = _DEEDS[violation[1].lower()], violation[2]
-            # One must not hide another, so each kind of subject has a line of its own.
-            self._log.report(
-                f"may not {deed} {subject.split('.')[:_NAMED]}",
-                "the broker at %s does not permit us to %s to %s; docs/fleet.md lists what each user needs",
-                self._access.place,
-                deed,
-                legible(subject)[:_MAX_SAID],
-            )
-            return
-        # Without our credentials: the client gets them apart from the addresses.
-        kind = "broker" if isinstance(error, OSError) else type(error).__name__
-        self._log.report(kind, "the broker at %s cannot be used: %s", self._access.place, error_text(error))
+        # Without our credentials: the client gets them apart from the addresses. One kind must not hide another.
+        kind, words = type(error).__name__, "the broker at %s cannot be used: %s"
+        if isinstance(error, OSError):
+            kind = "broker"
+        elif (violation := _VIOLATION.search(str(error))) is not None:
+            kind = f"{violation[1]} {violation[2].split('.')[:_NAMED]}"
+            words = "the broker at %s does not permit it: %s; docs/fleet.md lists what each user needs"
+        self._log.report(kind, words, self._access.place, error_text(error))
 
 
 def error_text(error: BaseException) -> str:
@@ -198,9 +193,11 @@ def error_text(error: BaseException) -> str:
     return legible(getattr(error, "description", None) or str(error) or type(error).__name__)[:_MAX_SAID]
 
 
-async def _closed(client: Client) -> None:
-    with contextlib.suppress(Exception, asyncio.CancelledError):
-        await client.close()
+async def _close(client: BrokerClient) -> None:
+    """Close it, within two seconds: it may wait for a network that takes nothing."""
+    with contextlib.suppress(Exception):
+        await asyncio.wait_for(client.close(), _CLOSE_TIMEOUT)
+    client.abort()
 
 
 async def ensure_streams(jetstream: JetStreamContext, stream: Stream) -> None:
@@ -212,6 +209,7 @@ async def ensure_streams(jetstream: JetStreamContext, stream: Stream) -> None:
     from nats.js.api import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
     from nats.js.errors import APIError, NotFoundError
 
+    common: dict[str, Any] = {"storage": StorageType.FILE, "num_replicas": stream.replicas}
     records = StreamConfig(
         name=stream.name,
         description="Answers that wait to be scored by ragspan's workers",
@@ -222,30 +220,31 @@ async def ensure_streams(jetstream: JetStreamContext, stream: Stream) -> None:
         max_bytes=stream.max_bytes,
         max_age=stream.max_age,
         duplicate_window=min(stream.duplicate_window, stream.max_age),
+        **common,
     )
     dead_letters = StreamConfig(
         name=stream.dead_stream,
         description="Records that ragspan's workers could not score, with the reasons",
         subjects=[stream.dead_letters],
-        retention=RetentionPolicy.LIMITS,
         discard=DiscardPolicy.OLD,  # a full stream must not stop the workers
-        max_bytes=stream.dead_letter_bytes,
-        max_age=stream.dead_letter_age,
-        duplicate_window=min(stream.duplicate_window, stream.dead_letter_age),
+        max_bytes=_DEAD_LETTER_BYTES,
+        max_age=_DEAD_LETTER_AGE,
+        duplicate_window=min(stream.duplicate_window, _DEAD_LETTER_AGE),
+        **common,
     )
     for config in (records, dead_letters):
         try:
             await jetstream.stream_info(config.name or "")
         except NotFoundError:  # noqa: PERF203 - there are two
             try:
-                await jetstream.add_stream(config, storage=StorageType.FILE, num_replicas=stream.replicas)
+                await jetstream.add_stream(config)
             except APIError as error:
                 if error.err_code != _EXISTS:  # somebody else has just made it
                     raise
 
 
-async def ensure_consumer(jetstream: JetStreamContext, stream: Stream, options: WorkerOptions, about: str = "") -> None:
-    """Make the workers' consumer, or change it to these settings; `about` describes it to whoever looks at it.
+async def ensure_consumer(jetstream: JetStreamContext, stream: Stream, options: WorkerOptions) -> None:
+    """Make the workers' consumer, or change it to these settings.
 
     It has no limit of deliveries: it would leave the message in the stream, out of reach. The workers count deliveries and
     make a dead letter of the message.
@@ -257,7 +256,6 @@ async def ensure_consumer(jetstream: JetStreamContext, stream: Stream, options: 
 
     config = ConsumerConfig(
         durable_name=stream.consumer,
-        description=about,
         filter_subject=stream.records,  # a stream that somebody else made may have other subjects
         deliver_policy=DeliverPolicy.ALL,
         ack_policy=AckPolicy.EXPLICIT,

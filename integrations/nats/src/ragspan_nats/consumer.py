@@ -6,7 +6,6 @@ Guarantees:
 - What the broker does not confirm is sent again, over whatever connection there is. If it never arrives, the broker delivers the
   message again.
 - A dead letter is stored before its message leaves the stream of records.
-- A message that a killed broker has lost track of is put into the stream once more, and then its old copy is deleted.
 
 All of it runs in one event loop.
 """
@@ -14,24 +13,26 @@ All of it runs in one event loop.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
-from collections.abc import Callable, Iterable
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from ragspan.engine.processing import Deadline
-from ragspan.telemetry.values import legible
+from ragspan.record_json import MAX_JSON
 from ragspan.throttled_log import ThrottledLog
 from ragspan_nats.connection import BrokerConnection, ensure_consumer, ensure_streams, error_text
-from ragspan_nats.delivery import STOPPED, Delivery, Disposition
-from ragspan_nats.message import deliver_again, publish_dead_letter, stored_messages
+from ragspan_nats.message import ENCODING, MESSAGE_ID, BrokerMessage, header_text
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
 
 if TYPE_CHECKING:
     from nats.aio.client import Client
     from nats.aio.msg import Msg
+    from opentelemetry.sdk.trace import ReadableSpan
 
+    from ragspan.telemetry import AnswerHandle
 
 # The request of a worker that died must end long before its messages are delivered again. If nats-server 2.9 finds only requests
 # to which nobody listens, it takes a redelivery back, no longer counts it, and delivers another message twice.
@@ -43,8 +44,77 @@ LONGEST_REQUEST = _EXPIRY + _MARGIN
 _PAUSE = 1.0  # seconds between attempts
 _HAS_A_MESSAGE: Final = "$JS.ACK."  # the subject for acknowledgements begins so; nobody else may use such subjects
 _USUAL_STATUS = frozenset({"404", "408"})  # no messages, or the request has expired
+_HEARTBEAT = 5.0  # seconds between two heartbeats, at most
 _CONFIRMATION = 5.0  # seconds; a cluster that stores three copies takes some milliseconds
+_STORED = 10.0  # seconds for a dead letter
 _RETRY_TIMEOUT = 120.0  # seconds; a stream that was deleted confirms nothing
+
+Ending: TypeAlias = Literal["acknowledged", "nacked", "dead_lettered"]
+"""The results of deliveries in `ragspan.telemetry.semconv`."""
+Reason: TypeAlias = Literal[
+    "judge_outage",
+    "export_failed",
+    "emitter_error",
+    "lost",
+    "stopped",
+    "not_dead_lettered",
+    "not_confirmed",
+    "invalid_record",
+    "redaction_failed",
+    "deliveries_used_up",
+]
+"""Why a delivery was not acknowledged. `docs/fleet.md` explains them."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Disposition:
+    """How a delivery ends, and why."""
+
+    ending: Ending
+    reason: Reason | None = None
+    """None if it is acknowledged."""
+    detail: str = ""
+    """For people; never a text of a user."""
+
+
+ACKNOWLEDGE = Disposition(ending="acknowledged")
+STOPPED = Disposition(ending="nacked", reason="stopped")
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class Delivery:
+    """A message in flight."""
+
+    reply: str
+    """The subject on which it is acknowledged."""
+    sequence: int
+    """Its number in the stream."""
+    number: int
+    """How often the message was delivered, this time included."""
+    payload: bytes
+    headers: Mapping[str, str]
+    size: int = MAX_JSON
+    """Bytes of the record's JSON; the largest possible number until it is read."""
+    handle: AnswerHandle | None = None
+    """Of its spans, as long as they are open."""
+    spans: list[ReadableSpan] = field(default_factory=list)
+    """The answer's spans that are to be exported."""
+    span_names: Counter[str] = field(default_factory=Counter)
+    """How many spans of each name were started."""
+    is_judging: bool = True
+    """Whether it is being scored or waits for that."""
+    disposition: Disposition | None = None
+    """How it ends; set before the broker hears of it."""
+
+    @property
+    def key(self) -> Delivery:
+        """Identifies it where its spans wait for their export."""
+        return self
+
+    @property
+    def is_nacked(self) -> bool:
+        """Whether it is given back, so that another worker may have it."""
+        return self.disposition is not None and self.disposition.ending == "nacked"
 
 
 @dataclass(kw_only=True, eq=False)
@@ -57,12 +127,11 @@ class Consumer:
     take: Callable[[Delivery], None]
     """Called with each message."""
     log: ThrottledLog
-    scores: str = ""
-    """Which metrics this worker scores, and by which judge."""
 
     def __post_init__(self) -> None:
         self._connection = BrokerConnection(self.access, name="ragspan worker", log=self.log, prepare=self._prepare)
         self._expiry = min(_EXPIRY, self.options.ack_wait / _SHARE)
+        self._listening: Client | None = None
         self._inbox = self._request = ""
         self._number = self._left = 0
         self._is_over = asyncio.Event()
@@ -75,6 +144,15 @@ class Consumer:
     async def close(self) -> None:
         """Close the connection."""
         await self._connection.close()
+
+    async def _prepare(self, client: Client) -> None:
+        """Make the streams and the consumer if they are missing, and listen for messages."""
+        await ensure_streams(client.jetstream(), self.stream)
+        await ensure_consumer(client.jetstream(), self.stream, self.options)
+        if client is not self._listening:  # nats-py subscribes again by itself after it has reconnected
+            self._inbox = client.new_inbox()
+            await client.subscribe(f"{self._inbox}.*", cb=self._hear)
+            self._listening = client
 
     async def request(self, number: int) -> None:
         """Request `number` messages. Returns when they have come, after a second, or when the broker cannot be asked."""
@@ -96,7 +174,16 @@ class Consumer:
         """Take a message, or the broker's status of a request. The subject tells them apart; a message may have any headers."""
         if message.reply.startswith(_HAS_A_MESSAGE):
             self._left -= 1
-            self.take(Delivery.of(message))
+            metadata = message.metadata
+            self.take(
+                Delivery(
+                    reply=message.reply,
+                    sequence=metadata.sequence.stream,
+                    number=metadata.num_delivered,
+                    payload=message.data,
+                    headers=message.headers or {},
+                )
+            )
         elif message.subject == self._request:
             self._left = 0
             status = (message.headers or {}).get("Status", "")
@@ -107,42 +194,24 @@ class Consumer:
         if self._left <= 0:
             self._is_over.set()
 
-    async def _prepare(self, client: Client) -> None:
-        """Make the streams and the consumer if they are missing, and listen for messages."""
-        from nats.js.errors import NotFoundError
-
-        jetstream = client.jetstream()
-        await ensure_streams(jetstream, self.stream)
-        with suppress(NotFoundError):
-            self._compare((await jetstream.consumer_info(self.stream.name, self.stream.consumer)).config.description)
-        await ensure_consumer(jetstream, self.stream, self.options, self.scores)
-        self._inbox = client.new_inbox()
-        await client.subscribe(f"{self._inbox}.*", cb=self._hear)
-
-    def _compare(self, others: str | None) -> None:
-        """Say it if the worker that started last scores otherwise. The consumer's description tells what that does."""
-        if self.scores and others and others != self.scores:
-            self.log.report(
-                "metrics",
-                "workers of the stream %s score differently, so it is chance what a record gets: this one %s, another one %s",
-                self.stream.name,
-                self.scores,
-                legible(others),
-            )
-
-    async def send_heartbeat(self, in_flight: Iterable[Delivery]) -> None:
-        """Keep the broker from giving messages in flight to other workers.
+    async def send_heartbeats(self, in_flight: Collection[Delivery]) -> None:
+        """Keep the broker from giving messages in flight to other workers, as long as this runs.
 
         A message that is given back gets no heartbeat: it would wait for `ack_wait` in place of its delay.
         """
-        client = await self._connection.client()
-        for delivery in list(in_flight):
-            if not delivery.is_nacked:
-                await client.publish(delivery.reply, b"+WPI")
+        pause = min(self.options.ack_wait / _SHARE, _HEARTBEAT)
+        while True:
+            await asyncio.sleep(pause)
+            try:
+                for delivery in list(in_flight):
+                    if (client := self._connection.ready_client) is not None and not delivery.is_nacked:
+                        await asyncio.wait_for(client.publish(delivery.reply, b"+WPI"), pause)
+            except Exception as error:  # noqa: BLE001 - the connection is being lost
+                self.log.report("heartbeat", "the broker could not be told what is in flight: %s", error_text(error))
 
     async def end(self, delivery: Delivery, disposition: Disposition) -> Disposition:
         """Tell the broker how a delivery ends, until it confirms that; how it has really ended."""
-        if disposition.ending == "dead_lettered" and not await self._dead_letter(delivery, disposition):
+        if disposition.ending == "dead_lettered" and not await self._store_dead_letter(delivery, disposition):
             disposition = Disposition(ending="nacked", reason="not_dead_lettered")
         if disposition.ending != "nacked":
             said = b"+ACK"
@@ -162,39 +231,29 @@ class Consumer:
                 return disposition
         return Disposition(ending="nacked", reason="not_confirmed")
 
-    async def _dead_letter(self, delivery: Delivery, disposition: Disposition) -> bool:
+    async def _store_dead_letter(self, delivery: Delivery, disposition: Disposition) -> bool:
         try:
             client = await self._connection.client()
-            await ensure_streams(client.jetstream(), self.stream)  # somebody may have deleted it
-            await publish_dead_letter(client, self.stream, delivery, disposition)
+            jetstream = client.jetstream(timeout=_STORED)
+            await ensure_streams(jetstream, self.stream)  # somebody may have deleted it
+            # If another worker puts the message aside as well, the stream knows it by this id. A stream that is made anew
+            # counts from 1 again, so the id has a digest of the message, too.
+            digest = hashlib.blake2b(delivery.payload, digest_size=8).hexdigest()
+            headers = {
+                MESSAGE_ID: f"{self.stream.name}-{delivery.sequence}-{digest}",
+                "Ragspan-Record": header_text(delivery.headers.get(MESSAGE_ID, "")),
+                "Ragspan-Reason": disposition.reason or "",
+                "Ragspan-Detail": header_text(disposition.detail),
+                "Ragspan-Deliveries": str(delivery.number),
+            }
+            if ENCODING in delivery.headers:
+                headers[ENCODING] = header_text(delivery.headers[ENCODING])
+            letter = BrokerMessage(payload=delivery.payload, headers=headers)
+            if letter.size > client.max_payload:
+                headers["Ragspan-Detail"] += " (the message itself had no room)"
+                letter = BrokerMessage(payload=b"", headers=headers)
+            await jetstream.publish(self.stream.dead_letters, letter.payload, headers=headers)
         except Exception as error:  # noqa: BLE001 - the message stays in the stream of records
             self.log.report("dead_letters", "a record could not be put aside: %s", error_text(error))
             return False
         return True
-
-    async def recover_orphans(self) -> None:
-        """Put messages into the stream once more that were delivered and still exist, but whose acknowledgement is not expected.
-
-        A broker that is killed may have noted that a message was acknowledged, but not that it is deleted. Or it may have lost the
-        note that a message was given back. They look alike, and nobody would get such a message again. They only show
-        at a moment when the consumer expects no acknowledgement at all.
-
-        Raises:
-            nats.errors.Error: the broker does not permit it, or another worker moves the messages at the same moment.
-        """
-        from nats.js.api import RetentionPolicy
-
-        client = await self._connection.client()
-        jetstream, name = client.jetstream(), self.stream.name
-        consumer = await jetstream.consumer_info(name, self.stream.consumer)
-        self._compare(consumer.config.description)
-        info = await jetstream.stream_info(name)
-        keeps_acknowledged = info.config.retention != RetentionPolicy.WORK_QUEUE  # its owner may have chosen so
-        if consumer.num_ack_pending or consumer.delivered is None or keeps_acknowledged:
-            return
-        orphans = stored_messages(
-            jetstream, name, self.stream.records, first=info.state.first_seq, last=consumer.delivered.stream_seq
-        )
-        async for orphan in orphans:
-            self.log.report("orphans", "the broker had lost track of a record, which is delivered again")
-            await deliver_again(client, orphan, self.stream.records)

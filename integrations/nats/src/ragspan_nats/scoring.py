@@ -17,7 +17,6 @@ All of it runs in the worker's event loop. Exporters and writers have their own 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -33,16 +32,6 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler, SamplingResult
 from ragspan.backoff import Backoff
 from ragspan.config import Settings
 from ragspan.defaults import check_worker, emitters_from, engine_from
-from ragspan.delivery import (
-    BatchSender,
-    Delivered,
-    DeliveryOptions,
-    DeliveryStatus,
-    ExportError,
-    ScoreWriter,
-    WriteResult,
-)
-from ragspan.delivery.spans import RetryingSpanExporter
 from ragspan.engine import Dropped
 from ragspan.engine.processing import Deadline, call_guarded
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
@@ -51,12 +40,21 @@ from ragspan.redaction import RedactedRecord
 from ragspan.telemetry import OTelEmitter, semconv
 from ragspan.telemetry.environment import providers_from_environment
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.delivery import ACKNOWLEDGE, Delivery, Disposition
+from ragspan.tools import (
+    Delivered,
+    DeliveryOptions,
+    DeliveryStatus,
+    ExportError,
+    ScoreWriter,
+    Sender,
+    WriteResult,
+)
+from ragspan.tools.spans import RetryingSpanExporter
+from ragspan_nats.consumer import ACKNOWLEDGE, Delivery, Disposition
 from ragspan_nats.settings import WorkerOptions
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
-    from opentelemetry.metrics import MeterProvider
 
 _TIMEOUT = "timeout"  # the engine's error type for a metric that took too long
 _END = 5.0  # seconds for the end of each part
@@ -64,13 +62,9 @@ _NOTHING_LEFT = 1.0  # seconds for the engine and for writers: what is not done 
 _FLUSH = 30.0  # seconds
 _PAUSE = 0.1  # seconds between two looks at the spans and scores of a record
 _MAX_SPAN_WAIT = 10.0  # seconds of looking for a span that was exported; it may have been sampled out on its way
-_SLACK = 60.0  # seconds for which a writer still holds what the worker has given back
-_SCORES_OF_A_RECORD = 128  # at most: some metrics have one for each context
-_BYTES_OF_A_RECORD = 256 * 1024  # likewise, explanations included
 _LINGER = 0.2  # seconds that spans and scores wait for others to be sent with
 _RECORDS_A_BATCH = 64
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0  # seconds, while spans or native scores are not taken
-_SLOW = 2.0  # seconds after which an export that has not ended may fail
 
 
 def disposition_of(scored: ScoredRecord, number: int, options: WorkerOptions) -> Disposition:
@@ -90,12 +84,7 @@ def disposition_of(scored: ScoredRecord, number: int, options: WorkerOptions) ->
 
 
 class FleetScoring:
-    """Scores deliveries and exports their scores.
-
-    Args:
-        settings: of the engine and its emitters.
-        options: of the worker.
-        log: gets warnings.
+    """Scores deliveries and exports their scores; `log` gets warnings.
 
     Raises:
         ConfigurationError: no exporter of spans is configured, or a setting is wrong.
@@ -105,13 +94,13 @@ class FleetScoring:
         check_worker(settings)
         settings = replace(
             settings,
-            export="application",
             concurrency=options.concurrency,
             exit_timeout=_END,
         )
         self._options = options
         self._log = log
-        self.exporting = Exporting()
+        self.pauses = Backoff(first=_FIRST_PAUSE, longest=_LONGEST_PAUSE)
+        """While spans or native scores are not taken: what is not exported is scored again later, so scoring has to wait."""
         self._ids = DeterministicSpanIds()
         exporters: list[SpanExporter] = []
 
@@ -122,68 +111,66 @@ class FleetScoring:
 
         self._providers = providers_from_environment(processor=collecting, id_generator=self._ids)
         self._ids.watch(self._providers.tracer_provider)
-        emitters = emitters_from(settings, self._providers)
-        (self._spans,) = (emitter for emitter in emitters if isinstance(emitter, OTelEmitter))
-        self._writers = [emitter for emitter in emitters if isinstance(emitter, ScoreWriter)]
-        for writer in self._writers:
-            writer.set_delivery_options(_for_what_is_in_flight(writer.delivery, options))
-        self._others = [one for one in emitters if not isinstance(one, (OTelEmitter, ScoreWriter))]
-        self._span_writer = SpanWriter(
-            exporters,
-            retry_window=options.export_retry_timeout,
+        self.meter_provider = self._providers.meter_provider
+        self._emitters = emitters_from(settings, self._providers)
+        self._spans = next((one for one in self._emitters if isinstance(one, OTelEmitter)), None)
+        self._writers = [one for one in self._emitters if isinstance(one, ScoreWriter)]
+        self._others = [one for one in self._emitters if not isinstance(one, (OTelEmitter, ScoreWriter))]
+        self._exporters = exporters
+        self._sender: Sender[Delivery] = Sender(
+            DeliveryOptions(
+                queue_size=2**30,  # the worker bounds what is in flight
+                queue_bytes=2**40,
+                batch_size=_RECORDS_A_BATCH,
+                linger=_LINGER,
+                retry_window=options.export_retry_timeout,
+            ),
+            write=self._export,
+            name="exporter",
+            item="record",
             meter_provider=self.meter_provider,
-            exporting=self.exporting,
         )
         self._engine = engine_from(settings, self._providers, emitters=[])
 
-    @property
-    def meter_provider(self) -> MeterProvider:
-        return self._providers.meter_provider
-
     async def score(self, delivery: Delivery, record: RagRecord) -> ScoredRecord | Dropped:
         """Start the answer's spans and score the record."""
-        with self._ids.at(delivery, record):
-            delivery.handle = handle = self._spans.start(record)
+        handle = None
+        if self._spans is not None:
+            with self._ids.at(delivery, record):
+                delivery.handle = handle = self._spans.start(record)
         # The engine emits nothing here. The parent's trace is that by which it chooses what is scored.
-        scored = await self._engine.score(RedactedRecord(replace(record, parent=handle.span or record.parent)))
+        span = handle.span if handle is not None else None
+        scored = await self._engine.score(RedactedRecord(replace(record, parent=span or record.parent)))
         if not isinstance(scored, ScoredRecord):
             return scored
-        return replace(scored, record=record, span=handle.span, retrieval_spans=handle.retrieval_spans)
+        return replace(scored, record=record, span=span, retrieval_spans=handle.retrieval_spans if handle else ())
 
     async def export(self, delivery: Delivery, scored: ScoredRecord) -> Disposition:
         """How the delivery ends. If it is acknowledged, its scores are written."""
         disposition = disposition_of(scored, delivery.number, self._options)
-        if disposition.ending != "acknowledged" or delivery.handle is None:
+        if disposition.ending != "acknowledged":
             return disposition
         handle, delivery.handle = delivery.handle, None
-        with self._ids.at(delivery, scored.record):
-            _, error = call_guarded(handle.finish, scored)
-        if error is not None:
-            self._note(self._spans, error)
-            return Disposition(ending="nacked", reason="emitter_error", detail="an emitter raised; the log says what")
+        if handle is not None:
+            with self._ids.at(delivery, scored.record):
+                _, error = call_guarded(handle.finish, scored)
+            if error is not None:
+                return self._defect(self._spans, error)
         for other in self._others:
             self._note(other, call_guarded(lambda one: one.start(scored.record).finish(scored), other)[1])
             if not (await asyncio.to_thread(call_guarded, other.flush, _FLUSH))[0]:
-                return Disposition(ending="nacked", reason="export_failed", detail="an emitter did not flush in time")
-        if not await self._are_written([self._span_writer.put(delivery)]):
-            self.exporting.end(has_taken=False)
-            return Disposition(
-                ending="nacked", reason="export_failed", detail="the backend did not take its spans in time"
-            )
+                return _not_exported("an emitter did not flush in time")
+        # An answer whose trace is not sampled has no spans.
+        if not await self._are_written([self._sender.put([delivery] if delivery.spans else [])]):
+            return _not_exported("the backend did not take its spans in time")
         statuses: list[DeliveryStatus] = []
         for writer in self._writers:
             status, error = call_guarded(writer.emit_with_status, scored)
             if status is None:
-                self._note(writer, error)
-                return Disposition(
-                    ending="nacked", reason="emitter_error", detail="a native writer raised; the log says what"
-                )
+                return self._defect(writer, error)
             statuses.append(status)
         if not await self._are_written(statuses):
-            self.exporting.end(has_taken=False)
-            return Disposition(
-                ending="nacked", reason="export_failed", detail="its native scores were not taken in time"
-            )
+            return _not_exported("its native scores were not taken in time")
         return ACKNOWLEDGE
 
     def abandon(self, delivery: Delivery) -> None:
@@ -194,10 +181,26 @@ class FleetScoring:
     async def shutdown(self) -> None:
         """Close everything. Metrics and events that are left are sent."""
         await asyncio.to_thread(self._engine.shutdown, timeout=_NOTHING_LEFT)
-        await asyncio.to_thread(self._span_writer.shutdown)
-        for emitter in (self._spans, *self._others, *self._writers):
+        await asyncio.to_thread(self._sender.shutdown, 0.0)
+        for exporter in self._exporters:
+            await asyncio.to_thread(call_guarded, exporter.shutdown)  # also ends an export under way
+        for emitter in self._emitters:
             self._note(emitter, (await asyncio.to_thread(call_guarded, emitter.shutdown, _NOTHING_LEFT))[1])
         await asyncio.to_thread(self._providers.shutdown)
+
+    def _export(self, batch: Sequence[Delivery]) -> Sequence[WriteResult]:
+        """Export the spans of a batch, in the sender's thread. All exporters have to take them.
+
+        Raises:
+            ExportError: they are not taken. The sender tries smaller and smaller batches, since one record may be the reason.
+        """
+        spans = [span for one in batch for span in one.spans]
+        have_taken = [_exported(exporter, spans) for exporter in self._exporters]  # all of them get the spans
+        if not all(have_taken):
+            self.pauses.refused()
+            raise ExportError("an exporter could not send them")
+        self.pauses.succeeded()
+        return [Delivered()] * len(batch)
 
     async def _are_written(self, statuses: Sequence[DeliveryStatus]) -> bool:
         """Wait until all of it is written or finally refused. False if something is given up, or takes too long.
@@ -207,25 +210,25 @@ class FleetScoring:
         deadline = Deadline(self._options.export_retry_timeout)
         while deadline.remaining:
             states = {one.state(max_span_wait=_MAX_SPAN_WAIT) for one in statuses}
-            if "lost" in states or "waiting" not in states:
-                return "lost" not in states
+            if "lost" in states:
+                break
+            if "waiting" not in states:
+                return True
             await asyncio.sleep(_PAUSE)
+        self.pauses.refused()
         return False
+
+    def _defect(self, emitter: object, error: BaseException | None) -> Disposition:
+        self._note(emitter, error)
+        return Disposition(ending="nacked", reason="emitter_error", detail="an emitter raised; the log says what")
 
     def _note(self, emitter: object, error: BaseException | None) -> None:
         if error is not None:
             self._log.report("emitter", "%s failed with %s", type(emitter).__name__, type(error).__name__)
 
 
-def _for_what_is_in_flight(delivery: DeliveryOptions, options: WorkerOptions) -> DeliveryOptions:
-    """A writer holds the scores of all records in flight, and those whose spans it still looks for, for as long."""
-    return replace(
-        delivery,
-        queue_size=delivery.queue_size + options.room * _SCORES_OF_A_RECORD,
-        queue_bytes=delivery.queue_bytes + options.room * _BYTES_OF_A_RECORD,
-        linger=min(delivery.linger, _LINGER),
-        retry_window=max(delivery.retry_window, options.export_retry_timeout + _SLACK),
-    )
+def _not_exported(detail: str) -> Disposition:
+    return Disposition(ending="nacked", reason="export_failed", detail=detail)
 
 
 class DeterministicSpanIds(IdGenerator, SpanProcessor, Sampler):
@@ -287,101 +290,7 @@ class DeterministicSpanIds(IdGenerator, SpanProcessor, Sampler):
         return self._sampler.get_description()
 
 
-class Exporting:
-    """Whether the exporters take what is scored. If they do not, it is scored again later: then scoring has to wait.
-
-    The exporters' thread changes it, and the worker's loop looks at it.
-    """
-
-    def __init__(self) -> None:
-        self._pauses = Backoff(first=_FIRST_PAUSE, longest=_LONGEST_PAUSE)
-        self._began: float | None = None
-        self._has_taken = False
-
-    def begin(self) -> None:
-        """An export begins."""
-        self._began = time.monotonic()
-
-    def end(self, *, has_taken: bool) -> None:
-        """An export was taken, or was not, or something was given up."""
-        self._began = None
-        self._has_taken = has_taken
-        if has_taken:
-            self._pauses.succeeded()
-        else:
-            self._pauses.refused()
-
-    def take(self) -> None:
-        """A record is taken. While exports fail, the next one has to wait for what becomes of it, or for a longer pause."""
-        if self._pauses.refusals:
-            self._pauses.refused()
-
-    def room(self, in_flight: int, concurrency: int) -> int | None:
-        """How many more records may be scored, with `in_flight` of them under way; None if that does not depend on exports.
-
-        While exports fail it is one at a time, with pauses. Before the first was taken, and while one takes long, it is no more
-        than are scored at a time: an exporter may need ten seconds to find out that nobody is there.
-        """
-        if self._pauses.refusals:
-            return 0 if self._pauses.remaining else 1
-        began = self._began
-        is_slow = began is not None and time.monotonic() - began > _SLOW
-        return None if self._has_taken and not is_slow else max(0, concurrency - in_flight)
-
-
-class SpanWriter:
-    """Exports the spans of deliveries. All exporters have to take them.
-
-    Args:
-        exporters: of spans.
-        retry_window: seconds for which a record is tried again.
-        meter_provider: counts what became of the records.
-        exporting: called with each export that was taken, or was not.
-    """
-
-    def __init__(
-        self,
-        exporters: Sequence[SpanExporter],
-        *,
-        retry_window: float,
-        meter_provider: MeterProvider,
-        exporting: Exporting,
-    ) -> None:
-        self._exporters = exporters
-        self._exporting = exporting
-        options = DeliveryOptions(
-            queue_size=2**30, queue_bytes=2**40, batch_size=_RECORDS_A_BATCH, linger=_LINGER, retry_window=retry_window
-        )
-        self._sender: BatchSender[Delivery] = BatchSender(
-            options, write=self._write, name="exporter", item="record", meter_provider=meter_provider
-        )
-
-    def put(self, delivery: Delivery) -> DeliveryStatus:
-        """Export the delivery's spans together. An answer whose trace is not sampled has none."""
-        return self._sender.put([delivery] if delivery.spans else [])
-
-    def shutdown(self) -> None:
-        """Start no further export, and shut the exporters down, which also ends an export under way."""
-        self._sender.shutdown(0.0)
-        for exporter in self._exporters:
-            call_guarded(exporter.shutdown)
-
-    def _write(self, batch: Sequence[Delivery]) -> Sequence[WriteResult]:
-        """Export a batch.
-
-        Raises:
-            ExportError: it is not taken. It is tried again in smaller and smaller batches, since one record may be the reason.
-        """
-        spans = [span for one in batch for span in one.spans]
-        self._exporting.begin()
-        have_taken = [_export(exporter, spans) for exporter in self._exporters]  # all of them get the spans
-        self._exporting.end(has_taken=all(have_taken))
-        if not all(have_taken):
-            raise ExportError("an exporter could not send them")
-        return [Delivered()] * len(batch)
-
-
-def _export(exporter: SpanExporter, spans: Sequence[ReadableSpan]) -> bool:
+def _exported(exporter: SpanExporter, spans: Sequence[ReadableSpan]) -> bool:
     result, _ = call_guarded(exporter.export, spans)
     if result is not SpanExportResult.SUCCESS:
         return False

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os.path
 import re
 import ssl
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -15,11 +16,11 @@ from ragspan.exceptions import ConfigurationError
 
 _SCHEMES = ("nats", "tls")
 _PORT = 4222
-_FILES = ("nkey_file", "credentials_file", "ca_file", "certificate_file", "key_file")
+_FILES = ("credentials_file", "ca_file", "certificate_file", "key_file")
+_VARIABLES = (*_FILES, "inbox_prefix")
+"""Fields of `BrokerAccess` that have a variable, `RAGSPAN_NATS_CA_FILE` and so on."""
 _INBOX_PREFIX = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_LIMITS = ("max_records", "max_bytes", "replicas")
-"""Limits of a stream that an environment variable can set."""
 BACK_OFF = (5.0, 30.0, 120.0, 600.0)
 """Seconds until a record that could not be scored is delivered again, after its first delivery, its second, and so on."""
 
@@ -35,14 +36,9 @@ class BrokerAccess:
 
     url: str = field(repr=False)
     """`nats://host:4222`, or `tls://host:4222` for an encrypted connection; several with commas between them. It may hold a user
-    and a password, or a token."""
-    user: str | None = None
-    password: str | None = field(default=None, repr=False)
-    token: str | None = field(default=None, repr=False)
-    nkey_file: str | None = None
-    """A file with the seed of an NKey."""
+    and a password, or a token; there '/', '?', '#' and '@' are written as %2F, %3F, %23 and %40."""
     credentials_file: str | None = None
-    """A file that `nsc` wrote, with a JWT and the seed of its NKey."""
+    """A file that `nsc` wrote, with a JWT and the seed of its NKey; or one with the seed of an NKey alone."""
     ca_file: str | None = None
     """Certificate authorities to trust in place of the system's."""
     certificate_file: str | None = None
@@ -64,17 +60,14 @@ class BrokerAccess:
             raise wrong("inbox_prefix", self.inbox_prefix, "letters, digits, '_' and '-', with dots between them")
         if self.key_file is not None and self.certificate_file is None:
             raise ConfigurationError("key_file is given without certificate_file, whose key it should be")
-        ways = [name for name in ("user", "token", "nkey_file", "credentials_file") if getattr(self, name) is not None]
-        if servers[0].username is not None:
-            ways.append("the address")
-        if len(ways) > 1:
-            raise ConfigurationError(f"one way to sign in is enough, but there are several: {', '.join(ways)}")
-        if (self.user is None) != (self.password is None):
-            raise ConfigurationError("user and password go together, but there is only one of them")
+        if servers[0].username is not None and self.credentials_file is not None:
+            raise ConfigurationError("credentials_file and the address both say how to sign in, but one way is enough")
 
     @classmethod
     def from_environment(cls, url: str | None = None) -> BrokerAccess:
-        """The broker at this address or at `RAGSPAN_SINK`, with the credentials of `RAGSPAN_NATS_*`. A token is in the address.
+        """The broker at this address or at `RAGSPAN_SINK`, with the files of `RAGSPAN_NATS_*`.
+
+        User and password, or a token, stand in the address.
 
         Raises:
             ConfigurationError: there is no address, or address and credentials are not valid.
@@ -82,14 +75,13 @@ class BrokerAccess:
         address = url or variable("RAGSPAN_SINK")
         if address is None:
             raise ConfigurationError("no broker is named: give --broker nats://host:4222, or set RAGSPAN_SINK to it")
-        names = [one.name for one in fields(cls) if one.name not in {"url", "token"}]
-        given = {name: variable(f"RAGSPAN_NATS_{name.upper()}") for name in names}
+        given = {name: variable(f"RAGSPAN_NATS_{name.upper()}") for name in _VARIABLES}
         return cls(url=address, **{name: value for name, value in given.items() if value is not None})
 
     @property
     def place(self) -> str:
         """Host and port of each server. It holds no secret."""
-        return ", ".join(f"{one.hostname}:{one.port or _PORT}" for one in self._servers())
+        return ", ".join(_host(one) for one in self._servers())
 
     @property
     def is_encrypted(self) -> bool:
@@ -100,23 +92,15 @@ class BrokerAccess:
         """The arguments of `nats.connect`.
 
         Raises:
-            ConfigurationError: a certificate or a key cannot be read.
+            ConfigurationError: a file cannot be read.
         """
         servers = self._servers()
-        user, password, token = self.user, self.password, self.token
-        if servers[0].username is not None:
-            name = unquote(servers[0].username)
-            if servers[0].password is None:
-                token = name
-            else:
-                user, password = name, unquote(servers[0].password)
+        name, password = servers[0].username, servers[0].password
         options: dict[str, Any] = {
-            "servers": [f"{one.scheme}://{_host(one)}:{one.port or _PORT}" for one in servers],
-            "user": user,
-            "password": password,
-            "token": token,
-            "nkeys_seed": self.nkey_file,
-            "user_credentials": self.credentials_file,
+            "servers": [f"{one.scheme}://{_host(one)}" for one in servers],
+            "token" if password is None else "user": None if name is None else unquote(name),
+            "password": None if password is None else unquote(password),
+            "nkeys_seed" if self._is_seed() else "user_credentials": self.credentials_file,
             "inbox_prefix": self.inbox_prefix,
             "tls": self._tls() if self.is_encrypted else None,
         }
@@ -124,6 +108,15 @@ class BrokerAccess:
 
     def _servers(self) -> list[SplitResult]:
         return [_split(url.strip()) for url in self.url.split(",")]
+
+    def _is_seed(self) -> bool:
+        """Whether the file of credentials has no JWT."""
+        if self.credentials_file is None:
+            return False
+        try:
+            return b"JWT" not in Path(self.credentials_file).read_bytes()
+        except OSError as error:
+            raise ConfigurationError(f"credentials_file cannot be read: {type(error).__name__}") from None
 
     def _tls(self) -> ssl.SSLContext:
         try:
@@ -156,38 +149,26 @@ class Stream:
     """Seconds after which the broker deletes a record that nobody scored."""
     duplicate_window: float = 600.0
     """Seconds for which the stream remembers message ids. They take memory of the broker."""
-    dead_letter_bytes: int = 256 * 1024 * 1024
-    """Bytes of the dead letters. The oldest are deleted for new ones."""
-    dead_letter_age: float = 30 * 24 * 3600.0
-    """Seconds after which a dead letter is deleted."""
     replicas: int = 1
     """Servers of the cluster that keep a copy, 1 to 5. With 3, nothing is lost if one server is."""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise wrong("stream", self.name, "letters, digits, '-' and '_'")
-        SOME_SECONDS.check_fields(self, "max_age", "duplicate_window", "dead_letter_age")
-        WHOLE.check_fields(self, "max_records", "max_bytes", "dead_letter_bytes")
+        SOME_SECONDS.check_fields(self, "max_age", "duplicate_window")
+        WHOLE.check_fields(self, "max_records", "max_bytes")
         whole(1, 5).check_fields(self, "replicas")
 
     @classmethod
     def from_environment(cls, name: str | None = None) -> Stream:
-        """The stream of this name or of `RAGSPAN_NATS_STREAM`, with the limits of `RAGSPAN_NATS_MAX_RECORDS` and the like.
+        """The stream of this name or of `RAGSPAN_NATS_STREAM`, with as many copies as `RAGSPAN_NATS_REPLICAS` says.
 
         Raises:
-            ConfigurationError: the name is invalid, or a limit is not a whole number or out of its range.
+            ConfigurationError: the name or the number is invalid.
         """
-        stream = cls(name=(variable("RAGSPAN_NATS_STREAM") or "ragspan") if name is None else name)
-        for limit in _LIMITS:
-            from_variable = f"RAGSPAN_NATS_{limit.upper()}"
-            if (text := variable(from_variable)) is None:
-                continue
-            changed: dict[str, Any] = {limit: int(text) if text.isdecimal() else text}
-            try:
-                stream = replace(stream, **changed)
-            except ConfigurationError as error:
-                raise ConfigurationError(f"{from_variable}: {error}") from None
-        return stream
+        copies = variable("RAGSPAN_NATS_REPLICAS") or "1"
+        whole(1, 5).check("RAGSPAN_NATS_REPLICAS", int(copies) if copies.isdecimal() else copies)
+        return cls(name=(variable("RAGSPAN_NATS_STREAM") or "ragspan") if name is None else name, replicas=int(copies))
 
     @property
     def records(self) -> str:
@@ -201,7 +182,6 @@ class Stream:
 
     @property
     def dead_stream(self) -> str:
-        """The stream of dead letters."""
         return f"{self.name}-dead-letters"
 
     @property
@@ -264,5 +244,5 @@ def _split(url: str) -> SplitResult:
 
 
 def _host(parts: SplitResult) -> str:
-    host = parts.hostname or ""
-    return f"[{host}]" if ":" in host else host
+    host = parts.netloc.rpartition("@")[2]
+    return host if parts.port else f"{host}:{_PORT}"

@@ -19,7 +19,6 @@ import asyncio
 import contextlib
 import time
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from ragspan.arguments import SECONDS, choice, instance
@@ -53,6 +52,8 @@ _REPLY_TIMEOUT = 5.0  # seconds; a cluster that stores three copies takes some m
 _NO_ROOM = frozenset({10002, 10023, 10028, 10047, 10077})  # error codes: account, server, memory, store, stream
 _TOO_LARGE = frozenset({10054, 10097})  # error codes: the message for the stream, its headers for any stream
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 10.0  # seconds
+_LOOK = 0.2  # seconds between two looks at the workers' consumer
+_LONGEST_REQUEST = 1.2  # seconds after which the request of a worker that has died is over
 
 
 class SinkStats(EngineStats):
@@ -68,9 +69,9 @@ class NatsSink(BackgroundProcessor):
     """Publishes captured answers to a JetStream stream, from which `ragspan worker` processes score them.
 
     Args:
-        broker: its address, such as `nats://broker:4222`, with credentials of `RAGSPAN_NATS_*`; or a `BrokerAccess`.
-        stream: the stream, or its name. Where the stream is missing, the sink makes it with the limits of the `Stream`, or of
-            `RAGSPAN_NATS_MAX_RECORDS`, `_MAX_BYTES` and `_REPLICAS`. Records go to the subject `<name>.records`.
+        broker: its address, such as `nats://broker:4222`, with the files that `RAGSPAN_NATS_*` name; or a `BrokerAccess`.
+        stream: the stream, or its name. Where the stream is missing, the sink makes it with the limits of the `Stream`. Records
+            go to the subject `<name>.records`.
         queue_size: captures that may wait, at least 1.
         queue_bytes: bytes of captures that may wait or be in work, at least 1, as the captures' size hints add up.
         drop: what is dropped when the queue is full: its `"oldest"` captures, or the `"newest"` one, which is not let in.
@@ -116,15 +117,8 @@ class NatsSink(BackgroundProcessor):
         SECONDS.check("retry_timeout", retry_timeout)
         choice("skip", "prompt").check("unknown_contexts", unknown_contexts)
         self._access, self._stream = broker, stream
-        self._publishing = partial(
-            Publishing,
-            access=broker,
-            stream=stream,
-            name=name,
-            redact=redact_from(redact) if enabled else None,
-            retry_timeout=retry_timeout,
-            unknown_contexts=unknown_contexts,
-        )
+        self._redact = redact_from(redact) if enabled else None
+        self._retry_timeout, self._unknown_contexts = retry_timeout, unknown_contexts
         super().__init__(
             ProcessorOptions(
                 queue_size=queue_size,
@@ -146,17 +140,23 @@ class NatsSink(BackgroundProcessor):
         return SinkStats(*self._queue.stats)
 
     def look_for_workers(self, timeout: float) -> tuple[bool | None, str]:
-        """Ask the broker, for `timeout` seconds at most, whether a worker takes the records; see `ragspan_nats.takers`.
+        """Ask the broker, for `timeout` seconds at most, whether a worker takes the records.
 
         Returns:
             Whether one does, None where that is not known, and what was seen, in words.
         """
-        from ragspan_nats.takers import look_for_workers
-
-        return asyncio.run(look_for_workers(self._access, self._stream, timeout))
+        return asyncio.run(_look_for_workers(self._access, self._stream, Deadline(timeout)))
 
     def _make_work(self, log: ThrottledLog) -> Publishing:
-        return self._publishing(log=log)
+        return Publishing(
+            access=self._access,
+            stream=self._stream,
+            log=log,
+            name=self._processor_options.name,
+            redact=self._redact,
+            retry_timeout=self._retry_timeout,
+            unknown_contexts=self._unknown_contexts,
+        )
 
 
 def sink_from_settings(settings: Settings) -> NatsSink:
@@ -183,13 +183,10 @@ class Publishing:
     access: BrokerAccess
     stream: Stream
     log: ThrottledLog
-    """Counts errors, too."""
     name: str
-    """The connection's name in the broker's statistics."""
     redact: Redact | None
     retry_timeout: float
-    """Seconds for a record that the stream does not take."""
-    unknown_contexts: UnknownContextsRule = "skip"
+    unknown_contexts: UnknownContextsRule
 
     def __post_init__(self) -> None:
         self._redaction = Redaction(self.redact, timeout=_REDACTION_TIMEOUT, log=self.log)
@@ -205,7 +202,15 @@ class Publishing:
         limit = Deadline(self.retry_timeout)
         connection = self._connection = self._connection or self._new_connection()
         message: BrokerMessage | Dropped | None = None
-        while (client := await self._client(connection, limit)) is not None:
+        while limit.remaining:
+            if pause := self._backoff.remaining:
+                await asyncio.sleep(min(pause, limit.remaining))
+                continue
+            client = connection.ready_client
+            if client is None:
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(connection.client(), limit.remaining)
+                continue
             message = message or await self._message_of(item)
             if not isinstance(message, BrokerMessage):
                 return message
@@ -245,26 +250,13 @@ class Publishing:
         # Prompts and other texts that only spans show are sent if the application's spans may hold them.
         if self.unknown_contexts == "prompt":  # here, where all prompts are
             record = with_prompt_evidence(record)
-        record = record if self._shows_texts else record.without_step_texts()
-        message, error = call_guarded(message_of, record)
+        message, error = call_guarded(message_of, record if self._shows_texts else record.without_step_texts())
         if message is not None:
             return message
         if isinstance(error, RecordError):
             return Dropped(reason="too_large")
         self.log.report("capture_error", "a record could not be written: %s", type(error).__name__)
         return Dropped(reason="capture_error")
-
-    async def _client(self, connection: BrokerConnection, limit: Deadline) -> Client | None:
-        """The client, when it is ready and no pause is left; None if that takes too long."""
-        while limit.remaining:
-            if pause := self._backoff.remaining:
-                await asyncio.sleep(min(pause, limit.remaining))
-            elif (client := connection.ready_client) is not None:
-                return client
-            else:
-                with contextlib.suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(connection.client(), limit.remaining)
-        return None
 
     async def _publish(self, connection: BrokerConnection, client: Client, message: BrokerMessage) -> DropReason | None:
         """Publish once: None if the stream has the message; `broker_unavailable` for all that may change by itself."""
@@ -315,9 +307,37 @@ class Publishing:
             jetstream = client.jetstream(timeout=_PREPARE_TIMEOUT)
             await asyncio.wait_for(ensure_streams(jetstream, self.stream), _PREPARE_TIMEOUT)
         except Exception as error:  # noqa: BLE001 - publishing may work all the same
-            self.log.report(
-                "streams",
-                "the stream %s could neither be found nor made: %s; records are published all the same",
-                self.stream.name,
-                error_text(error),
-            )
+            words = "the stream %s could neither be found nor made: %s; records are published all the same"
+            self.log.report("streams", words, self.stream.name, error_text(error))
+
+
+async def _look_for_workers(access: BrokerAccess, stream: Stream, deadline: Deadline) -> tuple[bool | None, str]:
+    """A worker that has room has a request for records at the broker all the time. One without room has records in flight."""
+    from nats.js.errors import NotFoundError
+
+    from ragspan_nats.connection import BrokerConnection, error_text
+
+    connection = BrokerConnection(access, name="ragspan doctor", log=ThrottledLog())
+    try:
+        client = await asyncio.wait_for(connection.client(), deadline.remaining)
+        jetstream = client.jetstream(timeout=max(deadline.remaining / 2, _LOOK))
+        for pause in (_LONGEST_REQUEST, _LOOK):  # the request of a worker that has just died is over then
+            await asyncio.sleep(min(pause, deadline.remaining / 4))
+            info = await jetstream.consumer_info(stream.name, stream.consumer)
+            if info.num_waiting:
+                return True, f"a worker takes the records of the stream {stream.name}"
+    except NotFoundError:
+        return False, f"no worker has ever asked for the records of the stream {stream.name}"
+    except Exception as error:  # noqa: BLE001 - no permission shows as silence; whatever it is, it is said
+        is_silent = isinstance(error, TimeoutError | asyncio.TimeoutError)
+        words = "the broker does not answer" if is_silent else error_text(error)
+        return None, f"whether a worker takes the records of the stream {stream.name} is not known: {words}"
+    finally:
+        await connection.close()
+    counts = f"{info.num_pending or 0} wait in the stream {stream.name}, {info.num_ack_pending or 0} are in flight"
+    if info.num_ack_pending:
+        return (
+            None,
+            f"no worker asks for records now: {counts}; workers are busy, their judge is away, or they have died",
+        )
+    return False, f"no worker takes records: {counts}"

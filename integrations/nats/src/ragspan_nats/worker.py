@@ -22,12 +22,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
-from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
+from opentelemetry.metrics import MeterProvider, Observation
 
 from ragspan.backoff import Backoff
 from ragspan.config import Settings
@@ -40,16 +40,12 @@ from ragspan.redaction import Redact, RedactionError, redact_from, redacted
 from ragspan.telemetry import semconv
 from ragspan.telemetry.providers import meter_of
 from ragspan.throttled_log import ThrottledLog
-from ragspan_nats.connection import error_text
-from ragspan_nats.consumer import LONGEST_REQUEST, Consumer
-from ragspan_nats.delivery import STOPPED, Delivery, Disposition, Ending
+from ragspan_nats.consumer import LONGEST_REQUEST, STOPPED, Consumer, Delivery, Disposition, Ending
 from ragspan_nats.message import json_in
 from ragspan_nats.scoring import FleetScoring
 from ragspan_nats.settings import BrokerAccess, Stream, WorkerOptions
 
 _LOOK = 0.25  # seconds until the next look for room: the judge's pause may be over
-_HEARTBEAT = 5.0  # seconds between two heartbeats, and for each of them, at most
-_RECOVERY = 10.0  # seconds between two searches for orphans, and for each of them
 _LAST_WORDS = 5.0  # seconds for giving back what is left
 _CANCEL_AGAIN = 1.0  # seconds
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0  # seconds, while the judge is away
@@ -93,12 +89,7 @@ class Worker:
         self._log = ThrottledLog()
         self._scoring = FleetScoring(settings, options, log=self._log)
         self._consumer = Consumer(
-            access=access,
-            stream=stream or Stream(),
-            options=options,
-            take=self._begin,
-            log=self._log,
-            scores=f"{', '.join(sorted(settings.metrics))} by {settings.judge}",
+            access=access, stream=stream or Stream(), options=options, take=self._begin, log=self._log
         )
         self._in_flight: dict[Delivery, asyncio.Task[None]] = {}
         self._ended: dict[Ending, Counter[str]] = {ending: Counter() for ending in get_args(Ending)}
@@ -109,7 +100,18 @@ class Worker:
         self._stop = asyncio.Event()
         self._is_hurried = False
         self._requests_are_over = asyncio.Event()
-        self._make_instruments()
+        meter = meter_of(self.meter_provider)
+        self._counter = meter.create_counter(
+            semconv.METRIC_FLEET_DELIVERIES,
+            unit="{delivery}",
+            description="Deliveries of records to workers that have ended: acknowledged, given back, or put aside.",
+        )
+        meter.create_observable_gauge(
+            semconv.METRIC_FLEET_IN_FLIGHT,
+            [lambda _: [Observation(len(self._in_flight))]],
+            unit="{record}",
+            description="Records that this worker has in flight.",
+        )
 
     @property
     def meter_provider(self) -> MeterProvider:
@@ -136,17 +138,10 @@ class Worker:
         """Work until `stop`."""
         stopped = asyncio.create_task(self._stop.wait())
         receiving = asyncio.create_task(self._receive())
-        heartbeat = min(self._options.ack_wait / 3, _HEARTBEAT)
-        beside = [
-            asyncio.create_task(
-                self._repeat("heartbeat", heartbeat, lambda: self._consumer.send_heartbeat(self._in_flight))
-            ),
-            asyncio.create_task(self._repeat("orphans", _RECOVERY, self._consumer.recover_orphans)),
-        ]
+        heartbeat = asyncio.create_task(self._consumer.send_heartbeats(self._in_flight))
         try:
-            await asyncio.wait(
-                [receiving, stopped], return_when=asyncio.FIRST_COMPLETED
-            )  # the first ends by a defect only
+            # The first ends by a defect only.
+            await asyncio.wait([receiving, stopped], return_when=asyncio.FIRST_COMPLETED)
             self._stop.set()
             await asyncio.wait([receiving], timeout=LONGEST_REQUEST)  # requested messages still arrive
             self._requests_are_over.set()
@@ -156,12 +151,14 @@ class Worker:
         finally:
             self._stop.set()
             self._requests_are_over.set()
-            receiving.cancel()
-            await self._give_back()
-            await _end((receiving, *beside, stopped))
+            for delivery, task in self._in_flight.items():
+                if delivery.disposition is None:
+                    task.cancel()  # which gives it back
+            if self._in_flight:
+                await asyncio.wait(self._in_flight.values(), timeout=_LAST_WORDS)
+            await _end((*self._in_flight.values(), receiving, heartbeat, stopped))
             await self._scoring.shutdown()
-            with suppress(Exception):  # the broker may be away
-                await asyncio.wait_for(self._consumer.close(), _LAST_WORDS)
+            await self._consumer.close()
         if not receiving.cancelled():
             receiving.result()  # raises the defect
 
@@ -180,22 +177,17 @@ class Worker:
             await asyncio.wait_for(self._changed.wait(), timeout)
 
     def _room(self) -> int:
-        """How many more records there is room for, if each has the largest size."""
+        """How many more records there is room for, if each has the largest size.
+
+        While the judge's service or an exporter is away it is one at a time, and ever more rarely.
+        """
+        pauses = (self._judge, self._scoring.pauses)
+        if any(one.remaining for one in pauses):
+            return 0
+        at_a_time = 1 if any(one.refusals for one in pauses) else self._options.concurrency
         judging = sum(one.is_judging for one in self._in_flight)
         size = sum(one.size for one in self._in_flight)
-        may_be_exported = self._scoring.exporting.room(len(self._in_flight), self._options.concurrency)
-        return min(
-            self._may_be_judged() - judging,
-            self._options.concurrency if may_be_exported is None else may_be_exported,
-            self._options.room - len(self._in_flight),
-            (_MAX_IN_FLIGHT - size) // MAX_JSON,
-        )
-
-    def _may_be_judged(self) -> int:
-        """How many records at a time; while the judge's service is away one, and ever more rarely."""
-        if self._judge.remaining:
-            return 0
-        return 1 if self._judge.refusals else self._options.concurrency
+        return min(at_a_time - judging, self._options.room - len(self._in_flight), (_MAX_IN_FLIGHT - size) // MAX_JSON)
 
     def _begin(self, delivery: Delivery) -> None:
         """Start the work on a message."""
@@ -203,13 +195,29 @@ class Worker:
             if one.sequence == delivery.sequence and not one.is_nacked:  # the broker got no heartbeat for a while
                 one.reply, one.number = delivery.reply, max(delivery.number, one.number)
                 return
-        self._scoring.exporting.take()
+        if self._scoring.pauses.refusals:  # the next one waits for what becomes of this one, or for a longer pause
+            self._scoring.pauses.refused()
         self._in_flight[delivery] = asyncio.create_task(self._deliver(delivery))
 
     async def _deliver(self, delivery: Delivery) -> None:
-        """Work on one message, from its arrival to its end with the broker."""
+        """Work on one message, from its arrival to its end with the broker, whatever goes wrong."""
         try:
-            disposition = delivery.disposition = await self._end_of(delivery)
+            try:
+                disposition = await self._disposition_of(delivery)
+            except asyncio.CancelledError:
+                disposition = STOPPED
+            except Exception as error:  # noqa: BLE001 - a defect of ours at one record must not end the worker
+                self._log.report("worker", "a record could not be scored: %s", type(error).__name__)
+                disposition = Disposition(ending="nacked", reason="lost")
+            self._scoring.abandon(delivery)
+            if disposition.ending == "acknowledged":
+                self._judge.succeeded()
+            elif disposition.reason == "judge_outage":
+                self._judge.refused()
+            is_last = delivery.number >= self._options.max_deliveries and disposition is not STOPPED
+            if disposition.ending == "nacked" and is_last:
+                disposition = replace(disposition, ending="dead_lettered")
+            delivery.is_judging, delivery.disposition = False, disposition
             self._changed.set()
             if disposition is STOPPED:
                 await self._requests_are_over.wait()  # else the broker would deliver it to this worker again
@@ -218,38 +226,25 @@ class Worker:
             del self._in_flight[delivery]
             self._changed.set()
 
-    async def _end_of(self, delivery: Delivery) -> Disposition:
-        """How a delivery ends, whatever goes wrong. After its last delivery a message becomes a dead letter."""
-        try:
-            disposition = await self._disposition_of(delivery)
-        except asyncio.CancelledError:
-            disposition = STOPPED
-        except Exception as error:  # noqa: BLE001 - a defect of ours at one record must not end the worker
-            self._log.report("worker", "a record could not be scored: %s", type(error).__name__)
-            disposition = Disposition(ending="nacked", reason="lost")
-        delivery.is_judging = False
-        self._scoring.abandon(delivery)
-        if disposition.ending == "acknowledged":
-            self._judge.succeeded()
-        elif disposition.reason == "judge_outage":
-            self._judge.refused()
-        is_last = delivery.number >= self._options.max_deliveries and disposition is not STOPPED
-        return (
-            replace(disposition, ending="dead_lettered") if disposition.ending == "nacked" and is_last else disposition
-        )
-
     async def _disposition_of(self, delivery: Delivery) -> Disposition:
         """Read a message, score its record, and export the scores; how the delivery ends."""
         if delivery.number > self._options.max_deliveries:
             detail = f"delivered {delivery.number} times, and no worker finished it"
             return Disposition(ending="dead_lettered", reason="deliveries_used_up", detail=detail)
         try:
-            record = await self._record_of(delivery)
+            text = json_in(delivery.payload, delivery.headers)
+            if len(text) <= _QUICKLY_READ and self._redact is None:
+                record = RagRecord.from_json(text)
+            else:
+                async with self._reading:
+                    record = await asyncio.to_thread(_read, text, self._redact)
         except RedactionError as error:
             return Disposition(ending="dead_lettered", reason="redaction_failed", detail=str(error))
         except Exception as error:  # noqa: BLE001 - a poison message, whatever is wrong with it
             detail = str(error) if isinstance(error, RecordError) else type(error).__name__
             return Disposition(ending="dead_lettered", reason="invalid_record", detail=detail)
+        delivery.size = len(text)
+        self._changed.set()  # there is more room: the largest size was reserved
         if self._stop.is_set():
             return STOPPED
         scored = await self._scoring.score(delivery, record)
@@ -259,66 +254,12 @@ class Worker:
             return Disposition(ending="nacked", reason="lost", detail=scored.reason)
         return await self._scoring.export(delivery, scored)
 
-    async def _record_of(self, delivery: Delivery) -> RagRecord:
-        """The record of a message, redacted.
-
-        Raises:
-            RecordError: it holds none.
-            RedactionError: it cannot be redacted.
-        """
-        text = json_in(delivery.payload, delivery.headers)
-        if len(text) <= _QUICKLY_READ and self._redact is None:
-            record = _read(text, None)
-        else:
-            async with self._reading:
-                record = await asyncio.to_thread(_read, text, self._redact)
-        delivery.size = len(text)
-        self._changed.set()  # there is more room: the largest size was reserved
-        return record
-
     def _count(self, disposition: Disposition) -> None:
         reason = disposition.reason or ""
         if reason:
             self._log.report(reason, "a record was %s: %s", disposition.ending, reason)
         self._ended[disposition.ending][reason] += 1
-        attributes = {semconv.RESULT: disposition.ending, semconv.REASON: reason}
-        self._counter.add(1, {name: value for name, value in attributes.items() if value})
-
-    async def _repeat(self, what: str, pause: float, do: Callable[[], Awaitable[None]]) -> None:
-        """Do something with the broker every `pause` seconds, within that time, while it is there."""
-        while True:
-            await asyncio.sleep(pause)
-            try:
-                if self._consumer.is_ready:
-                    await asyncio.wait_for(do(), pause)
-            except Exception as error:  # noqa: BLE001 - the connection is being lost, or the broker does not permit it
-                self._log.report(what, "the broker could not be asked (%s): %s", what, error_text(error))
-
-    async def _give_back(self) -> None:
-        """Give back what has not ended."""
-        for delivery, task in self._in_flight.items():
-            if delivery.disposition is None:
-                task.cancel()
-        if self._in_flight:
-            _, left = await asyncio.wait(self._in_flight.values(), timeout=_LAST_WORDS)
-            await _end(left)
-
-    def _make_instruments(self) -> None:
-        def observe(_: CallbackOptions) -> Iterator[Observation]:
-            yield Observation(len(self._in_flight))
-
-        meter = meter_of(self.meter_provider)
-        self._counter = meter.create_counter(
-            semconv.METRIC_FLEET_DELIVERIES,
-            unit="{delivery}",
-            description="Deliveries of records to workers that have ended: acknowledged, given back, or put aside.",
-        )
-        meter.create_observable_gauge(
-            semconv.METRIC_FLEET_IN_FLIGHT,
-            [observe],
-            unit="{record}",
-            description="Records that this worker has in flight.",
-        )
+        self._counter.add(1, {semconv.RESULT: disposition.ending} | ({semconv.REASON: reason} if reason else {}))
 
 
 def _read(text: bytes, redact: Redact | None) -> RagRecord:

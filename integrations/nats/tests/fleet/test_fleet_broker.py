@@ -18,8 +18,10 @@ def test_a_restart_of_the_broker_in_mid_work_loses_nothing(fleet, end):
     fleet.until(lambda: len(fleet.backend.records()) > 150, what="the first records to be scored")
     getattr(fleet.broker, end)()
     fleet.broker.start()
-    # A broker that is killed may have forgotten how often it had delivered what it delivers again.
-    fleet.all_scored(records, unmarked=end == "kill")
+    # A broker that is killed may deliver again what was acknowledged, or keep it for good.
+    fleet.until(lambda: fleet.backend.records() >= set(records), what="all records to be scored")
+    if end == "stop":
+        fleet.all_scored(records)
 
 
 def test_a_worker_that_is_started_before_its_broker_waits_for_it(make_fleet, make_broker):
@@ -39,19 +41,6 @@ def test_a_worker_whose_broker_is_away_ends_at_once_when_it_is_told_to(make_flee
     worker.stop()
 
     assert worker.ended() == 0
-
-
-def test_a_broker_that_hangs_for_longer_than_ack_wait_loses_nothing(fleet):
-    fleet.judge.hold_all()
-    fleet.start(2, *SHORT)
-    records = fleet.publish(40)
-    fleet.until(lambda: len(fleet.judge.asked) >= 32, what="work in all hands")
-    fleet.broker.freeze()
-    fleet.judge.release()
-    fleet.until(lambda: len(fleet.backend.records()) >= 32, what="scores of what is in flight")
-    fleet.pause(4)
-    fleet.broker.thaw()
-    fleet.all_scored(records)
 
 
 @pytest.mark.parametrize("what", ["stream", "consumer", "dead letters"])

@@ -7,17 +7,6 @@ import pytest
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 
-def test_a_judge_that_takes_longer_than_ack_wait_gets_each_record_once(fleet):
-    fleet.judge.hold_all()
-    fleet.start(2, "--ack-wait", 2.5)
-    records = fleet.publish(20)
-    fleet.until(lambda: fleet.judge.asked_about() == set(records), what="all records in flight")
-    fleet.pause(6)
-    fleet.judge.release()
-    fleet.all_scored(records, once=True)
-    assert len(fleet.judge.asked) == len(records)
-
-
 def test_an_outage_of_the_judge_costs_few_deliveries_and_requests(fleet):
     """What was in flight when it began is given back; after that single records show whether it is over."""
     fleet.judge.status = 500

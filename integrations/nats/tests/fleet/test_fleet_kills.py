@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-
 import pytest
 
 pytestmark = pytest.mark.slow
@@ -54,25 +52,3 @@ def test_a_worker_that_dies_after_the_export_leaves_one_answer_that_came_twice(f
     first, second = fleet.ends([record]).scored[record]
     assert (first.worker, first.delivery) == (killed.name, 1)
     assert (second.worker, second.delivery) == (other.name, 2)
-
-
-def test_a_worker_that_was_frozen_for_longer_than_ack_wait_spoils_nothing(fleet):
-    """As a machine does that is moved to another host."""
-    fleet.judge.hold_all()
-    frozen = fleet.worker(*SHORT)
-    records = fleet.publish(5)
-    fleet.until(lambda: fleet.judge.asked_about() == set(records), what="all records in its hand")
-    frozen.send(signal.SIGSTOP)
-    other = fleet.worker(*SHORT)
-    fleet.until(lambda: fleet.judge.asked_about(other.name) == set(records), what="the other worker to get them")
-    fleet.judge.release()
-    fleet.until_empty()
-    frozen.send(signal.SIGCONT)
-    fleet.until(lambda: frozen.figures().get("in_flight") == 0, what="the first worker to be rid of them")
-
-    ends = fleet.ends(records)
-    assert ends.again == set(records)
-    assert {span.worker: span.delivery for spans in ends.scored.values() for span in spans} == {
-        frozen.name: 1,
-        other.name: 2,
-    }

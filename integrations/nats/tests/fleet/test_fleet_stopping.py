@@ -60,30 +60,6 @@ def test_a_second_signal_gives_everything_back_at_once(fleet):
     assert "0 records scored, 5 given back, 0 put aside" in stopped.log
 
 
-def test_a_record_that_comes_while_the_only_worker_stops_uses_up_one_delivery_at_most(fleet):
-    """The broker holds a request of a worker that has room, and it would get what it gives back again and again."""
-    stopped = fleet.worker(*LONG)
-    stopped.stop()
-    records = fleet.publish(3)
-    assert stopped.ended() == 0
-    fleet.worker(*LONG)
-    ends = fleet.all_scored(records)
-    assert max(spans[0].delivery for spans in ends.scored.values()) <= 2
-
-
-def test_scores_whose_backend_hangs_do_not_hold_up_the_end(fleet):
-    """They are given back: the next worker exports them anew."""
-    fleet.backend.hold_replies()
-    stopped = fleet.worker(*LONG, "--drain-timeout", 1)
-    records = fleet.publish(5)
-    fleet.until(fleet.backend.answers, what="an export")
-    stopped.stop()
-    assert stopped.ended() == 0
-    fleet.backend.release()
-    fleet.worker(*LONG)
-    fleet.all_scored(records)
-
-
 def test_workers_that_are_replaced_one_after_the_other_lose_nothing(fleet):
     """As an orchestrator rolls out a new version."""
     fleet.judge.latency = 0.1

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from ipaddress import ip_address
 from typing import Annotated, Any, Protocol, cast
 from urllib.parse import urlsplit
 
@@ -30,7 +31,6 @@ from ragspan.telemetry.environment import (
     exporter_of,
     providers_from_environment,
 )
-from ragspan_receiver.exported import ExportedSpans
 from ragspan_receiver.grpc_server import GRPCServer
 from ragspan_receiver.intake import Intake
 from ragspan_receiver.receiver import Receiver
@@ -88,7 +88,6 @@ def worker(
     settings = replace(
         settings_with(metrics=metrics, judge=judge),
         spans="scores",  # the answers' spans are there already
-        export="application",
         drain_on_sigterm=False,  # this command drains
     )
     if settings.sink is None and settings.emitters == ("otel",) and not exporter_is_configured():
@@ -108,9 +107,7 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
     is_printed = settings.sink is None and settings.emitters == _CONSOLE
     if settings.sink is None and not (is_printed and settings.enabled):
         check_worker(settings)
-    exported = ExportedSpans()
-    providers = providers_from_environment(make=exported.make_exporter)
-    providers.tracer_provider.add_span_processor(exported)
+    providers = providers_from_environment()
     set_meter_provider(providers.meter_provider)  # where native writers count
     sink = engine_from(settings, providers) if settings.sink is None else cast("_Sink", sink_from(settings))
     receiver = Receiver(
@@ -118,8 +115,6 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
         retrieval_tools=settings.retrieval_tools,
         is_sampled=partial(_is_sampled, settings),
         limits=limits,
-        end=settings.exit_timeout,
-        is_for_fleet=settings.sink is not None,
     )
     receiver.count_with(providers.meter_provider)
     call_at_signals(receiver.stop)
@@ -143,11 +138,12 @@ async def _serve(settings: Settings, limits: BufferLimits, http: str | None, grp
         await asyncio.to_thread(sink.shutdown, deadline.remaining)
     finally:
         await asyncio.gather(*(server.stop() for server in servers))
-    await _within(max(deadline.remaining, _LAST_WORDS), providers.shutdown)
-    typer.echo(f"ragspan worker: {_summary(receiver.figures(), exported.unsent())}", err=True)
+    is_sent = await _is_done_within(max(deadline.remaining, _LAST_WORDS), providers.shutdown)
+    lost = "" if is_sent else ", the last scores could not be sent in time"
+    typer.echo(f"ragspan worker: {_summary(receiver.figures())}{lost}", err=True)
 
 
-def _summary(figures: Mapping[str, Any], unsent: int) -> str:
+def _summary(figures: Mapping[str, Any]) -> str:
     """What became of all that was taken."""
     traces, answers = figures.get("traces.ended", 0), figures.get("answers", {})
     parts = [
@@ -158,23 +154,20 @@ def _summary(figures: Mapping[str, Any], unsent: int) -> str:
     ]
     for name, words in (("traces.cut_off", "cut off"), ("traces.abandoned", "not read in time")):
         parts += [f"{counted(figures[name], 'trace')} {words}"] if figures.get(name) else []
-    parts += [f"{counted(unsent, 'span')} of scores not sent"] if unsent else []
     parts += [f"{counted(figures['requests.refused'], 'request')} refused"] if "requests.refused" in figures else []
     return ", ".join(parts)
 
 
-async def _within(seconds: float, work: Callable[[], object]) -> None:
-    """Wait for the work so long; what takes longer ends with the process."""
-    done = asyncio.get_running_loop().create_future()
-    loop = asyncio.get_running_loop()
+async def _is_done_within(seconds: float, work: Callable[[], object]) -> bool:
+    """Whether the work ends in time; what takes longer ends with the process."""
+    done = threading.Event()
 
     def run() -> None:
         call_guarded(work)
-        with contextlib.suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(done.cancel)
+        done.set()
 
     threading.Thread(target=run, daemon=True).start()
-    await asyncio.wait([done], timeout=seconds)
+    return await asyncio.to_thread(done.wait, seconds)
 
 
 async def _start(server: HTTPServer | GRPCServer, address: str) -> str:
@@ -190,9 +183,6 @@ def _is_sampled(settings: Settings, trace_id: bytes) -> bool:
     """Whether the answers of this trace are scored, as the engine decides it; with a sink, the fleet decides."""
     rate = settings.sample_rate
     return settings.sink is not None or rate >= 1 or draw(trace_id.hex()) < rate
-
-
-# Where the scores go
 
 
 def check_destination(host: str, port: int) -> None:
@@ -212,19 +202,15 @@ def _is_at(url: str, host: str, port: int) -> bool:
     """Whether the URL leads to the address that we listen at, or to any of this machine's if we listen at all of them."""
     with contextlib.suppress(ValueError, OSError):  # the exporter will say what is wrong with it
         parts = urlsplit(url if "://" in url else f"http://{url}")
-        if port == (parts.port or _PORTS.get(parts.scheme)):
-            theirs = _addresses_of(parts.hostname)
-            return any(map(_is_own, theirs)) if host in _EVERYWHERE else not theirs.isdisjoint(_addresses_of(host))
+        if port != (parts.port or _PORTS.get(parts.scheme)):
+            return False
+        theirs, ours = (
+            _addresses_of(parts.hostname),
+            _addresses_of(socket.gethostname() if host in _EVERYWHERE else host),
+        )
+        return bool(theirs & ours) or (host in _EVERYWHERE and any(ip_address(one).is_loopback for one in theirs))
     return False
 
 
 def _addresses_of(name: str | None) -> set[str]:
     return {str(info[4][0]) for info in socket.getaddrinfo(name, 0, type=socket.SOCK_STREAM)}
-
-
-def _is_own(address: str) -> bool:
-    """Whether this machine has the address: nobody can listen at another's."""
-    with contextlib.suppress(OSError), socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as probe:
-        probe.bind((address, 0))
-        return True
-    return False

@@ -1,10 +1,9 @@
 """OTLP over HTTP: `/v1/traces` in protobuf or JSON, plain, gzip or deflate; and `/healthz` and `/readyz` for probes and people.
 
 Guarantees:
-- Probes are answered whatever else there is to do: bodies are read and unpacked elsewhere (`intake`), and a new connection is taken
-  in place of the one that has said nothing for longest.
-- A body is read up to a bound and for a limited time, and not in many small pieces.
-- A connection that sends no request in time, or does not take its reply, is closed.
+- Bodies are unpacked and read elsewhere (`intake`), so that probes are answered whatever else there is to do.
+- Heads and bodies are read up to a bound and for a limited time, and not in many small pieces. A head that gives the length of its
+  body in two ways is refused, and its connection ends.
 - Every answer is one that OTLP describes, with a `Status` if something is wrong. It tells a sender that should try again when to do so.
 """
 
@@ -12,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import resource
 import socket
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager
@@ -27,18 +25,16 @@ from google.rpc.status_pb2 import Status
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ragspan.command_line import listener_at
-from ragspan_receiver.bodies import RefusedError
-from ragspan_receiver.intake import MAX_BODY, MAX_JSON, HeldBytes, Intake
+from ragspan_receiver.intake import MAX_BODY, MAX_JSON, Intake
 from ragspan_receiver.receiver import Receiver
+from ragspan_receiver.spans import RefusedError
 
-_DESCRIPTORS, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-_MAX_CONNECTIONS = 800 if _DESCRIPTORS < 0 else max(8, min(800, _DESCRIPTORS * 6 // 10))
 _BACKLOG = 128  # connections that are taken at once
 _WAITING = 1024  # that wait for it; where there is no place for another one, its sender comes again a second later
 _MANY_PIECES = 400  # pieces of a body, each of which costs as much as some kilobytes
 _SMALL_PIECE = 256  # bytes; if there are many pieces, their mean size is not below it
 _RETRY_AFTER = 2  # seconds
-_PATIENCE = 30  # seconds for a request's head, from its first byte or the connection's beginning, and for its body
+_PATIENCE = 30  # seconds for a request's head, from the connection's beginning, and for its body
 _MAX_HEAD = 16 * 1024  # bytes of a request's head
 _KEEP_ALIVE = 75  # seconds that an idle connection stays
 _GRACE = 1  # seconds for replies that are under way when a server stops
@@ -50,27 +46,29 @@ _Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class OTLPApplication:
-    """The application behind the HTTP server, as ASGI has it.
-
-    Args:
-        intake: takes the bodies of requests.
-    """
+    """The application behind the HTTP server, as ASGI has it; `intake` takes the bodies of requests."""
 
     def __init__(self, intake: Intake) -> None:
         self._intake = intake
         self._receiver = intake.receiver
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: _Receive, send: _Send) -> None:
-        if scope["path"] in {"/healthz", "/readyz"}:
-            await self._show_health(scope["path"], send)
+        path = scope["path"]
+        if path in {"/healthz", "/readyz"}:
+            is_ready = self._receiver.is_ready
+            status = HTTPStatus.OK if is_ready or path == "/healthz" else HTTPStatus.SERVICE_UNAVAILABLE
+            page = {"ready": is_ready, "bytes_of_requests": self._intake.held, **self._receiver.figures()}
+            await _reply(send, status, _JSON, json.dumps(page).encode())
             return
         headers = {name.decode("latin-1"): value.decode("latin-1").strip().lower() for name, value in scope["headers"]}
         kind = headers.get("content-type", "").partition(";")[0].strip()
         encoding = headers.get("content-encoding", "")
         status = HTTPStatus.OK
         try:
-            _check_head(scope["method"], scope["path"], kind, encoding)
-            answer: Message = await self._export(kind == _JSON, encoding in _PACKED, receive)
+            _check_head(scope["method"], path, kind, encoding)
+            with self._intake.holding() as grow:
+                body = await self._read(receive, MAX_JSON if kind == _JSON else MAX_BODY, grow)
+                answer: Message = await self._intake.take(body, is_json=kind == _JSON, is_packed=encoding in _PACKED)
         except RefusedError as refusal:
             status, answer = refusal.status, Status(message=str(refusal))
         if kind == _JSON:
@@ -78,49 +76,31 @@ class OTLPApplication:
         else:
             await _reply(send, status, _PROTOBUF, answer.SerializeToString())
 
-    async def _export(self, is_json: bool, is_packed: bool, receive: _Receive) -> Message:  # noqa: FBT001
-        """Take a request.
+    async def _read(self, receive: _Receive, most: int, grow: Callable[[int], None]) -> bytearray:
+        """The body of a request, of at most `most` bytes; read once there is room.
 
         Raises:
-            RefusedError: it is not taken.
+            RefusedError: it is too large, those of all requests are, it does not come in time, or the sender has gone.
         """
-        async with self._intake.holding() as held:
+        await self._intake.wait_for_room()
+        body = bytearray()
+        ends, is_whole = asyncio.get_running_loop().time() + _PATIENCE, False
+        while not is_whole:
             try:
-                reading = self._read(receive, MAX_JSON if is_json else MAX_BODY, held)
-                body = await asyncio.wait_for(reading, _PATIENCE)
+                message = await asyncio.wait_for(receive(), ends - asyncio.get_running_loop().time())
             except asyncio.TimeoutError:
                 problem = f"no whole body came in {_PATIENCE} seconds"
                 raise RefusedError(HTTPStatus.REQUEST_TIMEOUT, problem) from None
-            return await self._intake.take(
-                body, received=len(body), is_json=is_json, is_packed=is_packed, gone=receive()
-            )
-
-    async def _read(self, receive: _Receive, most: int, held: HeldBytes) -> bytearray:
-        """The body of a request, of at most `most` bytes.
-
-        Raises:
-            RefusedError: it is too large, those of all requests are, or the sender has gone.
-        """
-        body = bytearray()
-        is_whole = False
-        while not is_whole:
-            message = await receive()
             if message["type"] == "http.disconnect":
-                self._receiver.count("requests.gone")
+                self._receiver.traces.count("requests.gone")
                 raise RefusedError(HTTPStatus.BAD_REQUEST, "the sender has gone")
             chunk = message.get("body", b"")
             body += chunk
-            held.change(len(chunk))
+            grow(len(chunk))
             if len(body) > most:
                 raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body may have {most} bytes")
             is_whole = not message.get("more_body", False)
         return body
-
-    async def _show_health(self, path: str, send: _Send) -> None:
-        is_ready = self._receiver.is_ready
-        status = HTTPStatus.OK if is_ready or path == "/healthz" else HTTPStatus.SERVICE_UNAVAILABLE
-        page = {"ready": is_ready, "bytes_of_requests": self._intake.held, **self._receiver.figures()}
-        await _reply(send, status, _JSON, json.dumps(page).encode())
 
 
 def _check_head(method: str, path: str, kind: str, encoding: str) -> None:
@@ -146,8 +126,11 @@ async def _reply(send: _Send, status: HTTPStatus, kind: str, body: bytes) -> Non
     await send({"type": "http.response.body", "body": body})
 
 
-class _Pieces(h11.Connection):
-    """Reads requests, but no body in very many small pieces: some bytes in a chunk each would cost minutes."""
+class _BoundedRequests(h11.Connection):
+    """Reads requests whose heads are small and clear, and whose bodies do not come in very many small pieces.
+
+    h11 bounds only heads that have not come whole, and takes one with two lengths for one in chunks.
+    """
 
     _pieces = _bytes = 0
 
@@ -155,6 +138,11 @@ class _Pieces(h11.Connection):
         event = super().next_event()
         if isinstance(event, h11.Request):
             self._pieces = self._bytes = 0
+            names = [name for name, _ in event.headers]
+            if len(event.target) + sum(len(name) + len(value) + 4 for name, value in event.headers) > _MAX_HEAD:
+                raise h11.RemoteProtocolError("the head is too large", error_status_hint=431)
+            if b"transfer-encoding" in names and b"content-length" in names:
+                raise h11.RemoteProtocolError("the length of the body is given in two ways", error_status_hint=400)
         elif isinstance(event, h11.Data):
             self._pieces, self._bytes = self._pieces + 1, self._bytes + len(event.data)
             if self._pieces > _MANY_PIECES and self._bytes < self._pieces * _SMALL_PIECE:
@@ -163,70 +151,16 @@ class _Pieces(h11.Connection):
 
 
 class _Connection(H11Protocol):
-    """A connection that is closed if the head of a request does not come in time, or a reply is not taken.
-
-    uvicorn closes a connection that is idle between two requests, but waits without a limit once a byte of the next one is there.
-    """
-
-    since = 0.0
-    """When it was made or got its last reply."""
-    _stuck: asyncio.TimerHandle | None = None
+    """A connection that is closed if its first request does not come in time; uvicorn closes it where it is idle later."""
 
     def connection_made(self, transport: Any) -> None:
-        self.conn = _Pieces(h11.SERVER, _MAX_HEAD)
+        self.conn = _BoundedRequests(h11.SERVER, _MAX_HEAD)
         super().connection_made(transport)
-        self.since = self.loop.time()
-        if len(self.connections) > _MAX_CONNECTIONS:
-            self._make_room()
-        self._limit_head()
+        self.loop.call_later(_PATIENCE, self._close_if_silent)
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._is_taken()
-        super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        was_idle, before = self.timeout_keep_alive_task is not None, self.cycle
-        super().data_received(data)
-        if was_idle and self.cycle is before:
-            self._limit_head()
-
-    def on_response_complete(self) -> None:
-        self.since = self.loop.time()
-        super().on_response_complete()
-
-    def pause_writing(self) -> None:
-        self._stuck = self.loop.call_later(_PATIENCE, self.transport.abort)
-        super().pause_writing()
-
-    def resume_writing(self) -> None:
-        self._is_taken()
-        super().resume_writing()
-
-    def _is_taken(self) -> None:
-        if self._stuck is not None:
-            self._stuck.cancel()
-            self._stuck = None
-
-    @property
-    def is_awaited(self) -> bool:
-        """The sender does the next thing, not we."""
+    def _close_if_silent(self) -> None:
         cycle: Any = self.cycle  # None before the first request
-        return cycle is None or cycle.response_complete or cycle.more_body
-
-    def _make_room(self) -> None:
-        """Close the connection whose sender has done nothing for longest, or this one if all of them are being answered."""
-        others = [
-            one for one in self.connections if isinstance(one, _Connection) and one is not self and one.is_awaited
-        ]
-        oldest = min(others, key=lambda one: one.since, default=self)
-        self.connections.discard(oldest)
-        oldest.transport.abort()
-
-    def _limit_head(self) -> None:
-        self.loop.call_later(_PATIENCE, self._close_if_silent, self.cycle)
-
-    def _close_if_silent(self, before: object) -> None:
-        if self.cycle is before:
+        if cycle is None:
             self.transport.close()
 
 

@@ -1,35 +1,49 @@
-"""Reads the spans of an OTLP request: as bytes at once, as plain data once their trace has ended.
-
-A request is taken apart into the bytes of its spans, so that a span holds no more memory than is counted for it, and attributes
-that no reader needs are not decoded. A body of some kilobytes may unpack to millions of empty messages, each of which takes a
-hundred bytes as an object. So the parts of a request are counted before they become objects.
-"""
+"""Reads OTLP requests: each span is kept as bytes at once, so that it holds what is counted for it, and read as plain data once its trace has ended."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+import base64
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
+from google.protobuf.json_format import Parse, ParseError
 from google.protobuf.message import DecodeError
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue, InstrumentationScope
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from ragspan.telemetry import semconv
-from ragspan_receiver.bodies import RefusedError, from_json, parts_within, unpacked, values_within
 
 _TRACE_ID, _SPAN_ID = 16, 8  # bytes
 _SCOPE = 200  # characters of a scope's name
-_MAX_SPAN = 4 * 1024 * 1024  # bytes; a larger one is rejected
-_VARINT, _BYTES, _FIXED = 0, 2, {1: 8, 5: 4}  # kinds of fields in protobuf, and how many bytes the others have
-_MAX_SPAN_VALUES = 500_000  # that a span may seem to have before it is parsed
-_FEW = 16  # values that a span seems to have; then it is not worth while to look closer
-_VALUE_TAGS = (b"\n", b"J", b"Z", b"j")  # of a list's or map's entries, and of a span's attributes, events and links
-_OPENINFERENCE, _LLM, _GEN_AI, _TRACELOOP = b"openinference.", b"llm.", b"gen_ai.", b"traceloop."
-_VERCEL = b"ai.operationId"
-"""How names of attributes begin in spans that a reader understands."""
+_UNPACKED, _PACKS = 4 * 1024 * 1024, 32  # bytes that any packed body may unpack to, or so many times its own size
+_GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
+_MARKS = (
+    b"openinference.",
+    b"llm.",
+    b"gen_ai.",
+    b"traceloop.",
+    b"ai.operationId",
+    b"langfuse.observation.",
+    b"gcp.vertex.",
+)
+"""How names of attributes begin in spans that a reader understands or names."""
+
+
+class RefusedError(Exception):
+    """A request that is not taken.
+
+    Args:
+        status: of HTTP, as OTLP has it for such a request.
+        message: what is wrong, for the sender.
+    """
+
+    def __init__(self, status: HTTPStatus, message: str) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,152 +105,85 @@ class RawSpan:
 class Batch:
     """The spans of a request, by trace."""
 
-    traces: dict[bytes, list[RawSpan]]
+    traces: dict[bytes, list[RawSpan]] = field(default_factory=dict)
     rejected: int = 0
-    """Spans that cannot be read, have no valid id, or are too large."""
+    """Spans without a valid id."""
     own: int = 0
     """Spans of ragspan itself: scores that come back, and answers that are scored already."""
 
 
-def content_of(body: bytes | bytearray, *, most: int, is_json: bool, is_packed: bool) -> bytes:
-    """A request in protobuf, whatever it came as; unpacked it may have `most` bytes.
+def batch_of(body: bytes | bytearray, *, most: int, is_json: bool = False, is_packed: bool = False) -> Batch:
+    """The spans of a request's body, which may have `most` bytes when it is unpacked.
 
     Raises:
         RefusedError: it is too large, or not what it says.
     """
-    plain = unpacked(body, most) if is_packed else bytes(body)
-    return from_json(plain, received=len(body)) if is_json else plain
-
-
-def batch_of(body: bytes, *, received: int | None = None) -> Batch:
-    """The spans of a request.
-
-    Args:
-        body: the request in protobuf.
-        received: how many bytes it had when it came, if it was packed.
-
-    Raises:
-        RefusedError: the body is not a request, or has more parts or values than are allowed.
-    """
-    received = len(body) if received is None else received
-    batch, parts = Batch({}), _Parts(parts_within(received))
-    left = values_within(received)
+    plain = _unpacked(body, most) if is_packed else bytes(body)
+    request = ExportTraceServiceRequest()
     try:
-        for of_resource in parts.of(memoryview(body))[1]:
-            for of_scope in parts.of(of_resource)[2]:
-                inside = parts.of(of_scope)
-                scope = InstrumentationScope.FromString(b"".join(inside[1])).name[:_SCOPE]
-                left = _add(batch, inside[2], scope, left)
-    except (ValueError, LookupError, DecodeError):
-        raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is not an ExportTraceServiceRequest") from None
+        if is_json:
+            Parse(plain, request, ignore_unknown_fields=True)
+        else:
+            request.ParseFromString(plain)
+    except (DecodeError, ParseError, ValueError, TypeError, RecursionError):
+        form = " in JSON" if is_json else ""
+        raise RefusedError(HTTPStatus.BAD_REQUEST, f"the body is not an ExportTraceServiceRequest{form}") from None
+    batch = Batch()
+    for of_resource in request.resource_spans:
+        for of_scope in of_resource.scope_spans:
+            if of_scope.scope.name == semconv.SCOPE:
+                batch.own += len(of_scope.spans)
+                continue
+            for span in of_scope.spans:
+                if is_json:
+                    _read_ids_as_hexadecimal(span)
+                _add(batch, span, of_scope.scope.name[:_SCOPE])
     return batch
 
 
-def _add(batch: Batch, spans: Sequence[memoryview], scope: str, left: int) -> int:
-    """Add spans of one scope; returns how many values others may have, of `left`."""
-    if scope == semconv.SCOPE:
-        batch.own += len(spans)
-        return left
-    for part in spans:
-        encoded = bytes(part)
-        seem = sum(map(encoded.count, _VALUE_TAGS))
-        span = _valid(encoded) if seem <= _MAX_SPAN_VALUES else None
-        if span is None:
-            batch.rejected += 1
-            continue
-        left -= seem if seem <= _FEW else _values(span, left)
-        if left < 0:
-            raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the request has too many values; send fewer spans")
-        raw = RawSpan(
-            id=span.span_id,
-            parent=span.parent_span_id if span.parent_span_id.strip(b"\0") else b"",
-            is_marked=_OPENINFERENCE in encoded
-            or _LLM in encoded
-            or _GEN_AI in encoded
-            or _TRACELOOP in encoded
-            or _VERCEL in encoded,
-            encoded=encoded,
-            scope=scope,
-            took=max(0, span.end_time_unix_nano - span.start_time_unix_nano) / 1e9,
-            ended=span.end_time_unix_nano / 1e9,
-        )
-        batch.traces.setdefault(span.trace_id, []).append(raw)
-    return left
+def _read_ids_as_hexadecimal(span: Span) -> None:
+    """In OTLP's JSON ids are hexadecimal digits, which the library has read as if they were base64."""
+    for name in ("trace_id", "span_id", "parent_span_id"):
+        digits = base64.b64encode(getattr(span, name))
+        is_hexadecimal = not digits.strip(b"0123456789abcdefABCDEF")  # else `_add` rejects the span
+        setattr(span, name, bytes.fromhex(digits.decode()) if is_hexadecimal else b"")
 
 
-def _valid(encoded: bytes) -> Span | None:
-    """The span; None if it cannot be read, has no valid id, or is too large."""
+def _add(batch: Batch, span: Span, scope: str) -> None:
+    has_ids = len(span.trace_id) == _TRACE_ID and len(span.span_id) == _SPAN_ID
+    if not (has_ids and span.trace_id.strip(b"\0") and span.span_id.strip(b"\0")):
+        batch.rejected += 1
+        return
+    encoded = span.SerializeToString()
+    raw = RawSpan(
+        id=span.span_id,
+        parent=span.parent_span_id if span.parent_span_id.strip(b"\0") else b"",
+        is_marked=any(mark in encoded for mark in _MARKS),
+        encoded=encoded,
+        scope=scope,
+        took=max(0, span.end_time_unix_nano - span.start_time_unix_nano) / 1e9,
+        ended=span.end_time_unix_nano / 1e9,
+    )
+    batch.traces.setdefault(span.trace_id, []).append(raw)
+
+
+def _unpacked(body: bytes | bytearray, most: int) -> bytes:
+    """The content of a body in gzip or zlib, which HTTP calls deflate.
+
+    Raises:
+        RefusedError: it has more than `most` bytes or too many for its size, is in another format, or incomplete.
+    """
+    most = min(most, max(_UNPACKED, _PACKS * len(body)))
+    stream = zlib.decompressobj(_GZIP_OR_ZLIB)
     try:
-        span = Span.FromString(encoded) if len(encoded) <= _MAX_SPAN else Span()
-    except DecodeError:
-        return None
-    trace_id, span_id = span.trace_id, span.span_id
-    has_ids = len(trace_id) == _TRACE_ID and len(span_id) == _SPAN_ID
-    return span if has_ids and trace_id.strip(b"\0") and span_id.strip(b"\0") else None
-
-
-def _values(span: Span, most: int) -> int:
-    """How many values the span has: attributes, events, links, and entries of lists and maps; counted to a few beyond `most`."""
-    number = len(span.events) + len(span.links) + len(span.attributes)
-    if number > most:
-        return number
-    waiting: list[Any] = [span.attributes, *(one.attributes for one in (*span.events, *span.links))]
-    number = len(span.events) + len(span.links)
-    while waiting and number <= most:
-        entries = waiting.pop()
-        number += len(entries)
-        for entry in entries if number <= most else ():
-            value = getattr(entry, "value", entry)
-            kind = value.WhichOneof("value")
-            if kind in {"array_value", "kvlist_value"}:
-                waiting.append(getattr(value, kind).values)
-    return number
-
-
-class _Parts:
-    """Takes messages of protobuf apart without making objects of them, up to a number of parts in all."""
-
-    def __init__(self, most: int) -> None:
-        self._most = self._left = most
-
-    def of(self, message: memoryview) -> Mapping[int, list[memoryview]]:
-        """The fields of a message that hold bytes, by their numbers.
-
-        Raises:
-            ValueError: it is not a message; so LookupError.
-            RefusedError: there are too many parts.
-        """
-        fields: defaultdict[int, list[memoryview]] = defaultdict(list)
-        position = 0
-        while position < len(message):
-            self._left -= 1
-            if self._left < 0:
-                limit = f"this request may have {self._most} spans and other parts"
-                raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, limit)
-            key, start = _varint(message, position)
-            kind = key & 7
-            if kind == _VARINT:
-                _, position = _varint(message, start)
-                continue
-            size, start = _varint(message, start) if kind == _BYTES else (_FIXED[kind], start)
-            position = start + size
-            if position > len(message):
-                raise ValueError
-            if kind == _BYTES:
-                fields[key >> 3].append(message[start:position])
-        return fields
-
-
-def _varint(message: memoryview, position: int) -> tuple[int, int]:
-    """The number that begins here, and where it ends."""
-    number = 0
-    for shift in range(0, 70, 7):
-        byte = message[position]
-        position += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:  # noqa: PLR2004 - the last one
-            return number, position
-    raise ValueError
+        content = stream.decompress(body, most + 1)
+    except zlib.error:
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is not packed as it says") from None
+    if len(content) > most:
+        raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"this body may unpack to {most} bytes")
+    if not stream.eof or stream.unused_data:
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "the body is not one whole stream")
+    return content
 
 
 def decoded(spans: Iterable[RawSpan]) -> Iterator[TracedSpan]:

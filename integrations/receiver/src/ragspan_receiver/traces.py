@@ -99,11 +99,6 @@ class Trace:
                 span = self.spans[span.parent]
         return False
 
-    @property
-    def is_whole(self) -> bool:
-        """It can be read, as far as one sees."""
-        return self.is_marked and self.has_root and not self.is_cut_off
-
 
 class OpenTraces:
     """The spans that came, by trace, until each trace has ended.
@@ -122,8 +117,6 @@ class OpenTraces:
         self._ended: dict[bytes, None] = {}
         """The ids of traces that have ended, the oldest first."""
         self._counts: Counter[str] = Counter()
-        self.to_read = 0
-        """Open ones that can be read, as far as one sees, and those that have ended and were not released yet."""
         self.size = 0
         """Bytes of traces that are open, or have ended and were not released yet."""
 
@@ -156,16 +149,14 @@ class OpenTraces:
             if trace is None:
                 trace = self._open[trace_id] = Trace(trace_id, now + LONGEST)
                 self.size += trace.size
-            before, was_whole = trace.size, trace.is_whole
+            before = trace.size
             for span in spans:
                 if span.id not in trace.spans:
                     self._add(trace, span, now)
             self.size += trace.size - before
-            self.to_read += trace.is_whole - was_whole
             if len(trace.spans) > self._limits.max_trace_spans or trace.size > self._limits.max_trace_bytes:
                 self._end(trace)
                 self.size -= trace.size
-                self.to_read -= trace.is_whole
                 self._counts["traces.too_large"] += 1
                 return len(spans)
             self._counts["spans.accepted"] += len(spans)
@@ -189,10 +180,8 @@ class OpenTraces:
                 is_cut_off = trace.is_cut_off or (trace.ends > now and (not trace.has_root or trace.is_torn))
                 if trace.is_marked and not is_cut_off:
                     found.append(trace)
-                    self.to_read += not trace.is_whole
                 else:
                     self._counts["traces.cut_off"] += trace.is_marked
-                    self.to_read -= trace.is_whole
                     self.size -= trace.size
             return found
 
@@ -200,7 +189,6 @@ class OpenTraces:
         """Free the room of a trace whose spans are no longer kept."""
         with self._lock:
             self.size -= trace.size
-            self.to_read -= 1
 
     # What follows runs under the lock.
 

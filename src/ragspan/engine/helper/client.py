@@ -1,249 +1,265 @@
-"""Keeps one helper running: starts it when it is first needed, and another one when it dies or hangs.
+"""Has the helper score metrics whose judges compute, and keeps one helper running.
 
 Guarantees:
-- A question ends with an answer, or with `HelperLost`: two helpers died while they had it, the second one while it had
-  nothing else to score. `HelperUnavailable` means that there is no helper now, and that the question harmed none.
-- The questions of a helper that dies are asked again one by one. So a question that kills helpers takes no other question
-  with it, and only this one is lost. A helper that hangs is killed (see `connection`), and counts as dead.
-- A helper that dies is replaced when the next one is needed. After a failed start, and while helpers keep dying, there is
-  a pause before the next start: it doubles each time, up to a minute. The reason is logged. The application does the work
-  meanwhile, unless a question has killed helpers: it might kill the application. Then questions wait for the next helper,
-  as they always do where it is the only place for the work.
-- A helper that gets no question for ten to twenty minutes ends, unless it is the only place.
+- A metric goes there if its judges all say whether they are `cpu_bound`, none of them spends money, and the helper can
+  make a copy of it. The application scores all other metrics.
+- A helper that ends is replaced when it is needed next. After one that lived for less than a minute, and after a failed start, there
+  is a pause first: a second, doubled each time, up to a minute. Where no helper can be started, a thread of the application computes,
+  and the log says so. Where helpers die, questions wait for the next one: what kills helpers may kill the application.
+- The questions of a helper that dies are asked again, one by one. One that a second helper dies over is a failure, and counted.
+- A helper that answers nothing for two minutes is killed when a question is given up, and counts as dead.
+- Time limits and fallbacks stay in the application. A metric that has run out of time is cancelled in the helper.
 
-All of it runs in the worker's thread, except `ask_from_outside`.
+All of it runs in the worker's event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
-import contextlib
-import logging
-import math
-import time
-from collections.abc import Callable
-from typing import Any
+import inspect
+import itertools
+import pickle
+import pickletools
+from collections.abc import Callable, Sequence
 
 from ragspan.backoff import Backoff
-from ragspan.engine.helper import serialization
-from ragspan.engine.helper.connection import Helper, HelperLost, HelperRefusal, Message
+from ragspan.engine.helper.messages import Connection, ToApplication, ToHelper, pack
+from ragspan.engine.helper.process import HelperProcess, NoHelperPossible
+from ragspan.engine.metric_judges import are_cpu_bound, spenders_of
 from ragspan.engine.threads import call_guarded
+from ragspan.exceptions import JudgeError
+from ragspan.judges.session import session_of
+from ragspan.metrics.metric import Metric
+from ragspan.outcomes import Outcome
+from ragspan.records import RagRecord
+from ragspan.text.turns import give_turns
 from ragspan.throttled_log import ThrottledLog
 
 _MAX_START = 30.0  # seconds until a new helper must be ready
-_MAX_DEATHS = 5  # in a row, of helpers that lived shorter than
+_MAX_SILENCE = 120.0  # seconds; loading a classifier's model takes a while
 _LONG_LIFE = 60.0  # seconds
-_FIRST_PAUSE = 1.0  # seconds
-_LONGEST_PAUSE = 60.0  # seconds
-_LOOK_FOR_QUESTIONS = 600.0  # seconds
+_AT_ONCE = "it ended at once"
 
 
 class HelperUnavailable(Exception):  # noqa: N818 - a fact for the caller, not a mistake
-    """There is no helper now."""
+    """No helper can be started now."""
+
+
+class _HelperLost(Exception):  # noqa: N818 - likewise
+    """The helper died before it answered."""
 
 
 class HelperClient:
-    """The helper of a worker.
+    """The metrics of an engine that its helper scores, and the helper."""
 
-    Args:
-        service: makes the name of the `services` member that a new helper runs, and its arguments.
-        max_questions: open at the same time, at least 2.
-        on_error: called with a name for each error in a helper, and with `helper` for each helper that died.
-        is_only_place: whether nobody else does the work. Then questions wait for the next helper, and a helper without
-            questions goes on, because it keeps what they need, such as a budget.
-    """
-
-    def __init__(
-        self,
-        service: Callable[[], tuple[Any, ...]],
-        *,
-        max_questions: int,
-        log: ThrottledLog,
-        on_error: Callable[[str], object] = lambda _: None,
-        is_only_place: bool = False,
-    ) -> None:
-        self._service = service
-        self._max_questions = max_questions
-        self._on_error = on_error
-        self._is_only_place = is_only_place
+    def __init__(self, log: ThrottledLog) -> None:
         self._log = log
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._door = asyncio.Lock()
-        """Questions pass it in their order. One that is asked alone holds it until it is answered."""
-        self._current: Helper | None = None
-        self._ready: asyncio.Task[Helper] | None = None
-        self._ready_at = -math.inf
-        self._pause = Backoff(first=_FIRST_PAUSE, longest=_LONGEST_PAUSE)
-        self._deaths_in_a_row = 0
-        self._is_one_alone = False
-        self._was_killed = False
-        """A question killed a helper, and no helper has lived long since."""
-        self._is_closed = False
-        self.deaths = 0
-        """Of helpers that were ready."""
+        self._metrics: list[Metric] = []
+        self._sessions = itertools.count()
+        self._pause = Backoff(first=1.0, longest=60.0)
+        self._cannot_start = False
+        """The last start has failed; else helpers have died."""
+        self._is_impossible = False
+        self.close()
+
+    def add(self, metric: Metric) -> int | None:
+        """The number under which the helper scores this metric; None if the application scores it."""
+        said = are_cpu_bound(metric)
+        if not said or None in said or any(spenders_of(metric)) or not inspect.iscoroutinefunction(metric.score):
+            return None
+        reason = _reason_not_to_send(metric)
+        if reason is not None:
+            if any(said):
+                message = "metric %s is scored in a thread of the application, not in the helper: %s"
+                self._log.report(f"unfit {metric.name}", message, metric.name, reason)
+            return None
+        self._metrics.append(metric)
+        return len(self._metrics) - 1
+
+    async def score(self, number: int, record: RagRecord) -> Outcome:
+        """The outcome of the metric with this number.
+
+        Raises:
+            HelperUnavailable: the application has to score it.
+            JudgeError: helpers died over it, or the outcome does not pickle.
+        """
+        session = session_of(record)
+        packed = session.get_or_make(self, lambda: (next(self._sessions), pack(record)))
+        try:
+            answer = await (await self._ready_helper()).ask(number, *packed)
+        except _HelperLost:
+            answer = await self._ask_again(number, *packed)
+        if answer.refusal is not None:
+            raise JudgeError("helper_refused", answer.refusal)
+        about, outcome = pickle.loads(answer.content)  # noqa: S301 - our helper's
+        session.get_or_make("about", lambda: about)
+        return outcome  # type: ignore[no-any-return]
 
     @property
     def pid(self) -> int | None:
-        helper = self._current
-        return None if helper is None else helper.process.pid
-
-    async def ask(self, kind: str, *payload: Any) -> Any:
-        """The helper's answer; starts a helper if there is none.
-
-        Raises:
-            HelperUnavailable: there is no helper now, and the question has harmed none.
-            HelperLost: the question may be what kills helpers.
-            HelperRefusal: the helper could not do it; the message says why.
-        """
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:  # of a worker whose loop broke
-            self._loop, self._door, self._is_closed = loop, asyncio.Lock(), False
-        try:
-            async with self._door:
-                helper = await self._helper(self._max_questions)
-            return await helper.ask(kind, *payload)
-        except HelperLost:
-            pass
-        while not self._is_closed:
-            with contextlib.suppress(HelperUnavailable):
-                async with self._door:
-                    return await self._ask_alone(kind, *payload)
-            await asyncio.sleep(self._pause.remaining)  # never elsewhere: it may kill the application
-        raise HelperLost
-
-    def ask_from_outside(self, kind: str, *payload: Any) -> concurrent.futures.Future[Any] | None:
-        """Ask the present helper from another thread than the worker's, whatever else it has to do.
-
-        The future raises what `ask` raises. None if there is no helper, or in the worker's thread, which must not wait for
-        itself.
-        """
-        loop, ready = self._loop, self._ready
-        if loop is None or ready is None or call_guarded(asyncio.get_running_loop)[0] is loop:
-            return None
-
-        async def ask() -> Any:
-            helper = await asyncio.shield(ready)
-            return await helper.ask(kind, *payload)
-
-        asking = ask()
-        try:
-            return asyncio.run_coroutine_threadsafe(asking, loop)
-        except RuntimeError:  # the loop has just been closed, and its helper ended
-            asking.close()
-            return None
+        return None if self._helper is None else self._helper.process.pid
 
     def close(self) -> None:
-        """End the helper; it is killed if that takes more than a second. This event loop gets no other one."""
-        helper, self._current, self._ready, self._is_closed = self._current, None, None, True
+        """End the helper; it is killed if that takes more than a second. The next event loop may ask for another one."""
+        helper: _Helper | None = getattr(self, "_helper", None)
+        self._helper: _Helper | None = None
+        self._one_by_one = asyncio.Lock()
         if helper is not None:
-            helper.end()
+            helper.end(1.0)
 
-    async def _ask_alone(self, kind: str, *payload: Any) -> Any:
-        helper = await self._helper(1)
-        self._is_one_alone = True
-        try:
-            return await helper.ask(kind, *payload)
-        finally:
-            self._is_one_alone = False
+    async def _ask_again(self, number: int, session: int, packed: bytes) -> ToApplication:
+        async with self._one_by_one:
+            while True:
+                try:
+                    helper = await self._ready_helper()
+                    return await helper.ask(number, session, packed)
+                except HelperUnavailable:  # noqa: PERF203 - a pause is not short
+                    await asyncio.sleep(self._pause.remaining)
+                except _HelperLost:
+                    raise JudgeError("helper_died", "the helper process died while it scored this record") from None
 
-    async def _helper(self, max_questions: int) -> Helper:
-        """The helper as soon as it has fewer open questions than this."""
-        while not self._is_closed:
-            if self._ready is not None and not self._ready.cancelled():
-                with contextlib.suppress(HelperUnavailable):  # its start failed: there is a pause now
-                    helper = await asyncio.shield(self._ready)
-                    if len(helper.open_questions) < max_questions:
-                        return helper
-                    await helper.wait_for_progress()
-            elif not (pause := self._pause.remaining):
-                self._ready = asyncio.get_running_loop().create_task(self._start())
-            elif self._has_to_wait:
+    async def _ready_helper(self) -> _Helper:
+        while not self._is_impossible:
+            if self._helper is None and (pause := self._pause.remaining):
+                if self._cannot_start:
+                    break
                 await asyncio.sleep(pause)
-            else:
+                continue
+            try:
+                helper = self._helper = self._helper or _Helper(self._metrics, self._lost)
+            except (OSError, RuntimeError) as error:
+                self._is_impossible = isinstance(error, NoHelperPossible)
+                self._failed_to_start(str(error))
                 break
+            problem = await asyncio.shield(helper.start)
+            if problem is None:
+                return helper
+            if helper is self._helper:
+                self._helper = None
+                status = helper.end(0.0 if problem != _AT_ONCE else 1.0)
+                self._failed_to_start(problem + (f", with the status {status}" if problem == _AT_ONCE else ""))
         raise HelperUnavailable
 
-    async def _start(self) -> Helper:
-        helper: Helper | None = None
-        try:
-            helper = self._current = Helper(on_note=self._noted, on_lost=self._lost)
-            await helper.connect()
-            answer = await asyncio.wait_for(helper.ask("serve", *self._service()), _MAX_START)
-            if answer != serialization.FORMAT:
-                raise HelperRefusal("another version of ragspan has been installed since this process began")  # noqa: TRY301
-        except asyncio.CancelledError:  # the worker ends, or a metric cancels all tasks
-            self._current = None
-            if helper is not None:
-                helper.end(0.0)
-            raise
-        except Exception as error:  # noqa: BLE001 - of the system, of its start, of ours
-            self._current = self._ready = None
-            status = None if helper is None else helper.end()
-            self._begin_pause(f"it cannot be started: {_reason(error, status)}")
-            raise HelperUnavailable from None
-        self._ready_at = time.monotonic()
-        if not self._is_only_place:
-            self._end_if_idle(helper, asked=0)
-        return helper
+    def _failed_to_start(self, reason: str) -> None:
+        self._pause.refused()
+        self._cannot_start = True
+        give_turns()
+        again = "" if self._is_impossible else f"; the next start is in {self._pause.remaining:.0f} s"
+        self._log.report(
+            "no helper",
+            "there is no helper process: %s. Judges compute in a thread of the application, where the slowest responses (p99) may take "
+            "many times as long%s",
+            reason,
+            again,
+        )
+
+    def _lost(self, helper: _Helper) -> None:
+        """It has died, or ended because it had nothing to do."""
+        if helper is not self._helper or not helper.is_ready:
+            return
+        self._helper, self._cannot_start = None, False
+        helper.end(0.0)
+        if not helper.open:
+            return
+        self._log.count("helper")
+        how = "hung" if helper.is_hung else "ended unexpectedly"
+        self._log.report("helper died", "the helper process %s; another one takes its place", how)
+        if helper.age > _LONG_LIFE:
+            self._pause.succeeded()
+        else:
+            self._pause.refused()
+
+
+class _Helper:
+    """One helper process, from its start to its end, and the questions that it has not answered.
+
+    Raises:
+        OSError: the process cannot be started; see `HelperProcess`, which names the other errors.
+    """
+
+    def __init__(self, metrics: Sequence[Metric], on_lost: Callable[[_Helper], None]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._on_lost = on_lost
+        self._numbers = itertools.count(1)
+        self._served: asyncio.Future[str | None] = self._loop.create_future()
+        self._began = self._heard = self._loop.time()
+        self._connection = Connection(ToApplication, on_message=self._received, on_lost=self._ended)
+        self.open: dict[int, asyncio.Future[ToApplication]] = {}
+        self.is_ready = self.is_hung = self.is_lost = False
+        self.process = HelperProcess()
+        self.start = self._loop.create_task(self._start(metrics))
+        """Done when the helper is ready, or will not be: None, or why not."""
 
     @property
-    def _has_to_wait(self) -> bool:
-        return self._is_only_place or self._was_killed
+    def age(self) -> float:
+        return self._loop.time() - self._began
 
-    def _lost(self, helper: Helper) -> None:
-        is_ready = self._ready is not None and self._ready.done()
-        if helper is not self._current or not is_ready or self._is_closed:
-            return
-        self._current = self._ready = None
-        self.deaths += 1
-        self._on_error("helper")
-        helper.end()
-        if time.monotonic() - self._ready_at > _LONG_LIFE:
-            self._pause.succeeded()
-            self._deaths_in_a_row, self._was_killed = 0, False
-        if self._is_one_alone:
-            self._was_killed = True
-            return
-        self._deaths_in_a_row += 1
-        if self._deaths_in_a_row >= _MAX_DEATHS:
-            self._begin_pause(f"it died {self._deaths_in_a_row} times in a row")
-        else:
-            how = "hung" if helper.is_hung else "ended unexpectedly"
-            self._log.report("helper", "the helper process %s; another one takes its place", how)
+    async def ask(self, metric: int, session: int, record: bytes) -> ToApplication:
+        """Send a question at once. If this is cancelled, the helper cancels its work on it.
 
-    def _noted(self, note: Message) -> None:
-        """Counts the helper's errors, and puts its log records into the application's log."""
-        kind, _, *content = note
-        if kind == "error":
-            self._on_error(*content)
-        elif kind == "log":
-            name, level, text = content
-            with contextlib.suppress(Exception):  # a handler of the application's
-                logging.getLogger(name).log(level, "%s", text)
+        Raises:
+            _HelperLost: the helper died before it answered.
+        """
+        if self.is_lost:
+            raise _HelperLost
+        if not self.open:
+            self._heard = self._loop.time()
+        number = next(self._numbers)
+        answer: asyncio.Future[ToApplication] = self._loop.create_future()
+        self.open[number] = answer
+        self._connection.send(ToHelper(number, record, metric, session))
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            self._connection.send(ToHelper(number))
+            if self._loop.time() - self._heard >= _MAX_SILENCE:
+                self.is_hung = True
+                self.process.kill()
+                self._connection.close()  # its children, if it has any, may keep its end of the socket open
+            raise
 
-    def _begin_pause(self, reason: str) -> None:
-        self._pause.refused()
-        consequence = "its work waits" if self._has_to_wait else "its work is done in the application"
-        message = "there is no helper process, %s: %s; the next start is in %.0f s"
-        self._log.report("no helper", message, consequence, reason, self._pause.remaining)
+    def end(self, timeout: float) -> int | None:
+        """Close the connection, wait for the helper to end, kill it when the time is over; its exit status."""
+        self._connection.close()
+        return self.process.end(timeout)
 
-    def _end_if_idle(self, helper: Helper, asked: int) -> None:
-        """End the helper if it got no question since the last look. The next question starts another one."""
-        loop = asyncio.get_running_loop()
-        if helper is not self._current:
-            return
-        if helper.asked != asked or helper.open_questions:
-            loop.call_later(_LOOK_FOR_QUESTIONS, self._end_if_idle, helper, helper.asked)
-            return
-        self._current = self._ready = None
-        helper.close()
-        loop.run_in_executor(None, helper.end)
+    async def _start(self, metrics: Sequence[Metric]) -> str | None:
+        try:
+            await self._loop.create_connection(lambda: self._connection, sock=self.process.socket)
+            self._connection.send(ToHelper(0, pickle.dumps(metrics)))
+            problem = await asyncio.wait_for(asyncio.shield(self._served), _MAX_START)
+        except asyncio.TimeoutError:
+            problem = "it was not ready in time"
+        except Exception as error:  # noqa: BLE001 - of the system, or of a metric that has changed
+            problem = str(error) or type(error).__name__
+        self.is_ready = problem is None
+        return problem
+
+    def _received(self, message: ToApplication) -> None:
+        self._heard = self._loop.time()
+        if not message.number:
+            self._served.set_result(message.refusal)
+        elif not (answer := self.open.pop(message.number)).done():  # else it is cancelled
+            answer.set_result(message)
+
+    def _ended(self) -> None:
+        self.is_lost = True
+        if not self._served.done():
+            self._served.set_result(_AT_ONCE)
+        self._on_lost(self)  # before the questions end, so that they are asked again elsewhere
+        for answer in self.open.values():
+            if not answer.done():
+                answer.set_exception(_HelperLost())
+        self.open.clear()
 
 
-def _reason(error: Exception, status: int | None) -> str:
-    if isinstance(error, asyncio.TimeoutError):
-        return "it was not ready in time"
-    if isinstance(error, HelperLost):
-        return f"it ended at once, with the status {status}"
-    return str(error) or type(error).__name__
+def _reason_not_to_send(metric: Metric) -> str | None:
+    """Why the helper cannot make a copy of the metric; None if it can."""
+    pickled, error = call_guarded(pickle.dumps, metric)
+    if pickled is not None and all(argument != "__main__" for _, argument, _ in pickletools.genops(pickled)):
+        return None
+    return (
+        "it is defined in the main module, which is not run again there"
+        if error is None
+        else f"{type(error).__name__}: {error}"
+    )

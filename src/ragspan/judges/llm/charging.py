@@ -13,24 +13,24 @@ from ragspan.judges.session import report_usage, reserve
 from ragspan.text.limits import SIZE_OF_TOKEN, size_of
 from ragspan.usage import Usage
 
-_TOKENS_PER_REPLY = 250
+TOKENS_PER_REPLY = 250
 """Some sentences of reasoning and a verdict."""
 
 
 @contextlib.contextmanager
 def charging(
-    messages: Sequence[ChatMessage], *, choices: int, price: Price | None
+    messages: Sequence[ChatMessage], *, choices: int, price: Price | None, tokens: int = TOKENS_PER_REPLY
 ) -> Iterator[Callable[[Sequence[Completion]], None]]:
     """Around one request: sets aside what it is expected to take. Call what it yields with the completions.
 
     A request that fails counts as one request without tokens, unless the endpoint reports what it took. What was set aside for
-    a cancelled request stays so: providers charge for its replies. If the price is None the cost is unknown, unless the client reports it.
+    a cancelled request stays so: providers charge for its replies. `tokens` are those of one reply, about. If the price is None the cost is unknown, unless the client reports it.
 
     Raises:
         JudgeError: the allowance does not suffice.
     """
     input_tokens = sum(size_of(message["content"]) for message in messages) // SIZE_OF_TOKEN + 1
-    expected = Usage(requests=1, input_tokens=input_tokens, output_tokens=choices * _TOKENS_PER_REPLY)
+    expected = Usage(requests=1, input_tokens=input_tokens, output_tokens=choices * tokens)
     expected = _priced(expected, price)
     settle = reserve(expected)
 

@@ -14,7 +14,7 @@ import msgspec
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.judge_protocols import Completion
-from ragspan.judges.llm.replies import BROKEN_OFF, CUT_OFF, EMPTY, REFUSED, THOUGHTS_ONLY
+from ragspan.judges.llm.replies import BROKEN_OFF, CUT_OFF, EMPTY, REFUSED, THOUGHTS_ONLY, TOOL_CALL
 from ragspan.provider_replies import cost_of, facts_of, total_tokens_of
 from ragspan.usage import Usage
 
@@ -26,6 +26,7 @@ class _ReplyMessage(msgspec.Struct):
     reasoning_content: Any = None
     reasoning: Any = None
     thinking: Any = None
+    tool_calls: Any = None
 
     @property
     def has_thoughts(self) -> bool:
@@ -82,6 +83,8 @@ def _completion(choice: object, usage: Usage) -> Completion:
     message = read.message
     reason = "refusal" if message.refusal else read.finish_reason or ("error" if read.error else None)
     text = _text_in(message.content)
+    if message.tool_calls and not text.strip():
+        return Completion(text="", usage=usage, problem=TOOL_CALL)
     return whole_completion(text, usage, str(reason) if reason else None, has_thoughts=message.has_thoughts)
 
 

@@ -42,12 +42,24 @@ _HARMFUL = re.compile(
 )
 
 
+_TEMPLATE_MARK = re.compile(
+    r"<\|[^|<>\n]{1,40}\|>|<\uff5c[^\uff5c<>\n]{1,40}\uff5c>|<</?SYS>>|\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|THINK)\]"
+    r"|</?(?:s|bos|eos|pad|start_of_turn|end_of_turn|unused\d{1,4}|tool_call|tool_response"
+    r"|think|thinking|thought|reason|reasoning|reflection|analysis|scratchpad)>",
+    re.IGNORECASE,
+)
+"""What chat templates and parsers of thoughts take for their own: some servers read it in quoted text as well."""
+_HARMLESS = str.maketrans("<>[]", "\u2039\u203a\u27e6\u27e7")
+
+
 def clean(text: str) -> str:
     """The text without characters that hide or reorder text or that cannot be sent; never longer than before.
 
     Line breaks of all kinds become newlines. Invisible characters that no script needs are removed. The rest becomes U+FFFD.
+    Marks of chat templates, such as `<|im_start|>` and `<think>`, get other brackets.
     """
     text = _LINE_BREAK.sub("\n", text)
+    text = _TEMPLATE_MARK.sub(lambda mark: mark[0].translate(_HARMLESS), text)
     if not text.isascii():
         text = _HIDING.sub(r"\1", text)
     return _HARMFUL.sub("\ufffd", text)

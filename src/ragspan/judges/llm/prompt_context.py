@@ -13,13 +13,13 @@ left out.
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, TypeVar
 
+from ragspan.exceptions import BudgetExhausted, JudgeError
 from ragspan.judges.judge_protocols import ChatMessage
 from ragspan.judges.llm.fencing import Fence, overhead
 from ragspan.judges.llm.tasks import RULES, introduction
@@ -52,20 +52,36 @@ class AskedOnce:
 
     Guarantees:
     - Callers that come before the answer wait for it; later callers get it at once. The usage is on the first caller's meter.
-    - An error, or a cancellation, is that caller's alone: the next one asks again, within its own allowance.
+    - An error is that of all who wait; whoever comes later asks again. A cancellation, or a denial by the caller's own allowance, is
+      that caller's alone: the next one asks.
     """
 
     def __init__(self) -> None:
-        self._answers: dict[str, Any] = {}
-        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._asked: dict[Hashable, asyncio.Future[Any]] = {}
 
-    async def ask(self, question: str, asking: Callable[[], Awaitable[_T]]) -> _T:
+    async def ask(self, question: Hashable, asking: Callable[[], Awaitable[_T]]) -> _T:
         """What `asking` returns, called now or earlier for this question."""
-        async with self._locks[question]:
-            if question not in self._answers:
-                self._answers[question] = await asking()
-            answer: _T = self._answers[question]
-            return answer
+        while (earlier := self._asked.get(question)) is not None:
+            answer = await asyncio.shield(earlier)
+            if answer is not _NOBODY:
+                found: _T = answer
+                return found
+        mine = self._asked[question] = asyncio.get_running_loop().create_future()
+        try:
+            found = await asking()
+        except BaseException as error:
+            del self._asked[question]
+            if isinstance(error, JudgeError) and not isinstance(error, BudgetExhausted):
+                mine.set_exception(error)
+                mine.exception()  # known to nobody, if nobody waits
+            else:
+                mine.set_result(_NOBODY)
+            raise
+        mine.set_result(found)
+        return found
+
+
+_NOBODY = object()
 
 
 class PromptCacheGate:
@@ -126,9 +142,9 @@ class PromptContext:
     gate: PromptCacheGate
     once: AskedOnce = field(default_factory=AskedOnce)
 
-    def messages(self, task: str) -> list[ChatMessage]:
+    def messages(self, task: str, guide: str = "") -> list[ChatMessage]:
         return [
-            {"role": "system", "content": RULES},
+            {"role": "system", "content": f"{RULES}\n\n{guide}" if guide else RULES},
             {"role": "user", "content": f"{self.material}\n\n{task}"},
         ]
 

@@ -1,22 +1,26 @@
 """Reads what a model replies, in the forms that `tasks` lists.
 
-Reading is strict. A reply is invalid, and never counts as a "no", if it is not JSON, has another form, lacks or adds a field,
-or has a verdict that is not on the menu.
+A reply that is not JSON, lacks a field, or has a verdict that is not on the menu is invalid, and never counts as a "no". What
+is unambiguous is read all the same: case, blanks and hyphens of a verdict, a comma too many, an object or a code block within
+prose, a missing `answer` around it.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
+from functools import lru_cache
+from typing import Any, Final, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
 _T = TypeVar("_T")
+PAGE: Final = "https://github.com/ragspan/ragspan/blob/main/docs/judges.md"
 
 
-class Reply(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Reply(msgspec.Struct, frozen=True):
     """A part of a reply. Models write the fields in this order, so the reasoning comes before the verdict."""
 
 
@@ -34,10 +38,9 @@ class NumberedFinding(Reply, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Form(Generic[_T]):
-    """One branch of the schema."""
+    """One part of a reply."""
 
     key: str
-    """The branch's only key."""
     kind: type[_T]
     """Of what stands under the key; in a list, of each item."""
     is_list: bool = False
@@ -52,34 +55,38 @@ class Form(Generic[_T]):
             numbers: those that were asked for. A reply with another one, or with one of them more than once, has no answer at
                 all: its model counts in another way, so the other verdicts may be about something else as well.
         """
-        raw = _raw_answer(text, self.key)
-        if raw is None:
-            return []
-        items = (_decoded(raw, list[msgspec.Raw]) or []) if self.is_list else [raw]
+        items = self._items(text)
         if numbers is not None and _miscounts(items, numbers):
             return []
-        answers = (_decoded(item, self.kind) for item in items)
+        answers = (_converted(item, self.kind) for item in items)
         return [_remarked(answer, remark) for answer in answers if answer is not None]
 
     def problem_of(self, text: str, numbers: Container[int] | None = None) -> str:
         """What a reply is that holds no answer."""
-        if _decoded(_reply_in(text), msgspec.Raw) is None:
-            return PROSE
-        raw = _raw_answer(text, self.key) if self.is_list and numbers is not None else None
-        items = None if raw is None else _decoded(raw, list[msgspec.Raw])
-        return MISCOUNTED if items and numbers is not None and _miscounts(items, numbers) else OTHER_JSON
+        if _object_in(text) is None:
+            return REFUSED_IN_WORDS if _REFUSAL.match(text.strip()[:_OPENING_WORDS]) else PROSE
+        items = self._items(text) if self.is_list and numbers is not None else []
+        return MISCOUNTED if numbers is not None and _miscounts(items, numbers) else OTHER_JSON
+
+    def _items(self, text: str) -> list[Any]:
+        reply = _object_in(text) or {}
+        answer = reply["answer"] if isinstance(reply.get("answer"), dict) else reply
+        if self.key not in answer:
+            return []
+        value = answer[self.key]
+        return (value if isinstance(value, list) else []) if self.is_list else [value]
+
+
+def _miscounts(items: Iterable[Any], numbers: Container[int]) -> bool:
+    found = [one.number for item in items if (one := _converted(item, _Numbered)) is not None]
+    return len(set(found)) < len(found) or any(number not in numbers for number in found)
 
 
 class _Numbered(msgspec.Struct, frozen=True):
     number: int
 
 
-def _miscounts(items: Iterable[msgspec.Raw], numbers: Container[int]) -> bool:
-    found = [one.number for item in items if (one := _decoded(item, _Numbered)) is not None]
-    return len(set(found)) < len(found) or any(number not in numbers for number in found)
-
-
-_DO = "take a larger model, or a server that keeps replies to a JSON schema (docs/judges.md)"
+_DO = f"take a larger model, or a server that keeps replies to a JSON schema ({PAGE})"
 PROSE = f"the judge's model replied with prose, not with the JSON that it was asked for: {_DO}"
 OTHER_JSON = f"the judge's model replied with JSON of another form than it was asked for: {_DO}"
 EMPTY = "the judge's model replied with nothing"
@@ -88,14 +95,29 @@ CUT_OFF = (
     "extra_body=), give the server a larger context window (Ollama: OLLAMA_CONTEXT_LENGTH), or let the model reason less"
 )
 REFUSED = "the judge's model refused, or a filter of its provider took the reply away"
+REFUSED_IN_WORDS = (
+    "the judge's model refused in words (as in: I cannot help with that): take a model that judges such texts"
+)
+TOOL_CALL = (
+    "the judge's model called a tool, though it was given none: take another model, or switch the server's tools off "
+    "(vLLM: no --enable-auto-tool-choice)"
+)
 BROKEN_OFF = "the model's provider broke the reply off with an error"
 THOUGHTS_ONLY = (
     "the judge's model replied with thoughts only (reasoning_content): give the server another parser of reasoning (vLLM and "
     "SGLang: --reasoning-parser), switch thinking off, or allow longer replies"
 )
 MISCOUNTED = f"the judge's model gave verdicts on numbers that it was not asked about, or several on one number: {_DO}"
-PROBLEMS = frozenset({PROSE, OTHER_JSON, EMPTY, CUT_OFF, REFUSED, BROKEN_OFF, THOUGHTS_ONLY, MISCOUNTED})
+PROBLEMS = frozenset(
+    {PROSE, OTHER_JSON, EMPTY, CUT_OFF, REFUSED, REFUSED_IN_WORDS, TOOL_CALL, BROKEN_OFF, THOUGHTS_ONLY, MISCOUNTED}
+)
 """Why a reply has no answer. They quote nothing, so they may be logged."""
+_REFUSAL = re.compile(
+    r"(?:\W*\w+,)?\W*(?:sorry|apologi[sz]e|(?:I(?:['\u2019]m| am)|we(?:['\u2019]re| are)) (?:very |so )?(?:sorry|unable|not able|afraid)"
+    r"|(?:I|we) (?:can(?:['\u2019]?t|not)|won['\u2019]t|will not|must decline|decline)|as an AI\b)",
+    re.IGNORECASE,
+)
+_OPENING_WORDS = 200
 
 
 def _remarked(answer: _T, remark: str | None) -> _T:
@@ -104,34 +126,94 @@ def _remarked(answer: _T, remark: str | None) -> _T:
     return msgspec.structs.replace(answer, reasoning=f"{answer.reasoning} [{remark}]")  # type: ignore[type-var]
 
 
-def _raw_answer(text: str, key: str) -> msgspec.Raw | None:
-    reply = _decoded(_reply_in(text), dict[str, dict[str, msgspec.Raw]])
-    if reply is None or reply.keys() != {"answer"} or reply["answer"].keys() != {key}:
-        return None
-    return reply["answer"][key]
-
-
-def _decoded(text: str | msgspec.Raw, kind: type[_T]) -> _T | None:
+def _converted(item: Any, kind: type[_T]) -> _T | None:
     """The value, in which a number may be written as a text (`"1"`), or a whole one with decimals (`1.0`)."""
     try:
-        return msgspec.json.decode(text, type=kind, strict=False)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return msgspec.convert(_folded(item), kind, strict=False)
+    except (msgspec.ValidationError, RecursionError):
         return None
 
 
-def _reply_in(text: str) -> str:
-    """The reply without what models write around it if no schema binds them: their thoughts before it, marks, a code block.
+def _folded(item: Any) -> Any:
+    """The item with verdicts as they stand on the menu: "Not grounded." is `not_grounded`."""
+    if isinstance(item, list):
+        return [_folded(one) for one in item]
+    if not isinstance(item, dict):
+        return item
+    return {
+        key: "_".join(re.findall(r"[^\W_]+", value.lower()))
+        if key == "verdict" and isinstance(value, str)
+        else _folded(value)
+        if isinstance(value, (list, dict))
+        else value
+        for key, value in item.items()
+    }
 
-    What else stands before or after it makes the reply invalid.
+
+@lru_cache(maxsize=32)
+def _object_in(text: str) -> dict[str, Any] | None:
+    """The JSON object of a reply: all of it, without thoughts and marks; else the only one, in a code block or in prose.
+
+    All questions that a request asks read the same reply; nobody changes what is read.
     """
+    reply = _without_marks(text)
+    blocks = _CODE_BLOCK.findall(reply)
+    for found in ([reply], blocks if len(blocks) == 1 else []):
+        decoded = _decoded(found[0]) if found else None
+        if decoded is not None:
+            return decoded
+    if _OPENING.match(reply):  # thoughts without an end
+        return None
+    objects = list(_objects_in(reply))
+    return objects[0] if len(objects) == 1 else None
+
+
+def _decoded(text: str) -> dict[str, Any] | None:
+    for repair in (str, _without_extra_commas):
+        try:
+            found = msgspec.json.decode(repair(text))
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            continue
+        return found if isinstance(found, dict) else None
+    return None
+
+
+def _without_extra_commas(text: str) -> str:
+    return _EXTRA_COMMA.sub(r"\1", text)
+
+
+def _objects_in(text: str) -> Iterator[dict[str, Any]]:
+    """Up to two objects that stand in a text, none within another."""
+    text = _without_extra_commas(text)
+    decoder, place, found, tried = json.JSONDecoder(), 0, 0, 0
+    while found < 2 and tried < _MOST_TRIED and (start := text.find("{", place)) >= 0:  # noqa: PLR2004 - two are ambiguous
+        tried += 1
+        try:
+            _, place = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            if start == 0:
+                return  # it is cut off, and what stands within it is a part of an answer
+            place = start + 1
+            continue
+        if value := _decoded(text[start:place]):
+            found += 1
+            yield value
+
+
+_MOST_TRIED = 50
+_EXTRA_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
+_CODE_BLOCK = re.compile(r"```(?:[a-z]+\b)?(.*?)```", re.IGNORECASE | re.DOTALL)
+
+
+def _without_marks(text: str) -> str:
+    """The reply without what models write around it if no schema binds them: their thoughts before it, and marks."""
     reply = _without_end_marks(text)
     for _ in range(_MOST_MARKS):
         rest = None if reply.startswith(("{", "```")) else _behind_marks(reply)
         if rest is None:
             break
         reply = _without_end_marks(rest)
-    block = _CODE_BLOCK.fullmatch(reply)
-    return block[1] if block else reply
+    return reply
 
 
 def _without_end_marks(text: str) -> str:
@@ -167,12 +249,21 @@ _END_OF_THOUGHTS = re.compile(
 )
 """Some servers leave the opening mark out, or print the marks of a model's template (gpt-oss: `<|channel|>final<|message|>`)."""
 _END_MARK = re.compile(r"(?:<\|[\w/ -]{1,40}\|>|</s>|<eos>|<end_of_turn>)\Z")
-_CODE_BLOCK = re.compile(r"```(?:json\b)?(.*)```", re.IGNORECASE | re.DOTALL)
 
 
-def schema_of(forms: Iterable[Form[Any]]) -> dict[str, Any]:
-    """The JSON schema of a reply, which has one of these forms. It has no bounds, which some endpoints do not know; reading checks them."""
-    return _object({"answer": {"anyOf": [_branch(form) for form in forms]}})
+@lru_cache(maxsize=32)
+def schema_of(forms: tuple[Form[Any], ...], *, together: bool = False) -> dict[str, Any]:
+    """The JSON schema of a reply that has one of these forms, or all of them.
+
+    It has no bounds, which some endpoints do not know; reading checks them.
+    """
+    if together:
+        return _object({"answer": _object({form.key: _schema_of_form(form) for form in forms})})
+    return _object({"answer": {"anyOf": [_object({form.key: _schema_of_form(form)}) for form in forms]}})
+
+
+def _schema_of_form(form: Form[Any]) -> dict[str, Any]:
+    return _schema_of(list[form.kind] if form.is_list else form.kind)  # type: ignore[name-defined]
 
 
 def _schema_of(kind: Any) -> dict[str, Any]:
@@ -185,12 +276,8 @@ def _schema_of(kind: Any) -> dict[str, Any]:
     return _object({name: _schema_of(field) for name, field in get_type_hints(kind).items()})
 
 
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
+def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def _branch(form: Form[Any]) -> dict[str, Any]:
-    return _object({form.key: _schema_of(list[form.kind] if form.is_list else form.kind)})  # type: ignore[name-defined]
-
-
-_JSON_NAMES = {str: "string", float: "number", int: "integer"}
+_JSON_NAMES = {str: "string", float: "number", int: "integer", bool: "boolean"}

@@ -10,7 +10,8 @@ OpenAI requires.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -175,6 +176,23 @@ Form: {{"answer": {{"used_sentences": [{{"number": the context's number, "reason
 "sentences": [a sentence's number, ...]}}, ...]}}}}"""
 
 
+def items(about: str, quoted_items: str, key: str, verdicts: Sequence[str], numbers: Iterable[int]) -> str:
+    """The task of judging numbered items, by a question that a metric brings."""
+    menu = " or ".join(f'"{verdict}"' for verdict in verdicts)
+    return f"""\
+{quoted_items}
+
+Task: {about}
+Judge each item by itself and give exactly one verdict for each of these numbers: {_list(numbers)}.
+Form: {{"answer": {{"{key}": [{{"number": the item's number, "reasoning": "...", "verdict": {menu}}}, ...]}}}}"""
+
+
+@lru_cache(maxsize=32)
+def item_form(key: str, verdicts: tuple[str, ...]) -> Form[Any]:
+    fields = [("number", int), ("reasoning", str), ("verdict", Literal[verdicts])]
+    return Form(key, msgspec.defstruct("ItemFinding", fields, bases=(Reply,), frozen=True), is_list=True)
+
+
 def _list(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, numbers))
 
@@ -193,6 +211,17 @@ class Coverage(Reply, frozen=True):
 
 class ClaimFinding(NumberedFinding, frozen=True):
     verdict: Literal["supported", "unsupported", "unsure"]
+
+
+class JudgedClaim(Reply, frozen=True):
+    claim: str
+    reasoning: str
+    verdict: Literal["supported", "unsupported", "unsure"]
+
+
+class JudgedClaims(Reply, frozen=True):
+    claims: list[JudgedClaim]
+    more: bool = False
 
 
 class SourceFinding(NumberedFinding, frozen=True):
@@ -216,6 +245,7 @@ GROUNDING = Form("grounding", Grounding)
 COMPLETENESS = Form("completeness", Coverage)
 ANSWER_RELEVANCE = Form("answer_relevance", Coverage)
 CLAIMS = Form("claims", list[str])
+JUDGED_CLAIMS = Form("judged_claims", JudgedClaims)
 CLAIM_VERDICTS = Form("claim_verdicts", ClaimFinding, is_list=True)
 STATEMENT_SOURCES = Form("statement_sources", SourceFinding, is_list=True)
 CONTEXT_VERDICTS = Form("context_verdicts", UsefulnessFinding, is_list=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import inspect
 import os
 import signal
@@ -15,8 +14,6 @@ from pathlib import Path
 from ragspan.exceptions import JudgeError
 from ragspan.judges.session import report_usage, reserve
 from ragspan.outcomes import Score
-from ragspan.records import RagRecord
-from ragspan.telemetry.emitter_protocols import ScoreEmitter
 from ragspan.usage import Usage
 
 
@@ -43,9 +40,6 @@ class ObedientJudge:
 
     def tell_process(self, _):
         return os.getpid()
-
-    def tell_thread(self, _):
-        return threading.current_thread().name
 
     def tell_modules(self, _):
         return sorted(sys.modules)
@@ -86,11 +80,6 @@ class ObedientJudge:
     def loop_forever(self, _):
         while True:
             pass
-
-    def count_records(self, _):
-        """The records that are alive here, this one included."""
-        gc.collect()
-        return sum(isinstance(thing, RagRecord) for thing in gc.get_objects())
 
     def remember(self, _):
         self.asked += 1
@@ -157,35 +146,3 @@ class Obeying:
     async def score(self, record):
         answer = await self.judge.obey(record, *self.args)
         return answer if isinstance(answer, Score) else Score(value=1.0, explanation=str(answer))
-
-
-@dataclass
-class AtOnce:
-    """A metric that needs no judge."""
-
-    name: str = "at_once"
-
-    async def score(self, record):
-        return Score(value=1.0, explanation=str(os.getpid()))
-
-
-@dataclass
-class Gated:
-    """A metric that scores when something comes by the pipe `go`, and the loop is free meanwhile."""
-
-    folder: str
-    name: str = "gated"
-
-    async def score(self, record):
-        await asyncio.to_thread(ObedientJudge().block, self.folder)
-        return Score(value=0.5)
-
-
-@dataclass
-class Raising(ScoreEmitter):
-    """An emitter that raises."""
-
-    score_wait: float = 20.0
-
-    def emit(self, scored):
-        raise LookupError

@@ -1,0 +1,330 @@
+"""Sends one record through everything that the application would use, and says what happens on its way."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import io
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from importlib.metadata import EntryPoint
+from operator import add
+from typing import TYPE_CHECKING, Any
+
+from ragspan.application import own_exporters
+from ragspan.config import Settings, process_environment, variable
+from ragspan.counted import counted
+from ragspan.defaults import emitter_from, engine_from, with_spans
+from ragspan.doctor import Finding, finding
+from ragspan.doctor.endpoint import Exchange, endpoint_finding
+from ragspan.engine import Dropped, ScoringEngine
+from ragspan.exceptions import ConfigurationError
+from ragspan.judges.judge_catalogue import EMBEDDED
+from ragspan.judges.judge_protocols import Judge
+from ragspan.outcomes import MetricFailure, NotApplicable, Score, ScoredRecord
+from ragspan.records import RagRecord, SpanAnchor
+from ragspan.telemetry.answer_spans import answer_name
+from ragspan.telemetry.environment import (
+    GRPC_PORT,
+    HTTP_PORT,
+    Signal,
+    endpoint,
+    exporter_is_configured,
+    providers_from_environment,
+    why_no_spans,
+)
+from ragspan.tools import ScoreWriter
+from ragspan.usage import Usage
+
+if TYPE_CHECKING:
+    import requests
+    from opentelemetry.sdk.trace import TracerProvider
+
+NAME = "ragspan doctor"
+DOCS = "https://github.com/ragspan/ragspan/blob/main/docs"
+_SCORING, _FLUSHING, _SENDING, _SHUTTING_DOWN = 0.5, 0.35, 0.25, 0.05  # shares of the time
+_KEPT_LINES = 20
+_GROUNDEDNESS = ("context_adherence", "faithfulness")
+
+
+def watch_record(judge: Judge, settings: Settings, seconds: float) -> list[Finding]:
+    """Have one record scored and its span exported, as with these settings, within `seconds`.
+
+    Raises:
+        ConfigurationError: the application would not start.
+    """
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    exchanges: list[Exchange] = []
+    with captured_logs() as complaints:
+        try:
+            providers = providers_from_environment(
+                make=lambda signal, entry: _watched_exporter(signal, entry, exchanges, seconds * _SENDING)
+            )
+        except ConfigurationError:
+            raise
+        except Exception as error:  # of the SDK, which checks sizes and limits as it is set up
+            raise ConfigurationError(f"OpenTelemetry cannot be set up as OTEL_* says: {error}") from error
+        with contextlib.ExitStack() as ending:
+            ending.callback(providers.shutdown)
+            root = _root(providers.tracer_provider)
+            record = new_record(root)
+            usable = dataclasses.replace(
+                settings,
+                metric_timeout=min(settings.metric_timeout, seconds * _SCORING),
+                exit_timeout=min(settings.exit_timeout, seconds),
+            )
+            named = [emitter_from(name, usable, providers) for name in settings.emitters if name != "console"]
+            writers = [emitter for emitter in named if isinstance(emitter, ScoreWriter)]
+            is_sent = exporter_is_configured()
+            if writers and not is_sent:  # as an application does that names no exporter
+                for exporter in own_exporters(writers):
+                    providers.tracer_provider.add_span_processor(BatchSpanProcessor(exporter))
+                is_sent = True
+            engine = engine_from(usable, providers, emitters=with_spans(named, usable, providers))
+            began = time.monotonic()
+            result = score_in_time(engine, record, seconds * _SCORING * 1.2)
+            scored_in = time.monotonic() - began
+            engine.flush(seconds * _FLUSHING)
+            by_tools = [_tool_finding(writer, complaints) for writer in writers]
+            engine.shutdown(seconds * _SHUTTING_DOWN)
+    found = [_judge_finding(judge.name, result, scored_in)]
+    found += [endpoint_finding(exchange, complaints) for exchange in exchanges]
+    found += [_scored(result, complaints), *by_tools]
+    if any(each.state == "failed" for each in found):  # which says why the record does not arrive
+        return found
+    if all(each.state == "ok" for each in found):
+        found += [_logged(line) for line in dict.fromkeys(complaints)]
+    span = result.span if isinstance(result, ScoredRecord) else None
+    return [*found, _arrived(record, span, root) if is_sent else _not_sent(settings)]
+
+
+def score_in_time(engine: ScoringEngine, record: RagRecord, seconds: float) -> ScoredRecord | Dropped | None:
+    """What becomes of the record; None if nothing does within `seconds`."""
+
+    async def score() -> ScoredRecord | Dropped:
+        return await asyncio.wait_for(engine.score(record, sample=False), seconds)
+
+    try:
+        return asyncio.run(score())
+    except asyncio.TimeoutError:
+        return None
+
+
+def new_record(parent: SpanAnchor | None = None) -> RagRecord:
+    """A record with a response that its context states word for word."""
+    return RagRecord(
+        question="Does ragspan work here?",
+        contexts=["The doctor sends one record. It is scored like every other record, and its scores go on its span."],
+        response="The doctor's record is scored like every other record.",
+        name=NAME,
+        parent=parent,
+    )
+
+
+@contextlib.contextmanager
+def captured_logs() -> Iterator[list[str]]:
+    """The warnings that ragspan and OpenTelemetry log inside, the newest last; the log's own handlers do not get them."""
+    lines: list[str] = []
+
+    class Collecting(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            with contextlib.suppress(Exception):  # a message that does not fit its arguments
+                lines.append(record.getMessage())
+                del lines[:-_KEPT_LINES]
+
+    collecting = Collecting(logging.WARNING)
+    before = {logger: logger.propagate for logger in map(logging.getLogger, ("ragspan", "opentelemetry"))}
+    for logger in before:
+        logger.addHandler(collecting)
+        logger.propagate = False
+    try:
+        yield lines
+    finally:
+        for logger, propagate in before.items():
+            logger.removeHandler(collecting)
+            logger.propagate = propagate
+
+
+def _root(provider: TracerProvider) -> SpanAnchor:
+    """A span without a parent, as a request makes one. All are kept from here on: this record shows what else is wrong."""
+    from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+
+    provider.sampler = ALWAYS_ON
+    span = provider.get_tracer("ragspan").start_span(NAME)
+    span.end()
+    context = span.get_span_context()
+    return SpanAnchor(trace_id=context.trace_id, span_id=context.span_id, trace_flags=int(context.trace_flags))
+
+
+def _watched_exporter(signal: Signal, entry: EntryPoint, exchanges: list[Exchange], seconds: float) -> Any:
+    """The exporter as the environment configures it, except that it tries no longer than `seconds`."""
+    make = entry.load()
+    if entry.name == "console":
+        return make(out=io.StringIO())  # not into the doctor's own output
+    if entry.name not in {"otlp_proto_http", "otlp_proto_grpc"}:
+        return make()
+    if signal != "traces":  # what fails there is logged
+        return make(timeout=seconds)
+    is_grpc = entry.name == "otlp_proto_grpc"
+    url = endpoint(signal) or f"http://localhost:{GRPC_PORT if is_grpc else HTTP_PORT}"
+    exchange = Exchange(url=url, is_grpc=is_grpc)
+    exchanges.append(exchange)
+    # A credential provider brings a session of its own: then no reply is seen.
+    has_session = is_grpc or any(name.endswith("_CREDENTIAL_PROVIDER") for name in process_environment())
+    exporter = make(timeout=seconds, **({} if has_session else {"session": _watched_session(exchange)}))
+    export = exporter.export
+
+    def watched(*args: Any, **kwargs: Any) -> Any:
+        result = export(*args, **kwargs)
+        exchange.successes.append(getattr(result, "name", None) == "SUCCESS")
+        return result
+
+    exporter.export = watched
+    return exporter
+
+
+def _watched_session(exchange: Exchange) -> requests.Session:
+    from requests.utils import get_environ_proxies, select_proxy
+
+    from ragspan.tools.http import MAX_REPLY
+    from ragspan.tools.sessions import BoundedSession
+
+    class Session(BoundedSession):
+        def request(self, method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:
+            exchange.url = str(url)
+            try:
+                exchange.proxy = select_proxy(url, get_environ_proxies(url))
+                exchange.reply = super().request(method, url, *args, **kwargs)
+            except Exception as error:
+                exchange.error = error
+                raise
+            return exchange.reply
+
+    return Session(most=MAX_REPLY)
+
+
+def _judge_finding(judge: str, result: ScoredRecord | Dropped | None, seconds: float) -> Finding:
+    """What the record shows of the judge; one finding for all metrics, which have one judge."""
+    if not isinstance(result, ScoredRecord):
+        return finding("judge", "judge_not_asked", "skipped", f"{judge} was not asked, or did not answer in time")
+    outcomes = result.outcomes
+    failures = [outcome for outcome in outcomes.values() if isinstance(outcome, MetricFailure)]
+    if failures and not any(isinstance(outcome, Score) for outcome in outcomes.values()):
+        failure = next((each for each in failures if each.error_type != "judge_unavailable"), failures[0])
+        found = f"{judge} gave no answer: {failure.error_type}: {failure.message}"
+        return finding("judge", "judge_failed", "failed", found, _advice_on(failure), error_type=failure.error_type)
+    usage = reduce(add, (outcome.usage for outcome in outcomes.values() if outcome.usage), Usage())
+    found = f"{judge} answered in {seconds:.2f} s"
+    if usage.requests or usage.input_tokens:
+        price = "price unknown" if usage.usd is None else f"{usage.usd:.6f} USD"
+        found += f" ({usage.input_tokens} tokens in, {usage.output_tokens} out, {price})"
+    facts: dict[str, Any] = {"judge": judge, "seconds": round(seconds, 3), **dataclasses.asdict(usage)}
+    misjudged = [name for name in _GROUNDEDNESS if getattr(outcomes.get(name), "label", None) == "fail"]
+    if misjudged:
+        found += f", but failed an answer that its context states word for word ({', '.join(misjudged)})"
+        advice = "its scores will mislead: use a more capable model"
+        return finding("judge", "judge_fails_good_answer", "warning", found, advice, **facts)
+    if failures:
+        found += f", but not for all metrics: {failures[0].error_type}: {failures[0].message}"
+        return finding("judge", "judge_partly_failed", "warning", found, _advice_on(failures[0]), **facts)
+    lists_others = "it compares words; `ragspan judges` lists language models" if judge == EMBEDDED else None
+    return finding("judge", "judge_answered", "ok", found, lists_others, **facts)
+
+
+def _advice_on(failure: MetricFailure) -> str:
+    if "certificate is not trusted" in failure.message:
+        return "name the file of your certificate authority in SSL_CERT_FILE"
+    if failure.error_type in {"timeout", "APITimeoutError"}:
+        return "it is slow or hangs: try a larger --timeout; RAGSPAN_METRIC_TIMEOUT is the application's limit"
+    if failure.error_type == "AuthenticationError":
+        return "correct RAGSPAN_JUDGE_API_KEY, or where that is not set the provider's own variable"
+    if failure.error_type == "InvalidVerdict":
+        return f"how replies are read: {DOCS}/judges.md#how-replies-are-read"
+    return "check RAGSPAN_JUDGE_BASE_URL, and the endpoint's log or the provider's documentation of this error"
+
+
+def _scored(result: ScoredRecord | Dropped | None, complaints: Sequence[str]) -> Finding:
+    """What the metrics have come to."""
+    last = f": {complaints[-1]}" if complaints else ""
+    if result is None:
+        advice = "see the judge above; a larger --timeout waits longer"
+        return finding("record", "not_scored_in_time", "failed", f"the record was not scored in time{last}", advice)
+    if isinstance(result, Dropped):
+        is_redaction = result.reason == "redaction_failed"
+        todo = "the function of RAGSPAN_REDACT has to accept a str and return one" if is_redaction else None
+        return finding("record", "dropped", "failed", f"the record was dropped: {result.reason}{last}", todo)
+    scores = {metric: each.value for metric, each in result.outcomes.items() if isinstance(each, Score)}
+    unscored = {
+        metric: each.reason if isinstance(each, NotApplicable) else each.error_type
+        for metric, each in result.outcomes.items()
+        if not isinstance(each, Score)
+    }
+    words = ["scored: " + ", ".join(f"{metric} {score:.2f}" for metric, score in scores.items())] if scores else []
+    if unscored:
+        words.append("without a score: " + ", ".join(f"{metric} ({reason})" for metric, reason in unscored.items()))
+    facts: dict[str, Any] = {"scores": scores, "unscored": unscored}
+    if scores and not unscored:
+        return finding("record", "scored", "ok", "; ".join(words), **facts)
+    advice = "see the judge above"
+    if "budget_exhausted" in unscored.values():
+        advice = "the budget allows less than one answer needs: raise it, or set RAGSPAN_BUDGET_FALLBACK"
+    return finding("record", "not_scored", "failed", "; ".join(words), advice, **facts)
+
+
+def _tool_finding(writer: ScoreWriter, complaints: Sequence[str]) -> Finding:
+    """Whether a tool that has scores of its own has accepted the record's."""
+    stats = writer.stats()
+    lost = {**stats.rejected, **stats.dropped}
+    if stats.delivered and not lost and not stats.waiting:
+        found = f"{writer.name} accepted {counted(stats.delivered, 'score')}"
+        return finding("record", "tool_took_scores", "ok", found)
+    reasons = ", ".join(lost) or (complaints[-1] if complaints else "no reply in time")
+    found = f"{writer.name} did not accept the scores: {reasons}"
+    advice = f"check its address and credentials: {DOCS}/tracing-tools.md; the span has to go there, too"
+    return finding("record", "tool_refused_scores", "failed", found, advice)
+
+
+def _arrived(record: RagRecord, span: SpanAnchor | None, root: SpanAnchor) -> Finding:
+    """The ids by which a tool finds the record."""
+    trace_id, span_id = f"{root.trace_id:032x}", f"{(span or root).span_id:016x}"
+    ids = {"trace_id": trace_id, "span_id": span_id, "record_id": record.record_id}
+    named = ", ".join(f"{key} {value}" for key, value in ids.items())
+    advice = (
+        f"look for the attribute ragspan.record_id in your tool; Phoenix: attributes['ragspan']['record_id'] == "
+        f"'{record.record_id}'; MLflow: the trace tr-{trace_id}; other tools: {DOCS}/tracing-tools.md"
+    )
+    found = f"the span {(answer_name(record) if span else NAME)!r} arrived: {named}"
+    return finding("record", "arrived", "ok", found, advice, **ids)
+
+
+def _not_sent(settings: Settings) -> Finding:
+    """Where scores go that no exporter takes."""
+    advice = (
+        "set OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318, or where your tool listens; the doctor does not "
+        "see an exporter that your own code sets up"
+    )
+    if "console" in settings.emitters:
+        found = "RAGSPAN_EMITTERS names 'console': each answer is printed with its scores"
+        return finding("record", "printed", "ok", found)
+    if (why_not := why_no_spans()) is not None or variable("RAGSPAN_EMITTERS"):
+        found = f"{why_not or 'no exporter of traces is configured'}, so no score leaves the process"
+        return finding("record", "no_exporter", "failed", found, advice)
+    found = (
+        "no exporter of traces is configured: ragspan.configure() and `ragspan run` print each answer with its scores, "
+        "and nothing else is done with them"
+    )
+    return finding("record", "no_exporter", "warning", found, advice)
+
+
+def _logged(line: str) -> Finding:
+    """What was logged on the way; of what an exporter says, which signal it is about."""
+    advice = "your application will log the same"
+    if "Header format invalid" in line:
+        advice = "write name=value,name=value; a comma or a blank within a value is written as %2C or %20"
+    elif "export" in line and any(signal in line for signal in ("metrics", "logs")):
+        advice = "if the tool takes no metrics or logs, set OTEL_METRICS_EXPORTER=none or OTEL_LOGS_EXPORTER=none"
+    return finding("record", "logged", "warning", f"ragspan logged: {line}", advice)

@@ -1,0 +1,121 @@
+"""Puts scores into Datadog LLM Observability, by the interface that Datadog's own library uses.
+
+Datadog accepts a request as a whole, whether or not it has the spans, and joins them later; nobody hears of an evaluation whose
+span never comes. An evaluation has no id: one that is sent twice is there twice, so both say the same, their time included.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ragspan.arguments import Rule
+from ragspan.config import variable
+from ragspan.tools import Annotation, Delivered, ScoreWriter, Unavailable, WriteResult
+from ragspan.tools.http import Endpoint
+from ragspan.tools.writer import present
+
+__all__ = ["DatadogEmitter"]
+
+_PATH = "/api/intake/llm-obs/v2/eval-metric"
+_ACCEPTED = 202
+_SITE = "datadoghq.com"
+_A_SITE = Rule(
+    "a site such as 'datadoghq.eu', without https:// and without app. or api.",
+    lambda site: re.fullmatch(r"(?!https?\b|app\.|api\.)[\w-]+(?:\.[\w-]+)+", site),
+)
+_OVERRIDE = "DD_LLMOBS_OVERRIDE_ORIGIN"
+_APP_NAMES = ("DD_LLMOBS_ML_APP", "DD_SERVICE", "OTEL_SERVICE_NAME")
+"""In this order. Datadog names the application of OpenTelemetry's spans by their service."""
+_NOT_IN_LABELS = re.compile(r"[^0-9A-Za-z_]")
+_MAX_LABEL = 200
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DatadogEmitter(ScoreWriter):
+    """Writes each score as an evaluation of the answer's span in LLM Observability, with the explanation as its reasoning.
+
+    It comes after the emitter that makes or finds the answer's span: `emitters=[OTelEmitter(), DatadogEmitter()]`. The
+    spans have to reach LLM Observability by OTLP. Datadog accepts an evaluation before its span, and joins them later; one
+    whose span is sampled out on its way is never seen.
+
+    An evaluation has the metric's name as its label, of ASCII letters, digits and underscores, and `pass` or `fail` as its
+    assessment. A metric that does not apply has none; one that failed has, with `failures=True`, the type of its error under
+    the label `<metric>_error`. To score a record again adds an evaluation: Datadog has nothing that replaces one.
+
+    Raises:
+        ConfigurationError: the key or the application is missing, or an argument or the environment has a value that is not
+            allowed.
+    """
+
+    site: str | None = None
+    """Of Datadog; None takes `DD_SITE`, or `datadoghq.com`."""
+    api_key: str | None = None
+    """None takes `DD_API_KEY`."""
+    ml_app: str | None = None
+    """The application in LLM Observability; None takes `DD_LLMOBS_ML_APP`, `DD_SERVICE` or `OTEL_SERVICE_NAME`."""
+    base_url: str | None = None
+    """Of an API in place of the site's, such as a proxy; None takes `DD_LLMOBS_OVERRIDE_ORIGIN`."""
+
+    name = "datadog"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._app = self.setting("ml_app", *_APP_NAMES)
+
+    def server(self) -> Endpoint:
+        site = self.site or variable("DD_SITE") or _SITE
+        _A_SITE.check("site" if self.site else "DD_SITE", site)
+        of_site = f"https://api.{site}"
+        name, url = self.address("base_url", *([] if self.site else [_OVERRIDE]), default=of_site)
+        key = self.setting("api_key", "DD_API_KEY")
+        return Endpoint.at("site" if url == of_site else name, url, headers={"dd-api-key": key}, timeout=self.timeout)
+
+    def write(self, batch: Sequence[Annotation]) -> Sequence[WriteResult]:
+        """Write the batch by one request; one that is too large, or has an evaluation that Datadog refuses, is split."""
+        metrics = [self._evaluation_of(item) for item in batch]
+        content = {"data": {"type": "evaluation_metric", "attributes": {"metrics": metrics}}}
+        reply = self.client.call("POST", _PATH, json=content)
+        if not reply.is_ok:
+            raise reply.failure()
+        if reply.status != _ACCEPTED and "data" not in reply.body:
+            raise Unavailable("not_datadog")  # another server's greeting
+        return [Delivered()] * len(batch)
+
+    def _evaluation_of(self, item: Annotation) -> dict[str, Any]:
+        """The evaluation as Datadog takes it. Spans of OpenTelemetry need decimal ids and the tag `source:otel`."""
+        tags = {"source": "otel", "annotator": item.annotator, "judge": item.judge}
+        span = {"span_id": str(int(item.span_id, 16)), "trace_id": str(int(item.trace_id, 16))}
+        return present(
+            {
+                "event_kind": "evaluation",
+                "eval_scope": "span",
+                "join_on": {"span": span},
+                "ml_app": self._app,
+                "timestamp_ms": item.ended_ns // 1_000_000,
+                **_value(item),
+                "assessment": item.label if item.label in {"pass", "fail"} else None,
+                "reasoning": item.explanation,
+                "tags": [f"{key}:{value}" for key, value in present(tags).items()],
+                "metadata": present({**item.metadata, "label": item.label}),
+            }
+        )
+
+
+def _value(item: Annotation) -> dict[str, Any]:
+    """A number, or the type of an error under a label of its own: a label has values of one type only."""
+    if item.error_type is None:
+        return {"label": label_of(item.name), "metric_type": "score", "score_value": item.value}
+    return {
+        "label": label_of(f"{item.name[: _MAX_LABEL - 8]}_error"),
+        "metric_type": "categorical",
+        "categorical_value": item.error_type,
+    }
+
+
+def label_of(metric: str) -> str:
+    """The metric's name as a label: at most 200 ASCII letters, digits and underscores, a letter first."""
+    label = _NOT_IN_LABELS.sub("_", metric)
+    return (label if label[:1].isalpha() else f"m_{label}")[:_MAX_LABEL]

@@ -1,0 +1,201 @@
+"""The HTTP client of all tools, and what their replies mean.
+
+The tools' own clients are not used: they bring packages, threads and time limits of their own for what is one request here.
+
+Guarantees:
+- A client may be used by several threads at the same time. The child of a fork has connections of its own.
+- Requests is imported with the first request, in the thread that makes it.
+- A reply has the bounds of `ragspan.tools.sessions`: a number of bytes, the time limit in all, and no redirect.
+- No request is tried twice.
+- What the client raises names neither addresses nor credentials, and quotes nothing of a reply.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from json import loads
+from typing import TYPE_CHECKING, Any
+
+from ragspan.addresses import cause_of, without_credentials
+from ragspan.arguments import SOME_SECONDS
+from ragspan.exceptions import ConfigurationError
+from ragspan.forks import keep_inherited, watch_forks
+from ragspan.tools.queue import BatchRejected, Unavailable
+
+if TYPE_CHECKING:
+    import requests
+
+    from ragspan.tools.sessions import BoundedSession
+
+MAX_REPLY = 1024 * 1024
+"""Bytes of a reply to what was written that are read, unpacked; usual ones have some hundreds."""
+MAX_PAGE = 16 * 1024 * 1024
+"""The same of a reply that is read for its content, such as a page of stored traces."""
+TOO_LARGE = "reply_too_large"
+"""Why a reply could not be read that has more bytes than its bound."""
+_CONNECT_TIMEOUT = 5.0  # seconds
+_NOT_NOW = frozenset({401, 407, 408, 425, 429, 502, 503, 504})
+"""The server is busy, or away behind its proxy, or it wants other credentials, which may come by rotation."""
+_REJECTIONS = frozenset({400, 413, 422})
+"""Statuses that are about what was sent; 413 is a batch that is too large."""
+_BARE = frozenset({202, 204})
+"""Successes that may come without a word: what was sent is accepted."""
+
+
+class ServerError(Exception):
+    """The server failed at a batch; it may succeed with a part of it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Endpoint:
+    """A server that is reached by HTTP, and our credentials there."""
+
+    url: str
+    """Without a slash at its end, and without credentials."""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """For each request, by lower-case name; the authorization is one of them."""
+    timeout: float = 10.0
+    """Seconds that it may take to answer, to the last byte."""
+    certificates: str | None = None
+    """A file or folder of certificate authorities to trust in place of the usual ones."""
+    client_certificate: str | None = None
+    """A file with our own certificate and its key."""
+    checks_certificate: bool = True
+
+    @classmethod
+    def at(
+        cls, name: str, url: str, *, headers: Mapping[str, str | None] | None = None, timeout: float, **tls: Any
+    ) -> Endpoint:
+        """The server at this address; credentials in it become an authorization, unless the headers have one.
+
+        Args:
+            name: where the address comes from, for the message.
+            url: the address.
+            headers: for each request; those that are None are left out.
+            timeout: seconds, more than 0.
+            tls: the other fields.
+
+        Raises:
+            ConfigurationError: it is not an address, or no time limit. The address is not shown: it may hold a password.
+        """
+        SOME_SECONDS.check("timeout", timeout)
+        try:
+            parts, authorization = without_credentials(url)
+        except (ValueError, AttributeError):
+            raise ConfigurationError(f"{name} should be an address such as http://host:port") from None
+        chosen = {} if authorization is None else {"authorization": authorization}
+        chosen |= {key: value for key, value in (headers or {}).items() if value is not None}
+        return cls(url=parts._replace(query="").geturl().rstrip("/"), headers=chosen, timeout=timeout, **tls)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reply:
+    """What the server answered."""
+
+    status: int
+    body: Mapping[str, Any]
+    """The JSON object that it answered; a list is its entry `items`. Empty where the answer was none."""
+    text: str = field(repr=False)
+    retry_after: float | None = None
+
+    @property
+    def is_ok(self) -> bool:
+        return self.status < HTTPStatus.MULTIPLE_CHOICES
+
+    def failure(self) -> Exception:
+        """What a status that is not a success says of the whole batch."""
+        reason = f"http_{self.status}"
+        if self.status in _REJECTIONS:
+            return BatchRejected(reason)
+        if self.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+            return ServerError(reason)
+        return Unavailable(reason, retry_after=self.retry_after)
+
+
+class HttpClient:
+    """Makes requests to one server.
+
+    Args:
+        endpoint: the server.
+        size: how many connections stay open.
+        most: bytes of a reply that are read, unpacked.
+    """
+
+    def __init__(self, endpoint: Endpoint, *, size: int = 1, most: int = MAX_REPLY) -> None:
+        self.endpoint = endpoint
+        self._size = size
+        self._most = most
+        self._session: BoundedSession | None = None
+        watch_forks(self, HttpClient._leave_to_parent)
+
+    def call(
+        self, method: str, path: str, *, json: Any = None, query: Mapping[str, str | Sequence[str]] | None = None
+    ) -> Reply:
+        """Make a request; whatever the server answers to it is a reply, if it is JSON or no success.
+
+        Raises:
+            TimeoutError: no answer came in time.
+            Unavailable: the server cannot be reached, takes no requests at the moment, or refuses our credentials.
+            BatchRejected: what is to be sent cannot be JSON.
+        """
+        import requests
+
+        if self._session is None:  # two threads may both make one: the later one is kept
+            self._session = session_for(self.endpoint, size=self._size, most=self._most)
+        timeout = self.endpoint.timeout
+        limits = (min(timeout, _CONNECT_TIMEOUT), timeout)
+        try:
+            response = self._session.request(method, self.endpoint.url + path, params=query, json=json, timeout=limits)
+        except requests.ReadTimeout:
+            raise TimeoutError from None
+        except requests.exceptions.InvalidJSONError:
+            raise BatchRejected("no_json") from None
+        except requests.RequestException as error:
+            raise Unavailable(cause_of(error) or type(error).__name__) from None
+        return _reply(response, self._most)
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            self._session.close()
+
+    def _leave_to_parent(self) -> None:
+        """The child of a fork must not use or close the parent's connections."""
+        keep_inherited(self._session)
+        self._session = None
+
+
+def session_for(endpoint: Endpoint, *, size: int = 1, most: int = MAX_REPLY) -> BoundedSession:
+    """A session with our credentials for this server."""
+    from ragspan.tools.sessions import BoundedSession
+
+    session = BoundedSession(size=size, most=most)
+    session.headers.update(endpoint.headers)
+    session.auth = lambda request: request  # without an authentication, Requests looks for one in a .netrc file
+    session.verify = (endpoint.certificates or True) if endpoint.checks_certificate else False
+    session.cert = endpoint.client_certificate
+    return session
+
+
+def _reply(response: requests.Response, most: int) -> Reply:
+    status, content, pause = response.status_code, response.content, None
+    with contextlib.suppress(ValueError):  # a date, which servers of scores do not send
+        pause = max(0.0, float(response.headers.get("Retry-After", "")))
+    if status in _NOT_NOW or HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.BAD_REQUEST:
+        raise Unavailable(f"http_{status}", retry_after=pause)
+    if response.ok and len(content) >= most:
+        raise Unavailable(TOO_LARGE)
+    try:
+        body = loads(content)
+    except (ValueError, RecursionError):
+        body = None
+    if isinstance(body, list):
+        body = {"items": body}
+    is_bare = status in _BARE and not content
+    if response.ok and not isinstance(body, dict) and not is_bare:  # a proxy's page, a captive portal, another server
+        raise Unavailable("no_json")
+    text = content.decode("utf-8", "replace")
+    return Reply(status=status, body=body if isinstance(body, dict) else {}, text=text, retry_after=pause)

@@ -1,0 +1,287 @@
+"""Scores as MLflow assessments, and an exporter that brings the spans.
+
+MLflow has no request for several assessments, and none that replaces one. But it keeps the id that an assessment is given, and
+refuses a second one with that id. So each feedback is created, and changed where it is there already. Its id follows from trace,
+name, source and record; the span is not part of that, because a record that is emitted anew has another one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+from ragspan.addresses import basic
+from ragspan.arguments import choice
+from ragspan.config import CaptureContent, variable
+from ragspan.exceptions import ConfigurationError
+from ragspan.telemetry import semconv
+from ragspan.telemetry.values import bounded
+from ragspan.throttled_log import ThrottledLog
+from ragspan.tools import (
+    Annotation,
+    Delivered,
+    DeliveryOptions,
+    Rejected,
+    ScoreWriter,
+    SpanNotFound,
+    Unavailable,
+    WriteResult,
+)
+from ragspan.tools.http import Endpoint, HttpClient, Reply, ServerError, session_for
+from ragspan.tools.spans import SPAN_DELIVERY, RetryingSpanExporter
+from ragspan.tools.writer import present, stable_id
+
+__all__ = ["MLflowEmitter", "MLflowSpanExporter"]
+
+TRACES = "/api/3.0/mlflow/traces"
+EXPERIMENTS = "/api/2.0/mlflow/experiments"
+_BAD_REQUEST, _FORBIDDEN, _NOT_FOUND, _SERVER_ERROR = 400, 403, 404, 500
+_MAX_NAME = 250  # characters that MLflow's tables hold of a name and of a source
+_SOURCE_TYPES = {semconv.ANNOTATOR_CODE: "CODE", semconv.ANNOTATOR_LLM: "LLM_JUDGE"}
+_COSTS = {"usd": "judgeCost", "input_tokens": "judgeInputTokens", "output_tokens": "judgeOutputTokens"}
+"""What MLflow shows as the cost of the judge."""
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MLflowEmitter(ScoreWriter):
+    """Writes each score as feedback on the answer's span in MLflow: a column of the trace table, and a filter.
+
+    It comes after the emitter that makes the span: `ScoringEngine(emitters=[OTelEmitter(), MLflowEmitter()])`, and the
+    spans have to reach the same server, through `span_exporter` for instance. Scores wait for their spans to arrive. A
+    score that is delivered again, after a lost answer or by a second run of the same records, changes what is there.
+
+    A feedback has the metric's name, and `pass` or `fail` as its value, which MLflow draws in green and red; its rationale begins
+    with the score and the threshold, and the explanation follows. Its source is the judge (`LLM_JUDGE`, or `CODE` where no language
+    model judged). Its metadata has `ragspan.record_id`, `.score`, `.threshold`, `.prompt_version` and `.fallback`, and what the
+    judge cost. What a person has corrected in MLflow stays corrected.
+
+    Raises:
+        ConfigurationError: no server is named, or an argument or the environment has a value that is not allowed.
+    """
+
+    tracking_uri: str | None = None
+    """An MLflow server with an SQL store, `http://host:port`; None takes `MLFLOW_TRACKING_URI`. Credentials are those of
+    MLflow's own client: `MLFLOW_TRACKING_TOKEN`, or `_USERNAME` and `_PASSWORD`."""
+    experiment: str | int | None = None
+    """Where `span_exporter` sends spans to, a name or an id, as `MLflowSpanExporter` takes it. Scores go to wherever the
+    trace is."""
+    token: str | None = None
+    """A bearer token, in place of the environment's."""
+    values: Literal["labels", "numbers"] = "labels"
+    """What the value of a feedback is: `pass` or `fail`, or the number, which MLflow draws without a colour."""
+
+    name = "mlflow"
+    parallel = 4
+
+    def __post_init__(self) -> None:
+        choice("labels", "numbers").check_fields(self, "values")
+        super().__post_init__()
+
+    @classmethod
+    def at(cls, address: str, *, capture_content: CaptureContent | None) -> MLflowEmitter:
+        """The emitter for the server at this address, for `ragspan.configure(mlflow=address)`."""
+        return cls(tracking_uri=address, capture_content=capture_content)
+
+    def server(self) -> Endpoint:
+        return tracking_server(self.tracking_uri, token=self.token, timeout=self.timeout)
+
+    def span_exporter(self) -> MLflowSpanExporter:
+        """An exporter that brings spans to the same server, into `experiment`."""
+        given = {"tracking_uri": self.tracking_uri, "token": self.token, "timeout": self.timeout}
+        return MLflowSpanExporter(experiment=self.experiment, **given)  # type: ignore[arg-type]
+
+    def write(self, batch: Sequence[Annotation]) -> Sequence[WriteResult]:
+        """Create the feedback, or change what is there already."""
+        (item,) = batch
+        path, assessment = f"{TRACES}/tr-{item.trace_id}/assessments", self.assessment_of(item)
+        reply = self.client.call("POST", path, json={"assessment": assessment})
+        # One that is there breaks a rule of the database, which MLflow reports as a request's or a server's error.
+        if reply.status == _BAD_REQUEST or reply.status >= _SERVER_ERROR:
+            texts = {key: text or "" for key, text in _notes(item).items()}  # merged there; none is removed
+            rationale = assessment.get("rationale", "")
+            change = {"feedback": assessment["feedback"], "rationale": rationale, "metadata": texts}
+            body = {"assessment": assessment | change, "update_mask": ",".join(change)}
+            changed = self.client.call("PATCH", f"{path}/{assessment['assessment_id']}", json=body)
+            reply = changed if changed.is_ok else reply
+        return [_result(reply)]
+
+    def assessment_of(self, item: Annotation) -> dict[str, Any]:
+        """The feedback to be created."""
+        name, source = _short(item.name), _short(item.judge or "ragspan")
+        value: float | str | None = item.value
+        rationale = item.explanation
+        if self.values == "labels" and item.label is not None:
+            threshold = item.metadata.get("threshold")
+            number = f"{item.value:.2f}" + ("" if threshold is None else f", passes from {threshold:.2f}")
+            value, rationale = item.label, ": ".join(filter(None, [number, item.explanation]))
+        feedback = {"value": value} if item.error_type is None else {"error": {"error_code": item.error_type}}
+        return present(
+            {
+                "assessment_id": "a-" + stable_id(f"tr-{item.trace_id}", _short(item.record_id), name, source),
+                "assessment_name": name,
+                "trace_id": f"tr-{item.trace_id}",
+                "span_id": item.span_id,
+                "source": {"source_type": _SOURCE_TYPES[item.annotator], "source_id": source},
+                "feedback": feedback,
+                "metadata": present(_notes(item)),
+                "rationale": rationale,
+            }
+        )
+
+
+def _result(reply: Reply) -> WriteResult:
+    if reply.is_ok:
+        if "assessment" not in reply.body:
+            raise Unavailable("not_mlflow")  # another server's greeting
+        return Delivered()
+    if names_nothing(reply) or reply.status == _FORBIDDEN:  # what a server with users says of a trace that is not there
+        return SpanNotFound()
+    if reply.status == _NOT_FOUND:
+        raise Unavailable("http_404")  # no MLflow is there
+    if reply.status >= _SERVER_ERROR:
+        raise ServerError(f"http_{reply.status}")
+    return Rejected(f"http_{reply.status}")
+
+
+def _notes(item: Annotation) -> dict[str, str | None]:
+    """What may be known besides value and explanation, as texts."""
+    known = {"label": item.label, "score": item.value}
+    known |= {key: item.metadata.get(key) for key in ("threshold", "prompt_version", "fallback")}
+    usage = item.metadata.get("usage", {})
+    costs = {f"mlflow.assessment.{name}": usage.get(key) for key, name in _COSTS.items()}
+    notes = {semconv.RECORD_ID: item.record_id, **{f"ragspan.{key}": fact for key, fact in known.items()}, **costs}
+    return {key: None if fact is None else _short(str(fact)) for key, fact in notes.items()}
+
+
+def _short(text: str) -> str:
+    return bounded(text, _MAX_NAME)
+
+
+def tracking_server(uri: str | None = None, *, token: str | None = None, timeout: float = 10.0) -> Endpoint:
+    """The server of this URI, or else of `MLFLOW_TRACKING_URI`, with the credentials of MLflow's own client.
+
+    Raises:
+        ConfigurationError: no server is named, or it is none that is reached by HTTP.
+    """
+    name = "tracking_uri" if uri else "MLFLOW_TRACKING_URI"
+    uri = uri or variable(name)
+    if uri is None:
+        raise ConfigurationError(
+            "no MLflow server is named: give tracking_uri, such as http://localhost:5000, or set MLFLOW_TRACKING_URI"
+        )
+    token = token or variable("MLFLOW_TRACKING_TOKEN")
+    endpoint = Endpoint.at(
+        f"{name} (files, databases and Databricks profiles do not work: start `mlflow server`)",
+        uri,
+        headers={"authorization": token and f"Bearer {token}", "x-mlflow-workspace": variable("MLFLOW_WORKSPACE")},
+        timeout=timeout,
+        certificates=variable("MLFLOW_TRACKING_SERVER_CERT_PATH"),
+        client_certificate=variable("MLFLOW_TRACKING_CLIENT_CERT_PATH"),
+        checks_certificate=(variable("MLFLOW_TRACKING_INSECURE_TLS") or "").lower() not in {"true", "1"},
+    )
+    username = variable("MLFLOW_TRACKING_USERNAME")
+    if username is None or "authorization" in endpoint.headers:
+        return endpoint
+    authorization = basic(username, variable("MLFLOW_TRACKING_PASSWORD") or "")
+    return replace(endpoint, headers={**endpoint.headers, "authorization": authorization})
+
+
+def names_nothing(reply: Reply) -> bool:
+    """Whether the trace, assessment or experiment that was asked for does not exist."""
+    return reply.status == _NOT_FOUND and reply.body.get("error_code") == "RESOURCE_DOES_NOT_EXIST"
+
+
+class MLflowSpanExporter(RetryingSpanExporter):
+    """Brings spans to MLflow, for `BatchSpanProcessor(MLflowSpanExporter(experiment="support"))`.
+
+    Under `opentelemetry-instrument`, and wherever exporters are chosen by `OTEL_TRACES_EXPORTER`, its name is
+    `ragspan_mlflow`. Nothing is sent, and no experiment made, before the first spans are exported: an application starts without
+    its server.
+
+    Args:
+        tracking_uri: an MLflow server (3.6 or later) with an SQL store, `http://host:port`; None takes
+            `MLFLOW_TRACKING_URI`. Credentials are those of MLflow's own client, from the environment.
+        experiment: its name or its id; digits are an id. One that is missing is made, at the first export. None takes
+            `MLFLOW_EXPERIMENT_ID`, else `MLFLOW_EXPERIMENT_NAME`, else the default experiment.
+        token: a bearer token, in place of the environment's.
+        timeout: seconds, more than 0, that one try may take.
+        delivery: how many spans may wait for the server, and for how long; as in `RetryingSpanExporter` by default.
+
+    Raises:
+        ConfigurationError: no server is named, or an argument has a value that is not allowed.
+    """
+
+    def __init__(
+        self,
+        *,
+        tracking_uri: str | None = None,
+        experiment: str | int | None = None,
+        token: str | None = None,
+        timeout: float = 10.0,
+        delivery: DeliveryOptions = SPAN_DELIVERY,
+    ) -> None:
+        server = tracking_server(tracking_uri, token=token, timeout=timeout)
+        if experiment is None:
+            experiment = variable("MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME") or "0"  # the default one
+        name = str(experiment).strip()
+        if not name:
+            raise ConfigurationError("the experiment's name is empty")
+        super().__init__(_ExperimentExporter(server, name), delivery=delivery)
+
+
+class _ExperimentExporter(SpanExporter):
+    """Exports to one experiment, whose id is looked up when it is first needed: MLflow wants it in a header."""
+
+    def __init__(self, server: Endpoint, experiment: str) -> None:
+        self._server = server
+        self._experiment = experiment
+        self._exporter: SpanExporter | None = None
+        self._log = ThrottledLog()
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Try once to bring the spans there."""
+        if self._exporter is None:
+            from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+            try:
+                self._exporter = OTLPSpanExporter(
+                    f"{self._server.url}/v1/traces",
+                    headers={"x-mlflow-experiment-id": self._experiment_id()},
+                    timeout=self._server.timeout,
+                    session=session_for(self._server),
+                )
+            except (Unavailable, TimeoutError) as trouble:
+                reason = str(trouble) or "timeout"
+                self._log.report("experiment", "mlflow: the experiment of the spans was not found: %s", reason)
+                return SpanExportResult.FAILURE
+        return self._exporter.export(spans)
+
+    def shutdown(self) -> None:
+        """Close the connection, and end a try that is under way."""
+        if self._exporter is not None:
+            self._exporter.shutdown()
+
+    def _experiment_id(self) -> str:
+        """The experiment's id. If it is missing, it is made.
+
+        Raises:
+            Unavailable: the server cannot be reached, refuses our credentials, or has no such experiment and makes none. It
+                is asked again with the next try: another process may just have made it.
+            TimeoutError: no answer came in time.
+        """
+        name = self._experiment
+        if name.isdecimal():
+            return name
+        with contextlib.closing(HttpClient(self._server)) as client:
+            reply = client.call("GET", f"{EXPERIMENTS}/get-by-name", query={"experiment_name": name})
+            if names_nothing(reply):
+                reply = client.call("POST", f"{EXPERIMENTS}/create", json={"name": name})
+        found = reply.body.get("experiment", reply.body) if reply.is_ok else {"lifecycle_stage": "deleted"}
+        if found.get("lifecycle_stage") == "deleted":  # spans there are shown nowhere
+            raise Unavailable(f"http_{reply.status}")
+        return str(found["experiment_id"])

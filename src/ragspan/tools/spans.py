@@ -1,0 +1,117 @@
+"""An exporter of spans that keeps spans through an outage of the tool.
+
+OTLP exporters try again for ten seconds in all, unless `OTEL_EXPORTER_OTLP_TIMEOUT` says otherwise; then the batch is lost, and
+with it the scores that a tool takes only with their spans.
+
+Guarantees, beyond those of `ragspan.tools.sender`:
+- `export` waits for no I/O. It returns `SUCCESS` for spans that it has taken in; what becomes of them is counted.
+- `ScoringEngine.flush` reaches what waits here, though the SDK's own processors flush only as far as to their exporter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+from ragspan.telemetry.environment import exporter_of
+from ragspan.telemetry.export_log import hearing
+from ragspan.telemetry.providers import flush_as_well
+from ragspan.tools.queue import Delivered, DeliveryOptions, DeliveryStats, ExportError, WriteResult
+from ragspan.tools.sender import Sender
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.sdk.trace import ReadableSpan
+
+__all__ = ["RetryingOTLPSpanExporter", "RetryingSpanExporter"]
+
+_SPAN_BYTES = 1000  # a span without attributes, about
+_ENTRY_BYTES = 100
+SPAN_DELIVERY = DeliveryOptions(queue_size=20_000, queue_bytes=64 * 1024 * 1024, batch_size=512, linger=0.0)
+
+
+class RetryingSpanExporter(SpanExporter):
+    """Hands spans to another exporter, and keeps those that it could not send until it can.
+
+    For `BatchSpanProcessor(RetryingSpanExporter(OTLPSpanExporter()))`. Under `opentelemetry-instrument`, and wherever
+    exporters are chosen by `OTEL_TRACES_EXPORTER`, its name is `ragspan_otlp`.
+
+    What the inner exporter fails to send is tried again with growing pauses, in smaller and smaller batches, until
+    `delivery.retry_window` is over. An exporter does not say why it failed, so a span that the tool rejects for good is
+    tried for as long; it ends up in a batch by itself and delays no other.
+
+    Args:
+        exporter: sends the spans. Its own time limit for a try should be short, as it is by default.
+        delivery: how long spans are retried, and how many may wait; by default 20,000 of them in 64 MiB, for 600 seconds.
+        exit_timeout: the longest, in seconds, that `shutdown` goes on trying.
+        meter_provider: where `ragspan.deliveries` goes; None means the global one, whenever it is set.
+    """
+
+    def __init__(
+        self,
+        exporter: SpanExporter,
+        *,
+        delivery: DeliveryOptions = SPAN_DELIVERY,
+        exit_timeout: float = 10.0,
+        meter_provider: MeterProvider | None = None,
+    ) -> None:
+        self.inner = exporter
+        """The exporter that sends the spans, for a caller with retries of its own."""
+        self._exit_timeout = exit_timeout
+        self._is_closed = False
+        self._sender = Sender(delivery, write=self._write, name="exporter", item="span", meter_provider=meter_provider)
+        flush_as_well(self)
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Take the spans in; `FAILURE` only after `shutdown`."""
+        self._sender.put([_Item(span) for span in spans])
+        return SpanExportResult.FAILURE if self._is_closed else SpanExportResult.SUCCESS
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Try everything at once; True if all spans that were exported before are sent within the time."""
+        return self._sender.flush(timeout_millis / 1000)
+
+    def shutdown(self, timeout_millis: float = 30_000) -> None:
+        """Send what is left within the time, or `exit_timeout` if that is shorter, and count the rest as dropped."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._sender.shutdown(min(timeout_millis / 1000, self._exit_timeout))
+        self.inner.shutdown()  # which also ends a try that is under way
+
+    def stats(self) -> DeliveryStats:
+        """Where every span is that was exported."""
+        return self._sender.stats()
+
+    def _write(self, batch: Sequence[_Item]) -> Sequence[WriteResult]:
+        causes: list[str] = []
+        with hearing(causes.append):
+            result = self.inner.export([item.span for item in batch])
+        if result is not SpanExportResult.SUCCESS:
+            raise ExportError(causes[0] if causes else "its exporter failed")
+        return [Delivered()] * len(batch)
+
+
+class RetryingOTLPSpanExporter(RetryingSpanExporter):
+    """One around the OTLP exporter that the standard variables describe: `ragspan_otlp` by name.
+
+    Raises:
+        ConfigurationError: no OTLP exporter is installed, or not the one for the protocol that is configured.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(exporter_of("traces", "otlp").load()())
+
+
+class _Item:
+    """A span on its way. None replaces another: each has a key of its own."""
+
+    def __init__(self, span: ReadableSpan) -> None:
+        self.span = span
+        self.key = id(span)
+        self.size = _SPAN_BYTES
+        for entries in (span.attributes, *(event.attributes for event in span.events)):
+            for value in (entries or {}).values():
+                self.size += _ENTRY_BYTES + (len(value) if isinstance(value, Sequence) else 0)

@@ -1,0 +1,265 @@
+"""The emitter that all tools with scores of their own have in common.
+
+Guarantees:
+- `emit` makes the annotations and puts them into a bounded queue: it does no I/O, and waits for none.
+- What can be delivered within the retry window is: a span that has not arrived yet, a tool that is away, slow or busy,
+  or fails, is tried again with growing pauses. All else is counted by its reason.
+- Of two outcomes for the same record and metric the later is the one that remains.
+- `flush` and `shutdown` return when their time is up. The child of a fork starts with nothing to deliver.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ragspan.arguments import FLAG
+from ragspan.config import variable
+from ragspan.exceptions import ConfigurationError
+from ragspan.installed import check_extra
+from ragspan.outcomes import MetricFailure, Score, ScoredRecord
+from ragspan.records import SpanAnchor
+from ragspan.telemetry import semconv
+from ragspan.telemetry.content import ContentOptions
+from ragspan.telemetry.emitter_protocols import ScoreEmitter
+from ragspan.telemetry.otel_context import is_valid
+from ragspan.telemetry.score_attributes import annotator_kind
+from ragspan.telemetry.values import clean_name, error_type
+from ragspan.tools.http import Endpoint, HttpClient
+from ragspan.tools.queue import DeliveryOptions, DeliveryStats, DeliveryStatus, WriteResult
+from ragspan.tools.sender import Sender
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+
+_LATEST_NS = 2**63 - 1  # in the year 2262; a record that came as JSON may say anything
+_BYTES = 1500  # of an annotation without its explanation
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Annotation:
+    """A metric's outcome for one answer, in what tools have in common. All texts are bounded and well formed."""
+
+    trace_id: str
+    """As 32 hexadecimal digits."""
+    span_id: str
+    """Of the answer, as 16 hexadecimal digits; or of one of its searches."""
+    name: str
+    """The metric's."""
+    record_id: str
+    ended_ns: int
+    """When the answer ended, in nanoseconds since 1970: the same whenever it is scored again."""
+    value: float | None
+    """None for a failure."""
+    annotator: str = semconv.ANNOTATOR_CODE
+    """OpenInference's word for who judged: `LLM`, or `CODE` where it was not a language model."""
+    judge: str | None = None
+    label: str | None = None
+    explanation: str | None = None
+    error_type: str | None = None
+    """Of a failure."""
+    metadata: Mapping[str, Any]
+    """What else is known: `record_id`, `judge`, `threshold`, `prompt_version`, `fallback`, `asked`, `screen`, `late`, `refusal`,
+    `details` and `usage`."""
+    position: int | None = None
+    """0-based, of a document of the span; None for an annotation of the span itself."""
+
+    @classmethod
+    def of(cls, scored: ScoredRecord, span: SpanAnchor, metric: str, score: Score | None, **facts: Any) -> Annotation:
+        """An annotation of this span. `facts` are the fields that neither record, span, metric nor score say."""
+        if score is not None:
+            facts |= {"annotator": annotator_kind(score), "judge": score.judge and clean_name(score.judge)}
+        return cls(
+            trace_id=f"{span.trace_id:032x}",
+            span_id=f"{span.span_id:016x}",
+            name=clean_name(metric),
+            record_id=clean_name(scored.record.record_id),
+            ended_ns=min(max(scored.record.ended_ns, 0), _LATEST_NS),
+            **facts,
+        )
+
+    @property
+    def key(self) -> Hashable:
+        return self.span_id, self.name, self.record_id, self.position
+
+    @property
+    def size(self) -> int:
+        return _BYTES + sys.getsizeof(self.explanation)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
+    """Writes the scores of answers to a tool, in the background.
+
+    A derived class is a dataclass, too. It says where the server is (`server`) and how a batch is written there (`write`).
+
+    Raises:
+        ConfigurationError: an argument or the environment has a value that is not allowed.
+    """
+
+    failures: bool = False
+    """Also write metrics that failed: the type of the error, never a message."""
+    timeout: float = 10.0
+    """Seconds, more than 0, that the tool may take to answer a request."""
+    delivery: DeliveryOptions = field(default_factory=DeliveryOptions)
+    """How long scores are retried, and how many may wait."""
+    meter_provider: MeterProvider | None = None
+    """Where `ragspan.deliveries` goes; None means the global one, whenever it is set."""
+
+    client: HttpClient = field(init=False)
+    """The client of the tool's server."""
+    needs_span: bool = field(init=False, default=True)
+    """Whether it writes to a span, which another emitter makes or finds."""
+
+    name: ClassVar[str]
+    """The tool's, in metrics and in the log."""
+    parallel: ClassVar[int | None] = None
+    """How many requests are made at the same time, of a tool that takes one annotation a request."""
+
+    score_wait = 0.0  # other emitters need not wait for it
+
+    def __post_init__(self) -> None:
+        check_extra(self.name, type(self).__name__)
+        self.client = HttpClient(self.server(), size=self.parallel or 1)
+        super().__post_init__()
+        FLAG.check_fields(self, "failures")  # `"false"` is true to Python
+        self.set_delivery_options(self.delivery)
+
+    def setting(self, argument: str, *variables: str) -> str:
+        """What the argument says, or else the first of these variables that is set.
+
+        Raises:
+            ConfigurationError: none of them says it.
+        """
+        value: str | None = getattr(self, argument) or variable(*variables)
+        if value is None:
+            raise ConfigurationError(f"{self.name} needs {argument}: set {variables[0]}, or give {argument}")
+        return value
+
+    def address(self, argument: str, *variables: str, default: str) -> tuple[str, str]:
+        """The address in the argument or in the first of these variables that is set, after the name of what has it."""
+        given = {argument: getattr(self, argument)} | {name: variable(name) for name in variables}
+        return next(((name, url) for name, url in given.items() if url is not None), (argument, default))
+
+    @abstractmethod
+    def server(self) -> Endpoint:
+        """Where the tool is, by the arguments and the environment.
+
+        Raises:
+            ConfigurationError: neither says it.
+        """
+
+    @abstractmethod
+    def write(self, batch: Sequence[Annotation]) -> Sequence[WriteResult]:
+        """Write the batch; what became of each annotation, in order. See `ragspan.tools.sender.Sender`.
+
+        To write an annotation a second time must not make a second one there: a reply may get lost.
+
+        Raises:
+            Unavailable: the tool takes nothing at the moment.
+            BatchRejected: it will never take this batch as it is.
+            Exception: the batch failed as a whole, and may succeed in parts or later.
+        """
+
+    def items_of(self, scored: ScoredRecord, span: SpanAnchor) -> Sequence[Annotation]:
+        """What to write for these outcomes of an answer that has this span, a valid and sampled one.
+
+        A score each, and a failure each if they are wanted; nothing for a metric that does not apply. Called where answers are
+        emitted, usually in the engine's worker, so it does no I/O.
+        """
+        items: list[Annotation] = []
+        for metric, outcome in scored.outcomes.items():
+            if isinstance(outcome, Score):
+                facts: dict[str, Any] = {
+                    "value": float(outcome.value),
+                    "label": outcome.label,
+                    "explanation": self.content.explanation(outcome),
+                    "metadata": _metadata(scored, outcome),
+                }
+                items.append(Annotation.of(scored, span, metric, outcome, **facts))
+            elif isinstance(outcome, MetricFailure) and self.failures:
+                # Never the message: it may quote what a provider or a parser quoted of the user's text.
+                kind = error_type(outcome.error_type)
+                metadata = {"record_id": clean_name(scored.record.record_id), "error_type": kind}
+                items.append(Annotation.of(scored, span, metric, None, value=None, error_type=kind, metadata=metadata))
+        return items
+
+    def set_delivery_options(self, delivery: DeliveryOptions) -> None:
+        """Change how long scores are retried, and how many may wait, before anything is emitted."""
+        self.delivery = delivery
+        self._sender: Sender[Annotation] = Sender(
+            delivery if self.parallel is None else replace(delivery, batch_size=1),
+            write=self.write,
+            name=self.name,
+            threads=self.parallel or 1,
+            follows_spans=self.needs_span,
+            meter_provider=self.meter_provider,
+        )
+
+    def emit(self, scored: ScoredRecord) -> None:
+        """Take an answer's outcomes; those of an answer without a sampled span are counted as `no_span`."""
+        self.emit_with_status(scored)
+
+    def emit_with_status(self, scored: ScoredRecord) -> DeliveryStatus:
+        """The same, for a caller that wants to know what becomes of these outcomes."""
+        span = scored.span
+        if span is None or not span.sampled or not is_valid(span):
+            scores = sum(isinstance(outcome, Score) for outcome in scored.outcomes.values())
+            return self._sender.drop(scores, "no_span")
+        return self._sender.put(self.items_of(scored, span))
+
+    def flush(self, timeout: float) -> bool:
+        """Have the spans exported, then try everything at once, whatever it waits for.
+
+        Returns:
+            True if everything that was emitted before is delivered, or finally rejected, within `timeout` seconds.
+        """
+        return self._sender.flush(timeout)
+
+    def shutdown(self, timeout: float) -> None:
+        """Deliver what is left within `timeout` seconds, count the rest as dropped, and close the connections."""
+        self._sender.shutdown(timeout)
+        self.client.close()
+
+    def stats(self) -> DeliveryStats:
+        """Where everything is that was emitted."""
+        return self._sender.stats()
+
+
+def _metadata(scored: ScoredRecord, score: Score) -> dict[str, Any]:
+    usage = score.usage
+    used = usage and {
+        "requests": usage.requests,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "usd": usage.usd,
+    }
+    return present(
+        {
+            "record_id": clean_name(scored.record.record_id),
+            "judge": score.judge and clean_name(score.judge),
+            "threshold": score.threshold,
+            "prompt_version": score.prompt_version and clean_name(score.prompt_version),
+            "fallback": score.fallback and clean_name(score.fallback),
+            "asked": scored.asked,
+            "screen": score.screen and float(score.screen.value),
+            "late": scored.late or None,
+            "refusal": scored.refusal or None,
+            "details": {clean_name(name): float(figure) for name, figure in score.details.items()} or None,
+            "usage": present(used) if used and used["requests"] else None,
+        }
+    )
+
+
+def stable_id(*parts: str) -> str:
+    """32 hexadecimal digits, in all processes the same for the same parts: an id that makes a second write harmless."""
+    return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
+
+
+def present(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries that are not None."""
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,331 @@
+"""The helper process: what it scores, what a death costs, and when it ends. All helpers here are real."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import threading
+
+import pytest
+
+from ragspan.engine import Budget
+from ragspan.engine.helper import client
+from ragspan.engine.helper.messages import pack, unpack
+from ragspan.judges import OverlapJudge
+from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
+from ragspan.outcomes import MetricFailure, NotApplicable
+from ragspan.records import RetrievedContext
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="this system does not tell when a process ends"),
+]
+LOCK = threading.Lock()
+
+
+@pytest.fixture
+def engine_of(fakes, obedient, make_engine):
+    """An engine with an obedient judge, and its emitter."""
+
+    def make(judge=None, **options):
+        emitter = fakes.ListEmitter()
+        metric = obedient.Obeying(judge or obedient.ObedientJudge(), options.pop("args", ()))
+        return make_engine(metric, emitters=[emitter], **options), emitter
+
+    return make
+
+
+# What it scores
+
+
+@pytest.mark.parametrize("judging", ["helper", "thread"])
+async def test_scores_are_the_same_wherever_they_are_computed(fakes, score_one, judging):
+    judge = OverlapJudge()
+    metrics = [
+        *(ContextAdherence(judge, polls=3), Completeness(judge, polls=3)),
+        *(ContextUtilization(judge), Faithfulness(judge)),
+    ]
+    record = fakes.a_record(
+        question="How long is the Nile?",
+        contexts=["The Nile is 6650 km long.", "The Nile ends in Egypt.", "Bread is baked of flour."],
+        response="The Nile is 6650 km long. It begins in France.",
+    )
+
+    assert score_one(*metrics, record=record, judging=judging).outcomes == {
+        metric.name: await metric.score(record) for metric in metrics
+    }
+
+
+def test_a_record_reaches_it_with_all_that_can_be_read_there(fakes):
+    """Metadata may hold anything that a framework puts there, and texts lone surrogates."""
+    metadata = {"client": LOCK, "part": 3, "much": 2**70, "nothing": float("nan")}
+    context = RetrievedContext(text="caf\ud800", metadata=metadata, score=0.5)
+    record = fakes.a_record(contexts=[context], metadata={"tenant": "a"})
+    expected = {"client": "lock", "part": 3, "much": 2**70, "nothing": "float"}
+
+    assert unpack(pack(record)) == dataclasses.replace(
+        record, contexts=(dataclasses.replace(context, text="caf?", metadata=expected),)
+    )
+
+
+@pytest.mark.parametrize("judging", ["helper", "thread"])
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("fail", MetricFailure(error_type="too_hard", message="nobody knows")),
+        ("raise_what_has_no_text", MetricFailure(error_type="UnspeakableError", message="")),
+        ("exit", MetricFailure(error_type="SystemExit", message="1")),
+        (
+            "fail_by_an_outage",
+            MetricFailure(error_type="model_unavailable", message="its files are not there", outage=True),
+        ),
+    ],
+)
+def test_what_a_judge_raises_is_the_failure_wherever_it_computes(fakes, engine_of, judging, command, expected):
+    engine, emitter = engine_of(judging=judging)
+    fakes.score(engine, fakes.a_record(question=command))
+
+    assert emitter.scored[-1].outcomes["obeying"] == expected
+
+
+def test_a_metric_whose_judge_spends_money_is_scored_in_the_application_where_the_budget_is(
+    fakes, engine_of, obedient, helper_of
+):
+    engine, emitter = engine_of(obedient.PaidJudge(), budget=Budget(tokens_per_minute=30))
+    fakes.score(engine, fakes.a_record(question="pay 45"))
+    fakes.score(engine, fakes.a_record(question="pay 0"))
+    paid, denied = (scored.outcomes["obeying"] for scored in emitter.scored)
+
+    assert (paid.explanation, paid.usage.input_tokens) == (str(os.getpid()), 45)
+    assert denied == NotApplicable(reason="budget_exhausted", detail="tokens_per_minute")
+    assert helper_of(engine) is None
+
+
+def test_what_does_not_pickle_is_scored_in_a_thread_and_that_is_logged_once(engine_of, explanations, caplog):
+    engine, emitter = engine_of(args=(LOCK,))
+
+    explained = explanations(engine, emitter, "return_arguments 1", "return_arguments 2")
+
+    assert set(explained.values()) == {str((LOCK,))}
+    [line] = caplog.messages
+    assert line.startswith("metric obeying is scored in a thread of the application, not in the helper: ")
+
+
+def test_an_outcome_that_does_not_pickle_is_a_failure(engine_of, explanations):
+    engine, emitter = engine_of()
+
+    assert explanations(engine, emitter, "return_what_does_not_pickle") == {
+        "return_what_does_not_pickle": "helper_refused"
+    }
+
+
+def test_a_judge_in_the_helper_stops_when_nobody_waits_for_it_any_more(engine_of, explanations, obedient):
+    """What it is still at would keep those waiting that ask now, until nobody gets an answer in time."""
+    engine, emitter = engine_of(obedient.WaitingJudge(), metric_timeout=2.0)
+    while explanations(engine, emitter, "count_waiting 0")["count_waiting 0"] == "timeout":
+        emitter.scored.clear()  # the helper is being started
+
+    explanations(engine, emitter, *(f"wait_for_ever {number}" for number in range(3)))
+    while (waiting := explanations(engine, emitter, "count_waiting 1")["count_waiting 1"]) == "timeout":
+        emitter.scored.clear()  # the machine is busy
+
+    assert waiting == "0"
+
+
+# Deaths
+
+
+def test_a_helper_that_is_killed_in_mid_work_costs_no_score(fakes, engine_of, blockade, helper_of):
+    engine, emitter = engine_of(concurrency=8)
+    questions = [blockade.question, *(f"tell_process {number}" for number in range(20))]
+    for question in questions:
+        engine.submit(fakes.a_record(question=question))
+    killed = blockade.wait_until_started()
+    blockade.let_go()
+    os.kill(killed, signal.SIGKILL)
+
+    assert engine.flush(fakes.PATIENCE)
+    stats = engine.stats()
+    assert (stats.submitted, stats.finished, stats.dropped, stats.errors) == (21, 21, {}, {"helper": 1})
+    assert {scored.record.question for scored in emitter.scored} == set(questions)
+    assert helper_of(engine) != killed
+
+
+def test_a_record_that_kills_its_helper_fails_and_those_around_it_are_scored_by_the_next(engine_of, explanations):
+    """None of it runs in the application, which it would end."""
+    engine, emitter = engine_of(concurrency=8)
+    around = [f"tell_process {number}" for number in range(8)]
+
+    explained = explanations(engine, emitter, *around[:4], "crash", *around[4:])
+
+    assert explained.pop("crash") == "helper_died"
+    assert str(os.getpid()) not in explained.values()
+    assert all(explanation.isdigit() for explanation in explained.values())
+    assert engine.stats().errors == {"metric": 1, "helper": 2}
+
+
+def test_a_helper_that_answers_nothing_is_killed_and_replaced(
+    fakes, engine_of, explanations, helper_of, stopped, monkeypatch
+):
+    monkeypatch.setattr(client, "_MAX_SILENCE", 1.0)
+    engine, emitter = engine_of(metric_timeout=5.0)
+    explanations(engine, emitter, "tell_process 1")
+    hung = helper_of(engine)
+    stopped(hung)
+    explanations(engine, emitter, "tell_process 2", "tell_process 3")
+
+    explained = explanations(engine, emitter, "tell_process 4")
+    assert explained["tell_process 4"] == str(helper_of(engine))
+    assert helper_of(engine) != hung
+
+
+@pytest.mark.parametrize(
+    ("executable", "reason"),
+    [
+        ("/not/there/python", "No such file or directory"),
+        ("/not/there/application", "does not look like a Python interpreter"),
+        ("frozen", "this application is frozen"),
+        ("says nothing", "it ended at once, with the status 7"),
+    ],
+)
+def test_where_no_helper_can_be_started_a_thread_computes_and_the_log_says_what_that_costs(
+    engine_of, explanations, monkeypatch, caplog, tmp_path, executable, reason
+):
+    if executable == "frozen":
+        monkeypatch.setattr("sys.frozen", True, raising=False)
+    elif executable == "says nothing":
+        (tmp_path / "python").write_text("#!/bin/sh\nexit 7")
+        (tmp_path / "python").chmod(0o755)
+        executable = str(tmp_path / "python")
+    monkeypatch.setattr("sys.executable", executable)
+    monkeypatch.setattr("sys.exec_prefix", "/not/there")
+    engine, emitter = engine_of()
+
+    assert explanations(engine, emitter, "tell_process") == {"tell_process": str(os.getpid())}
+    [line] = [line for line in caplog.messages if line.startswith("there is no helper process")]
+    assert reason in line
+    assert "the slowest responses (p99)" in line
+
+
+# Its life beside an application's
+
+
+ASKING = """
+    engine = make_engine()
+    ask(engine, "{}")
+    engine.flush(60)
+    {}
+"""
+
+
+def test_nothing_of_the_applications_is_run_or_imported_there(start, tmp_path):
+    """Neither its main module, nor its `sitecustomize`, nor what lies about in the working folder."""
+    instrumenting, working = tmp_path / "instrumenting", tmp_path / "working"
+    instrumenting.mkdir()
+    working.mkdir()
+    (instrumenting / "sitecustomize.py").write_text("print('instrumented')")
+    (working / "socket.py").write_text("raise SystemExit(9)")
+    program = "print('run')\n" + ASKING.format("tell_modules", "").replace("\n    ", "\n")
+    lines = start(program, "-X", "dev", folder=working, PYTHONPATH=str(instrumenting)).rest()
+
+    assert lines[:2] == ["instrumented", "run"]
+    assert "'ragspan.engine.helper.serving'" in lines[2]
+    assert "program" not in lines[2]
+    assert len(lines) == 3
+
+
+@pytest.mark.parametrize("ending", ["threading.Event().wait()", "os._exit(0)", "engine.shutdown(20)"])
+def test_the_helper_ends_with_the_application(start, watch, ending):
+    application = start(ASKING.format("tell_process", ending))
+    helper = watch(application.line().split()[-1])
+    if "wait" in ending:
+        application.process.kill()
+
+    assert helper.ends()
+
+
+def test_a_child_that_lives_on_keeps_no_helper(start, watch):
+    ending = "pid = os.fork() or os.execvp('sleep', ['sleep', '100']); print(pid); sys.stdout.flush(); threading.Event().wait()"
+    application = start(ASKING.format("tell_process", ending), PYTHONWARNINGS="ignore")
+    helper, child = watch(application.line().split()[-1]), watch(application.line())
+    application.process.kill()
+
+    assert helper.ends()
+    assert child.lives()
+
+
+def test_a_helper_that_hangs_in_a_judge_ends_with_the_application(start, watch, blockade):
+    hang = f"ask(engine, {blockade.question!r}); ask(engine, 'loop_forever'); threading.Event().wait()"
+    application = start(ASKING.format("tell_process", hang))
+    helper = watch(application.line().split()[-1])
+    blockade.wait_until_started()
+    blockade.let_go()
+    application.process.kill()
+
+    assert helper.ends()
+
+
+def test_interrupting_the_application_does_not_take_its_helper(start, blockade):
+    """Ctrl-C reaches all processes of the terminal's group."""
+    application = start(f"""
+        engine = make_engine()
+        ask(engine, {blockade.question!r}, name="interrupted")
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            print("on its way out", flush=True)
+            ask(engine, "tell_process", name="afterwards")
+    """)
+    helper = blockade.wait_until_started()
+    os.killpg(application.pid, signal.SIGINT)
+    assert application.line() == "on its way out"
+    os.kill(helper, signal.SIGTERM)
+    blockade.let_go()
+
+    assert application.rest() == ["interrupted b'.'", f"afterwards {helper}"]
+
+
+def test_it_has_no_descriptor_of_the_applications_and_leaves_none_and_no_zombie(start):
+    """A server's listening socket would stay bound for as long as the helper lives."""
+    application = start("""
+        import socket
+        listening = socket.create_server(("127.0.0.1", 0))
+        listening.set_inheritable(True)
+        before = os.listdir("/proc/self/fd")
+        engine = make_engine()
+        ask(engine, "tell_process")
+        engine.flush(60)
+        pid = engine._work.helper.pid
+        links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+        print(os.readlink(f"/proc/self/fd/{listening.fileno()}") in links)
+        engine.shutdown(20)
+        print(os.listdir("/proc/self/fd") == before)
+        try:
+            os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            print("no child")
+    """)
+
+    assert application.rest()[1:] == ["False", "True", "no child"]
+
+
+def test_a_fork_in_mid_work_has_a_helper_of_its_own(fakes, make_engine, obedient, in_child, blockade, helper_of):
+    emitter = fakes.ListEmitter()
+    engine = make_engine(obedient.Obeying(), emitters=[emitter])
+    engine.submit(fakes.a_record(question=blockade.question))
+    helper = blockade.wait_until_started()
+
+    def use():
+        engine.submit(fakes.a_record(question="tell_process"))
+        flushed = engine.flush(fakes.PATIENCE)
+        return [flushed, emitter.scored[-1].outcomes["obeying"].explanation, helper_of(engine), os.getpid()]
+
+    flushed, explanation, own_helper, child = in_child(use)
+    assert flushed
+    assert explanation == str(own_helper)
+    assert own_helper not in {helper, child}
+
+    blockade.let_go()
+    assert engine.flush(fakes.PATIENCE)
+    assert helper_of(engine) == helper

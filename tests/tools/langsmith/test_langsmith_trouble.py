@@ -1,0 +1,75 @@
+"""Feedback on its way to a LangSmith that is there, not there, slow, or of another mind."""
+
+from __future__ import annotations
+
+import pytest
+from waiting import until
+from writer_law import PATIENCE, WriterLaw
+
+from ragspan.outcomes import Score
+from ragspan.records import SpanAnchor
+
+OTHER = SpanAnchor(trace_id=0xA1, span_id=0xB3)
+
+
+class TestTrouble(WriterLaw):
+    pass
+
+
+def test_a_server_that_refuses_a_known_id_has_its_feedback_changed(server, deliver, make_scored):
+    server.refuses_known_ids = True
+    for score in (Score(value=0.25, threshold=0.5, explanation="bad"), Score(value=0.75, threshold=0.5)):
+        deliver(make_scored({"faithfulness": score}), explanations=True)
+
+    (feedback,) = server.feedback.values()
+    assert (feedback["score"], feedback["value"], feedback["comment"]) == (0.75, "pass", None)
+
+
+def test_feedback_on_a_run_that_is_not_there_yet_waits_and_holds_nobody_up(server, make_writer, make_scored):
+    writer = make_writer()
+    writer.emit(make_scored({"early": Score(value=0.5)}, span=OTHER))
+    writer.emit(make_scored({"here": Score(value=0.5)}))
+
+    until(lambda: set(server.scores) == {"here"})
+    assert writer.flush(0) is False
+    server.runs.add("00000000-0000-0000-0000-0000000000b3")
+    assert writer.flush(PATIENCE)
+    assert set(server.scores) == {"early", "here"}
+
+
+def test_another_servers_404_is_no_missing_run(server, deliver, make_scored):
+    server.script.append((404, "<h1>Not Found</h1>"))
+    deliver(make_scored())
+
+    assert server.scores == {"faithfulness": 0.5}
+
+
+def test_a_project_is_looked_up_once_and_waited_for(server, make_writer, make_scored):
+    project_id = server.projects.pop("support")
+    writer = make_writer(project="support")
+    writer.emit(make_scored(record_id="record-1"))
+    until(lambda: server.requests)
+
+    server.projects["support"] = project_id
+    writer.emit(make_scored(record_id="record-2"))
+    assert writer.flush(PATIENCE)
+    looked_up = len([request for request in server.requests if request.path == "/sessions"])
+    writer.emit(make_scored(record_id="record-3"))
+    assert writer.flush(PATIENCE)
+    assert len([request for request in server.requests if request.path == "/sessions"]) == looked_up
+    assert {feedback["session_id"] for feedback in server.feedback.values()} == {project_id}
+
+
+@pytest.mark.parametrize("trouble", [503, 500, "hangs"])
+def test_a_project_that_cannot_be_looked_up_now_is_asked_for_again(server, deliver, make_scored, trouble):
+    server.script.append(server.hangs if trouble == "hangs" else trouble)
+    deliver(make_scored(), project="support", timeout=1.0 if trouble == "hangs" else 5.0)
+
+    assert server.scores == {"faithfulness": 0.5}
+
+
+def test_feedback_that_is_accepted_for_later_is_delivered(server, deliver, make_scored):
+    server.script.append(202)
+    writer = deliver(make_scored())
+
+    assert (writer.stats().delivered, len(server.requests)) == (1, 1)

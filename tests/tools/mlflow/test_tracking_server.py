@@ -1,0 +1,66 @@
+import base64
+
+import pytest
+
+from ragspan import ConfigurationError
+from ragspan.tools.http import session_for
+from ragspan.tools.mlflow import tracking_server
+
+
+def test_the_environment_names_the_server_and_who_we_are_and_arguments_go_before_it(monkeypatch):
+    for name, value in {
+        "URI": "https://mlflow.example.com/base/",
+        "TOKEN": "t",
+        "USERNAME": "ann",
+        "PASSWORD": "p",
+        "SERVER_CERT_PATH": "/ca.pem",
+        "CLIENT_CERT_PATH": "/me.pem",
+        "INSECURE_TLS": "true",
+    }.items():
+        monkeypatch.setenv(f"MLFLOW_TRACKING_{name}", value)
+    monkeypatch.setenv("MLFLOW_WORKSPACE", "team")
+
+    found, given = tracking_server(), tracking_server("http://here:5000", token="mine", timeout=3.0)
+
+    assert found.url == "https://mlflow.example.com/base"
+    assert found.headers == {"authorization": "Bearer t", "x-mlflow-workspace": "team"}
+    assert (found.certificates, found.client_certificate, found.checks_certificate) == ("/ca.pem", "/me.pem", False)
+    assert (given.url, given.headers["authorization"], given.timeout) == ("http://here:5000", "Bearer mine", 3.0)
+
+
+def who(header):
+    return base64.b64decode(header.removeprefix("Basic ")).decode()
+
+
+def test_credentials_are_those_of_the_address_or_else_of_the_environment_and_shown_nowhere(monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "änn")
+    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "日本")
+    found, given = tracking_server("http://localhost:5000/"), tracking_server("http://ann:p%40ss@localhost:5000/")
+
+    assert who(found.headers["authorization"]) == "änn:日本"
+    assert (given.url, who(given.headers["authorization"])) == ("http://localhost:5000", "ann:p@ss")
+    assert "Basic" not in repr(given)
+
+
+def test_other_programs_certificates_are_not_ours(monkeypatch):
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/their/ca.pem")
+
+    def checked(**environment):
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        session = session_for(tracking_server("https://localhost"))
+        settings = session.merge_environment_settings("https://localhost", {}, None, None, None)
+        session.close()
+        return settings["verify"]
+
+    assert checked() == "/their/ca.pem"
+    assert checked(MLFLOW_TRACKING_SERVER_CERT_PATH="/ca.pem") == "/ca.pem"
+    assert checked(MLFLOW_TRACKING_INSECURE_TLS="true") is False
+
+
+@pytest.mark.parametrize(
+    "uri", ["databricks://profile", "sqlite:///mlflow.db", "mlruns", "http://", "http://h:port", "http://[::1", None]
+)
+def test_only_a_server_will_do(uri):
+    with pytest.raises(ConfigurationError, match="http://"):
+        tracking_server(uri)

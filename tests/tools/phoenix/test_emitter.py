@@ -1,0 +1,69 @@
+"""Scores on their way to a Phoenix that is there, not there, slow, or that refuses some of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from waiting import until
+from writer_law import APPLICATION, PATIENCE, WriterLaw, run_with
+
+from ragspan.outcomes import Score
+from ragspan.records import SpanAnchor
+
+OTHER = SpanAnchor(trace_id=0xA1, span_id=0xB3)
+
+
+class TestTrouble(WriterLaw):
+    pass
+
+
+def test_scores_arrive_with_their_verdicts_on_documents_and_replace_each_other(
+    phoenix, deliver, make_scored, utilization
+):
+    for value in (0.25, 0.75):
+        writer = deliver(make_scored({"faithfulness": Score(value=value), "context_utilization": utilization}))
+
+    assert [request.path for request in phoenix.requests[:2]] == ["/v1/span_annotations", "/v1/document_annotations"]
+    assert phoenix.scores == {"faithfulness": 0.75, "context_utilization": 1.0}
+    assert phoenix.number_of_scores == writer.stats().delivered == 4
+
+
+def test_what_phoenix_does_not_have_yet_waits_and_delays_no_other(phoenix, make_writer, make_scored):
+    writer = make_writer()
+    writer.emit(make_scored({"early": Score(value=0.5)}, span=OTHER))
+    writer.emit(make_scored({"here": Score(value=0.5)}))
+
+    until(lambda: set(phoenix.scores) == {"here"})
+    assert writer.flush(0) is False
+    phoenix.add_span(OTHER)
+    assert writer.flush(PATIENCE)
+    assert set(phoenix.scores) == {"early", "here"}
+
+
+def test_a_document_that_the_span_does_not_have_is_refused_alone(phoenix, deliver, make_scored, utilization):
+    phoenix.add_span(SpanAnchor(trace_id=0xA1, span_id=0xC3), documents=2)
+    writer = deliver(make_scored({"context_utilization": utilization}))
+
+    assert sorted(str(row.get("document_position")) for row in phoenix.rows) == ["1", "None"]
+    assert writer.stats().rejected == {"no_such_document": 1}
+
+
+@pytest.mark.parametrize("reply", [404, (200, '{"data":[]}')], ids=str)
+def test_another_servers_reply_is_not_taken_for_phoenixs(phoenix, deliver, make_scored, reply):
+    phoenix.script.append(reply)
+    deliver(make_scored())
+
+    assert (phoenix.scores, len(phoenix.requests)) == ({"faithfulness": 0.5}, 2)
+
+
+@pytest.mark.slow
+def test_its_address_alone_brings_spans_and_annotations_there(phoenix):
+    configured = json.dumps([{"phoenix": phoenix.url, "capture_content": True}])
+
+    done = run_with({"OTEL_EXPORTER_OTLP_ENDPOINT": ""}, phoenix, APPLICATION, configured)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "invoke_workflow payments" in phoenix.span_names
+    assert set(phoenix.scores) >= {"faithfulness", "completeness", "context_adherence"}
+    assert any("words" in (row["result"]["explanation"] or "") for row in phoenix.rows), "quotes, as content is on"

@@ -1,0 +1,194 @@
+"""What holds for every native writer, whatever its backend: each integration's tests derive from this.
+
+The fixtures are the integration's: `server`, a `ScoreServer` with `scores`, the values it has by metric; `make_writer`;
+`make_scored`; `secret`, a key that the writer was given; and `environment`, the variables that say the same.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import pickle
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+import requests
+from programs import output_of, run_python
+
+from ragspan import ConfigurationError
+from ragspan.outcomes import MetricFailure, NotApplicable, Score
+from ragspan.telemetry import is_suppressed
+from ragspan.tools import DeliveryOptions
+
+PATIENCE = 60.0
+APPLICATION = Path(__file__).parents[2] / "applications" / "configured.py"
+
+
+class WriterLaw:
+    @pytest.mark.parametrize(
+        "trouble",
+        [
+            *(500, 503, (429, "", {"Retry-After": "0"}), 401, 403, 507, (302, "", {"Location": "/login"})),
+            *((200, "<html>"), (200, {}), 204),  # another server's greetings
+        ],
+        ids=str,
+    )
+    def test_what_the_server_does_not_take_now_is_tried_again(self, server, deliver, make_scored, trouble):
+        server.script.append(trouble)
+        writer = deliver(make_scored())
+
+        assert server.scores == {"faithfulness": 0.5}
+        assert (writer.stats().delivered, len(server.script)) == (1, 0)
+
+    def test_an_outage_loses_nothing(self, server, make_writer, make_scored):
+        server.stop()
+        writer = make_writer()
+        writer.emit(make_scored({name: Score(value=0.5) for name in ("a", "b", "c")}))
+        assert writer.flush(0.3) is False
+
+        server.start()
+        assert writer.flush(PATIENCE)
+        assert server.scores == {"a": 0.5, "b": 0.5, "c": 0.5}
+
+    def test_a_server_that_does_not_answer_in_time_is_asked_again(self, server, deliver, make_scored):
+        server.script.append(server.hangs)
+        deliver(make_scored(), timeout=1.0)
+
+        assert server.scores == {"faithfulness": 0.5}
+
+    def test_a_second_scoring_of_a_record_replaces_the_first(self, server, deliver, make_scored):
+        for value in (0.25, 0.25, 0.75):
+            deliver(make_scored({"faithfulness": Score(value=value)}))
+
+        assert server.scores == {"faithfulness": 0.75}
+        assert server.number_of_scores == 1
+
+    def test_a_score_that_is_refused_costs_the_others_nothing(self, server, deliver, make_scored):
+        server.refused = {"refused"}
+        writer = deliver(make_scored({name: Score(value=0.5) for name in ("a", "b", "refused", "c", "d")}))
+
+        assert set(server.scores) == {"a", "b", "c", "d"}
+        assert sum(writer.stats().rejected.values()) == 1
+        assert server.number_of_scores == 4, "what was taken twice replaced itself"
+
+    def test_a_request_that_is_too_large_is_halved(self, server, deliver, make_scored):
+        server.limit = 3_000
+        deliver(
+            make_scored({f"metric_{n}": Score(value=0.5, explanation="word " * 100) for n in range(9)}),
+            explanations=True,
+        )
+
+        assert server.number_of_scores == 9
+
+    def test_two_answers_keep_their_scores_apart(self, server, make_writer, make_scored):
+        writer = make_writer()
+        for record_id in ("record-1", "record-2"):
+            writer.emit(make_scored(record_id=record_id))
+
+        assert writer.flush(PATIENCE)
+        assert server.number_of_scores == 2
+
+    def test_a_metric_that_failed_is_written_where_that_is_wanted_and_its_message_never(
+        self, server, deliver, make_scored
+    ):
+        failure = MetricFailure(error_type="RateLimitError", message="a user's words")
+        outcomes = {"faithfulness": failure, "completeness": NotApplicable(reason="no_contexts")}
+        for failures in (False, True):
+            deliver(make_scored(outcomes), failures=failures)
+            assert server.number_of_scores == int(failures)
+
+        sent = b" ".join(request.body for request in server.requests)
+        assert b"RateLimitError" in sent
+        assert b"user's words" not in sent
+
+    def test_a_key_is_shown_and_logged_nowhere(self, server, make_writer, make_scored, backend, caplog):
+        server.script.extend([401, 500, 503])
+        writer = make_writer()
+        writer.emit(make_scored())
+        writer.flush(PATIENCE)
+
+        assert caplog.messages
+        assert backend.secret not in caplog.text + repr(writer) + repr(writer.client.endpoint)
+
+    def test_its_requests_are_not_the_applications(self, server, deliver, make_scored, caplog):
+        """An instrumentation of Requests asks whether it should look away, and a log at level INFO shows none of them."""
+        caplog.set_level(logging.INFO)
+        seen, send = set(), requests.Session.send
+
+        def watching(session, request, **arguments):
+            seen.add(is_suppressed())
+            return send(session, request, **arguments)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(requests.Session, "send", watching)
+            deliver(make_scored({name: Score(value=0.5) for name in "abcdefgh"}))
+
+        assert seen == {True}
+        assert caplog.messages == []
+
+    def test_it_travels_to_a_helper_process_with_all_that_it_was_told(self, server, make_writer, make_scored):
+        delivery = DeliveryOptions(retry_window=60.0)
+        writer = make_writer(delivery=delivery, timeout=3.0)
+
+        copy = pickle.loads(pickle.dumps(writer))
+        try:
+            copy.emit(make_scored())
+            assert copy.flush(PATIENCE)
+            assert server.scores == {"faithfulness": 0.5}
+            told = [one.name for one in fields(writer) if one.init]
+            assert [getattr(copy, name) for name in told] == [getattr(writer, name) for name in told]
+            assert copy.client.endpoint == writer.client.endpoint
+        finally:
+            copy.shutdown(PATIENCE)
+
+    @pytest.mark.parametrize(("option", "value"), [("timeout", 0), ("timeout", float("inf")), ("failures", "false")])
+    def test_an_option_that_cannot_be_is_named(self, make_writer, option, value):
+        with pytest.raises(ConfigurationError, match=f"^{option} "):
+            make_writer(**{option: value})
+
+    def test_what_is_no_address_is_refused_without_showing_it(self, make_writer, backend):
+        with pytest.raises(ConfigurationError, match=f"^{backend.address} ") as raised:
+            make_writer(**{backend.address: "pass:word@nowhere"})
+        assert "word" not in str(raised.value)
+
+    def test_a_shutdown_closes_its_connections(self, server, make_writer, make_scored):
+        server.keeps_connections = True
+        writer = make_writer()
+        writer.emit(make_scored())
+        writer.shutdown(PATIENCE)
+
+        adapter = writer.client._session.get_adapter(server.url)
+        assert server.scores == {"faithfulness": 0.5}
+        assert len(adapter.poolmanager.pools) == 0
+
+    def test_importing_it_loads_no_http_client(self, backend):
+        module = backend.writer.__module__.removesuffix(".emitter")
+        program = f"import sys, {module}; print(*sys.modules)"
+        loaded = output_of("-c", program)
+
+        heavy = {
+            "httpx",
+            "requests",
+            "openai",
+            "langchain_core",
+            "opentelemetry.exporter",
+            backend.writer.name,
+        }
+        assert not heavy & set(loaded.split())
+
+    @pytest.mark.slow
+    def test_a_name_and_variables_bring_a_programs_scores_there(self, server, backend):
+        emitters = ["otel", backend.writer.name]
+
+        done = run_with(backend.variables(server.url), server, APPLICATION, json.dumps([{"emitters": emitters}]))
+
+        assert (done.returncode, done.stderr) == (0, "")
+        assert set(server.scores) >= {"faithfulness", "completeness", "context_adherence"}
+
+
+def run_with(variables, server, *arguments):
+    """Run Python with these variables; spans go to the server, too."""
+    environment = os.environ | {"OTEL_EXPORTER_OTLP_ENDPOINT": server.url, "COLUMNS": "200"} | variables
+    return run_python(*arguments, environment=environment)

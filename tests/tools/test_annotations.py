@@ -1,0 +1,154 @@
+"""What every writer writes of an answer's outcomes, whatever its backend is."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from opentelemetry.metrics import NoOpMeterProvider
+
+from ragspan import ConfigurationError, RagRecord
+from ragspan.judges.judge_protocols import ClaimVerdict
+from ragspan.outcomes import MetricFailure, Score, ScoredRecord
+from ragspan.records import SpanAnchor
+from ragspan.telemetry.values import clean_name
+from ragspan.tools import DeliveryOptions, ScoreWriter
+from ragspan.tools.http import Endpoint
+from ragspan.usage import Usage
+
+ANSWER = SpanAnchor(trace_id=0xA1, span_id=0xB2)
+GENAI = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+QUOTING = Score(
+    value=0.5,
+    explanation="Zanzifer said so.",
+    judge="overlap",
+    evidence=(ClaimVerdict(index=0, verdict="unsupported", claim="Zanzifer said so."),),
+)
+
+
+class Notebook(ScoreWriter):
+    """Is only asked what it would write."""
+
+    name = "notebook"
+
+    def server(self):
+        return Endpoint(url="http://localhost")
+
+    def write(self, batch):
+        raise NotImplementedError
+
+
+@pytest.fixture
+def annotations():
+    """What is written of these outcomes."""
+
+    def annotations(outcomes, *, record_id="r1", ended_ns=2, late=False, refusal=False, **options):
+        record = RagRecord(
+            question="q",
+            contexts=["c"],
+            response="r",
+            record_id=record_id,
+            started_ns=min(1, ended_ns),
+            ended_ns=ended_ns,
+        )
+        scored = ScoredRecord(record=record, outcomes=outcomes, span=ANSWER, late=late, refusal=refusal)
+        return list(Notebook(**options).items_of(scored, ANSWER))
+
+    return annotations
+
+
+@pytest.fixture(autouse=True)
+def bare_environment(monkeypatch):
+    for name in ("RAGSPAN_EXPLANATIONS", "RAGSPAN_CAPTURE_CONTENT", GENAI):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_a_score_says_all_that_is_known_of_it(annotations):
+    score = Score(
+        value=0.5,
+        threshold=0.8,
+        judge="gpt-4o-mini",
+        prompt_version="7",
+        fallback="budget_exhausted",
+        details={"claims": 2},
+        usage=Usage(requests=1, input_tokens=100, output_tokens=20, usd=0.01),
+    )
+
+    (one,) = annotations({"faithfulness": score}, late=True, refusal=True)
+
+    assert (one.trace_id, one.span_id, one.name) == (f"{0xA1:032x}", f"{0xB2:016x}", "faithfulness")
+    assert (one.value, one.label, one.judge, one.annotator) == (0.5, "fail", "gpt-4o-mini", "LLM")
+    assert one.metadata == {
+        "record_id": "r1",
+        "judge": "gpt-4o-mini",
+        "threshold": 0.8,
+        "prompt_version": "7",
+        "fallback": "budget_exhausted",
+        "late": True,
+        "refusal": True,
+        "details": {"claims": 2},
+        "usage": {"requests": 1, "input_tokens": 100, "output_tokens": 20, "usd": 0.01},
+    }
+
+
+@pytest.mark.parametrize(
+    ("variables", "explanation"),
+    [
+        ({}, "1 of 1 claims unsupported: sentence 1"),
+        ({"RAGSPAN_EXPLANATIONS": "false", "RAGSPAN_CAPTURE_CONTENT": "true"}, None),
+        ({"RAGSPAN_EXPLANATIONS": "true"}, "Zanzifer said so."),
+        ({"RAGSPAN_CAPTURE_CONTENT": "true"}, "Zanzifer said so."),
+        ({GENAI: "SPAN_ONLY"}, "Zanzifer said so."),
+        ({GENAI: "EVENT_ONLY"}, "1 of 1 claims unsupported: sentence 1"),
+    ],
+)
+def test_a_user_is_quoted_only_where_that_is_allowed(annotations, monkeypatch, variables, explanation):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    failure = MetricFailure(error_type="ValueError", message="Zanzifer")
+
+    one, other = annotations({"faithfulness": QUOTING, "own": failure}, failures=True)
+
+    assert one.explanation == explanation
+    assert "Zanzifer" not in repr(other)
+
+
+def test_explanations_are_cut_and_made_sound(annotations):
+    score = Score(value=1.0, explanation="ab\0\ud800" + "c" * 100)
+
+    (one,) = annotations({"faithfulness": score}, explanations=True, max_explanation_chars=6)
+
+    assert one.explanation == "ab\ufffd\ufffdc…"
+
+
+@pytest.mark.parametrize("record_id", ["r" * 100_000, "r\ud800\0"])
+def test_ids_that_a_caller_made_up_are_bounded_and_well_formed(annotations, record_id):
+    outcomes = {"m\0": Score(value=1.0), "own": MetricFailure(error_type="E", message="")}
+
+    for one in annotations(outcomes, record_id=record_id, failures=True):
+        assert one.record_id == one.metadata["record_id"] == clean_name(record_id)
+        assert len(repr(one).encode()) < 1500
+        assert "\0" not in one.name
+
+
+def test_a_meter_provider_does_not_travel():
+    with pytest.raises(TypeError, match="its providers belong to this process"):
+        pickle.dumps(Notebook(meter_provider=NoOpMeterProvider()))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("queue_size", 0),
+        ("queue_bytes", 1.5),
+        ("batch_size", True),
+        ("linger", -1),
+        ("linger", float("inf")),
+        ("retry_window", 0),
+        ("retry_window", "600"),
+        ("retry_window", float("nan")),
+    ],
+)
+def test_a_limit_that_cannot_be_is_named(name, value):
+    with pytest.raises(ConfigurationError, match=f"^{name} is {value!r}, but should be a"):
+        DeliveryOptions(**{name: value})

@@ -1,0 +1,162 @@
+"""The HTTP client that all tools share, against a server on this machine."""
+
+from __future__ import annotations
+
+import gzip
+import os
+
+import pytest
+from forked import in_child
+from servers.scores import ScoreServer
+
+from ragspan.tools import BatchRejected, Unavailable
+from ragspan.tools.http import MAX_REPLY, Endpoint, HttpClient, ServerError
+
+
+class Server(ScoreServer):
+    keeps_connections = True
+
+    def __init__(self):
+        self.raw_replies = []
+        super().__init__()
+
+    def _answer(self, request):
+        return self.raw_replies.pop() if self.raw_replies else super()._answer(request)
+
+    def reply_to(self, request):
+        return 200, {}
+
+
+@pytest.fixture
+def server(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "*")
+    made = Server()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def call(server):
+    clients = []
+
+    def call(**given):
+        clients.append(HttpClient(Endpoint(url=server.url, **given)))
+        return clients[-1].call("GET", "/")
+
+    yield call
+    for client in clients:
+        client.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_connections_are_kept_open_and_the_child_of_a_fork_has_one_of_its_own(server):
+    client = HttpClient(Endpoint(url=server.url))
+    client.call("GET", "/")
+
+    assert in_child(lambda: client.call("GET", "/").is_ok)
+    client.call("GET", "/")
+    client.close()
+    assert len(server.connections) == 2
+
+
+def test_what_cannot_be_json_is_rejected(server):
+    with pytest.raises(BatchRejected):
+        HttpClient(Endpoint(url=server.url)).call("POST", "/", json={"value": float("nan")})
+
+
+@pytest.mark.parametrize(
+    ("reply", "body"),
+    [
+        ((200, '{"id": "1"}'), {"id": "1"}),
+        ((200, '[{"id": "1"}]'), {"items": [{"id": "1"}]}),
+        ((202, ""), {}),
+        ((404, "<h1>Not Found</h1>"), {}),
+    ],
+    ids=str,
+)
+def test_a_reply_has_what_the_server_said(server, call, reply, body):
+    server.script.append(reply)
+
+    assert call().body == body
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason", "pause"),
+    [
+        ((503, "busy", {"Retry-After": "3"}), "http_503", 3.0),
+        ((429, "", {"Retry-After": "Thu, 01 Jan 1970 00:01:40 GMT"}), "http_429", None),
+        ((429, "", {"Retry-After": "-3"}), "http_429", 0.0),
+        ((401, "who?"), "http_401", None),
+        ((302, "", {"Location": "/login"}), "http_302", None),
+        ((200, "<html>Please log in</html>"), "no_json", None),
+        ((200, ""), "no_json", None),
+        ((202, "<html>Please log in</html>"), "no_json", None),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_a_server_that_takes_nothing_now_is_unavailable(server, call, reply, reason, pause):
+    server.script.append(reply)
+
+    with pytest.raises(Unavailable) as raised:
+        call()
+
+    assert (str(raised.value), raised.value.retry_after) == (reason, pause)
+
+
+@pytest.mark.parametrize(
+    ("status", "failure"),
+    [(400, BatchRejected), (413, BatchRejected), (422, BatchRejected), (500, ServerError), (403, Unavailable)],
+)
+def test_a_status_says_whether_the_batch_or_the_server_is_the_reason(server, call, status, failure):
+    server.script.append((status, '{"error": "a user\'s words"}'))
+
+    reply = call()
+
+    assert (reply.is_ok, reply.body) == (False, {"error": "a user's words"})
+    assert type(reply.failure()) is failure
+    assert str(reply.failure()) == f"http_{status}"
+
+
+def test_an_exception_names_no_address(server, call):
+    server.stop()
+
+    with pytest.raises(Unavailable) as raised:
+        call(headers={"authorization": "secret"})
+
+    assert str(raised.value) == "no server listens there: connection refused"
+    assert raised.value.__suppress_context__
+    server.start()
+
+
+def test_a_netrc_file_does_not_replace_the_authorization(server, call, tmp_path, monkeypatch):
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login somebody password else\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+
+    call(headers={"authorization": "Bearer t"})
+
+    assert server.requests[0].headers["authorization"] == "Bearer t"
+
+
+@pytest.mark.parametrize("packing", [None, "gzip"])
+def test_a_reply_larger_than_its_bound_is_not_read_to_its_end(server, call, packing):
+    content = b"[" + b" " * (MAX_REPLY * 20)
+    body = gzip.compress(content) if packing else content
+    server.raw_replies.append((200, {"Content-Encoding": packing} if packing else {}, body))
+
+    with pytest.raises(Unavailable, match="reply_too_large"):
+        call()
+
+
+def test_a_server_that_does_not_answer_in_time_is_a_timeout(server, call):
+    server.script.append(server.hangs)
+
+    with pytest.raises(TimeoutError):
+        call(timeout=0.5)
+
+
+def test_no_request_follows_a_redirect(server, call):
+    server.script.append((307, "", {"Location": "/elsewhere"}))
+
+    with pytest.raises(Unavailable, match="http_307"):
+        call()
+    assert [request.path for request in server.requests] == ["/"]

@@ -1,0 +1,320 @@
+"""What is written when, without threads and by a clock that the tests set."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ragspan.tools import BatchRejected, Delivered, DeliveryOptions, Failed, Rejected, SpanNotFound, Unavailable
+from ragspan.tools.queue import DeliveryStatus, SendQueue
+
+
+def texts(batch):
+    return [entry.item.text for entry in batch]
+
+
+def pause(queue):
+    """Seconds until something is due; None if nothing waits."""
+    due = queue.next_due()
+    return None if due is None else max(0, due - queue._clock())
+
+
+def refuse_nothing(batch):
+    return [Delivered()] * len(batch)
+
+
+def run(queue, clock, write, *, rounds=1000):
+    """Write all there is, and let the time pass in between. The batches, with the seconds since the start."""
+    began, written = clock.now, []
+    for _ in range(rounds):
+        seconds = pause(queue)
+        if seconds is None:
+            return written
+        clock.advance(seconds)
+        if seconds == 0:
+            batch = queue.take()
+            if not batch:
+                continue
+            written.append((clock.now - began, texts(batch)))
+            try:
+                results = write(texts(batch))
+            except Exception as error:
+                results = error
+            queue.settle(batch, results)
+    raise AssertionError("it never comes to an end")
+
+
+def missing(*names, until=math.inf):
+    return lambda now, batch: [SpanNotFound() if text in names and now < until else Delivered() for text in batch]
+
+
+def failing(name):
+    return lambda now, batch: [Failed() if text == name else Delivered() for text in batch]
+
+
+def away(until, **given):
+    return lambda now, batch: Unavailable("away", **given) if now < until else refuse_nothing(batch)
+
+
+def choking(name, error):
+    return lambda now, batch: error if name in batch else refuse_nothing(batch)
+
+
+@pytest.mark.parametrize(
+    ("options", "texts", "reply", "written", "ended"),
+    [
+        ({"batch_size": 2}, "abcde", missing(), [(0, "ab"), (0, "cd"), (0, "e")], {"delivered": 5}),
+        # What is not there yet goes back and delays no other; a span that never comes is given up.
+        ({}, "abc", missing("b", until=7), [(0, "abc"), (1, "b"), (3, "b"), (7, "b")], {"delivered": 3}),
+        (
+            {"retry_window": 100.0},
+            "a",
+            missing("a"),
+            [(seconds, "a") for seconds in (0, 1, 3, 7, 15, 31, 61, 91)],
+            {"dropped": {"span_not_found": 1}},
+        ),
+        (
+            {"retry_window": 5.0},
+            "ab",
+            failing("a"),
+            [(0, "ab"), (1, "a"), (3, "a")],
+            {"delivered": 1, "dropped": {"failed": 1}},
+        ),
+        # While the backend is away one batch is tried, every ten seconds at least; then everything is delivered.
+        (
+            {"batch_size": 2},
+            "abcd",
+            away(until=10),
+            [*((seconds, "ab") for seconds in (0, 1, 3, 7, 15)), (15, "cd")],
+            {"delivered": 4},
+        ),
+        (
+            {"retry_window": 60.0},
+            "a",
+            away(until=math.inf),
+            [(seconds, "a") for seconds in (0, 1, 3, 7, 15, 25, 35, 45, 55)],
+            {"dropped": {"unavailable": 1}},
+        ),
+        # It gets the time that it asks for, but not all the time there is.
+        ({}, "a", away(until=1, retry_after=42.0), [(0, "a"), (42, "a")], {"delivered": 1}),
+        ({}, "a", away(until=1, retry_after=1e9), [(0, "a"), (300, "a")], {"delivered": 1}),
+        # An item because of which batches are rejected is found at once.
+        (
+            {},
+            "abcd",
+            choking("b", BatchRejected("http_422")),
+            [(0, "abcd"), (0, "ab"), (0, "a"), (0, "b"), (0, "cd")],
+            {"delivered": 3, "rejected": {"http_422": 1}},
+        ),
+        # An item because of which the backend fails ends up alone, and delays the others by seconds.
+        (
+            {"retry_window": 10.0},
+            "abcd",
+            choking("b", RuntimeError("500")),
+            [(0, "abcd"), (1, "ab"), (3, "cd"), (3, "a"), (3, "b"), (7, "b")],
+            {"delivered": 3, "dropped": {"failed": 1}},
+        ),
+        ({"queue_size": 3}, "abcde", missing(), [(0, "cde")], {"delivered": 3, "dropped": {"queue_full": 2}}),
+        ({"queue_bytes": 250}, "abc", missing(), [(0, "bc")], {"delivered": 2, "dropped": {"queue_bytes": 1}}),
+    ],
+)
+def test_what_is_written_when_and_how_it_ends(make_queue, clock, letters, options, texts, reply, written, ended):
+    queue = make_queue(**options)
+    began = clock.now
+    queue.put(letters(texts))
+
+    def write(batch):
+        said = reply(clock.now - began, batch)
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    assert [(seconds, "".join(batch)) for seconds, batch in run(queue, clock, write)] == written
+    stats = queue.stats()
+    assert ended == {
+        name: getattr(stats, name) for name in ("delivered", "rejected", "dropped") if getattr(stats, name)
+    }
+
+
+def test_an_item_waits_for_others_to_go_along(make_queue, clock, letters):
+    queue = make_queue(linger=1.0)
+    queue.put(letters("a"))
+    clock.advance(0.75)
+    queue.put(letters("b"))
+
+    assert run(queue, clock, refuse_nothing) == [(0.25, ["a", "b"])]
+
+
+def state(entries, *, max_span_wait=math.inf):
+    return DeliveryStatus(entries).state(max_span_wait=max_span_wait)
+
+
+@pytest.mark.parametrize(
+    ("results", "expected"),
+    [
+        ([Delivered(), Delivered()], "settled"),
+        ([Delivered(), Rejected("http_422")], "settled"),
+        ([Delivered(), Failed()], "waiting"),
+        ([Delivered(), SpanNotFound()], "waiting"),
+        (Unavailable("down"), "waiting"),
+        (RuntimeError(), "waiting"),
+        (BatchRejected("http_413"), "waiting"),
+    ],
+)
+def test_items_have_one_state_together(make_queue, letters, results, expected):
+    queue = make_queue()
+    entries = queue.put(letters("ab"))
+    assert state(entries) == "waiting"
+
+    queue.settle(queue.take(), results)
+
+    assert state(entries) == expected
+
+
+def look(queue, clock, result, *, after=0.0):
+    clock.advance(after)
+    queue.settle(queue.take(), [result])
+
+
+def test_who_asks_need_not_wait_for_a_span_that_does_not_come(make_queue, clock, letters):
+    queue = make_queue()
+    entries = queue.put(letters("a"))
+
+    look(queue, clock, SpanNotFound(), after=60.0)
+    assert state(entries, max_span_wait=5.0) == "waiting"  # it may have come since
+    look(queue, clock, SpanNotFound(), after=4.0)
+    assert state(entries, max_span_wait=5.0) == "waiting"
+    look(queue, clock, SpanNotFound(), after=4.0)
+
+    assert state(entries, max_span_wait=5.0) == "settled"
+    assert state(entries) == "waiting"
+    look(queue, clock, Failed(), after=8.0)
+    assert state(entries, max_span_wait=5.0) == "waiting"  # there it is
+
+
+def test_a_later_item_of_a_key_replaces_the_one_that_waits(make_queue, clock, letter):
+    queue = make_queue()
+    first = queue.put([letter("first", key="span")])
+    look(queue, clock, SpanNotFound())
+    second = queue.put([letter("second", key="span"), letter("other")])
+    assert [state(entries) for entries in (first, second)] == ["lost", "waiting"]
+
+    assert run(queue, clock, refuse_nothing) == [(0, ["second", "other"])]
+    assert queue.stats().dropped == {"replaced": 1}
+    assert queue.lost() == 0
+    assert [state(entries) for entries in (first, second)] == ["lost", "settled"]
+
+
+@pytest.mark.parametrize("result", [Delivered(), Failed()])
+def test_a_later_item_of_a_key_in_flight_comes_after_it(make_queue, clock, letter, result):
+    queue = make_queue()
+    queue.put([letter("first", key="span")])
+    batch = queue.take()
+    queue.put([letter("second", key="span")])
+    queue.settle(batch, [result])
+
+    assert [batch for _, batch in run(queue, clock, refuse_nothing)] == [["second"]]
+    assert (queue.stats().delivered, queue.stats().dropped) == (1, {"replaced": 1})
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"), [(SpanNotFound(), "settled"), (Failed(), "lost"), (Unavailable("down"), "lost")]
+)
+def test_what_was_given_up_is_lost_unless_there_is_no_span_for_it(make_queue, clock, letters, result, expected):
+    queue = make_queue(retry_window=5.0)
+    entries = queue.put(letters("a"))
+
+    run(queue, clock, lambda batch: result if isinstance(result, Unavailable) else [result])
+
+    assert queue.stats().waiting == 0
+    assert state(entries) == expected
+
+
+def test_after_a_success_the_next_outage_begins_with_a_short_pause(make_queue, letters):
+    queue = make_queue()
+    pauses = []
+    for reply in (Unavailable("away"), Unavailable("away"), [Delivered()], Unavailable("away")):
+        queue.put(letters("a"))
+        queue.make_all_due()
+        queue.settle(queue.take(), reply)
+        pauses.append(pause(queue))
+
+    assert pauses[0] < pauses[1]
+    assert pauses[2:] == [None, pauses[0]]
+
+
+REPLIES = st.one_of(
+    st.lists(st.sampled_from([Delivered(), SpanNotFound(), Failed(), Rejected("no")]), max_size=4),
+    st.sampled_from([Unavailable("away"), BatchRejected("no"), RuntimeError()]),
+)
+
+
+@given(
+    steps=st.lists(st.one_of(st.integers(1, 6), REPLIES, st.floats(0, 40), st.just("hurry")), max_size=40),
+    queue_size=st.integers(1, 6),
+    batch_size=st.integers(1, 4),
+)
+def test_every_item_ends_exactly_once_whatever_happens(steps, queue_size, batch_size):
+    now = [0.0]
+    options = DeliveryOptions(queue_size=queue_size, batch_size=batch_size, linger=0.0, retry_window=100.0)
+    queue = SendQueue(options, clock=lambda: now[0])
+    number = 0
+    for step in steps:
+        if isinstance(step, int):
+            queue.put([Numbered(number + place) for place in range(step)])
+            number += step
+        elif isinstance(step, float):
+            now[0] += step
+        elif step == "hurry":
+            queue.make_all_due()
+        elif pause(queue) == 0 and (batch := queue.take()):
+            fits = isinstance(step, Exception) or len(step) == len(batch)
+            queue.settle(batch, step if fits else ValueError())
+        stats = queue.stats()
+        ended = stats.delivered + sum(stats.rejected.values()) + sum(stats.dropped.values())
+        assert number == stats.waiting + ended
+        assert stats.waiting <= queue_size
+
+
+class Numbered:
+    size = 1
+
+    def __init__(self, number):
+        self.key = number % 3
+
+
+def test_an_item_is_given_up_at_the_end_of_its_time_and_not_at_its_next_try(make_queue, clock, letters):
+    queue = make_queue(retry_window=4.0)
+    queue.put(letters("a"))
+    for _ in range(3):  # at 0, 1 and 3 seconds; the next try would be at 7
+        clock.advance(pause(queue))
+        queue.settle(queue.take(), [Failed()])
+
+    assert pause(queue) == pytest.approx(1.0)
+    clock.advance(1.0)
+    assert queue.take() == []
+    assert queue.stats().dropped == {"failed": 1}
+
+
+@pytest.mark.parametrize(
+    ("reply", "delivered", "dropped"),
+    [([Delivered()] * 2, 2, 1), ([Delivered(), SpanNotFound()], 1, 2), (Unavailable("away"), 0, 3)],
+    ids=["arrived", "one arrived", "none arrived"],
+)
+def test_what_is_in_flight_when_the_queue_closes_counts_by_its_reply(make_queue, letters, reply, delivered, dropped):
+    queue = make_queue(batch_size=2)
+    queue.put(letters("abc"))
+    batch = queue.take()
+
+    queue.close()
+    assert (queue.stats().waiting, queue.stats().dropped) == (2, {"shutdown": 1})
+    queue.settle(batch, reply)
+
+    assert (queue.stats().delivered, queue.stats().dropped, queue.stats().waiting) == (
+        delivered,
+        {"shutdown": dropped},
+        0,
+    )

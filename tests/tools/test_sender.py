@@ -1,0 +1,281 @@
+"""The sender with its thread: nothing here sleeps, the scripted tool says when it is reached."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+
+import pytest
+from forked import in_child
+from measured import points_of
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from waiting import PATIENCE
+
+from ragspan.outcomes import NotApplicable, Score, ScoredRecord
+from ragspan.records import RagRecord, SpanAnchor
+from ragspan.telemetry.providers import flush_as_well
+from ragspan.tools import BatchRejected, Delivered, DeliveryOptions, Rejected, SpanNotFound, Unavailable
+
+
+class Gate:
+    """A reply that comes when the test lets it."""
+
+    def __init__(self):
+        self.is_reached = threading.Event()
+        self.opened = threading.Event()
+
+    def __call__(self, batch):
+        self.is_reached.set()
+        assert self.opened.wait(PATIENCE)
+        return [Delivered()] * len(batch)
+
+
+def held(post_office, scored):
+    """Emit these scores, which are written until the gate is opened."""
+    post_office.mailbox.script.append(gate := Gate())
+    post_office.emit(scored)
+    assert gate.is_reached.wait(PATIENCE)
+    return gate
+
+
+def wait_until(post_office, happened):
+    """Wait for a change of what the writer's thread knows."""
+    sender = post_office._sender
+    with sender._changed:
+        assert sender._changed.wait_for(lambda: happened(sender._queue), PATIENCE)
+
+
+def test_scores_are_delivered_in_a_thread_of_the_writers_own(post_office, make_scored):
+    post_office.emit(make_scored(faithfulness=0.5, completeness=1.0))
+
+    assert post_office.flush(PATIENCE)
+    assert post_office.mailbox.delivered == ["faithfulness=0.5", "completeness=1.0"]
+    assert post_office.mailbox.threads == {"ragspan-post"}
+    assert post_office.stats().delivered == 2
+
+
+@pytest.mark.parametrize(
+    "span",
+    [
+        None,
+        SpanAnchor(trace_id=1, span_id=2, trace_flags=0),
+        SpanAnchor(trace_id=0, span_id=2),
+        SpanAnchor(trace_id=1, span_id=0),
+    ],
+    ids=["none", "not sampled", "no trace", "no span"],
+)
+def test_an_answer_without_a_sampled_span_is_not_written_but_counted(post_office, span, caplog):
+    outcomes = {"a": Score(value=1.0), "b": Score(value=0.5), "c": NotApplicable(reason="no_contexts")}
+    record = RagRecord(question="q", contexts=[], response="r")
+
+    post_office.emit(ScoredRecord(record=record, outcomes=outcomes, span=span))
+
+    assert post_office.flush(PATIENCE)
+    assert post_office.mailbox.batches == []
+    assert post_office.stats().dropped == {"no_span": 2}
+    assert caplog.messages == []
+
+
+def test_a_status_for_what_is_not_written_says_why_at_once(post_office, make_scored):
+    unsampled = post_office.emit_with_status(make_scored(trace_flags=0, faithfulness=0.5))
+    nothing = post_office.emit_with_status(make_scored())
+    post_office.shutdown(0)
+
+    assert (unsampled.state(), nothing.state()) == ("settled", "settled")
+    assert post_office.emit_with_status(make_scored(faithfulness=0.5)).state() == "lost"
+    assert post_office.emit_with_status(make_scored()).state() == "settled"
+    assert "ragspan-post" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_emit_returns_while_the_destination_hangs(post_office, make_scored):
+    gate = held(post_office, make_scored(first=0.1))
+
+    post_office.emit(make_scored(second=0.2))
+
+    assert post_office.stats().waiting == 2
+    gate.opened.set()
+    assert post_office.flush(PATIENCE)
+    assert post_office.mailbox.batches == [["first=0.1"], ["second=0.2"]]
+
+
+def test_a_flush_does_not_wait_for_the_pause_after_a_failure(post_office, make_scored):
+    post_office.mailbox.script += [Unavailable("away", retry_after=60.0), [SpanNotFound()], RuntimeError("500")]
+    post_office.emit(make_scored(faithfulness=0.5))
+    wait_until(post_office, lambda queue: (queue.next_due() or 0) > time.monotonic() + 10)
+
+    assert post_office.flush(PATIENCE)
+    assert post_office.mailbox.delivered == ["faithfulness=0.5"]
+
+
+def test_a_flush_says_false_when_its_time_is_up(post_office, make_scored):
+    gate = held(post_office, make_scored(faithfulness=0.5))
+
+    assert post_office.flush(0) is False
+    gate.opened.set()
+    assert post_office.flush(PATIENCE) is True
+
+
+def test_a_shutdown_delivers_what_is_there(make_post_office, make_scored):
+    post_office = make_post_office(delivery=DeliveryOptions(linger=60.0))
+    post_office.emit(make_scored(faithfulness=0.5))
+
+    post_office.shutdown(PATIENCE)
+
+    assert post_office.mailbox.delivered == ["faithfulness=0.5"]
+    assert "ragspan-post" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_a_shutdown_keeps_its_time_and_what_is_under_way_counts_by_its_reply(make_post_office, make_scored, caplog):
+    post_office = make_post_office()
+    gate = held(post_office, make_scored(first=0.1))
+    post_office.emit(make_scored(second=0.2))
+
+    post_office.shutdown(0.05)  # while the tool has not answered
+
+    assert (post_office.stats().waiting, post_office.stats().dropped) == (1, {"shutdown": 1})
+    assert caplog.messages == ["post: 1 score dropped: shutdown", "post: no reply came in time for 1 score"]
+    gate.opened.set()
+    wait_until(post_office, lambda queue: queue.stats().delivered == 1)
+    assert post_office.stats().dropped == {"shutdown": 1}
+
+
+def test_a_shutdown_waits_for_replies_and_sends_nothing_new_meanwhile(make_post_office, make_scored):
+    post_office = make_post_office()
+    gate = held(post_office, make_scored(first=0.1))
+    post_office.emit(make_scored(second=0.2))
+    ending = threading.Thread(target=post_office.shutdown, args=(PATIENCE / 2,))
+
+    ending.start()
+    wait_until(post_office, lambda queue: queue.next_due() is not None)
+    gate.opened.set()
+    ending.join(PATIENCE)
+
+    assert post_office.stats().delivered == 2
+
+
+class Spans:
+    """An exporter that knows what the tool was sent before it."""
+
+    def __init__(self, mailbox):
+        self.mailbox = mailbox
+        self.batches_before = []
+
+    def force_flush(self, timeout_millis):
+        self.batches_before.append(len(self.mailbox.batches))
+        return True
+
+
+@pytest.mark.parametrize("end", ["flush", "shutdown"])
+def test_spans_are_flushed_before_scores_at_the_end(make_post_office, make_scored, end):
+    post_office = make_post_office(delivery=DeliveryOptions(linger=PATIENCE))
+    flush_as_well(spans := Spans(post_office.mailbox))
+    post_office.emit(make_scored(faithfulness=0.5))
+
+    getattr(post_office, end)(PATIENCE)
+
+    assert (spans.batches_before, post_office.mailbox.batches) == ([0], [["faithfulness=0.5"]])
+
+
+def test_spans_are_flushed_before_a_score_is_tried_again_whose_span_was_not_there(post_office, make_scored):
+    flush_as_well(spans := Spans(post_office.mailbox))
+    post_office.mailbox.script.append([SpanNotFound()])
+
+    post_office.emit(make_scored(faithfulness=0.5))
+
+    wait_until(post_office, lambda queue: queue.stats().delivered == 1)
+    assert spans.batches_before == [1]
+
+
+def test_an_exporter_that_hangs_takes_no_more_than_half_of_a_flush(make_post_office, make_scored):
+    class Hanging:
+        opened = threading.Event()
+
+        def force_flush(self, timeout_millis):
+            self.opened.wait(PATIENCE)
+
+    flush_as_well(hanging := Hanging())
+    post_office = make_post_office(delivery=DeliveryOptions(linger=PATIENCE))
+    post_office.emit(make_scored(faithfulness=0.5))
+
+    assert post_office.flush(2.0) is True
+    assert post_office.mailbox.delivered == ["faithfulness=0.5"]
+    hanging.opened.set()
+
+
+def test_where_no_thread_can_be_started_who_flushes_does_the_work(post_office, make_scored, monkeypatch):
+    """As at the end of the interpreter."""
+
+    def refuse(thread):
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    post_office.mailbox.script += [[SpanNotFound()], Unavailable("away")]
+    post_office.emit(make_scored(faithfulness=0.5))
+
+    assert post_office.flush(PATIENCE)
+    assert post_office.mailbox.delivered == ["faithfulness=0.5"]
+    assert post_office.mailbox.threads == {threading.current_thread().name}
+    post_office.shutdown(PATIENCE)
+
+
+@pytest.mark.parametrize("nonsense", [None, [], [Delivered()] * 3, ["delivered", "delivered"]], ids=repr)
+def test_what_a_backend_returns_must_fit_the_batch(post_office, make_scored, nonsense):
+    post_office.mailbox.script.append(nonsense)
+    post_office.emit(make_scored(a=0.1, b=0.2))
+
+    assert post_office.flush(PATIENCE)
+    assert len(post_office.mailbox.batches) > 1
+    assert post_office.stats().delivered == 2
+
+
+def test_trouble_is_logged_by_its_kind_once_a_minute(post_office, make_scored, caplog):
+    post_office.mailbox.script += [
+        Unavailable("http_503"),
+        ValueError("the user's own words"),
+        BatchRejected("http_422"),
+        [Rejected("http_422")],
+    ]
+    for name in ("first", "second"):
+        post_office.emit(make_scored(**{name: 0.5}))
+        assert post_office.flush(PATIENCE)
+
+    assert caplog.messages == [
+        "post took no score: http_503; 1 to be tried again",
+        "post: 1 score rejected: http_422",
+    ]
+    assert {record.levelno for record in caplog.records} == {logging.WARNING}
+
+
+def test_what_became_of_scores_is_told_to_the_metrics(make_post_office, make_scored):
+    reader = InMemoryMetricReader()
+    post_office = make_post_office(meter_provider=MeterProvider([reader], shutdown_on_exit=False))
+    post_office.mailbox.script += [[Delivered(), Rejected("http_422"), Delivered()]]
+
+    post_office.emit(make_scored(a=0.1, b=0.2, c=0.3))
+    post_office.emit(make_scored(d=0.4, trace_flags=0))
+    post_office.shutdown(PATIENCE)
+
+    points = points_of(reader, "ragspan.deliveries")
+    assert {tuple(sorted(point.attributes.items())): point.value for point in points} == {
+        (("ragspan.destination", "post"), ("ragspan.result", "delivered")): 2,
+        (("ragspan.destination", "post"), ("ragspan.reason", "http_422"), ("ragspan.result", "rejected")): 1,
+        (("ragspan.destination", "post"), ("ragspan.reason", "no_span"), ("ragspan.result", "dropped")): 1,
+    }
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_the_child_of_a_fork_starts_with_nothing_to_deliver(post_office, make_scored):
+    gate = held(post_office, make_scored(parents=0.1))
+
+    def use():
+        post_office.mailbox = type(post_office.mailbox)()
+        post_office.emit(make_scored(childs=0.2))
+        return [post_office.flush(PATIENCE), post_office.mailbox.delivered]
+
+    assert in_child(use) == [True, ["childs=0.2"]]
+    gate.opened.set()
+    assert post_office.flush(PATIENCE)
+    assert post_office.mailbox.delivered == ["parents=0.1"]
