@@ -363,12 +363,12 @@ def _parts_that_quote(text: str, prompts: PromptTexts, places: LiteralPlaces) ->
     in_documents: set[int] = set()
     for number, start in places.of(wanted) if wanted else ():
         end = start + len(wanted)
-        if stands_as_line(prompts.parts[number], start, end):
-            lines.add(number)
-        elif prompts.is_free(number, start, end):
-            free.add(number)
-        else:
+        if not prompts.is_free(number, start, end):
             in_documents.add(number)
+        elif stands_as_line(prompts.parts[number], start, end):
+            lines.add(number)
+        else:
+            free.add(number)
     if len(words) <= 1:
         return lines - prompts.silent
     if not (lines or free):
