@@ -1,6 +1,6 @@
 """How well a judge agrees with people.
 
-    python benchmarks/agreement.py DIRECTORY [--judge overlap|openai:MODEL|hhem] [--metric NAME] [--set NAME] [--rows N]
+    python benchmarks/agreement.py DIRECTORY [--judge overlap|openai:MODEL|hhem] [--mode one_request|thorough] [--metric NAME] [--set NAME] [--rows N]
         [--captured template|hand] [--json FILE]
 
 DIRECTORY holds sets of human judgements, a `NAME.jsonl.gz` each, whose rows have `question`, `contexts`, `response`,
@@ -27,7 +27,8 @@ judge's calibration was not fitted on; for the embedded judge that fit follows.
 `--captured` has each row answered by a LangChain chain with a system prompt of 60 to 500 words, which a template has or the
 program writes by hand, and judges the record that ragspan makes of it, background included.
 
-`--judge openai:MODEL` takes `OPENAI_API_KEY`, or `--base-url` of a compatible server. `--judge hhem` verifies the embedded
+Before a language model is asked, the program says about what it will cost; a bar shows how far it is. `--mode` asks it all about an
+answer in one request, or each question by itself. `--judge openai:MODEL` takes `OPENAI_API_KEY`, or `--base-url` of a compatible server. `--judge hhem` verifies the embedded
 judge's sentences. `--rows 100` takes about as many rows of each set, whole sources drawn with `--seed`; `--quick` is that
 with fewer resamples.
 """
@@ -36,6 +37,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import functools
 import json
 import sys
 from dataclasses import asdict
@@ -44,12 +46,13 @@ from pathlib import Path
 from agreeing.calibration import fitted
 from agreeing.comparison import METRIC_LABELS
 from agreeing.judgements import read_sets
-from agreeing.judging import UnknownJudgeError, columns_of, metrics_of
+from agreeing.judging import UnknownJudgeError, columns_of, expected_usage, metrics_of
 from agreeing.programs import PROMPTS, captured
 from agreeing.report import means_of, report_on, set_tables, summary
 from rich.console import Console
+from rich.progress import Progress
 
-from ragspan.evaluate.agreement import RESAMPLES
+from ragspan.evaluate.estimates import RESAMPLES
 from ragspan.exceptions import ConfigurationError
 from ragspan.usage import Usage
 
@@ -62,7 +65,7 @@ QUICK_ROWS, QUICK_RESAMPLES = 40, 100
 def main() -> None:
     arguments = parsed()
     try:
-        metrics = metrics_of(arguments.judge, base_url=arguments.base_url)
+        metrics = metrics_of(arguments.judge, base_url=arguments.base_url, mode=arguments.mode)
     except (UnknownJudgeError, ConfigurationError) as error:
         raise SystemExit(str(error)) from None
     metrics = [metric for metric in metrics if metric.name in (arguments.metric or METRIC_LABELS)]
@@ -73,8 +76,20 @@ def main() -> None:
 
     console = Console(width=None if sys.stdout.isatty() else 150)
     reports, usage = [], Usage()
+    expected, dollars = expected_usage(metrics, sets)
+    if expected.requests:
+        price = "an unknown price" if dollars is None else f"about ${dollars:.2f}"
+        console.print(f"{arguments.judge}, {arguments.mode}: about {expected}, for {price}. Ctrl-C ends it.")
     for judged in sets:
-        columns, used = asyncio.run(columns_of(metrics, judged.judgements, concurrency=arguments.concurrency))
+        with Progress(console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task(judged.name, total=len(judged.judgements))
+            judging = columns_of(
+                metrics,
+                judged.judgements,
+                concurrency=arguments.concurrency,
+                on_answer=functools.partial(progress.advance, task),
+            )
+            columns, used = asyncio.run(judging)
         usage += used
         if columns:
             reports.append(report_on(judged, columns, seed=arguments.seed, resamples=arguments.resamples))
@@ -92,6 +107,7 @@ def main() -> None:
         means = means_of(reports)
         report = {
             "judge": arguments.judge,
+            "mode": arguments.mode,
             "rows": arguments.rows,
             "seed": arguments.seed,
             "resamples": arguments.resamples,
@@ -107,6 +123,7 @@ def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="How well a judge agrees with people.")
     parser.add_argument("directory", type=Path, help="sets of human judgements, as NAME.jsonl.gz")
     parser.add_argument("--judge", default="overlap", help="overlap, openai:MODEL, hhem or hhem:FOLDER")
+    parser.add_argument("--mode", choices=("one_request", "thorough"), default="one_request", help="of openai:MODEL")
     parser.add_argument("--base-url", help="of an OpenAI-compatible server")
     parser.add_argument(
         "--metric", action="append", choices=METRIC_LABELS, help="only this; may be given several times"

@@ -14,6 +14,9 @@ on, with an earlier request about the same answer: "shared" tells that, and "cac
 rules there, from 1,024 tokens on and in steps of 128. Both take it that the earlier request has been read before the later
 one comes. "In common" is what all requests about an answer begin with, in every one of them.
 
+ragspan is asked in both of its modes, with three polls and with one. In the one request reasons are as long as it asks for: fifteen
+words for a claim, ten for a context.
+
 The last table is the price of 1,000 such answers with models of `ragspan.judges.prices`.
 """
 
@@ -37,21 +40,26 @@ from ragspan.judges.prices import PRICES, PRICES_AS_OF, Price
 from ragspan.usage import Usage
 
 ANSWERS, QUICK_ANSWERS = 5, 2
-REQUESTS_TARGET, COMMON_TARGET = 5, 0.8
-"""For all four metrics: no more requests, and no smaller share of the prompt tokens in common."""
-
-
+DOLLARS_TARGETS = {"one request": 0.75, "one request, one poll": 0.40}
+"""Of what the thorough mode costs with three polls, for all four metrics."""
+TARGET_MODEL = "gpt-4o-mini"
 PRICED = ("gpt-5-nano", "gpt-4o-mini", "gpt-5-mini", "gpt-4.1-mini", "gpt-5.4-mini", "gpt-4.1", "gpt-5.4")
 """From the cheapest to the dearest."""
 
+MODES = {
+    "one request": "one_request/3",
+    "one request, one poll": "one_request/1",
+    "thorough": "thorough/3",
+    "thorough, one poll": "thorough/1",
+}
 FOUR = ("context_adherence", "completeness", "context_utilization", "faithfulness")
 LIBRARIES: dict[str, str | None] = {"ragspan": None, "ragas": "ragas"}
 """As `judging.one_by_one` knows them, and what has to be installed; None for what this environment has anyway."""
 CONTENDERS: dict[str, dict[str, tuple[str, ...]]] = {
     "ragspan": {
-        "ragspan, all four metrics": FOUR,
-        "ragspan, faithfulness and utilization": FOUR[2:],
-        **{f"ragspan, {name}": (name,) for name in FOUR},
+        f"ragspan, {title}: {what}": tuple(f"{name}/{mode}" for name in names)
+        for what, names in {"all four metrics": FOUR, "the two default metrics": (FOUR[0], FOUR[3])}.items()
+        for title, mode in MODES.items()
     },
     "ragas": {
         "Ragas, Faithfulness and ContextUtilization": ("Faithfulness", "ContextUtilization"),
@@ -147,23 +155,39 @@ def show(results: Sequence[Result | Absent], tokens: Tokenizer, passages: int) -
         table.add_row(*cells(result))
     console = Console(width=None if sys.stdout.isatty() else 140)
     console.print(table)
-    console.print(f"Targets for all four metrics: {REQUESTS_TARGET} requests, {COMMON_TARGET:.0%} in common.")
 
 
 def show_prices(results: Sequence[Result | Absent]) -> None:
     """What 1,000 answers cost ragspan's metrics, by model, where nothing and where all that can be is read from the cache."""
-    measured = [one for one in results if isinstance(one, Result) and one.contender.startswith("ragspan")][:2]
-    table = Table(title=f"Dollars for 1,000 such answers, by the prices of {PRICES_AS_OF}")
+    modes = {
+        title: one
+        for one in results
+        for title in MODES
+        if isinstance(one, Result) and one.contender == f"ragspan, {title}: all four metrics"
+    }
+    table = Table(
+        title=f"Dollars for 1,000 such answers, all four metrics, by the prices of {PRICES_AS_OF}; from a cache / without"
+    )
     table.add_column("model")
-    for one in measured:
-        table.add_column(f"{one.contender.partition(', ')[2]}, from a cache", justify="right")
-        table.add_column("without", justify="right")
+    for title in modes:
+        table.add_column(title, justify="right")
     for model in PRICED:
         dollars = [
-            one.dollars(PRICES[model], answers=1_000, cached=cached) for one in measured for cached in (True, False)
+            "/".join(f"{one.dollars(PRICES[model], answers=1_000, cached=cached):.2f}" for cached in (True, False))
+            for one in modes.values()
         ]
-        table.add_row(model, *(f"{amount:.2f}" for amount in dollars))
-    Console(width=None if sys.stdout.isatty() else 140).print(table)
+        table.add_row(model, *dollars)
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    console.print(table)
+    for title, target in DOLLARS_TARGETS.items():
+        shares = [
+            modes[title].dollars(PRICES[TARGET_MODEL], answers=1, cached=cached)
+            / modes["thorough"].dollars(PRICES[TARGET_MODEL], answers=1, cached=cached)
+            for cached in (True, False)
+        ]
+        console.print(
+            f"{TARGET_MODEL}, {title}: {shares[0]:.2f} of thorough from a cache, {shares[1]:.2f} without; at most {target:.2f}"
+        )
 
 
 def cells(result: Result | Absent) -> list[str]:
@@ -196,7 +220,7 @@ def main() -> None:
         report = {
             "tokens": tokens.name,
             "passages": arguments.passages,
-            "targets": {"requests": REQUESTS_TARGET, "common_share": COMMON_TARGET},
+            "targets": DOLLARS_TARGETS,
             "results": [asdict(result) for result in results if isinstance(result, Result)],
             "left_out": [asdict(result) for result in results if isinstance(result, Absent)],
         }

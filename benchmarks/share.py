@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from ragspan.engine.asking import DoubtThreshold
-from ragspan.evaluate.rates import RateEstimate, Stratum, estimate_rate
+from ragspan.engine.judge_share_decisions import DoubtThreshold
+from ragspan.evaluate.estimates import RateEstimate, Stratum, estimate_rate
 from ragspan.judge_share import JudgeShare
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import ContextAdherence, Faithfulness

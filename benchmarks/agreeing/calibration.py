@@ -12,8 +12,8 @@ from rich.text import Text
 
 from agreeing.judgements import Judgement, JudgementSet
 from ragspan.exceptions import JudgeError
-from ragspan.judges.overlap.analysis import Analysis
-from ragspan.judges.overlap.grounding import Grade, answer_score
+from ragspan.judges.screen.analysis import Analysis
+from ragspan.judges.screen.grading import Grade, answer_score
 
 Point: TypeAlias = tuple[float, float, float]
 """A score, its label as 0 or 1, and its weight."""
@@ -81,7 +81,7 @@ def _bar(one: Bin) -> Text:
 def fitted(sets: Sequence[JudgementSet]) -> tuple[float, float] | None:
     """Slope and middle of the embedded judge's map to probabilities, from the sources that are not held out.
 
-    These are what `ragspan.judges.overlap.grounding` rounds. Sets and labels weigh the same. None where no curve is the
+    These are what `ragspan.judges.screen.grading` rounds. Sets and labels weigh the same. None where no curve is the
     best: a label is missing, or a score between both tells them apart.
     """
     points = [point for judged in sets for point in _weighted([one for one in judged.judgements if not one.held_out])]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from agreeing.judgements import Judgement
-from ragspan.judges import Judge, OpenAIJudge, OverlapJudge
-from ragspan.judges.session import metered
+from agreeing.judgements import Judgement, JudgementSet
+from ragspan.config import JudgeMode
+from ragspan.judges import Judge, LLMJudge, OpenAIJudge, OverlapJudge
+from ragspan.judges.session import metered, session_of
 from ragspan.metrics import Completeness, ContextAdherence, Faithfulness, FaithfulnessWithHHEM
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
+from ragspan.text.limits import SIZE_OF_TOKEN, size_of
 from ragspan.usage import Usage
 
 Metric: TypeAlias = ContextAdherence | Faithfulness | FaithfulnessWithHHEM | Completeness
@@ -36,12 +38,13 @@ class Column:
     """Why the others have none."""
 
 
-def metrics_of(judge: str, *, base_url: str | None = None) -> list[Metric]:
+def metrics_of(judge: str, *, base_url: str | None = None, mode: JudgeMode = "one_request") -> list[Metric]:
     """The metrics that people judged too, as a judge scores them.
 
     Args:
         judge: `overlap`, `openai:<model>`, or `hhem` and `hhem:<folder>`, which verifies the embedded judge's claims.
         base_url: of an OpenAI-compatible endpoint.
+        mode: of a language model: all in one request, or thorough.
 
     Raises:
         UnknownJudgeError: it is none of these.
@@ -56,14 +59,40 @@ def metrics_of(judge: str, *, base_url: str | None = None) -> list[Metric]:
     if judge == "overlap":
         asked = OverlapJudge()
     elif kind == "openai" and model:
-        asked = OpenAIJudge(model, base_url=base_url)
+        asked = OpenAIJudge(model, base_url=base_url, mode=mode)
     else:
         raise UnknownJudgeError(f"a judge is overlap, openai:<model>, hhem or hhem:<folder>, not {judge!r}")
     return [ContextAdherence(asked), Faithfulness(asked), Completeness(asked)]
 
 
+def expected_usage(metrics: Sequence[Metric], sets: Sequence[JudgementSet]) -> tuple[Usage, float | None]:
+    """About what judging takes of a language model, and what it costs in dollars; None where the price is not known."""
+    judges = [metric.judge for metric in metrics if isinstance(metric.judge, LLMJudge)]
+    if not judges:
+        return Usage(), 0.0
+    texts = [
+        [one.record.question or "", one.record.response or "", *(context.text for context in one.record.contexts or ())]
+        for each in sets
+        for one in each.judgements
+    ]
+    requests = 1 if judges[0].answers_together else len(metrics) + 1
+    prompts = [sum(map(size_of, each)) // SIZE_OF_TOKEN + _RULES for each in texts]
+    usage = Usage(
+        requests=requests * len(texts), input_tokens=requests * sum(prompts), output_tokens=_REPLIES * len(texts)
+    )
+    return usage, None if judges[0].price is None else judges[0].price.of(usage)
+
+
+_RULES, _REPLIES = 1_300, 1_500
+"""Tokens of an answer besides its texts, with three polls: `judge_cost.py`."""
+
+
 async def columns_of(
-    metrics: Sequence[Metric], judgements: Sequence[Judgement], *, concurrency: int
+    metrics: Sequence[Metric],
+    judgements: Sequence[Judgement],
+    *,
+    concurrency: int,
+    on_answer: Callable[[], object] = lambda: None,
 ) -> tuple[list[Column], Usage]:
     """What each of the metrics says of each answer, and what that took; completeness only where people rated it."""
     rated = any(judgement.completeness for judgement in judgements)
@@ -72,7 +101,11 @@ async def columns_of(
 
     async def outcomes_of(judgement: Judgement) -> list[Outcome]:
         async with slots:
-            return [await metric.score(judgement.record) for metric in wanted]
+            for metric in wanted:  # as an engine does, so that one request asks it all
+                metric.announce(judgement.record, session_of(judgement.record))
+            found = [await metric.score(judgement.record) for metric in wanted]
+            on_answer()
+            return found
 
     with metered() as meter:
         rows = await asyncio.gather(*map(outcomes_of, judgements))

@@ -23,8 +23,11 @@ from serving.processes import HOST, say
 
 FORM = re.compile(r'\{"answer": \{"(\w+)"')
 """Names what a task of ragspan's judge asks for; the last one in a prompt is the task's."""
+PARTS = re.compile(r"^Task: reply with the parts? ([\w, ]+?)(?: alone)?\.$", re.MULTILINE)
+"""What a request asks for that asks several questions at once."""
 NUMBERED = re.compile(r"exactly one verdict for each of these numbers: ([\d, ]+)\.")
 _REASON = "The passages say so."
+_CLAIMS = ("Beta settles card payments.", "It does so after midnight.")
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 _BACKLOG = 1024
 _MEBIBYTE = 1 << 20
@@ -96,9 +99,17 @@ def reply(request: dict[str, Any]) -> tuple[dict[str, Any], str]:
         call = {"id": "call_1", "type": "function", "function": function}
         return {"role": "assistant", "content": None, "tool_calls": [call]}, "tool_calls"
     task = request["messages"][-1]["content"]
-    forms = FORM.findall(task) if isinstance(task, str) else []
-    answer: object = {"answer": {forms[-1]: finding(forms[-1], task)}} if forms else {"reason": _REASON, "verdict": 1}
+    forms = forms_in(task) if isinstance(task, str) else []
+    answer: object = (
+        {"answer": {form: finding(form, task) for form in forms}} if forms else {"reason": _REASON, "verdict": 1}
+    )
     return {"role": "assistant", "content": json.dumps(answer)}, "stop"
+
+
+def forms_in(task: str) -> list[str]:
+    """What a task of ragspan's judge asks for: one form, or several parts."""
+    parts = PARTS.findall(task)
+    return parts[-1].split(", ") if parts else FORM.findall(task)[-1:]
 
 
 def finding(form: str, task: str) -> object:
@@ -107,7 +118,11 @@ def finding(form: str, task: str) -> object:
     findings: dict[str, object] = {
         "grounding": {"reasoning": _REASON, "verdict": "grounded"},
         "completeness": {"reasoning": _REASON, "value": 1.0},
-        "claims": ["Beta settles card payments.", "It does so after midnight."],
+        "claims": list(_CLAIMS),
+        "judged_claims": {
+            "claims": [{"claim": claim, "reasoning": _REASON, "verdict": "supported"} for claim in _CLAIMS],
+            "more": False,
+        },
         "claim_verdicts": [{"number": number, "reasoning": _REASON, "verdict": "supported"} for number in numbers],
         "context_verdicts": [{"number": number, "reasoning": _REASON, "verdict": "useful"} for number in numbers],
     }

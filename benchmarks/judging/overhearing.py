@@ -13,7 +13,7 @@ import json
 import re
 from typing import Any
 
-from judging.endpoint import FORM, NUMBERED, Endpoint, completion, serve
+from judging.endpoint import NUMBERED, Endpoint, completion, forms_in, serve
 
 CLAIMS = (
     "Beta settles card payments after midnight.",
@@ -27,6 +27,10 @@ REASON = (
     "Passage 2 says that card payments are settled after midnight, and passage 4 says the same of the place and the day; "
     "nothing in the other passages speaks against it."
 )
+SHORT_REASON = "Passage 2 says that card payments are settled after midnight; nothing speaks against it."
+"""Of a claim, in at most fifteen words, as the one request asks for it."""
+HOLDS = "settlement of card payments after midnight; nothing of the rest"
+"""What a context holds, in at most ten words, as the one request asks for it."""
 _SCHEMA = re.compile(r'"title": "(\w+)", "type": "object"\}')
 
 
@@ -47,20 +51,26 @@ class OverhearingEndpoint(Endpoint):
 
 def finding(task: str) -> dict[str, Any]:
     """The reply to a task of ragspan, which names its form, or of Ragas, which quotes the schema."""
-    forms = FORM.findall(task)
+    forms = forms_in(task)
     if forms:
-        return {"answer": {forms[-1]: of_ragspan(forms[-1], task)}}
+        return {"answer": {form: of_ragspan(form, task, is_short=len(forms) > 1) for form in forms}}
     return of_ragas(_SCHEMA.findall(task)[-1])
 
 
-def of_ragspan(form: str, task: str) -> object:
+def of_ragspan(form: str, task: str, *, is_short: bool) -> object:
     numbers = [int(number) for numbers in NUMBERED.findall(task)[-1:] for number in numbers.split(",")]
     findings: dict[str, object] = {
         "grounding": {"reasoning": REASON, "verdict": "grounded"},
         "completeness": {"reasoning": REASON, "value": 1.0},
         "claims": list(CLAIMS),
+        "judged_claims": {
+            "claims": [{"claim": claim, "reasoning": SHORT_REASON, "verdict": "supported"} for claim in CLAIMS],
+            "more": False,
+        },
         "claim_verdicts": [{"number": number, "reasoning": REASON, "verdict": "supported"} for number in numbers],
-        "context_verdicts": [{"number": number, "reasoning": REASON, "verdict": "useful"} for number in numbers],
+        "context_verdicts": [
+            {"number": number, "reasoning": HOLDS if is_short else REASON, "verdict": "useful"} for number in numbers
+        ],
     }
     return findings[form]
 

@@ -57,7 +57,7 @@ def one_metric(endpoint: Endpoint) -> Engine:
 
 
 def four_metrics(endpoint: Endpoint) -> Engine:
-    """Five requests a record, two of them one after the other."""
+    """One request a record, with three choices."""
     judge = judge_at(endpoint)
     metrics: list[Metric] = [
         ContextAdherence(judge, polls=3),

@@ -25,12 +25,14 @@ from opentelemetry.sdk.trace import (
 )
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
+from ragspan.alerts import OnAlert
 from ragspan.arguments import Rule
 from ragspan.config import OF_RAGSPAN_RUN, CaptureContent, Settings, UnknownContextsRule, settings_with, variable
-from ragspan.defaults import emitter_from, engine_from, needs_span, set_default_sink, sink_from, with_spans
+from ragspan.defaults import alerts_from, emitter_from, engine_from, needs_span, set_default_sink, sink_from, with_spans
 from ragspan.engine import Budget, ScoringEngine, ShutdownReport
 from ragspan.exceptions import ConfigurationError
 from ragspan.judge_share import JudgeShare
+from ragspan.judge_when import JudgeWhen
 from ragspan.judges.judge_catalogue import JudgeChoice
 from ragspan.metrics import Metric
 from ragspan.metrics.metric_catalogue import metrics_from
@@ -94,12 +96,15 @@ def configure(
     capture_content: CaptureContent | None = None,
     sample_rate: float | None = None,
     judge_share: float | str | None = None,
+    judge_when: str | None = None,
+    judge_polls: int | None = None,
     redact: RedactOption = None,
     unknown_contexts: UnknownContextsRule | None = None,
     budget: Budget | None = None,
     max_records_per_second: float | None = None,
     phoenix: str | None = None,
     mlflow: str | None = None,
+    on_alert: OnAlert | None = None,
 ) -> Configured:
     """Score the answers of every LangChain and LlamaIndex program in this process.
 
@@ -122,6 +127,8 @@ def configure(
         sample_rate: the share of answers that are scored, 0..1.
         judge_share: the share of the answers that the judge is asked about, such as 0.2: the most doubtful ones and a random part.
             The embedded judge reads all.
+        judge_when: which answers are judged, such as `"tag=prod and latency>2s; completeness: 0.1"`; see `ScoringEngine`.
+        judge_polls: votes and ratings that adherence and completeness ask an LLM judge for, by default three.
         redact: a function from text to text. It runs over every text of a record, and over explanations, before judges,
             emitters and sinks see them. If it fails, the record is dropped.
         unknown_contexts: `"prompt"` scores answers without known documents by the text of their prompts, for programs whose
@@ -130,6 +137,8 @@ def configure(
         max_records_per_second: records that are accepted in a second, by default any number.
         phoenix: the address of a Phoenix, such as `"http://localhost:6006"`: spans and annotations go there.
         mlflow: the address of an MLflow server: traces and assessments go there.
+        on_alert: the address of a webhook, or a function that gets an `Alert`, when more or fewer answers of this process fail than
+            usual, at most once an hour.
 
     Raises:
         ConfigurationError: an argument or a variable has a value that is not allowed, or a package is not installed. The
@@ -142,13 +151,16 @@ def configure(
         capture_content=capture_content,
         sample_rate=sample_rate,
         judge_share=None if judge_share is None else JudgeShare.of(judge_share),
+        judge_when=None if judge_when is None else JudgeWhen(judge_when),
+        judge_polls=judge_polls,
         redact=redact,
         unknown_contexts=unknown_contexts,
     )
     options = {"budget": budget, "max_records_per_second": max_records_per_second}
     options = {name: value for name, value in options.items() if value is not None}
     with in_use.setting_up:
-        configured = _set_up(settings, emitters, {"phoenix": phoenix, "mlflow": mlflow}, metrics, judge, options)
+        addresses = {"phoenix": phoenix, "mlflow": mlflow}
+        configured = _set_up(settings, emitters, addresses, metrics, judge, options, on_alert)
     if variable(OF_RAGSPAN_RUN) is None:  # which has said it for all its processes
         log_line(logging.INFO, "%s", configured.line)
     return configured
@@ -161,6 +173,7 @@ def _set_up(
     metrics: Iterable[str | Metric] | None,
     judge: JudgeChoice | None,
     options: Mapping[str, Any],
+    on_alert: OnAlert | None,
 ) -> Configured:
     """Make what the settings ask for, and have it replace what was configured before."""
     backends: list[BackendEmitter] = [
@@ -169,7 +182,7 @@ def _set_up(
         if address is not None
     ]
     exporters = _exporters() if settings.enabled else []
-    configured = _configured(settings, emitters, backends, metrics, judge, options)
+    configured = _configured(settings, emitters, backends, metrics, judge, options, on_alert)
     if settings.enabled and configured.engine is not None:
         exporters += _exporters_of(backends, configured.engine.emitters)
     previous, in_use.configured = in_use.configured, configured
@@ -192,6 +205,7 @@ def _configured(
     metrics: Iterable[str | Metric] | None,
     judge: JudgeChoice | None,
     options: Mapping[str, Any],
+    on_alert: OnAlert | None,
 ) -> Configured:
     names = [entry.name.removeprefix(_OURS) for entry in _entries()] or ["ragspan.capture"]
     if settings.enabled and settings.sink is not None:
@@ -199,7 +213,8 @@ def _configured(
         return Configured(engine=None, sink=cast("_Sink", sink), line=line_of_sink(settings, names))
     wanted = metrics_from(settings, metrics, judge=judge) if settings.enabled else []
     chosen = with_spans([*_emitters(emitters, settings, backends), *backends], settings) if settings.enabled else []
-    engine = engine_from(settings, emitters=chosen, metrics=wanted, **options)
+    told = alerts_from(settings, on_alert) if settings.enabled else []
+    engine = engine_from(settings, emitters=[*chosen, *told], metrics=wanted, **options)
     return Configured(engine=engine, sink=engine, line=line_of_engine(settings, names, wanted, chosen))
 
 

@@ -1,4 +1,4 @@
-"""The command line: `ragspan demo`, `run`, `evaluate`, `agree`, `labels`, `judges`, `worker` and `doctor`."""
+"""The command line: `ragspan demo`, `run`, `evaluate`, `agree`, `failures`, `labels`, `judges`, `worker` and `doctor`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 from typer.main import get_command as command_of
 
 from ragspan.doctor.judges_command import judges
-from ragspan.evaluate.commands import agree, evaluate, labels
+from ragspan.evaluate.commands import agree, evaluate, failures, labels
 from ragspan.exceptions import ConfigurationError
 from ragspan.installed import load_part, part_names
 
@@ -89,6 +89,7 @@ def demo(
 
 
 app.command()(evaluate)
+app.command()(failures)
 app.command()(agree)
 app.add_typer(labels, name="labels")
 app.add_typer(judges, name="judges")

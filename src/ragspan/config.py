@@ -6,10 +6,12 @@ wrong values and `docs/settings.md` come from it.
 
 from __future__ import annotations
 
+import importlib
 import json
 import logging
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
@@ -17,19 +19,21 @@ from typing import Any, Literal, TypeAlias
 from ragspan.arguments import AMOUNT, SECONDS, SHARE, SOME_SECONDS, WHOLE, Rule, choice, meant, wrong
 from ragspan.exceptions import ConfigurationError
 from ragspan.judge_share import JudgeShare
+from ragspan.judge_when import JudgeWhen
 from ragspan.throttled_log import log_line
 
 DropPolicy: TypeAlias = Literal["oldest", "newest"]
 SpanStyle: TypeAlias = Literal["answer", "scores"]
 JudgingPlace: TypeAlias = Literal["helper", "thread"]
 UnknownContextsRule: TypeAlias = Literal["skip", "prompt"]
+JudgeMode: TypeAlias = Literal["one_request", "thorough"]
 BudgetFallback: TypeAlias = Literal["skip", "overlap", "hhem"]
 ContentPlace: TypeAlias = Literal["spans", "events"]
 CaptureContent: TypeAlias = bool | ContentPlace
 HiddenContent: TypeAlias = Literal["inputs", "outputs", "documents"]
 
 DEFAULT_JUDGE = "overlap"
-DEFAULT_METRICS = ("context_adherence", "completeness", "context_utilization", "faithfulness")
+DEFAULT_METRICS = ("context_adherence", "faithfulness")
 
 OF_RAGSPAN_RUN = "_RAGSPAN_RUN"
 """What `ragspan run` tells the processes that its program starts: the program's folder, and modules to wait for."""
@@ -59,6 +63,9 @@ _METRICS = Rule("one or more names of metrics, such as 'faithfulness,completenes
 _NAMES = Rule("one or more names, separated by commas, such as 'otel,phoenix'", bool)
 _DIMENSIONS = Rule(DIMENSION_NAMES.allowed, lambda names: names and DIMENSION_NAMES.fits(names))
 _ANYTHING = Rule("any text", lambda _: True)
+_WEBHOOK = Rule(
+    "an address that begins with http:// or https://", lambda value: value.startswith(("http://", "https://"))
+)
 
 Read: TypeAlias = Callable[[str, str], Any]
 """Reads a variable from its name and its text; raises a `ConfigurationError` for a wrong one."""
@@ -122,6 +129,10 @@ def _causes(name: str, value: str) -> bool | Literal["llm"]:
 
 def _judge_share(name: str, value: str) -> JudgeShare:
     return JudgeShare.of(value, name)
+
+
+def _judge_when(name: str, value: str) -> JudgeWhen:
+    return JudgeWhen(value, name)
 
 
 _GENAI_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
@@ -208,6 +219,22 @@ class Settings:
         shown="none",
         secret=True,
     )
+    judge_mode: JudgeMode = _row(
+        "one_request",
+        _read(choice("one_request", "thorough")),
+        "Whether an LLM judge is asked all about an answer in `one_request`, or each question by itself (`thorough`).",
+    )
+    judge_polls: int = _row(
+        3,
+        _read(WHOLE, int),
+        "Votes and ratings that adherence and completeness ask an LLM judge for; `1` is cheapest.",
+    )
+    judge_when: JudgeWhen | None = _row(
+        None,
+        _judge_when,
+        "[Which answers are judged](operations.md), such as `tag=prod and latency>2s`, or `completeness: 0.1`.",
+        shown="all answers",
+    )
     judge_share: JudgeShare | None = _row(
         None,
         _judge_share,
@@ -284,6 +311,13 @@ class Settings:
         shown="none",
         secret=True,
     )
+    alert_webhook: str | None = _row(
+        None,
+        _read(_WEBHOOK, str),
+        "An address that gets JSON when more, or fewer, answers of a process fail than usual, at most once an hour.",
+        shown="none",
+        secret=True,
+    )
     spans: SpanStyle = _row(
         "answer",
         _read(choice("answer", "scores")),
@@ -303,10 +337,11 @@ class Settings:
         "in LlamaIndex and in [traces that a worker receives](receiver.md).",
         shown="none",
     )
-    capture_content: CaptureContent = _row(
-        False,
+    capture_content: CaptureContent | None = _row(
+        None,
         _content,
-        "Send questions, contexts, responses and users' ids; `spans` or `events` only there.",
+        "Send questions, contexts, responses and users' ids; `spans` or `events` only there. The console shows texts unless "
+        "it is `false`: they stay on the machine.",
         shown="`false`, or what `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT` says",
     )
     redact: Callable[[str], str] | str | Literal[False] | None = _row(
@@ -344,6 +379,8 @@ class Settings:
         content = environment.get(_GENAI_CONTENT, "").strip()
         if content and "capture_content" not in values:
             values["capture_content"] = _genai_content(_GENAI_CONTENT, content)
+        if _is_subinterpreter():
+            values["enabled"] = False
         return cls(**values)
 
 
@@ -368,6 +405,13 @@ RETIRED: Mapping[str, str] = {
 def retrieval_tools() -> tuple[str, ...]:
     """The names in `RAGSPAN_RETRIEVAL_TOOLS`."""
     return _listed(os.environ.get(f"{_PREFIX}RETRIEVAL_TOOLS", ""))
+
+
+def deployment_environment() -> str | None:
+    """The environment that OpenTelemetry's variable names, such as `production`."""
+    parts = [part.partition("=") for part in os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(",")]
+    named = {name.strip(): value.strip() for name, _, value in parts}
+    return named.get("deployment.environment.name") or named.get("deployment.environment")
 
 
 def job_summary_file() -> str | None:
@@ -407,13 +451,33 @@ def hidden_content() -> frozenset[HiddenContent]:
 
 
 def is_enabled() -> bool:
-    """False if `RAGSPAN_ENABLED` turns everything off.
+    """False if `RAGSPAN_ENABLED` turns everything off, and in a subinterpreter.
 
     Raises:
         ConfigurationError: its value is neither true nor false.
     """
     value = variable("RAGSPAN_ENABLED")
-    return _boolean("RAGSPAN_ENABLED", value) if value else True
+    return (_boolean("RAGSPAN_ENABLED", value) if value else True) and not _is_subinterpreter()
+
+
+def _is_subinterpreter() -> bool:
+    """Whether this is not the process's main interpreter. Python aborts or hangs at the end of another one that has daemon threads."""
+    try:
+        interpreters: Any = importlib.import_module(
+            "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
+        )
+        current = interpreters.get_current()
+        number = int(current[0] if isinstance(current, tuple) else current)
+    except (ImportError, TypeError, ValueError):  # PyPy
+        return False
+    words = (
+        "ragspan is off in a subinterpreter: Python cannot end one that has threads. With mod_wsgi, set WSGIApplicationGroup "
+        "%{GLOBAL}; with uWSGI, --single-interpreter"
+    )
+    if number and words not in _warned:
+        _warned.add(words)
+        log_line(logging.WARNING, "%s", words)
+    return bool(number)
 
 
 def variable(*names: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ragspan.alerts import AlertEmitter, OnAlert
 from ragspan.arguments import has_methods, meant
 from ragspan.config import Settings
 from ragspan.engine import Budget, ScoringEngine
@@ -21,7 +22,7 @@ from ragspan.telemetry.environment import EnvironmentProviders, exporter_is_conf
 _SINK_RULE = has_methods("a ScoringEngine, another object with a method submit, or None", "submit")
 _SINKS = "ragspan_sink"
 _LIKE_SETTINGS = (
-    *("queue_size", "concurrency", "sample_rate", "judge_share", "metric_timeout", "exit_timeout"),
+    *("queue_size", "concurrency", "sample_rate", "judge_share", "judge_when", "metric_timeout", "exit_timeout"),
     *("drain_on_sigterm", "judging", "redact", "unknown_contexts"),
 )
 """Arguments of an engine that are settings of the same name."""
@@ -30,7 +31,7 @@ _LIKE_SETTINGS = (
 def default_engine() -> ScoringEngine:
     """The engine of this process. The first call makes it from the `RAGSPAN_*` variables.
 
-    By default it has the four default metrics, the embedded judge and the global OpenTelemetry providers. A paid
+    By default it has the default metrics, the embedded judge and the global OpenTelemetry providers. A paid
     judge is used only if `RAGSPAN_JUDGE` names it. Where `RAGSPAN_SINK` names a sink, handlers keep sending records there.
 
     Raises:
@@ -129,7 +130,15 @@ def emitters_from(settings: Settings, providers: EnvironmentProviders | None = N
         ConfigurationError: one of them is not installed, or misses a variable.
     """
     made = [emitter_from(name, settings, providers) for name in settings.emitters]
-    return with_spans(made, settings, providers)
+    return [*with_spans(made, settings, providers), *alerts_from(settings)]
+
+
+def alerts_from(settings: Settings, on_alert: OnAlert | None = None) -> list[Emitter]:
+    """The emitter that tells when the share of failing answers has changed, if somebody is to be told."""
+    told = on_alert or settings.alert_webhook
+    if told is None:
+        return []
+    return [AlertEmitter(on_alert=told, capture_content=settings.capture_content, explanations=settings.explanations)]
 
 
 def with_spans(

@@ -4,7 +4,6 @@ RagspanError
 ├── ConfigurationError   a setting or argument is wrong
 ├── RecordError          JSON text is not a record
 ├── TableError           a table cannot be read or lacks a column
-│   └── NothingToResume  ... because the run that should be continued is finished
 └── JudgeError           a judge could not give a verdict
     └── BudgetExhausted  ... because the engine's budget does not allow the request
 """
@@ -30,10 +29,6 @@ class RecordError(RagspanError, ValueError):
 
 class TableError(RagspanError, ValueError):
     """A table cannot be evaluated; the message says where it is wrong, and what is expected."""
-
-
-class NothingToResume(TableError):  # noqa: N818 - the name of a state
-    """The run that should be continued has come to its end, and nothing in it failed."""
 
 
 class JudgeError(RagspanError):

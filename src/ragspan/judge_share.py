@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Final
 
-from ragspan.arguments import Rule, number, wrong
+from ragspan.arguments import number, wrong
 
 _QUARTER: Final = 0.25
 """Of the share: its random part, unless one is given."""
-_TOTAL: Final = number("a share above 0, up to 1", lambda value: 0 < value <= 1)
-_TEXT: Final = Rule(
-    "a share above 0, up to 1, such as 0.2; a colon and its random part, no larger, may follow, such as '0.2:0.1'",
-    lambda _: False,
+_ALLOWED: Final = (
+    "a share above 0, up to 1, such as 0.2; a colon and its random part, no larger, may follow, such as '0.2:0.1'"
 )
 
 
@@ -32,7 +29,7 @@ class JudgeShare:
     failures cannot be estimated."""
 
     def __post_init__(self) -> None:
-        _TOTAL.check("judge_share", self.total)
+        number("a share above 0, up to 1", lambda value: 0 < value <= 1).check("judge_share", self.total)
         within = f"a share from 0 to {self.total:g}, which is all that the judge is asked about"
         number(within, lambda value: 0 <= value <= self.total).check("the random part of judge_share", self.random)
 
@@ -55,32 +52,7 @@ class JudgeShare:
             share = float(total)
             return cls(total=share, random=float(random) if colon else share * _QUARTER)
         except ValueError:  # a `ConfigurationError` is a `ValueError`, too
-            raise wrong(name, value, f"{_TEXT.allowed}{_meant(total, random)}") from None
+            raise wrong(name, value, _ALLOWED) from None
 
     def __str__(self) -> str:
         return f"{self.total:g}:{self.random:g}"
-
-
-def _meant(total: str, random: str) -> str:
-    """What may be meant by parts that say no share: `20%`, `20`, `0,2`, `1/5`."""
-    read = [_read(part) for part in (total, random) if part.strip()]
-    shares = [share for share in read if share is not None and 0 < share <= 1]
-    if not read or len(shares) < len(read) or sorted(shares, reverse=True) != shares:
-        return ""
-    return f"; did you mean {':'.join(f'{share:g}' for share in shares)}?"
-
-
-def _read(part: str) -> float | None:
-    words = _SHARE_IN_WORDS.fullmatch(part.strip())
-    if words is None:
-        return None
-    amount = float(words["amount"].replace(",", "."))
-    if words["of"]:
-        return amount / float(words["of"]) if float(words["of"]) else None
-    return amount / _PERCENT if words["percent"] or amount >= _LEAST_PERCENT else amount
-
-
-_PERCENT: Final = 100
-_LEAST_PERCENT: Final = 2
-"""Without a sign: `1.5` may be anything."""
-_SHARE_IN_WORDS: Final = re.compile(r"(?P<amount>\d*[.,]?\d+)\s*(?:/\s*(?P<of>\d+)|(?P<percent>%|percent))?")

@@ -318,13 +318,13 @@ MAX_METADATA: Final = 20_000
 """Characters of longer texts that are kept of one document's or request's metadata; prompts may show them."""
 SHORT: Final = 200
 """Characters of a text in metadata that is kept in any case."""
-SMALL: Final = 100
-"""Characters of an entry, its name and its text, that counts for a queue's bytes as any other part does."""
+SMALL: Final = 200
+"""Bytes of an entry, its name and its value, that counts for a queue's bytes as three other parts do."""
 MAX_ENTRIES: Final = 200
 """Of metadata, and of each list or dictionary inside."""
+_SMALL_KINDS = frozenset(map(id, (str, int, float, bool, type(None))))
 _MAX_SEEN = 10_000  # entries without a name that can be kept included
 _MAX_NESTED = 5
-_MOST, _LEAST = 1 << 62, -(1 << 62)  # of an integer that is kept without a look at its size
 
 
 def small_entries(metadata: Any) -> dict[str, Any] | None:
@@ -332,24 +332,12 @@ def small_entries(metadata: Any) -> dict[str, Any] | None:
     if type(metadata) is not dict or len(metadata) > MAX_ENTRIES:
         return None
     kept = metadata.copy()
-    size = 0
-    for name, value in kept.items():
-        if type(name) is not str:
-            return None
-        kind = type(value)
-        if kind is str:
-            size += len(name) + len(value)
-        elif kind is int:
-            if not _LEAST < value < _MOST:
-                return None
-            size += len(name)
-        elif kind is float or kind is bool or value is None:
-            size += len(name)
-        else:
-            return None
-    if size <= SMALL or (size <= SMALL * len(kept) and (size <= SHORT or max(map(len, kept)) <= SHORT)):
-        return kept
-    return None
+    values = kept.values()
+    try:  # in loops of C: documents are read on the request path
+        size = len("".join(kept)) + sum(map(sys.getsizeof, values))
+    except TypeError:  # a name that is no text
+        return None
+    return kept if size <= SMALL * len(kept) and _SMALL_KINDS.issuperset(map(id, map(type, values))) else None
 
 
 def kept_entries(metadata: Any, *, nested: bool = False, texts: dict[int, str] | None = None) -> dict[str, Any]:

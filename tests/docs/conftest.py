@@ -67,7 +67,7 @@ def fake(tool, name):
 def reader(fake_openai, otlp_listener, tmp_path):
     """The folder of a reader, in which every address that the pages name is one on this machine."""
     fake_openai.answer = lambda request: fake_openai.says(
-        *[finding(fake_openai.question(request), request)] * (request.get("n") or 1),
+        *[finding(fake_openai.parts(request) or [fake_openai.question(request)], request)] * (request.get("n") or 1),
         usage={"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},
     )
     folder = tmp_path / "reader"
@@ -135,7 +135,7 @@ def environment_of(folder, judge):
     }
 
 
-def finding(form, request):
+def finding(parts, request):
     """What a judge that finds everything in order replies."""
     task = request["messages"][-1]["content"]
     numbers = [int(number) for numbers in NUMBERED.findall(task)[-1:] for number in numbers.split(",")]
@@ -149,5 +149,9 @@ def finding(form, request):
         "claims": ["Card payments settle within two days."],
         "claim_verdicts": each(verdict="supported"),
         "context_verdicts": each(verdict="useful"),
+        "judged_claims": {
+            "claims": [{"claim": "Cards settle in two days.", "reasoning": "stated", "verdict": "supported"}],
+            "more": False,
+        },
     }
-    return json.dumps({"answer": {form: replies[form]}})
+    return json.dumps({"answer": {part: replies[part] for part in parts}})

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from ragspan.engine.asking import DoubtThreshold
+from ragspan.engine.judge_share_decisions import DoubtThreshold
 from ragspan.judge_share import JudgeShare
 
 FIFTH = JudgeShare.of("0.2")

@@ -48,7 +48,7 @@ def test_the_judge_is_asked_about_its_share_and_all_metrics_of_an_answer_are(sha
 
     asked = [one for one in found if one.asked]
     assert len(asked) == pytest.approx(24, abs=6)
-    assert len(endpoint.requests) == 5 * len(asked)
+    assert len(endpoint.requests) == len(asked)
     for one in found:
         judges = {score.judge for score in scores_of(one).values()}
         assert judges == {"openai:m" if one.asked else "overlap"}
@@ -178,12 +178,12 @@ def test_where_the_judge_hangs_the_embedded_judges_score_stays(shared, asked_jud
 
 
 def test_a_budget_makes_the_share_smaller_and_keeps_the_random_part(shared, asked_judge, endpoint):
-    budget = Budget(requests_per_minute=60)
+    budget = Budget(requests_per_minute=20)
     found = shared(some_answers(150), *four_metrics(asked_judge), judge_share="0.5:0.02", budget=budget)
 
     asked = Counter(one.asked for one in found)
-    assert len(endpoint.requests) <= 75, "a minute's requests, and what the test's time adds"
-    assert 3 <= asked["doubtful"] < 14, "half of 150 would be 75"
+    assert len(endpoint.requests) <= 40, "a minute's requests, and what the test's time adds"
+    assert 3 <= asked["doubtful"] < 35, "half of 150 would be 75"
     assert asked["random"] >= 1
     for one in found:
         assert len({(score.judge, score.fallback) for score in scores_of(one).values()}) == 1, (
@@ -287,4 +287,4 @@ def test_requests_are_a_fifth_over_bursts_and_restarts(make_engine, asked_judge,
             asyncio.run(burst(engine, answers[start : start + 50]))
         engine.shutdown(20)
 
-    assert len(endpoint.requests) / 1000 == pytest.approx(1.0, rel=0.05)
+    assert len(endpoint.requests) / 1000 == pytest.approx(0.2, rel=0.05)

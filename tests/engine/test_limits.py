@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reas
 PROGRAM = """
 import os, resource, sys, threading
 import ragspan
-import ragspan.judges.overlap.overlap_judge, ragspan.text.languages, ragspan.text.responses  # before anything is short
+import ragspan.judges.screen.judge, ragspan.text.languages, ragspan.text.responses  # before anything is short
 
 def ask():
     for number in range(3):

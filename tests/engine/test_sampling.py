@@ -37,7 +37,7 @@ def trace_ids() -> list[int]:
 @pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.9, 1.0])
 def test_the_share_that_is_chosen_is_the_rate(trace_ids: list[int], rate: float):
     options = sampling(sample_rate=rate)
-    chosen = sum(options.chooses("m", a_record(trace_id), None) for trace_id in trace_ids)
+    chosen = sum((options.why_not("m", a_record(trace_id), None, {}) is None) for trace_id in trace_ids)
 
     assert chosen == pytest.approx(rate * 2000, abs=80 if 0 < rate < 1 else 0)
 
@@ -47,19 +47,21 @@ def test_answers_of_one_trace_are_chosen_together(trace_ids: list[int]):
     for trace_id in trace_ids[:100]:
         span = SpanAnchor(trace_id=trace_id, span_id=99)
         decisions = {
-            options.chooses("m", a_record(trace_id, "one"), None),
-            options.chooses("m", a_record(trace_id, "other"), None),
-            options.chooses("m", a_record(None, "third"), span),
+            (options.why_not("m", a_record(trace_id, "one"), None, {}) is None),
+            (options.why_not("m", a_record(trace_id, "other"), None, {}) is None),
+            (options.why_not("m", a_record(None, "third"), span, {}) is None),
         }
         assert len(decisions) == 1
 
 
 def test_answers_without_a_trace_are_chosen_by_their_record_id():
     options = sampling(sample_rate=0.5)
-    decisions = [options.chooses("m", a_record(record_id=str(number)), None) for number in range(2000)]
+    decisions = [(options.why_not("m", a_record(record_id=str(number)), None, {}) is None) for number in range(2000)]
 
     assert sum(decisions) == pytest.approx(1000, abs=80)
-    assert decisions == [options.chooses("m", a_record(record_id=str(number)), None) for number in range(2000)]
+    assert decisions == [
+        (options.why_not("m", a_record(record_id=str(number)), None, {}) is None) for number in range(2000)
+    ]
 
 
 def test_a_metric_may_have_a_share_of_its_own_and_what_a_lower_share_chooses_a_higher_one_does_too(
@@ -67,7 +69,7 @@ def test_a_metric_may_have_a_share_of_its_own_and_what_a_lower_share_chooses_a_h
 ):
     options = sampling(sample_rate=0.5, metric_sample_rates={"costly": 0.1, "free": 1.0})
     chosen = {
-        metric: {trace for trace in trace_ids if options.chooses(metric, a_record(trace), None)}
+        metric: {trace for trace in trace_ids if (options.why_not(metric, a_record(trace), None, {}) is None)}
         for metric in ("costly", "other", "free")
     }
 
@@ -84,7 +86,7 @@ def test_it_does_not_choose_the_same_traces_as_a_sampler_of_traces(trace_ids: li
     sampler = TraceIdRatioBased(0.1)
     kept = [trace for trace in trace_ids if sampler.should_sample(None, trace, "").decision is not Decision.DROP]
     options = sampling(sample_rate=0.1)
-    chosen = sum(options.chooses("m", a_record(trace), None) for trace in kept)
+    chosen = sum((options.why_not("m", a_record(trace), None, {}) is None) for trace in kept)
 
     assert len(kept) > 150
     assert 0.02 < chosen / len(kept) < 0.25

@@ -128,7 +128,12 @@ def deploy(otlp_listener, tmp_path):
             variables = environment | ({"CONFIGURES": "yes"} if way == "configure" else {})
             program = Program(*before, *command, folder=tmp_path, environment=variables)
             ending.callback(program.close)
-            load = Written(tmp_path / "answered") if "celery" in command else Load(program.server_address())
+            if "celery" in command:
+                load = Written(tmp_path / "answered")
+            elif "uwsgi" in command[-1]:
+                load = Load(f"http://{program.line_with('(127.0.0.1:[0-9]+)')[1]}")
+            else:
+                load = Load(program.server_address())
             ending.callback(load.stop)
             return Deploy(program, load)
 
@@ -263,6 +268,24 @@ def test_workers_that_gunicorn_replaces_at_sighup_lose_no_answer(deploy, assert_
     until(lambda: len(deployed.pids()) > 2, what="a third process that answers")
     deployed.end()
 
+    assert_kept(deployed)
+
+
+UWSGI = Path(sys.executable).parent / "uwsgi"
+
+
+@pytest.mark.skipif(not UWSGI.exists(), reason="runs in `make test-environments`")
+def test_workers_of_uwsgi_that_are_ended_gracefully_lose_no_answer(deploy, assert_kept):
+    options = (
+        *("--http-socket=127.0.0.1:0", "--module=answers:wsgi", f"--virtualenv={sys.prefix}", "--need-app"),
+        *("--master", "--processes=2", "--threads=4", "--enable-threads", "--single-interpreter"),
+        *("--hook-master-start=unix_signal:15 gracefully_kill_them_all", "--worker-reload-mercy=60"),
+    )
+    deployed = deploy(("-c", f"import os; os.execv({str(UWSGI)!r}, {[str(UWSGI), *options]!r})"), "configure")
+    deployed.answers(40)
+    deployed.end()
+
+    assert not [line for line in deployed.program.output if "there is no helper process" in line]
     assert_kept(deployed)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 
 import pytest
@@ -65,6 +66,66 @@ def test_a_sigterm_that_nobody_handles_waits_for_scores_and_ends_the_program_all
 
     assert program.wait() == -signal.SIGTERM
     assert scores() in received
+
+
+ANSWERING = """
+lines = os.open("answered", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+def go_on(client):
+    for number in range(100_000):
+        answer(f"{client}-{number}")
+        os.write(lines, f"{client}-{number}\\n".encode())
+        time.sleep(0.01)
+
+threads = [threading.Thread(target=go_on, args=[client], daemon=True) for client in range(4)]
+for thread in threads:
+    thread.start()
+"""
+
+
+@pytest.mark.parametrize(
+    "ending", ["threads[0].join()", "time.sleep(1000)", "wait_for_test()"], ids=["joins", "sleeps", "usual end"]
+)
+def test_what_threads_answer_until_the_end_is_scored_or_counted_in_one_line_of_the_log(start, scores, tmp_path, ending):
+    """They are daemons, and go on until the process is gone. What was answered before the end began is scored."""
+    program = start(ANSWERING + ending, JUDGE="overlap")
+    answered = tmp_path / "answered"
+    until(lambda: answered.exists() and len(answered.read_text().splitlines()) > 100)
+    before = set(answered.read_text().split())
+    if ending == "wait_for_test()":
+        program.let_go_on()
+    else:
+        program.send(signal.SIGTERM)
+
+    assert program.wait() == (0 if ending == "wait_for_test()" else -signal.SIGTERM)
+    told = [line for line in program.output if "because the process ended" in line]
+    dropped = int(re.search(r"ended: (\d+)", told[0])[1]) if told else 0
+    scored = {name for name, value in scores().items() if value is not None}
+    assert len(told) <= 1
+    assert before <= scored
+    # One that was being written down when the process ended may be scored or counted, too.
+    assert 0 <= len(scored) + dropped - len(answered.read_text().split()) <= len("1234")
+
+
+@pytest.mark.parametrize(
+    ("handler", "ended", "kept"),
+    [("signal.signal(signal.SIGHUP, lambda *_: sys.exit(0))", 0, True), ("", -signal.SIGHUP, False)],
+    ids=["handled", "not handled"],
+)
+def test_sighup_loses_what_waits_unless_it_is_handled(start, judge, scores, handler, ended, kept):
+    program = start(f"""
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        {handler}
+        answer("answer")
+        signal.pause()
+    """)
+    judge.wait_until_asked(1)
+    program.send(signal.SIGHUP)
+    if kept:
+        judge.release()
+
+    assert program.wait() == ended
+    assert scores() == ({"answer": 1.0} if kept else {})
 
 
 HANDLER = """
@@ -345,4 +406,4 @@ def test_a_child_of_multiprocessing_says_what_it_had_to_leave(start, judge, meth
     )
 
     assert program.wait() == 0
-    assert [line for line in program.output if "the time for them was up: 1" in line]
+    assert [line for line in program.output if "because the process ended: 1" in line]

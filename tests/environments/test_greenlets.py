@@ -8,6 +8,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import http.client
+import importlib
 import shutil
 import signal
 import threading
@@ -87,7 +88,6 @@ def test_each_answer_of_a_pool_of_greenlets_is_given_once_and_scored_once(start,
 def test_clients_of_a_gevent_server_get_their_own_replies_and_effects_happen_once(start, scored, tmp_path):
     """Connections are kept alive, as a proxy does: that is how a reply of another process gets to another user."""
     pytest.importorskip("gevent", reason="runs in `make test-environments`")
-    (tmp_path / "gunicorn.conf.py").write_text("import platform; platform.platform()", encoding="utf-8")
     server = start(*GUNICORN)
     address = urllib.parse.urlsplit(server.server_address())
     wrong = []
@@ -120,3 +120,8 @@ def test_clients_of_a_gevent_server_get_their_own_replies_and_effects_happen_onc
     processes, effects = written(tmp_path / "effects")
     assert (len(processes), effects) == (1, each_once)
     assert scored() == each_once
+
+
+def test_gunicorn_has_no_worker_for_eventlet():
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("gunicorn.workers.geventlet")

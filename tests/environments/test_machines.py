@@ -326,3 +326,32 @@ def notebook_of(cells):
             for number, cell in enumerate(cells)
         ],
     }
+
+
+SUBINTERPRETER = (
+    """
+import sys
+inside = """
+    + repr("""
+import ragspan
+sink = ragspan.configure().sink
+sink.submit(ragspan.RagRecord(question="q", contexts=["c"], response="r"))
+print(sink.stats().dropped, flush=True)
+""")
+    + """
+if sys.version_info >= (3, 13):
+    import _interpreters
+    _interpreters.exec(_interpreters.create("legacy"), inside)
+else:
+    import _xxsubinterpreters
+    _xxsubinterpreters.run_string(_xxsubinterpreters.create(isolated=False), inside)
+"""
+)
+
+
+def test_a_subinterpreter_scores_nothing_and_says_so_and_the_process_ends(start):
+    program = start("", "-c", SUBINTERPRETER, OTEL_TRACES_EXPORTER="otlp")
+
+    program.line_with("ragspan is off in a subinterpreter")
+    program.line_with("not_running")
+    assert program.wait() == 0

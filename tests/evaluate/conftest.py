@@ -9,7 +9,7 @@ from doubtful import asked_judge, endpoint  # noqa: F401 - fixtures
 from typer.testing import CliRunner
 
 from ragspan.cli import app
-from ragspan.evaluate.results import BadRow
+from ragspan.evaluate.rows import BadRow
 from ragspan.outcomes import Score
 from ragspan.testing import FakeJudge
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import csv
+import json
 
 from ragspan.evaluate import evaluate
 from ragspan.evaluate.report import write_report
@@ -20,20 +20,20 @@ def record(response):
     return RagRecord(question="What is the fee?", contexts=found[:1], response=response, retrievals=(search,))
 
 
-def test_the_cause_is_a_column_of_the_result_file_and_of_the_reports_summary(tmp_path):
+def test_the_cause_is_in_the_file_of_rows_and_in_the_reports_summary(tmp_path):
     answers = [FEE, SETTLED, FEE, "Gamma sends invoices by registered mail every Tuesday."]
     table = tmp_path / "answers.jsonl"
     table.write_text("\n".join(record(answer).to_json() for answer in answers))
-    results, report = tmp_path / "results.csv", tmp_path / "report.html"
+    results, report = tmp_path / "results.jsonl", tmp_path / "report.html"
 
     judge = OverlapJudge()
     evaluation = evaluate(table, metrics=[Faithfulness(judge), Completeness(judge)], output=results)
     write_report(evaluation, report)
 
-    with results.open(encoding="utf-8", newline="") as file:
-        causes = [row["cause"] for row in csv.DictReader(file) if row["metric"] == "faithfulness"]
-    assert causes == ["lost_before_prompt", "", "lost_before_prompt", "unsupported"]
-    assert evaluation.summary["faithfulness"].causes == {"lost_before_prompt": 2, "unsupported": 1}
+    rows = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()[1:]]
+    causes = [[one["kind"] for one in row["outcomes"]["faithfulness"].get("causes", ())] for row in rows]
+    assert causes == [["lost_before_prompt"], [], ["lost_before_prompt"], []]
+    assert evaluation.summary["faithfulness"].causes == {"lost_before_prompt": 2}
     page = report.read_text(encoding="utf-8")
     assert ">lost before prompt 2<" in page
     assert "Document 2 of search, which did not reach the prompt, supports a claim" in page

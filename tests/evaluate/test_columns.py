@@ -77,7 +77,7 @@ def test_a_path_that_leads_nowhere_in_a_row_reads_nothing():
         (
             {"frage": "", "fund": "", "antwort": ""},
             {},
-            r"like the question \(.*\); .* the contexts \(.*\); .* the response .*--question-column, .*--contexts-.*--answer-column$",
+            r"like the question \(.*\); .* the contexts \(.*\); .* the response .*--question-column, .*--contexts-.*--answer-column; contexts in several columns: give it once for each$",
         ),
         ({f"column {number}": "" for number in range(1000)}, {}, "'column 39', and 960 more; name"),
     ],
@@ -87,12 +87,15 @@ def test_a_column_that_is_missing_or_not_clear_is_an_error_that_names_what_there
         reads(row, **choices)
 
 
-@pytest.mark.parametrize(("answer", "ground_truth"), [(None, "truth"), ("truth", "truth"), ("truth", None)])
-def test_the_ground_truth_is_another_name_for_the_answer(answer, ground_truth):
-    named = {"answer_column": answer, "ground_truth_column": ground_truth, "id_column": "i"}
+def test_contexts_may_be_in_several_columns():
+    rows = [{"question": "q", "one": "a", "two": '["b", "c"]', "answer": "r"}, {"question": "q", "answer": "r"}]
+    table = table_of(rows)
+    reader = RecordReader(column_choices({"contexts_column": ["one", "two"]}), table)
+    first, second = map(reader.read, table.entries)
 
-    assert column_choices(named) == {"answer": "truth", "id": "i"}
-    assert column_choices({"answer_column": None, "ground_truth_column": None}) == {}
+    assert [context.text for context in first.record.contexts] == ["a", "b", "c"]
+    assert second.record.contexts is None
+    assert "contexts from 'one and two'" in reader.columns_read
 
 
 RAGAS = {"user_input": "q", "retrieved_contexts": ["c"], "response": "r", "reference": "x", "reference_contexts": []}

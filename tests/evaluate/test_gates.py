@@ -78,6 +78,8 @@ class Graded:
             return NotApplicable(reason="refusal")
         if record.response == "fails":
             return MetricFailure(error_type="InvalidVerdict", message="no verdict")
+        if record.response.startswith("open "):
+            return Score(value=float(record.response.removeprefix("open ")))
         return Score(value=float(record.response), threshold=0.5, explanation=f"because of {record.response}")
 
 
@@ -92,10 +94,14 @@ def graded(*responses):
         ("mean", 0.75, ["1", "0.5"], None),
         ("mean", 0.8, ["1", "0.5"], "have a mean of at least 0.8, but has 0.75 over 2 scored rows"),
         ("passing", 0.5, ["1", "0"], None),
-        ("passing", 0.6, ["1", "0"], "pass 60% of the scored rows, but passes 1 of 2 (50.0%)"),
+        ("passing", 0.6, ["1", "0"], "pass 60% of the labelled rows, but passes 1 of 2 (50.0%)"),
         ("none_below", 0.4, ["1", "0.4"], None),
         ("none_below", 0.5, ["1", "0.4"], "have no score below 0.5, but the lowest is 0.4"),
         ("mean", 0.5, ["1", "fails", "fails"], "but only 1 of 3 rows have a score (33%)"),
+        ("mean", 0.5, ["1", "1", "fails"], "1 more had to be skipped"),
+        ("passing", 0.5, ["open 0.9", "1", "0"], None),
+        ("passing", 0.6, ["open 0.9", "1", "0"], "passes 1 of 2 (50.0%); 1 of 3 answers have no label"),
+        ("passing", 0.0, ["open 0.9"], "none of 1 scores has a label"),
         ("mean", 0.5, ["1", "declines", "declines"], None),
         ("mean", 0.5, ["declines", "declines"], None),
         ("mean", 0.0, ["fails", "fails"], "but nothing was scored: InvalidVerdict 2"),
@@ -104,7 +110,7 @@ def graded(*responses):
 )
 def test_a_gate_holds_or_says_why_not(kind, minimum, responses, told):
     gate = Gate(metric="graded", kind=kind, minimum=minimum)
-    [result] = check_gates(graded(*responses), [gate], allow_skipped=True)
+    [result] = check_gates(graded(*responses), [gate])
 
     assert told is None or told in result.trouble
     assert (result.trouble is None) == (told is None)
@@ -114,13 +120,13 @@ def test_the_share_that_should_have_a_score_can_be_chosen():
     gate = Gate(metric="graded", kind="mean", minimum=0.5)
     evaluation = graded("1", "fails", "fails")
 
-    assert check_gates(evaluation, [gate], min_scored=0.3, allow_skipped=True)[0].trouble is None
-    assert "2 more had to be skipped" in check_gates(evaluation, [gate], min_scored=0.3)[0].trouble
+    assert check_gates(evaluation, [gate], min_scored=0.3)[0].trouble is None
+    assert "only 1 of 3 rows have a score" in check_gates(evaluation, [gate], min_scored=0.4)[0].trouble
 
 
 def test_tests_can_ask_for_shares_and_single_scores(rows):
     half = FakeJudge(supported=[True, False], claims=["a", "b"], explanations={"claim": "the contexts say otherwise"})
-    with pytest.raises(AssertionError, match="pass 90% of the scored rows, but passes 0 of 2"):
+    with pytest.raises(AssertionError, match="pass 90% of the labelled rows, but passes 0 of 2"):
         assert_scores(rows, judge=half, passing={"faithfulness": 0.9})
     with pytest.raises(AssertionError, match=r"no score below 0\.6, but the lowest is 0\.5"):
         assert_scores(rows, judge=half, none_below={"faithfulness": 0.6})

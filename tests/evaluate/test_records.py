@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 
 from ragspan.evaluate import records
-from ragspan.evaluate.journal import digest_of
 from ragspan.evaluate.opening import table_of
 from ragspan.evaluate.records import RecordReader
-from ragspan.evaluate.results import BadRow
+from ragspan.evaluate.rows import BadRow
 from ragspan.records import RagRecord
 
 SPAN = {"trace_id": "1" * 32, "span_id": "2" * 16}
@@ -118,11 +116,3 @@ def test_what_tools_do_to_texts_when_they_export_them_is_undone(row, question, c
 
     assert (entry.record.question, entry.record.response) == (question, response)
     assert [context.text for context in entry.record.contexts] == contexts
-
-
-def test_the_digest_is_of_what_is_judged_and_of_nothing_else():
-    others = [{"question": None}, {"response": "q"}, {"contexts": None}, {"contexts": ()}, {"contexts": ("a", "bc")}]
-
-    assert digest_of(RECORD) == digest_of(replace(RECORD, record_id="other", tags=()))
-    digests = {digest_of(replace(RECORD, **changes)) for changes in others}
-    assert len(digests - {digest_of(RECORD)}) == len(others)

@@ -12,7 +12,7 @@ import pytest
 from programs import run_python
 
 from ragspan.config import Settings
-from ragspan.evaluate.journal import journal_of
+from ragspan.evaluate.rows import partial_of
 from ragspan.evaluate.running import Plan
 from ragspan.evaluate.running import run as evaluate_as_planned
 
@@ -65,16 +65,16 @@ def whole(run, tmp_path):
 def journal(run, tmp_path):
     """All that a run writes before its end."""
     assert not run(tmp_path / "stopped.jsonl", stop_at=len(ROWS)).is_complete
-    return journal_of(tmp_path / "stopped.jsonl").read_bytes()
+    return partial_of(tmp_path / "stopped.jsonl").read_bytes()
 
 
 def test_a_resumed_run_can_be_stopped_at_any_row_and_resumed_again(run, whole, journal, tmp_path):
     for lines, point in itertools.product((3, 6, 9), range(1, 9)):
         output = tmp_path / f"{lines}-{point}.jsonl"
         begun = b"".join(journal.splitlines(keepends=True)[:lines])
-        journal_of(output).write_bytes(begun)
+        partial_of(output).write_bytes(begun)
         stopped = run(output, resume=True, stop_at=point)
-        kept = journal_of(output).read_bytes()
+        kept = partial_of(output).read_bytes()
 
         assert stopped.rows + stopped.bad_row_count == point
         assert kept.startswith(begun)
@@ -88,27 +88,26 @@ def test_a_run_that_was_killed_at_any_byte_can_be_resumed(run, whole, journal, t
     cuts = {cut for end in ends for cut in (end - 9, end - 1, end, end + 1, end + 9)}
     for cut in sorted(cut for cut in cuts if cut <= len(journal)):
         output = tmp_path / f"{cut}.jsonl"
-        journal_of(output).write_bytes(journal[:cut])
+        partial_of(output).write_bytes(journal[:cut])
         run(output, resume=True)
 
         assert output.read_bytes() == whole
 
 
 def test_before_a_row_is_done_nothing_is_left_behind(run, tmp_path):
-    stopped = run(tmp_path / "r.csv", on_begin=press_ctrl_c)
+    stopped = run(tmp_path / "r.jsonl", on_begin=press_ctrl_c)
 
-    assert (stopped.rows, stopped.is_complete, list(stopped.results())) == (0, False, [])
+    assert (stopped.rows, stopped.is_complete, list(stopped.all_rows())) == (0, False, [])
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
-def test_only_the_owner_may_read_the_journal_and_the_results(run, tmp_path, ending):
-    output = tmp_path / f"r.{ending}"
+def test_only_the_owner_may_read_the_rows(run, tmp_path):
+    output = tmp_path / "r.jsonl"
     modes = []
     before = os.umask(0)
     try:
         output.touch()  # an earlier one that anybody may read
-        run(output, on_row=lambda _: modes.append(journal_of(output).stat().st_mode))
+        run(output, on_row=lambda _: modes.append(partial_of(output).stat().st_mode))
     finally:
         os.umask(before)
 
@@ -131,7 +130,7 @@ def feed():
 
 threading.Thread(target=feed, daemon=True).start()
 from ragspan.cli import app
-app(["evaluate", "-", "--format", "jsonl", "--metrics", "context_utilization", "--output", sys.argv[1], "--quiet"])
+app(["evaluate", "-", "--metrics", "context_utilization", "--output", sys.argv[1]])
 """
 
 KILLED = """
@@ -160,22 +159,21 @@ def program(source, *arguments):
 
 @pytest.mark.slow
 def test_the_command_says_what_is_done_and_how_to_go_on(tmp_path):
-    output = tmp_path / "r.csv"
+    output = tmp_path / "r.jsonl"
     done = program(INTERRUPTED, output)
 
     assert (done.returncode, "Traceback" in done.stderr) == (130, False), done.stderr
-    assert f"What is done is saved in {journal_of(output)}: continue with the same command and --resume." in done.stderr
+    assert f"What is done is saved in {partial_of(output)}: continue with the same command and --resume." in done.stderr
     assert "abandoned" not in done.stderr
     assert "time" not in done.stderr
     assert "context_utilization" in done.stdout
-    assert journal_of(output).exists()
+    assert partial_of(output).exists()
     assert not output.exists()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
-def test_after_a_kill_the_result_file_is_the_same_to_the_byte(tmp_path, ending):
-    table, whole, output = tmp_path / "table.jsonl", tmp_path / f"whole.{ending}", tmp_path / f"killed.{ending}"
+def test_after_a_kill_the_result_file_is_the_same_to_the_byte(tmp_path):
+    table, whole, output = tmp_path / "table.jsonl", tmp_path / "whole.jsonl", tmp_path / "killed.jsonl"
     rows = [
         {
             "question": f"q{number}",
@@ -189,7 +187,7 @@ def test_after_a_kill_the_result_file_is_the_same_to_the_byte(tmp_path, ending):
 
     uninterrupted = program(KILLED, table, whole, "never", False)
     killed = program(KILLED, table, output, "q150", False)
-    rows_kept = journal_of(output).read_bytes().count(b"\n") - 1
+    rows_kept = partial_of(output).read_bytes().count(b"\n") - 1
     twice = program(KILLED, table, output, "q250", True)
     resumed = program(KILLED, table, output, "never", True)
 
@@ -198,4 +196,4 @@ def test_after_a_kill_the_result_file_is_the_same_to_the_byte(tmp_path, ending):
     assert (resumed.returncode, resumed.stderr) == (0, "")
     assert resumed.stdout == uninterrupted.stdout
     assert output.read_bytes() == whole.read_bytes()
-    assert not journal_of(output).exists()
+    assert not partial_of(output).exists()

@@ -57,10 +57,6 @@ def test_the_embedded_judge_and_providers_have_names():
     assert (judge.name, judge.price) == ("anthropic:claude-haiku-4-5", Price(1.0, 5.0))
 
 
-def test_a_model_may_have_colons_in_its_name():
-    assert named_judge("ollama:qwen3:8b").name == "ollama:qwen3:8b"
-
-
 @pytest.mark.parametrize(
     ("name", "options", "made"), [("house", {}, "small"), ("house:large:v2", {"strict": True}, "large:v2")]
 )
@@ -126,3 +122,10 @@ def test_several_names_are_a_jury_with_options_for_all_or_for_each():
         assert [judge.client._endpoint._copy.keywords["timeout"] for judge in jury.judges] == timeouts
     with pytest.raises(ConfigurationError, match="options are for 3 judges, but 2 are named"):
         judge_of("openai:a,anthropic:b", [{}, {}, {}])
+
+
+def test_an_address_after_the_models_name_is_refused_and_its_password_is_not_shown():
+    with pytest.raises(ConfigurationError, match="RAGSPAN_JUDGE_BASE_URL") as refused:
+        named_judge("openai:m@http://user:secret@host")
+
+    assert "secret" not in str(refused.value)

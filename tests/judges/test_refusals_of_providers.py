@@ -145,11 +145,11 @@ async def test_what_a_provider_refuses_is_left_out_one_after_the_other(name, fak
 @pytest.mark.parametrize("refused", REFUSABLE)
 @pytest.mark.parametrize("name", WORDS)
 def test_what_a_provider_takes_is_kept(name, refused):
-    from ragspan.judges.llm.refused_parameters import refusal_of
+    from ragspan.judges.llm.capabilities import refused_parameter
 
     class Refused(Exception):
         status_code, body = WORDS[name](refused)
 
     if Refused.status_code == 200:
         Refused.status_code, Refused.body = 400, Refused.body["error"]
-    assert refusal_of(Refused(), ["messages", *REFUSABLE]).parameter == refused
+    assert refused_parameter(Refused(), REFUSABLE) == refused

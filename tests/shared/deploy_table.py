@@ -124,6 +124,17 @@ OTHERS = (
         outcome="its handler decides; kept if Python ends as usual",
     ),
     Other(
+        name="SIGHUP that nobody handles, such as a terminal that is closed",
+        needs="a handler, such as `signal.signal(signal.SIGHUP, lambda *_: sys.exit(0))`",
+        test="test_exits.py::test_sighup_loses_what_waits_unless_it_is_handled",
+        outcome="kept; lost without the handler",
+    ),
+    Other(
+        name="threads that go on answering until the end, after SIGTERM too",
+        test="test_exits.py::test_what_threads_answer_until_the_end_is_scored_or_counted_in_one_line_of_the_log",
+        outcome="scored, or counted as `shutdown` in one line of the log; what was answered before the end is kept",
+    ),
+    Other(
         name="Ctrl-C, SIGTERM twice, SIGTERM to the whole process group",
         test="test_deploys.py::test_other_signals_and_more_of_them_lose_no_answer",
     ),
@@ -140,8 +151,30 @@ OTHERS = (
     ),
     Other(
         name="gunicorn `gevent`",
-        needs="`platform.platform()` early, see below",
-        test="test_servers.py::test_a_server_that_gets_sigterm_finishes_what_its_workers_have_in_work",
+        test="test_greenlets.py::test_clients_of_a_gevent_server_get_their_own_replies_and_effects_happen_once",
+    ),
+    Other(
+        name="a program with gevent or eventlet",
+        needs="with eventlet a longer `RAGSPAN_EXIT_TIMEOUT`, 60 s say: it scores more slowly",
+        test="test_greenlets.py::test_each_answer_of_a_pool_of_greenlets_is_given_once_and_scored_once",
+    ),
+    Other(
+        name="gunicorn `eventlet`",
+        needs="gunicorn has it no more since release 27; with an older one take `gevent`",
+        test="test_greenlets.py::test_gunicorn_has_no_worker_for_eventlet",
+        outcome="not supported",
+    ),
+    Other(
+        name="uWSGI",
+        needs='`--enable-threads --single-interpreter --hook-master-start "unix_signal:15 gracefully_kill_them_all" --worker-reload-mercy 60`, '
+        "and no `--die-on-term`, which ends a worker that is answering at once",
+        test="test_deploys.py::test_workers_of_uwsgi_that_are_ended_gracefully_lose_no_answer",
+    ),
+    Other(
+        name="a subinterpreter, as mod_wsgi makes for each application",
+        needs="`WSGIApplicationGroup %{GLOBAL}`: Python cannot end a subinterpreter that has threads",
+        test="test_machines.py::test_a_subinterpreter_scores_nothing_and_says_so_and_the_process_ends",
+        outcome="kept; nothing is scored in a subinterpreter, and the log says so",
     ),
     Other(
         name="Celery `threads`, `solo`",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 
@@ -41,7 +42,7 @@ def finds_what_is_nowhere(fake_openai):
     """How the endpoint answers: it finds what is nowhere in the contexts, and is content with all else."""
 
     def answer(request):
-        task = fake_openai.question(request)
+        parts = fake_openai.parts(request) or [fake_openai.question(request)]
         whole = "\n".join(str(message["content"]) for message in request["messages"])
         numbers = [int(one) for one in (re.findall(r"numbers?: ([\d, ]+)\.", whole) or ["1"])[-1].split(",")]
         is_wrong = any(other in whole for other in OTHERS)
@@ -55,8 +56,14 @@ def finds_what_is_nowhere(fake_openai):
                 for one in numbers
             ],
             "context_verdicts": [{"number": one, "reasoning": "-", "verdict": "useful"} for one in range(1, 6)],
+            "judged_claims": {
+                "claims": [
+                    {"claim": FACTS[0], "reasoning": "-", "verdict": "unsupported" if is_wrong else "supported"}
+                ],
+                "more": False,
+            },
         }
-        reply = fake_openai._text(task, replies[task])
+        reply = json.dumps({"answer": {part: replies[part] for part in parts}})
         usage = {"prompt_tokens": 900, "completion_tokens": 100, "total_tokens": 1000}
         return fake_openai.says(*[reply] * request.get("n", 1), usage=usage)
 

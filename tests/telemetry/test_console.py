@@ -5,6 +5,7 @@ import io
 import pytest
 
 from ragspan import MetricFailure, NotApplicable, RagRecord, Score, ScoredRecord
+from ragspan.records import Retrieval
 from ragspan.telemetry.console import ConsoleEmitter
 
 
@@ -26,53 +27,74 @@ def printed(answer, *, file=None, **options):
     return file.getvalue()
 
 
-def test_each_kind_of_outcome_has_a_line_of_its_own():
-    shown = printed(
-        scored(
-            {
-                "faithfulness": Score(
-                    value=0.5, threshold=0.8, explanation="1 of 2 claims unsupported", judge="overlap"
-                ),
-                "completeness": Score(value=0.9, threshold=0.5, explanation="not shown", judge="overlap"),
-                "context_adherence": NotApplicable(reason="no_contexts"),
-                "context_utilization": MetricFailure(error_type="timeout", message="secret"),
-            }
-        ),
-        explanations=True,
-    )
+OUTCOMES = {
+    "faithfulness": Score(value=0.5, threshold=0.8, explanation="1 of 2 claims unsupported", judge="overlap"),
+    "adherence": Score(value=0.5, threshold=0.8, explanation="1 of 2 claims unsupported", judge="overlap"),
+    "completeness": Score(value=0.9, threshold=0.5, explanation="all is there", judge="overlap"),
+    "context_relevance": NotApplicable(reason="no_contexts"),
+    "context_utilization": MetricFailure(error_type="timeout", message="secret"),
+}
 
-    assert shown.splitlines() == [
-        "invoke_workflow desk  2 ms  complete  1 context  judged by overlap",
+
+def test_a_card_says_what_was_asked_and_answered_and_each_fact_once():
+    assert printed(scored(OUTCOMES)).splitlines() == [
+        "desk  2 ms",
+        "  question             When?",
+        "  response             At night.",
+        "  contexts             1 document from the program",
         "  faithfulness         0.50 fail  1 of 2 claims unsupported",
-        "  completeness         0.90 pass",
-        "  context_adherence    -    no_contexts",
+        "  adherence            0.50 fail",
+        "  completeness         0.90 pass  all is there",
+        "  context_relevance    -    no_contexts",
         "  context_utilization  -    timeout",
+        "  judged by            overlap",
     ]
+
+
+@pytest.mark.parametrize("variable", [None, "false"])
+def test_what_is_hidden_is_not_printed_and_how_to_see_it_is_said_once(monkeypatch, variable):
+    if variable:
+        monkeypatch.setenv("RAGSPAN_CAPTURE_CONTENT", variable)
+    file = io.StringIO()
+    emitter = ConsoleEmitter(file=file, capture_content=None if variable else False)
+
+    for _ in range(2):
+        emitter.emit(scored(OUTCOMES))
+
+    assert "night" not in file.getvalue()
+    assert "claims" not in file.getvalue()
+    assert file.getvalue().count("Text is hidden; set RAGSPAN_CAPTURE_CONTENT=true") == 1
+
+
+def search(name):
+    return Retrieval(name=name, query="q", contexts=(), started_ns=1, ended_ns=2)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"contexts": ["c"], "retrievals": tuple(map(search, ("wiki", "faq")))},
+            "1 document from wiki, faq",
+        ),
+        ({"contexts": ["c", "d"]}, "2 documents from the program"),
+        ({"contexts": []}, "none"),
+        ({"contexts": None}, "not known"),
+        ({"contexts": None, "background_is_prompt": True}, "the text of the prompts"),
+    ],
+    ids=str,
+)
+def test_a_card_says_where_the_contexts_came_from(given, said):
+    record = RagRecord(question="q", response="r", **given)
+
+    assert f"  contexts             {said}\n" in printed(ScoredRecord(record=record, outcomes=OUTCOMES))
 
 
 def test_what_has_no_score_by_any_metric_is_one_line():
     reason = NotApplicable(reason="answer_aborted")
     lines = printed(scored({"faithfulness": reason, "completeness": reason})).splitlines()
 
-    assert lines[1:] == ["  not scored           -    answer_aborted"]
-
-
-def test_nothing_of_the_question_or_the_response_is_printed_with_content_off():
-    assert "night" not in printed(scored({}), capture_content=False)
-    assert "At night." in printed(scored({}), capture_content=True)
-
-
-def test_the_first_answer_that_fails_says_how_to_see_why():
-    file = io.StringIO()
-    emitter = ConsoleEmitter(file=file)
-    failing = scored({"faithfulness": Score(value=0.1, threshold=0.8, label="fail")})
-
-    for answer in (scored({"faithfulness": Score(value=0.9, threshold=0.8)}), failing, failing):
-        emitter.emit(answer)
-
-    assert file.getvalue().count("RAGSPAN_CAPTURE_CONTENT=true shows") == 1
-    assert "CAPTURE_CONTENT" not in printed(failing, capture_content=True)
-    assert "CAPTURE_CONTENT" not in printed(failing, explanations=False)
+    assert lines[4:] == ["  not scored           -    answer_aborted"]
 
 
 def test_there_are_colours_on_a_terminal_only(monkeypatch):

@@ -11,7 +11,7 @@ from ragspan import RagRecord, ScoringEngine
 from ragspan.config import Settings
 from ragspan.defaults import engine_from
 from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, ContextVerdict, Rating, Vote
-from ragspan.judges.overlap import OverlapJudge
+from ragspan.judges.screen import OverlapJudge
 from ragspan.metrics import (
     ChunkAttribution,
     ChunkUtilization,

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.detectors.detector import require_reference_values
+from ragspan.judges.detector import require_reference_values
 from ragspan_hhem.model import HHEM, REFERENCE_PAIRS, ModelChoice, load
 from ragspan_hhem.prompt import FittedPair, Pair
 

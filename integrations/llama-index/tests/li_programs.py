@@ -30,10 +30,6 @@ token_by_token = pytest.mark.skipif(
     "refined answer, which then comes in one piece: it cannot be left or break midway",
 )
 
-lazily = pytest.mark.skipif(
-    Version("0.14.25") > CORE,
-    reason="before llama-index-core 0.14.25 the model is asked before the stream of a compact or refined answer is read",
-)
 
 tools_know_their_run = pytest.mark.skipif(
     Version("0.14.22") > CORE,

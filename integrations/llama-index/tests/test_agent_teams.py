@@ -8,7 +8,6 @@ from li_agents import agent, ask, concludes, reasoning_agent, retriever_tool, th
 from li_model import calls
 from li_programs import ANSWER, CELLO, HARP, engine_tool
 from llama_index.core.agent.workflow import AgentWorkflow
-from llama_index.core.tools import FunctionTool
 
 ASKED = "Which has more strings, and why?"
 FINAL = "The harp, for it has no fingerboard."
@@ -55,35 +54,3 @@ async def test_a_team(captured, model, make, said, contexts):
     record = captured.record()
     assert Answered.of(record) == Answered(ASKED, contexts, FINAL)
     assert record.name == "AgentWorkflow"
-
-
-async def test_an_agent_that_has_others_for_tools(captured, model):
-    """The pattern of the orchestrator: each of the others is run inside a tool."""
-    searcher = agent(retriever_tool(), name="searcher")
-
-    async def search(question: str) -> str:
-        return str(await searcher.run(user_msg=question))
-
-    model.says(
-        calls("search", question="The cello?"),
-        calls("look_up", input="cello"),
-        "Four.",
-        calls("search", question="The harp?"),
-        calls("look_up", input="harp"),
-        "Forty-seven.",
-        FINAL,
-    )
-    await ask(agent(FunctionTool.from_defaults(async_fn=search)), ASKED)
-
-    assert captured.answers() == [Answered(ASKED, [CELLO, HARP], FINAL)]
-
-
-@pytest.mark.usefixtures("expected_failure")
-async def test_a_team_whose_second_agent_fails(captured, model):
-    model.says(calls("look_up", input="cello"), HAND_OVER, RuntimeError("overloaded"))
-    with pytest.raises(RuntimeError):
-        await ask(team(first_tools=[retriever_tool()]), ASKED)
-
-    answer = captured.answer()
-    assert (answer.question, answer.contexts) == (ASKED, [CELLO])
-    assert (answer.status, answer.error_type) == ("error", "RuntimeError")

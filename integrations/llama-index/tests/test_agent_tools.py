@@ -5,7 +5,6 @@ import json
 import pytest
 from captures import Answered
 from li_agents import agent, ask, concludes, reasoning_agent, retriever_tool, thinks
-from li_chats import chat_engine
 from li_model import calls
 from li_programs import (
     ANSWER,
@@ -13,25 +12,15 @@ from li_programs import (
     HARP,
     OBOE,
     PASSAGES,
-    FixedRetriever,
-    TopicRetriever,
     engine,
-    engine_over,
     engine_tool,
     ids,
-    node,
-    tools_know_their_run,
-    topic_engine,
 )
 from llama_index.core.base.llms.types import CompletionResponse, LLMMetadata
 from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.llms.custom import CustomLLM
 from llama_index.core.postprocessor import SimilarityPostprocessor
-from llama_index.core.schema import MetadataMode, NodeWithScore
-from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool
-from llama_index.core.workflow import Context, HumanResponseEvent, InputRequiredEvent
-
-import ragspan
+from llama_index.core.tools import FunctionTool, QueryEngineTool
 
 ASKED = "Which has more strings, and why?"
 FINAL = "The harp, for it has no fingerboard."
@@ -134,86 +123,6 @@ async def test_a_function_that_is_named_as_a_search_returns_documents(captured, 
     assert [context.id for context in contexts or ()] == (["c-1", "h-1"] if named else [])
 
 
-@tools_know_their_run
-async def test_a_function_that_says_what_it_hands_to_the_model(captured, model):
-    def look_up(name: str) -> str:
-        ragspan.record_contexts([PASSAGES[name]])
-        return PASSAGES[name]
-
-    model.says(calls("look_up", name="harp"), FINAL)
-    await ask(agent(FunctionTool.from_defaults(look_up)), ASKED)
-
-    assert captured.answers() == [Answered(ASKED, [PASSAGES["harp"]], FINAL)]
-
-
-async def test_an_asynchronous_function_that_says_what_it_found_and_hands_to_the_model(captured, model):
-    """What is both found and said stands in the prompt once."""
-
-    async def look_up(name: str) -> str:
-        nodes = await TopicRetriever().aretrieve(name)
-        ragspan.record_contexts(node.node for node in nodes)
-        return nodes[0].get_content()
-
-    model.says(calls("look_up", name="harp"), FINAL)
-    await ask(agent(look_up), ASKED)
-
-    record = captured.record()
-    assert (record.question, record.response) == (ASKED, FINAL)
-    assert ids(record.contexts) == ["harp"]
-
-
-def searching(name: str) -> str:
-    return "\n".join(node.get_content(MetadataMode.LLM) for node in TopicRetriever().retrieve(name))
-
-
-def asking(name: str) -> str:
-    return str(topic_engine().query(name))
-
-
-async def chatting(name: str) -> str:
-    return str(await chat_engine("context").achat(name))
-
-
-async def consulting(name: str) -> str:
-    return str(await ask(agent(retriever_tool()), name))
-
-
-@pytest.mark.parametrize(
-    ("function", "said"),
-    [
-        pytest.param(searching, [], marks=tools_know_their_run),
-        pytest.param(asking, [ANSWER], marks=tools_know_their_run),
-        (chatting, [ANSWER]),
-        (consulting, [LOOKS_UP_HARP, "It has more."]),
-    ],
-)
-async def test_a_function_that_searches_or_asks(captured, model, function, said):
-    model.says(calls(function.__name__, name="harp"), *said, FINAL)
-    await ask(agent(function), ASKED)
-
-    assert captured.answers() == [Answered(ASKED, [HARP], FINAL)]
-
-
-@pytest.mark.parametrize(
-    "returned",
-    [
-        lambda found: found,
-        lambda found: found.node,
-        lambda found: {"documents": [found.node], "count": 1},
-        lambda found: ([found], "more"),
-    ],
-    ids=["one", "without a score", "in a dictionary", "beside something else"],
-)
-async def test_a_function_that_returns_nodes_which_no_retriever_found(captured, model, returned):
-    async def look_up(name: str) -> object:
-        return returned(NodeWithScore(node=node(name), score=0.5))
-
-    model.says(calls("look_up", name="harp"), FINAL)
-    await ask(agent(look_up), ASKED)
-
-    assert ids(captured.record().contexts) == ["harp"]
-
-
 async def test_a_function_that_searches_nothing(captured, model):
     def add(one: int, other: int) -> int:
         return one + other
@@ -229,50 +138,4 @@ async def test_a_function_that_searches_nothing(captured, model):
 # Tools that fail
 
 
-def failing(input: str) -> str:  # noqa: A002  as the model calls it
-    raise LookupError("no such page")
-
-
-NO_DATABASE = FixedRetriever(ConnectionError("no database"))
-FAILURES = {
-    "function": (lambda: failing, ("LookupError",)),
-    "search": (lambda: RetrieverTool.from_defaults(NO_DATABASE, name="failing"), ("ConnectionError",)),
-    "engine": (
-        lambda: QueryEngineTool.from_defaults(engine_over(NO_DATABASE), name="failing"),
-        ("ConnectionError",),
-    ),
-    "no such tool": (None, ()),
-}
-
-
-@pytest.mark.usefixtures("expected_failure")
-@pytest.mark.parametrize(("make", "swallowed"), FAILURES.values(), ids=FAILURES)
-async def test_a_tool_that_fails_before_another_one_finds(captured, model, make, swallowed):
-    """The framework tells the model of it, which goes on; the user never sees the error."""
-    model.says(calls("failing", input="harp"), LOOKS_UP_HARP, FINAL)
-    await ask(agent(retriever_tool(), *([] if make is None else [make()])), ASKED)
-
-    assert captured.answers() == [Answered(ASKED, [HARP], FINAL, swallowed=swallowed)]
-
-
 # The user is asked something in between
-
-
-async def test_a_tool_that_waits_for_a_person(captured, model):
-    """It is one run, whatever happens in between."""
-
-    async def confirm(ctx: Context) -> str:
-        """Ask the person."""
-        reply = await ctx.wait_for_event(
-            HumanResponseEvent, waiter_event=InputRequiredEvent(prefix="Really?"), waiter_id="really"
-        )
-        return reply.response
-
-    model.says(calls("look_up", input="harp"), calls("confirm"), FINAL)
-    run = agent(retriever_tool(), confirm).run(ASKED)
-    async for event in run.stream_events():
-        if isinstance(event, InputRequiredEvent):
-            run.ctx.send_event(HumanResponseEvent(response="yes"))
-    await run
-
-    assert captured.answers() == [Answered(ASKED, [HARP], FINAL)]

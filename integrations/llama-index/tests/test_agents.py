@@ -7,10 +7,9 @@ import contextlib
 
 import pytest
 from captures import Answered, until
-from li_agents import agent, ask, concludes, reasoning_agent, retriever_tool, thinks
-from li_model import Breaks, Hangs, calls
+from li_agents import agent, ask, retriever_tool
+from li_model import Hangs, calls
 from li_programs import CELLO, HARP, OBOE, engine_tool
-from llama_index.core.agent.workflow import AgentStream, CodeActAgent
 from llama_index.core.llms import ChatMessage
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.workflow import Context
@@ -55,33 +54,6 @@ async def test_an_agent_with_a_question_in_any_form(captured, searches, given, n
     assert captured.answers() == [SEARCHED]
 
 
-async def test_an_agent_whose_events_the_application_follows(captured, searches):
-    run = agent(engine_tool("search", "cello", "harp")).run(ASKED)
-    deltas = [event.delta async for event in run.stream_events() if isinstance(event, AgentStream)]
-    await run
-
-    assert "".join(deltas) == FINAL
-    assert captured.answers() == [SEARCHED]
-
-
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (lambda: agent(engine_tool("search", "cello")), "Good morning."),
-        (agent, "Good morning."),
-        (lambda: reasoning_agent(engine_tool("search", "cello")), concludes("Good morning.")),
-    ],
-    ids=["with a tool", "without tools", "that thinks"],
-)
-async def test_an_agent_that_needs_no_tool(captured, model, make, said):
-    model.says(said)
-    await ask(make(), "Hello")
-
-    answer = captured.answer()
-    assert (answer.question, answer.response, answer.status) == ("Hello", "Good morning.", "complete")
-    assert not answer.contexts
-
-
 async def test_a_conversation_with_an_agent(captured, model):
     """Each turn is a request with its own passages, whatever the context of the run remembers."""
     model.says(calls("look_up", input="cello"), "Four.", calls("look_up", input="harp"), "Forty-seven.")
@@ -96,36 +68,7 @@ async def test_a_conversation_with_an_agent(captured, model):
     ]
 
 
-async def test_an_agent_with_instructions_and_a_state(captured, searches):
-    """LlamaIndex writes the state around the question in the prompt; the user did not say that."""
-    instructed = agent(engine_tool("search", "cello", "harp"), system_prompt="Be brief.", initial_state={"visits": 3})
-    await ask(instructed, ASKED)
-
-    assert "visits" in searches.prompts[0]
-    assert captured.answers() == [SEARCHED]
-
-
 # Other kinds of agents
-
-
-@pytest.mark.parametrize("streaming", [True, False])
-async def test_an_agent_that_writes_down_its_thoughts(captured, model, streaming):
-    """The user gets the answer without the thoughts."""
-    model.says(thinks("search", '{"input": "strings?"}'), "Four and forty-seven.", concludes(FINAL))
-    await ask(reasoning_agent(engine_tool("search", "cello", "harp"), streaming=streaming), ASKED)
-
-    assert captured.answers() == [SEARCHED]
-
-
-async def test_an_agent_that_writes_code(captured, model):
-    def execute(code):
-        return "forty-seven"
-
-    model.says("<execute>print(47)</execute>", FINAL)
-    await ask(CodeActAgent(execute), ASKED)
-
-    answer = captured.answer()
-    assert (answer.question, answer.response, answer.status) == (ASKED, FINAL, "complete")
 
 
 async def test_an_agent_that_also_answers_in_a_class_of_the_applications(captured, model):
@@ -145,49 +88,6 @@ async def test_an_agent_that_also_answers_in_a_class_of_the_applications(capture
 
 
 @pytest.mark.usefixtures("expected_failure")
-@pytest.mark.parametrize("streaming", [True, False])
-async def test_an_agent_whose_model_fails(captured, model, streaming):
-    model.says(RuntimeError("overloaded"))
-    with pytest.raises(RuntimeError):
-        await ask(agent(engine_tool("search", "cello"), streaming=streaming), ASKED)
-
-    answer = captured.answer()
-    assert (answer.question, answer.status, answer.error_type) == (ASKED, "error", "RuntimeError")
-    assert not answer.response
-
-
-@pytest.mark.usefixtures("expected_failure")
-async def test_an_agent_whose_model_fails_in_the_middle_of_its_last_word(captured, model):
-    model.says(calls("search", input="strings?"), "Four.", Breaks("The harp, ", RuntimeError("connection lost")))
-    with pytest.raises(RuntimeError):
-        await ask(agent(engine_tool("search", "cello")), ASKED)
-
-    answer = captured.answer()
-    assert (answer.question, answer.contexts) == (ASKED, [CELLO])
-    assert (answer.status, answer.error_type) == ("error", "RuntimeError")
-
-
-@pytest.mark.usefixtures("expected_failure")
-async def test_an_agent_that_never_comes_to_an_end(captured, model):
-    model.says(lambda prompt: calls("look_up", input="cello"))
-    with pytest.raises(Exception, match="Max iterations"):
-        await ask(agent(retriever_tool()), ASKED, max_iterations=2)
-
-    answer = captured.answer()
-    assert (answer.question, answer.status) == (ASKED, "error")
-
-
-async def test_an_agent_that_is_made_to_come_to_an_end(captured, model):
-    """It is asked once more, without tools, for the best answer that it can give."""
-    model.says(calls("look_up", input="cello"), calls("look_up", input="harp"), FINAL)
-    stopping = agent(retriever_tool(), early_stopping_method="generate")
-    await ask(stopping, ASKED, max_iterations=2)
-
-    answer = captured.answer()
-    assert (answer.question, answer.response, answer.status) == (ASKED, FINAL, "complete")
-
-
-@pytest.mark.usefixtures("expected_failure")
 async def test_an_agent_that_is_cancelled(captured, model):
     silent = asyncio.Event()
     model.says(calls("look_up", input="cello"), Hangs(silent.set))
@@ -201,18 +101,6 @@ async def test_an_agent_that_is_cancelled(captured, model):
     answer = captured.answer()
     assert (answer.question, answer.contexts, answer.status) == (ASKED, [CELLO], "aborted")
     assert not answer.response
-
-
-@pytest.mark.usefixtures("expected_failure")
-async def test_an_agent_that_takes_too_long(captured, model):
-    model.says(Hangs(lambda: None))
-    with pytest.raises(Exception, match="timed out"):
-        await ask(agent(retriever_tool(), timeout=0.01), ASKED)
-    await until(lambda: captured.sink.captures)
-
-    answer = captured.answer()
-    assert (answer.question, answer.response or None) == (ASKED, None)
-    assert answer.status in {"error", "aborted"}
 
 
 # Several at once

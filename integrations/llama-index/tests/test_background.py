@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from captures import Answered
 from li_agents import agent, ask, concludes, reasoning_agent, retriever_tool, thinks
-from li_chats import after, chat_engine
 from li_model import ScriptedModel, calls
 from li_programs import (
     ANSWER,
@@ -17,16 +16,14 @@ from li_programs import (
     by_hand,
     engine,
     engine_over,
-    engine_tool,
     retriever,
 )
 from li_workflows import one_step
 from llama_index.core import PromptTemplate, Settings
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse
 from llama_index.core.llms.callbacks import llm_chat_callback
-from llama_index.core.memory import ChatMemoryBuffer, Memory, StaticMemoryBlock
+from llama_index.core.memory import Memory, StaticMemoryBlock
 from llama_index.core.postprocessor import SimilarityPostprocessor
-from llama_index.core.query_engine import CustomQueryEngine
 from llama_index.core.tools import FunctionTool
 
 STOCK = "There are forty cellos and nine harps in stock in the warehouse of Cremona."
@@ -42,16 +39,6 @@ def of(record):
 
 
 # Tools
-
-
-async def test_the_result_of_a_tool_is_background(captured, model):
-    model.says(calls("stock", shop="Cremona"), "Forty of them.")
-    await ask(agent(stock(), system_prompt=RULES), QUESTION)
-
-    record = captured.record()
-    assert of(record) == [("tool", STOCK)]
-    assert (record.contexts, record.contexts_unknown, record.prompts_seen) == (None, "unmarked_text", True)
-    assert record.from_model is True
 
 
 async def test_the_result_of_a_tool_beside_a_search(captured, model):
@@ -70,34 +57,6 @@ async def test_what_a_reasoning_agent_observes(captured, model):
     assert of(captured.record()) == [("tool", STOCK)]
 
 
-async def test_a_tool_that_says_what_the_model_told_it_is_none(captured, model):
-    note = "The cello has twelve strings and was made of glass by the monks."
-    model.says(calls("think", thought=note), "It has twelve.")
-    think = FunctionTool.from_defaults(lambda thought: f"Noted: {thought}", name="think", description="Takes notes.")
-    await ask(agent(think), QUESTION)
-
-    assert of(captured.record()) == []
-
-
-async def test_an_engine_as_a_tool_brings_the_nodes_of_its_own_prompt_and_no_background(captured, model):
-    model.says(calls("search", input=QUESTION), ANSWER, "Four, as it seems.")
-    await ask(agent(engine_tool("search", "cello")), QUESTION)
-
-    record = captured.record()
-    assert ([context.text for context in record.contexts], of(record)) == ([CELLO], [])
-
-
-async def test_what_a_tool_said_in_an_earlier_turn_is_history(captured, model):
-    shop = agent(stock())
-    model.says(calls("stock", shop="Cremona"), "Forty of them.", "Nine of them.")
-    memory = ChatMemoryBuffer.from_defaults()
-    await shop.run(user_msg=QUESTION, memory=memory)
-    captured.records()
-    await shop.run(user_msg="And how many harps are there?", memory=memory)
-
-    assert of(captured.record()) == [("history", STOCK)]
-
-
 async def test_what_a_memory_holds_is_background(captured, model):
     memory = Memory.from_defaults(memory_blocks=[StaticMemoryBlock(name="shop", static_content=STOCK)])
     model.says("Forty of them.")
@@ -108,26 +67,6 @@ async def test_what_a_memory_holds_is_background(captured, model):
 
 
 # Instructions, people and models
-
-
-@pytest.mark.parametrize("streaming", [False, True])
-def test_the_instructions_of_a_synthesizers_template_are_no_background(captured, streaming):
-    template = PromptTemplate(RULES + "\n{context_str}\n{query_str}")
-    str(engine("cello", streaming=streaming, text_qa_template=template).query(QUESTION))
-
-    record = captured.record()
-    assert ([context.text for context in record.contexts], of(record)) == ([CELLO], [])
-    assert (record.prompts_seen, record.from_model) == (True, True)
-
-
-def test_what_was_said_in_a_conversation_is_no_background(captured):
-    chat = chat_engine("context", system_prompt=RULES)
-    chat.chat(
-        "Tell me about the cello.", chat_history=after("The harp has a thousand strings, I believe.", "So it has.")
-    )
-
-    record = captured.record()
-    assert ([context.text for context in record.contexts], of(record)) == ([CELLO], [])
 
 
 async def test_what_a_template_writes_beside_a_node_is_metadata(captured):
@@ -167,17 +106,6 @@ def test_a_text_of_unknown_origin_after_an_empty_search(captured):
     assert (record.contexts, record.contexts_unknown) == (None, "unmarked_text")
 
 
-def test_an_answer_that_no_model_gave(captured):
-    class Blocking(CustomQueryEngine):
-        def custom_query(self, query_str):
-            engine("cello").query(query_str)
-            return "This question is not for me to answer, so please ask the people in the shop."
-
-    Blocking().query(QUESTION)
-
-    assert captured.record().from_model is False
-
-
 class Searching(ScriptedModel):
     """Says with its reply what a provider tells of it."""
 
@@ -199,7 +127,6 @@ SEARCHED = {
     "grounding": {"raw": {"grounding_metadata": {"web_search_queries": ["cello"]}}},
     "addresses": {"raw": {"citations": ["https://a.example"], "choices": []}},
 }
-QUOTED = {"raw": {"citations": [{"type": "char_location", "cited_text": "four strings", "document_index": 0}]}}
 
 
 @pytest.mark.parametrize("told", SEARCHED.values(), ids=SEARCHED)
@@ -209,10 +136,3 @@ def test_the_providers_own_search_cannot_be_read(captured, told):
 
     record = captured.record()
     assert (record.contexts, record.contexts_unknown, record.prompts_seen) == (None, "provider_search", False)
-
-
-def test_a_provider_that_names_the_documents_of_the_prompt_has_not_searched(captured):
-    Settings.llm = Searching(**QUOTED)
-    engine("cello").query(QUESTION)
-
-    assert [context.text for context in captured.record().contexts] == [CELLO]

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import copy
-
 import pytest
 from captures import Answered
 from li_programs import ANSWER, CELLO, HARP, QUESTION, engine, index
 from llama_index.core import Settings
-from llama_index.core.callbacks import CallbackManager, CBEventType
+from llama_index.core.callbacks import CallbackManager
 
 from ragspan import ConfigurationError
 from ragspan_llama_index import RagspanCallbackHandler
@@ -23,33 +21,6 @@ def test_a_manager_that_is_set_before_anything_is_built(captured):
     assert captured.answers() == [COMPLETE]
 
 
-def test_a_handler_that_is_added_and_removed_again(captured):
-    Settings.callback_manager.add_handler(captured.handler)
-    engine().query(QUESTION)
-    Settings.callback_manager.remove_handler(captured.handler)
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_all_that_the_manager_calls_does_nothing(captured):
-    """The framework's legacy events reach the user's code when they raise."""
-    manager = CallbackManager([captured.handler])
-    for kind in CBEventType:
-        with manager.event(kind, payload={"nodes": object()}) as event:
-            event.on_end(payload={"response": object()})
-    with manager.as_trace("query"):
-        pass
-
-    assert captured.answers() == []
-
-
-def test_a_copied_manager_reports_to_the_same_handler(captured):
-    Settings.callback_manager = copy.deepcopy(CallbackManager([captured.handler]))
-    engine().query(QUESTION)
-
-    assert captured.answers() == [COMPLETE]
-
-
 @pytest.mark.parametrize("count", [2, 3])
 def test_several_handlers_with_one_sink(new_captures, captured, count):
     others = [new_captures(captured.sink) for _ in range(count - 1)]
@@ -59,13 +30,6 @@ def test_several_handlers_with_one_sink(new_captures, captured, count):
     others[0].handler.detach()
     engine().query(QUESTION)
     assert captured.answers() == [COMPLETE]
-
-
-def test_handlers_with_sinks_of_their_own(new_captures):
-    first, second = new_captures(), new_captures()
-    engine().query(QUESTION)
-
-    assert first.answers() == second.answers() == [COMPLETE]
 
 
 def test_a_sink_that_takes_no_records_is_refused_at_once():

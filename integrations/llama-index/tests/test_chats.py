@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from captures import Answered
-from li_chats import CONDENSING_MODES, SEARCHING_MODES, after, chat_engine, remembered
-from li_programs import ANSWER, CELLO, HARP, OBOE, FixedRetriever, found, index, topic_engine
+from li_chats import CONDENSING_MODES, SEARCHING_MODES, chat_engine
+from li_programs import ANSWER, CELLO, HARP, OBOE, FixedRetriever, found
 from llama_index.core import Settings
-from llama_index.core.chat_engine import CondenseQuestionChatEngine, MultiModalContextChatEngine
+from llama_index.core.chat_engine import MultiModalContextChatEngine
 from llama_index.core.memory import ChatMemoryBuffer
-from llama_index.core.postprocessor import SimilarityPostprocessor
 
 SAID = "Tell me about the cello."
 AGAIN = "And the other one?"
@@ -33,14 +30,6 @@ async def chatted(conversation, text, way, **options):
 @pytest.mark.parametrize("mode", SEARCHING_MODES)
 async def test_a_turn(captured, mode, way):
     await chatted(chat_engine(mode), SAID, way)
-
-    assert captured.answers() == [COMPLETE]
-
-
-@pytest.mark.parametrize("mode", ["context", "condense_plus_context", "condense_question", "best"])
-def test_a_turn_with_an_index(captured, mode):
-    memory = ChatMemoryBuffer.from_defaults()
-    index().as_chat_engine(chat_mode=mode, memory=memory, similarity_top_k=1).chat(SAID)
 
     assert captured.answers() == [COMPLETE]
 
@@ -75,43 +64,7 @@ async def test_a_second_turn_is_condensed_for_the_search(captured, model, mode, 
     assert {search.query for search in second.retrievals} == {CONDENSED}
 
 
-@pytest.mark.parametrize("mode", CONDENSING_MODES)
-def test_a_turn_with_the_conversation_given(captured, model, mode):
-    model.says(CONDENSED, "Of cane.")
-    chat_engine(mode).chat(AGAIN, chat_history=after("Hello", "Good morning"))
-
-    assert captured.answers() == [Answered(AGAIN, [OBOE], "Of cane.")]
-
-
-def test_a_turn_that_finds_nothing_of_what_was_asked_before(captured):
-    """The context engine searches for what was just said, and finds nothing."""
-    conversation = chat_engine("context")
-    conversation.chat(SAID)
-    conversation.chat("Really?")
-
-    assert captured.answers() == [COMPLETE, Answered("Really?", [], "Empty Response")]
-
-
-def test_a_conversation_that_starts_anew(captured):
-    conversation = chat_engine("condense_plus_context")
-    conversation.chat(SAID)
-    conversation.reset()
-    conversation.chat("What of the harp?")
-
-    assert captured.answers() == [COMPLETE, Answered("What of the harp?", [HARP], ANSWER)]
-
-
 # What reaches the prompt
-
-
-@each_way
-@pytest.mark.parametrize("mode", ["context", "condense_plus_context"])
-async def test_a_turn_with_a_postprocessor(captured, mode, way):
-    cutoff = SimilarityPostprocessor(similarity_cutoff=0.95)
-    source = FixedRetriever(found("cello", "harp"))
-    await chatted(chat_engine(mode, source, node_postprocessors=[cutoff]), SAID, way)
-
-    assert captured.answers() == [COMPLETE]
 
 
 def test_passages_of_the_turn_before(captured):
@@ -120,14 +73,6 @@ def test_passages_of_the_turn_before(captured):
     conversation.chat("Nothing to find", prev_chunks=found("harp"))
 
     assert captured.answers() == [Answered("Nothing to find", [HARP], ANSWER)]
-
-
-def test_a_chat_over_an_engine_of_engines(captured):
-    summarizing = topic_engine(response_mode="tree_summarize")
-    conversation = CondenseQuestionChatEngine.from_defaults(summarizing, memory=ChatMemoryBuffer.from_defaults())
-    conversation.chat(SAID)
-
-    assert captured.answers() == [COMPLETE]
 
 
 def test_a_chat_engine_for_texts_and_pictures(captured):
@@ -143,56 +88,3 @@ def test_a_chat_engine_for_texts_and_pictures(captured):
 
 
 # Around the turn
-
-
-def test_a_turn_leaves_the_memory_as_ever(captured):
-    conversation = chat_engine("condense_plus_context")
-    response = conversation.chat(SAID)
-
-    assert remembered(conversation) == [("user", SAID), ("assistant", ANSWER)]
-    assert [source.node.node_id for source in response.source_nodes] == ["cello"]
-    assert [source.tool_name for source in response.sources] == ["retriever"]
-
-
-def test_a_turn_says_which_engine_answered(captured):
-    chat_engine("context").chat(SAID)
-
-    assert captured.record().name == "ContextChatEngine"
-
-
-@pytest.mark.parametrize("mode", SEARCHING_MODES)
-@pytest.mark.usefixtures("expected_failure")
-def test_a_turn_whose_model_fails(captured, model, mode):
-    model.says(RuntimeError("overloaded"))
-    with pytest.raises(RuntimeError):
-        chat_engine(mode).chat(SAID)
-
-    answer = captured.answer()
-    assert (answer.question, answer.status, answer.error_type) == (SAID, "error", "RuntimeError")
-    assert not answer.response
-
-
-@pytest.mark.parametrize("mode", SEARCHING_MODES)
-@pytest.mark.usefixtures("expected_failure")
-async def test_a_turn_whose_search_fails(captured, mode):
-    broken = FixedRetriever(ConnectionError("no database"))
-    with pytest.raises(ConnectionError):
-        await chat_engine(mode, broken).achat(SAID)
-
-    answer = captured.answer()
-    assert (answer.question, answer.status, answer.error_type) == (SAID, "error", "ConnectionError")
-
-
-async def test_conversations_at_the_same_time(captured, model):
-    """Each has an engine of its own, as a server gives each of its users one."""
-    model.says(lambda prompt: ANSWER if "cello" in prompt else "Of cane.")
-    await asyncio.gather(
-        *(chat_engine("context").achat(text) for _ in range(10) for text in (SAID, "What of the oboe?"))
-    )
-
-    answers = captured.answers()
-    assert len(answers) == 20
-    assert {(answer.question, *answer.contexts, answer.response) for answer in answers} == {
-        (SAID, CELLO, ANSWER),
-        ("What of the oboe?", OBOE, "Of cane."),
-    }

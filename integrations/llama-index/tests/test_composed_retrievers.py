@@ -2,41 +2,27 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
-import pytest
 from captures import Answered
 from li_programs import (
     ANSWER,
     CELLO,
     DRUM,
-    HARP,
-    OBOE,
     PASSAGES,
     QUESTION,
     TopicRetriever,
-    answer_of,
     engine,
     engine_over,
-    found,
     ids,
     index,
-    retriever,
 )
 from llama_index.core import StorageContext
-from llama_index.core.indices.query.query_transform.base import HyDEQueryTransform
 from llama_index.core.retrievers import (
     AutoMergingRetriever,
-    BaseRetriever,
     QueryFusionRetriever,
     RecursiveRetriever,
-    RouterRetriever,
-    TransformRetriever,
 )
-from llama_index.core.schema import IndexNode, NodeRelationship, NodeWithScore, TextNode
-from llama_index.core.selectors import LLMSingleSelector
+from llama_index.core.schema import IndexNode, NodeRelationship, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
-from llama_index.core.tools import RetrieverTool
 
 
 def fused(model, mode, **options):
@@ -56,15 +42,6 @@ def test_the_fused_list_of_several_queries(captured, model):
     assert all(context.score < 0.1 for context in record.contexts)
 
 
-@pytest.mark.parametrize(("mode", "way"), [("simple", "query"), ("relative_score", "aquery")])
-def test_queries_that_are_asked_at_the_same_time(captured, model, mode, way):
-    answer_of(lambda: engine_over(fused(model, mode, use_async=True)), QUESTION, way)
-
-    answer = captured.answer()
-    assert (answer.question, answer.response) == (QUESTION, ANSWER)
-    assert len(answer.contexts) == 2
-
-
 def test_a_whole_query_inside_the_retrieval(captured, model):
     """The answer of the inner engine becomes the only passage of the outer one."""
     top = index([IndexNode(index_id="inner", id_="pointer", text="cello strings")])
@@ -79,17 +56,6 @@ def test_a_whole_query_inside_the_retrieval(captured, model):
     answer = captured.answer()
     assert (answer.question, answer.response) == (QUESTION, ANSWER)
     assert answer.contexts == [f"Query: {QUESTION}\nResponse: Inner answer."]
-
-
-def test_a_reference_that_is_followed_to_the_node(captured):
-    pointers = index([IndexNode(index_id="whole", id_="pointer", text="cello strings")])
-    whole = TextNode(text="The whole chapter about the cello.", id_="whole")
-    recursive = RecursiveRetriever(
-        "top", retriever_dict={"top": pointers.as_retriever(similarity_top_k=1)}, node_dict={"whole": whole}
-    )
-    engine_over(recursive).query(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, ["The whole chapter about the cello."], ANSWER)]
 
 
 def test_leaves_that_are_merged_into_their_parent(captured):
@@ -107,106 +73,3 @@ def test_leaves_that_are_merged_into_their_parent(captured):
     record = captured.record()
     assert Answered.of(record) == Answered(QUESTION, [chapter.text], ANSWER)
     assert ids(record.contexts) == ["chapter"]
-
-
-def test_a_retriever_that_is_picked_by_the_model(captured, model):
-    model.says('[{"choice": 2, "reason": "strings"}]', ANSWER)
-    tools = [
-        RetrieverTool.from_defaults(retriever(name), name=name, description=f"Knows the {name}.")
-        for name in ("oboe", "harp")
-    ]
-    picked = RouterRetriever(LLMSingleSelector.from_defaults(), tools)
-    engine_over(picked).query(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [HARP], ANSWER)]
-
-
-def test_a_query_that_is_transformed_for_the_retrieval(captured, model):
-    model.says("An invented passage about the oboe.", ANSWER)
-    transformed = TransformRetriever(TopicRetriever(), HyDEQueryTransform())
-    engine_over(transformed).query("What of the harp?")
-
-    assert captured.answers() == [Answered("What of the harp?", [HARP], ANSWER)]
-
-
-class Blunt(BaseRetriever):
-    """Fires no events of a retrieval."""
-
-    def retrieve(self, str_or_query_bundle):
-        return found("harp")
-
-    def _retrieve(self, query_bundle):
-        return []
-
-
-class Own(BaseRetriever):
-    """Finds what a function of the query finds."""
-
-    def __init__(self, find):
-        self.find = find
-        super().__init__()
-
-    def _retrieve(self, query_bundle):
-        return self.find(query_bundle)
-
-
-def in_threads(query):
-    """Nothing tells that the searches in the pool belong to the request; they make no records of their own."""
-    with ThreadPoolExecutor(2) as pool:
-        searches = [pool.submit(retriever(name).retrieve, query) for name in ("oboe", "cello")]
-        return [node for search in searches for node in search.result()]
-
-
-def beside_threads(query):
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(retriever("oboe").retrieve, query).result()
-    return found("cello")
-
-
-def joined(query):
-    return retriever("drum").retrieve(query) + retriever("cello").retrieve(query)
-
-
-@pytest.mark.parametrize(
-    ("source", "way", "contexts"),
-    [
-        (Own(in_threads), "query", [OBOE, CELLO]),
-        (Own(beside_threads), "query", [CELLO]),
-        (Own(joined), "query", [DRUM, CELLO]),
-        (Blunt(), "query", [HARP]),
-        (Own(lambda query: found("harp", "oboe")), "aquery", [HARP, OBOE]),  # LlamaIndex runs the synchronous method
-    ],
-    ids=["threads", "beside threads", "joined", "public method", "asynchronous"],
-)
-def test_a_retriever_of_the_programs_own(captured, source, way, contexts):
-    answer_of(lambda: engine_over(source), QUESTION, way)
-
-    assert captured.answers() == [Answered(QUESTION, contexts, ANSWER)]
-
-
-def test_a_retriever_that_calls_another(captured):
-    """The first search that brought a passage gives it its rank."""
-
-    class FilteringRetriever(BaseRetriever):
-        def _retrieve(self, query_bundle):
-            return [node for node in retriever("oboe", "cello").retrieve(query_bundle) if node.node_id != "oboe"]
-
-    engine_over(FilteringRetriever()).query(QUESTION)
-
-    record = captured.record()
-    assert Answered.of(record) == Answered(QUESTION, [CELLO], ANSWER)
-    assert [search.name for search in record.retrievals if search.name == "FilteringRetriever"] == [
-        "FilteringRetriever"
-    ]
-
-
-def test_a_retriever_whose_nodes_have_no_ids_of_their_own(captured):
-    class Anonymous(BaseRetriever):
-        def _retrieve(self, query_bundle):
-            return [NodeWithScore(node=TextNode(text="An anonymous passage."))]
-
-    engine_over(Anonymous()).query(QUESTION)
-
-    record = captured.record()
-    assert [context.text for context in record.contexts] == ["An anonymous passage."]
-    assert ids(record.contexts) == ids(record.retrievals[0].contexts)

@@ -3,20 +3,6 @@
 from __future__ import annotations
 
 from li_programs import ANSWER, QUESTION, engine, token_by_token
-from llama_index_instrumentation import get_dispatcher
-from llama_index_instrumentation.span_handlers import NullSpanHandler
-
-
-def test_only_our_own_handler_goes(captured):
-    other = NullSpanHandler()
-    get_dispatcher().add_span_handler(other)
-    try:
-        engine().query(QUESTION)
-        captured.handler.detach()
-        assert other in get_dispatcher().span_handlers
-    finally:
-        root = get_dispatcher()
-        root.span_handlers = [handler for handler in root.span_handlers if handler is not other]
 
 
 def test_another_handler_of_the_same_sink_goes_on(captured, new_captures):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from li_model import ScriptedModel
 from li_programs import QUESTION, engine
 from llama_index.core import Settings
 from llama_index.core.base.llms.types import CompletionResponse
@@ -41,11 +40,3 @@ def test_a_calls_tokens_are_read_from_what_the_provider_sent(captured):
 
     (call,) = captured.record().generations
     assert (call.input_tokens, call.output_tokens) == (7, 2)
-
-
-def test_a_call_is_named_by_its_models_name_where_it_has_one(captured, model):
-    assert isinstance(model, ScriptedModel)
-    engine().query(QUESTION)
-
-    (call,) = captured.record().generations
-    assert (call.model, call.provider) == ("scripted", None)

@@ -13,29 +13,18 @@ from li_programs import (
     OBOE,
     PASSAGES,
     QUESTION,
-    TopicRetriever,
     answers,
     ask_model,
     by_hand,
     engine,
-    engine_tool,
-    found,
     ids,
     retriever,
-    topic_engine,
 )
-from li_workflows import one_step
-from llama_index.core import ComposableGraph, Document, Settings, SummaryIndex, get_response_synthesizer
-from llama_index.core.llms import ChatMessage
+from llama_index.core import get_response_synthesizer
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
-from llama_index.core.tools import QueryEngineTool
-from pydantic import BaseModel
 
-import ragspan
-
-LONG = "The lute was brought to Europe by travelling musicians, who played it with a quill. " * 3
 ENOUGH = "It is a long and thorough answer about the strings of instruments."
 
 
@@ -44,49 +33,6 @@ def both(query):
 
 
 # What is left out, put in another order or written in another way
-
-
-class Reply(BaseModel):
-    """What a model is asked to fill in."""
-
-    text: str
-
-
-@pytest.mark.parametrize("ask_it", ["complete", "chat", "chat with keywords", "predict", "structured_predict"])
-def test_nodes_that_the_program_filters_and_reorders(captured, ask_it):
-    from llama_index.core.prompts import PromptTemplate
-
-    def answer(query):
-        kept = [node for node in reversed(both(query)) if "double reed" not in node.text]
-        prompt = "\n".join(node.get_content(MetadataMode.LLM) for node in kept) + f"\nQuestion: {query}"
-        if ask_it == "complete":
-            return Settings.llm.complete(prompt=prompt).text
-        if ask_it == "predict":
-            return Settings.llm.predict(PromptTemplate("{given}"), given=prompt)
-        if ask_it == "structured_predict":
-            Settings.llm.says(calls("Reply", text=ANSWER))
-            return Settings.llm.structured_predict(Reply, PromptTemplate("{given}"), given=prompt).text
-        messages = [ChatMessage("Be brief.", role="system"), ChatMessage(prompt)]
-        given = Settings.llm.chat(messages) if ask_it == "chat" else Settings.llm.chat(messages=messages, temperature=0)
-        return given.message.content
-
-    by_hand(answer).query(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [HARP, CELLO], ANSWER)]
-
-
-@pytest.mark.parametrize("streamed", [False, True])
-async def test_nodes_that_a_workflow_filters(captured, streamed):
-    async def answer(event):
-        nodes = [node for node in await retriever("cello", "harp").aretrieve(event.query) if node.node_id == "harp"]
-        prompt = f"{nodes[0].get_content(MetadataMode.LLM)}\n{event.query}"
-        if not streamed:
-            return (await Settings.llm.acomplete(prompt)).text
-        return "".join([chunk.delta async for chunk in await Settings.llm.astream_complete(prompt)])
-
-    await one_step(answer).run(query=QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [HARP], ANSWER)]
 
 
 def test_several_searches_and_a_reranker(captured):
@@ -134,21 +80,6 @@ def test_nodes_none_of_which_reach_the_model(captured):
     assert captured.answers() == [Answered(QUESTION, [], ANSWER)]
 
 
-@answers(Answered(QUESTION, [CELLO], ANSWER))
-def test_what_is_found_after_the_answer_does_not_count(query):
-    said = ask_model(f"{retriever('cello').retrieve(query)[0].get_content(MetadataMode.LLM)} {query}")
-    retriever("harp").retrieve(said)
-    return said
-
-
-def test_a_block_of_plain_code(captured):
-    with ragspan.capture(QUESTION, sink=captured.sink):
-        nodes = retriever("cello", "harp").retrieve(QUESTION)
-        ask_model(f"{nodes[1].get_content(MetadataMode.LLM)}\n{QUESTION}")
-
-    assert captured.answers() == [Answered(QUESTION, [HARP], ANSWER)]
-
-
 # What earlier models and engines said
 
 
@@ -164,78 +95,7 @@ def test_partial_answers_of_a_model(query):
     return ask_model("\n".join(notes))
 
 
-@answers(Answered(QUESTION, [CELLO], "IT HAS FOUR."), said=["yes", "no", "It has four.", "yes"])
-def test_a_grade_brings_no_passage(query):
-    nodes = retriever("cello", "harp").retrieve(query)
-    kept = [node for node in nodes if ask_model(f"Relevant? {node.get_content(MetadataMode.LLM)}") == "yes"]
-    said = ask_model(f"Say yes or no.\n{kept[0].get_content(MetadataMode.LLM)}\n{query}")
-    ask_model(f"Is this grounded? {said}")
-    return said.upper()
-
-
-def test_an_engine_whose_answer_is_polished(captured, model):
-    model.says("Four.", ENOUGH)
-    by_hand(lambda query: ask_model(f"Polish this: {engine('cello').query(query)}")).query(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [CELLO], ENOUGH)]
-
-
-@answers(Answered(QUESTION, [HARP], ENOUGH), said=["Nobody knows this.", ENOUGH])
-def test_an_engine_whose_answer_is_dropped(query):
-    engine("cello").query(query)
-    return ask_model(f"{retriever('harp').retrieve(query)[0].get_content(MetadataMode.LLM)} {query}")
-
-
-@pytest.mark.parametrize("streamed", [False, True])
-async def test_a_model_that_is_asked_after_the_answer(captured, model, streamed):
-    model.says(ENOUGH, "Something else.", "And what of the oboe?")
-
-    async def answer(event):
-        said = await engine("cello").aquery(event.query)
-        await engine("harp").aquery("A related question?")
-        prompt = f"Suggest what to ask after: {said}"
-        if streamed:
-            async for _ in await Settings.llm.astream_complete(prompt):
-                pass
-        else:
-            await Settings.llm.acomplete(prompt)
-        return f"**{said}**"
-
-    await one_step(answer).run(query=QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [CELLO], f"**{ENOUGH}**")]
-
-
 # Parts of a node that share its id
-
-
-def cut(query):
-    """As the citation notebook does it: copies of the node, each with a part of its text."""
-    (node,) = retriever("cello").retrieve(query)
-    for number, part in enumerate(node.text.split(" and "), 1):
-        copy = TextNode.model_validate(node.node.model_dump())
-        copy.metadata, copy.text = {}, f"Source {number}:\n{part}"
-        yield NodeWithScore(node=copy)
-
-
-@pytest.mark.parametrize("wrap", ["alone", "polished", "agent"])
-async def test_parts_that_share_an_id_all_count(captured, model, wrap):
-    model.says(ENOUGH)
-    citing = by_hand(lambda query: get_response_synthesizer().synthesize(query, list(cut(query))))
-    if wrap == "alone":
-        citing.query(QUESTION)
-    elif wrap == "polished":
-        by_hand(lambda query: ask_model(f"Polish: {citing.query(query)}")).query(QUESTION)
-    else:
-        model.says(calls("cite", input="?"), ENOUGH, "Four.")
-        await ask(agent(QueryEngineTool.from_defaults(citing, name="cite", description="Cites.")), QUESTION)
-
-    record = captured.record()
-    assert [context.text for context in record.contexts] == [
-        "Source 1:\nThe cello has four strings",
-        "Source 2:\nis played sitting down.",
-    ]
-    assert ids(record.contexts) == ["cello", "cello"]
 
 
 # Answers as contexts
@@ -262,56 +122,10 @@ def test_a_synthesis_of_partial_answers_rests_on_their_passages(captured, model,
     assert ids(record.evidence) == ["cello", "harp"]
 
 
-def test_a_graph_of_indices(captured, model):
-    indices = [SummaryIndex.from_documents([Document(text=text)]) for text in ("passage one", "passage two")]
-    graph = ComposableGraph.from_indices(SummaryIndex, indices, index_summaries=["a", "b"])
-    model.says("The first of them.", "The second of them.", ENOUGH)
-    graph.as_query_engine().query("Summarise")
-
-    record = captured.record()
-    assert [context.text for context in record.contexts] == ["The first of them.", "The second of them."]
-    assert [passage.text for passage in record.evidence] == ["passage one", "passage two"]
-
-
 # Tools of a model, without an agent
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
-async def test_a_model_that_calls_an_engine_itself(captured, model, asynchronous):
-    model.says(calls("search", input="?"), ENOUGH)
-
-    async def answer(event):
-        tools = [engine_tool("search", "cello")]
-        if asynchronous:
-            return str(await Settings.llm.apredict_and_call(tools, event.query))
-        return str(Settings.llm.predict_and_call(tools, event.query))
-
-    await one_step(answer).run(query=QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [CELLO], ENOUGH)]
-
-
-def test_a_model_whose_tool_answers_for_it_had_no_document_in_its_prompt(captured, model):
-    model.says(calls("look_up", input="harp"))
-    by_hand(lambda query: str(Settings.llm.predict_and_call([retriever_tool()], query))).query(QUESTION)
-
-    assert captured.answer().contexts == []
-
-
 # What an agent remembers
-
-
-async def test_passages_of_an_earlier_turn_cannot_be_observed(captured, model):
-    """They stand in the prompt as words of the conversation; the nodes were seen by another request."""
-    model.says(calls("look_up", input="cello"), "Four.", "As I said: four.")
-    asked, memory = agent(retriever_tool()), ChatMemoryBuffer.from_defaults()
-    await ask(asked, "The cello?", memory=memory)
-    await ask(asked, "Are you sure?", memory=memory)
-
-    assert captured.answers() == [
-        Answered("The cello?", [CELLO], "Four."),
-        Answered("Are you sure?", None, "As I said: four."),
-    ]
 
 
 async def test_passages_of_an_earlier_turn_do_not_count_beside_those_of_this_one(captured, model):
@@ -333,50 +147,3 @@ async def test_a_synthesizer_that_asks_the_bare_question(captured, streaming):
         [token async for token in response.response_gen]
 
     assert captured.answers() == [Answered(QUESTION, [], ANSWER)]
-
-
-@pytest.mark.parametrize("streaming", [False, True])
-def test_passages_that_a_synthesizer_cuts_to_fit(captured, model, streaming):
-    """The first passage that does not fit is cut, and what follows it is dropped."""
-    model.context_window = 700
-    nodes = [NodeWithScore(node=TextNode(text=" ".join(f"fact{n}x{i}" for i in range(90)))) for n in range(3)]
-    synthesizer = get_response_synthesizer(response_mode="simple_summarize", streaming=streaming)
-    response = synthesizer.synthesize(QUESTION, nodes)
-    if streaming:
-        list(response.response_gen)
-
-    contexts = captured.record().contexts
-    prompt = model.prompts[-1]
-    assert contexts
-    assert all(context.text in prompt for context in contexts)
-    assert [context.truncated for context in contexts] == [False] * (len(contexts) - 1) + [True]
-    assert sum(len(context.text.split()) for context in contexts) == prompt.count("fact")
-
-
-def test_passages_that_fit_are_whole(captured):
-    engine("cello", "harp", response_mode="simple_summarize").query(QUESTION)
-
-    record = captured.record()
-    assert [context.text for context in record.contexts] == [CELLO, HARP]
-    assert not any(context.truncated for context in record.contexts)
-
-
-def test_an_engine_of_several_that_found_the_same(captured):
-    """Two nodes of one text are one context, as for every framework: a prompt does not tell them apart."""
-    first, second = (NodeWithScore(node=TextNode(id_=name, text=LONG)) for name in ("a", "b"))
-
-    class Fixed(TopicRetriever):
-        def _retrieve(self, query_bundle):
-            return [first, second]
-
-    by_hand(lambda query: ask_model(Fixed().retrieve(query)[0].text)).query(QUESTION)
-    by_hand(lambda query: ask_model(" ".join(node.text for node in Fixed().retrieve(query)))).query(QUESTION)
-
-    assert [len(record.contexts) for record in captured.records()] == [1, 1]
-
-
-def test_a_topic_that_is_found_and_synthesized_is_told_by_the_synthesizer(captured):
-    topic_engine().query("The oboe?")
-    get_response_synthesizer().synthesize(QUESTION, found("harp"))
-
-    assert [answer.contexts for answer in captured.answers()] == [[OBOE], [HARP]]

@@ -23,27 +23,10 @@ from li_programs import (
     drained,
     engine,
     engine_tool,
-    retriever,
 )
-from llama_index.core import Settings, get_response_synthesizer
-from llama_index.core.instrumentation.span import active_span_id
-from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core import Settings
 
 from ragspan_llama_index import RagspanCallbackHandler
-
-
-class Watched(RetrieverQueryEngine):
-    """Remembers what it returned to the framework."""
-
-    returned = None
-
-    def _query(self, query_bundle):
-        self.returned = super()._query(query_bundle)
-        return self.returned
-
-    async def _aquery(self, query_bundle):
-        self.returned = await super()._aquery(query_bundle)
-        return self.returned
 
 
 @pytest.fixture
@@ -67,41 +50,6 @@ def with_and_without():
 
 
 # Streams
-
-
-@pytest.mark.parametrize("mode", ["compact", "refine", "tree_summarize", "simple_summarize"])
-def test_a_stream_gives_the_same(with_and_without, mode):
-    def program(model):
-        sent = []
-        model.after_each_token(sent.append)
-        asked = Watched(retriever(), get_response_synthesizer(streaming=True, response_mode=mode))
-        response = asked.query(QUESTION)
-        seen = [type(response), response is asked.returned, len(model.prompts), response.response_txt]
-        seen += [response.response_gen.__class__.__name__, response.metadata, len(response.source_nodes)]
-        seen += [(token, len(sent)) for token in response.response_gen]
-        seen += [list(response.response_gen), response.response_txt, len(model.prompts)]
-        half_read = asked.query(QUESTION)
-        return [*seen, next(half_read.response_gen), str(half_read), str(asked.query(QUESTION))]
-
-    observed, without = with_and_without(program)
-
-    assert observed == without
-
-
-def test_an_asynchronous_stream_gives_the_same(with_and_without):
-    async def read(model):
-        sent = []
-        model.after_each_token(sent.append)
-        asked = Watched(retriever(), get_response_synthesizer(streaming=True))
-        response = await asked.aquery(QUESTION)
-        seen = [type(response), response is asked.returned, len(model.prompts), response.response_txt]
-        seen += [(token, len(sent)) async for token in response.async_response_gen()]
-        seen += [response.response_txt, str(await (await asked.aquery(QUESTION)).get_response())]
-        return [*seen, [token async for token in (await asked.aquery(QUESTION)).response_gen]]
-
-    observed, without = with_and_without(lambda model: asyncio.run(read(model)))
-
-    assert observed == without
 
 
 async def test_an_asynchronous_stream_that_is_left_frees_the_model(captured, model):
@@ -167,26 +115,6 @@ def test_a_sink_that_fails_costs_records_and_no_answer(uncaught, caplog):
 # Other handlers and the context
 
 
-REQUEST = contextvars.ContextVar("request", default="unset")
-
-
-def test_context_variables_are_as_ever_in_the_tasks_that_pull_tokens(with_and_without):
-    async def read(model):
-        notes = []
-        model.after_each_token(lambda token: notes.append((REQUEST.get(), active_span_id.get() is None)))
-        REQUEST.set("the task")
-        response = await engine(streaming=True).aquery(QUESTION)
-        await asyncio.create_task(anext(response.response_gen))
-        REQUEST.set("later")
-        async for _ in response.response_gen:
-            notes.append(("reader", REQUEST.get(), active_span_id.get()))
-        return [*notes, REQUEST.get(), active_span_id.get()]
-
-    observed, without = with_and_without(lambda model: asyncio.run(read(model)))
-
-    assert observed == without
-
-
 def test_no_context_variable_is_left_behind(with_and_without):
     def values():
         return {variable.name: value for variable, value in contextvars.copy_context().items()}
@@ -202,11 +130,3 @@ def test_no_context_variable_is_left_behind(with_and_without):
     observed, without = with_and_without(program)
 
     assert observed == without
-
-
-def test_no_thread_is_started(captured):
-    before = threading.active_count()
-    engine().query(QUESTION)
-    list(engine(streaming=True).query(QUESTION).response_gen)
-
-    assert threading.active_count() == before

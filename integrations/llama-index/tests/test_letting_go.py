@@ -17,7 +17,6 @@ from li_programs import (
     ANSWER,
     QUESTION,
     FixedRetriever,
-    ask_model,
     drained,
     engine,
     engine_over,
@@ -25,7 +24,6 @@ from li_programs import (
     retriever,
 )
 from li_workflows import one_step
-from llama_index.core.query_engine import CustomQueryEngine
 
 pytestmark = pytest.mark.usefixtures("expected_failure")
 
@@ -211,17 +209,6 @@ def test_nothing_is_followed_any_more(captured, model, monkeypatch, course):
     assert len(captured.records()) == (0 if course in NO_REQUESTS else 5)
 
 
-def test_what_was_left_in_a_cycle_is_followed_until_it_is_collected(captured):
-    cycle = [streaming().query(QUESTION)]
-    cycle.append(cycle)
-    assert captured.handler.open_spans > 0
-
-    del cycle
-    gc.collect()
-    assert captured.handler.open_spans == 0
-    assert captured.answer().status == "aborted"
-
-
 # Objects of the application
 
 
@@ -235,58 +222,3 @@ def test_an_open_stream_is_not_kept_alive_by_the_handler(captured):
 
     assert reference() is None
     assert captured.answer().status == "aborted"
-
-
-def test_a_captures_size_counts_every_text_once(captured):
-    """The passages, which the prompt holds again, the question and the answer."""
-    engine("cello", "harp").query(QUESTION)
-
-    (capture,) = captured.sink.take()
-    record = capture.to_record()
-    texts = [QUESTION, ANSWER, *(context.text for context in record.contexts)]
-    assert sum(map(len, texts)) * 2 < capture.size_hint < 10_000
-
-
-def test_a_captures_size_counts_the_prompts_of_a_model(captured):
-    class Long(CustomQueryEngine):
-        def custom_query(self, query_str):
-            return ask_model("x" * 100_000)
-
-    Long().query(QUESTION)
-
-    assert captured.sink.take()[0].size_hint > 100_000
-
-
-def test_an_exception_is_not_kept_alive(captured):
-    """It would keep its traceback, and with it the frames of the request."""
-
-    class DatabaseDown(Exception):
-        pass
-
-    class Down(type(retriever())):
-        def _retrieve(self, query_bundle):
-            raise raised()
-
-    references = []
-
-    def raised():
-        error = DatabaseDown("no connection")
-        references.append(weakref.ref(error))
-        return error
-
-    with contextlib.suppress(DatabaseDown):
-        engine_over(Down([])).query(QUESTION)
-    gc.collect()
-
-    assert [reference() for reference in references] == [None]
-    assert captured.answer().error_type == "DatabaseDown"
-
-
-@pytest.mark.parametrize("course", [answer, read, chat, run_agent, run_workflow])
-async def test_a_record_leaves_no_cycles_to_the_garbage_collector(captured, model, left_in_cycles, course):
-    """Garbage in cycles makes the collector go through the whole heap of the application, which stops all of its requests."""
-    if inspect.isawaitable(running := course(model)):
-        await running
-    logs = captured.sink.take()
-
-    assert left_in_cycles(lambda: [logs.pop().to_record() for _ in list(logs)]) == []

@@ -7,7 +7,6 @@ import asyncio
 
 import pytest
 from captures import Answered
-from li_model import calls
 from li_programs import (
     ANSWER,
     CELLO,
@@ -17,19 +16,9 @@ from li_programs import (
     drained,
     engine,
     index,
-    node,
     retriever,
 )
 from li_workflows import one_step
-from llama_index.core import (
-    Document,
-    DocumentSummaryIndex,
-    Settings,
-    SummaryIndex,
-    TreeIndex,
-    VectorStoreIndex,
-    get_response_synthesizer,
-)
 from llama_index.core.evaluation import (
     BaseEvaluator,
     ContextRelevancyEvaluator,
@@ -37,57 +26,13 @@ from llama_index.core.evaluation import (
     FaithfulnessEvaluator,
     RelevancyEvaluator,
 )
-from llama_index.core.extractors import QuestionsAnsweredExtractor, TitleExtractor
-from llama_index.core.ingestion import IngestionPipeline
-from llama_index.core.llms import ChatMessage
-from llama_index.core.node_parser import SentenceSplitter
-from llama_index.core.prompts import PromptTemplate
 from llama_index.core.query_engine import CustomQueryEngine
-from llama_index.core.retrievers import RecursiveRetriever
-from llama_index.core.schema import IndexNode, NodeWithScore
-from llama_index.core.selectors import LLMSingleSelector
-from llama_index.core.tools import FunctionTool, ToolMetadata, ToolOutput
+from llama_index.core.schema import NodeWithScore
+from llama_index.core.tools import ToolOutput
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 from llama_index_instrumentation import get_dispatcher
 
 from ragspan.telemetry.otel_context import suppressed
-
-NODES = [node(name) for name in PASSAGES]
-
-
-@pytest.mark.parametrize(
-    "build",
-    [
-        lambda: index().insert_nodes([Document(text="A late page.")]),
-        lambda: SummaryIndex(NODES),
-        lambda: TreeIndex(NODES, num_children=2),
-    ],
-    ids=["vectors", "summary", "tree"],
-)
-def test_building_an_index(captured, build):
-    build()
-
-    assert captured.answers() == []
-
-
-@pytest.mark.parametrize("use_async", [True, False])
-def test_building_an_index_of_summaries(captured, model, use_async):
-    """It asks the synthesizer for a summary of each document, and no user asked for that."""
-    documents = [Document(text=text) for text in PASSAGES.values()]
-    summarizer = get_response_synthesizer(response_mode="tree_summarize", use_async=use_async)
-    DocumentSummaryIndex.from_documents(documents, response_synthesizer=summarizer)
-
-    assert len(model.prompts) == len(documents)
-    assert captured.answers() == []
-
-
-def test_searching_with_an_engine_among_what_is_searched(captured):
-    inner = engine("cello")
-    top = VectorStoreIndex([IndexNode(index_id="inner", text="pointer")]).as_retriever()
-    RecursiveRetriever("top", retriever_dict={"top": top}, query_engine_dict={"inner": inner}).retrieve(QUESTION)
-
-    assert captured.answers() == []
-    assert captured.handler.open_spans == 0
 
 
 class OwnEvaluator(BaseEvaluator):
@@ -171,82 +116,6 @@ async def test_what_goes_on_below_a_request_that_is_over(captured):
     assert captured.handler.open_spans == 0
 
 
-def test_asking_an_index_of_summaries(captured, model):
-    documents = [Document(text=PASSAGES["cello"], id_="cello")]
-    built = DocumentSummaryIndex.from_documents(documents)
-    model.says("Doc: 1, Relevance: 9", ANSWER)
-    built.as_query_engine(retriever_mode="llm").query(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [PASSAGES["cello"]], ANSWER)]
-
-
-def test_asking_indexes_of_other_kinds(captured):
-    SummaryIndex(NODES[:2]).as_query_engine().query("Summary?")
-    TreeIndex(NODES[:2], build_tree=False).as_query_engine(retriever_mode="all_leaf").query("Leaves?")
-
-    assert captured.answers() == [
-        Answered("Summary?", [CELLO, HARP], ANSWER),
-        Answered("Leaves?", [CELLO, HARP], ANSWER),
-    ]
-
-
-def test_ingesting_documents_with_a_model(captured, model):
-    extractors = [TitleExtractor(), QuestionsAnsweredExtractor(questions=1)]
-    pipeline = IngestionPipeline(transformations=[SentenceSplitter(), *extractors, Settings.embed_model])
-    pipeline.run(documents=[Document(text=PASSAGES["cello"])])
-
-    assert model.prompts
-    assert captured.answers() == []
-
-
-async def test_searching_alone(captured):
-    retriever().retrieve(QUESTION)
-    await retriever().aretrieve(QUESTION)
-    index().as_retriever().retrieve(QUESTION)
-
-    assert captured.answers() == []
-
-
-async def test_asking_the_model_alone(captured, model):
-    messages = [ChatMessage("Hello")]
-    model.complete("Hello")
-    model.chat(messages)
-    model.predict(PromptTemplate("{word}"), word="Hello")
-    list(model.stream_complete("Hello"))
-    list(model.stream_chat(messages))
-    await model.acomplete("Hello")
-    await model.achat(messages)
-    await drained(chunk.delta async for chunk in await model.astream_chat(messages))
-
-    assert captured.answers() == []
-
-
-def embed(model):
-    Settings.embed_model.get_query_embedding("Hello")
-    Settings.embed_model.get_text_embedding_batch(["Hello", "Goodbye"])
-
-
-def choose(model):
-    model.says('[{"choice": 1, "reason": "it fits"}]')
-    LLMSingleSelector.from_defaults().select([ToolMetadata("Knows cellos.", name="cellos")], QUESTION)
-
-
-def look_up(name: str) -> str:
-    return PASSAGES[name]
-
-
-def call_a_function(model):
-    model.says(calls("look_up", name="cello"))
-    model.predict_and_call([FunctionTool.from_defaults(look_up)], QUESTION)
-
-
-@pytest.mark.parametrize("call", [embed, choose, call_a_function])
-def test_a_part_of_a_program_alone(captured, model, call):
-    call(model)
-
-    assert captured.answers() == []
-
-
 # The work of a judge
 
 
@@ -261,13 +130,3 @@ async def test_what_runs_under_suppressed_instrumentation(captured):
 
     engine().query(QUESTION)
     assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], ANSWER)]
-
-
-def test_an_evaluator_that_is_suppressed(captured, model):
-    """LlamaIndex's own evaluators ask a query engine."""
-    model.says("YES")
-    with suppressed():
-        result = FaithfulnessEvaluator().evaluate(QUESTION, ANSWER, [CELLO])
-
-    assert result.passing
-    assert captured.answers() == []

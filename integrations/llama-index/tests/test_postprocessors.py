@@ -7,32 +7,24 @@ from captures import Answered
 from li_programs import (
     ANSWER,
     CELLO,
-    DRUM,
-    FLUTE,
     HARP,
-    OBOE,
     QUESTION,
-    FixedRetriever,
     answer_of,
     engine_over,
     index,
     node,
     retriever,
 )
-from llama_index.core import Document, Settings
+from llama_index.core import Document
 from llama_index.core.node_parser import SentenceWindowNodeParser, TokenTextSplitter
 from llama_index.core.postprocessor import (
     LLMRerank,
-    LongContextReorder,
     MetadataReplacementPostProcessor,
-    PrevNextNodePostprocessor,
     SimilarityPostprocessor,
 )
-from llama_index.core.postprocessor.rankGPT_rerank import RankGPTRerank
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import CitationQueryEngine
-from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
-from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index.core.schema import TextNode
 
 THREE = ("cello", "harp", "drum")
 
@@ -62,24 +54,6 @@ def test_a_model_that_ranks_anew(captured, model):
     assert len(record.generations) == 2
 
 
-def test_a_model_that_sorts(captured, model):
-    model.says("[3] > [1] > [2]", ANSWER)
-    ask(RankGPTRerank(top_n=2, llm=Settings.llm))
-
-    assert captured.answers() == [Answered(QUESTION, [DRUM, CELLO], ANSWER)]
-
-
-def test_a_prompt_in_another_order_than_that_of_the_scores(captured):
-    """The best passages are put to the ends; each keeps the rank and the score that the retriever gave it."""
-    ask(LongContextReorder(), names=("cello", "harp", "drum", "oboe"))
-
-    record = captured.record()
-    texts = {0: CELLO, 1: HARP, 2: DRUM, 3: OBOE}
-    assert [context.text for context in record.contexts] == [texts[context.rank] for context in record.contexts]
-    assert [context.rank for context in record.contexts] == [1, 3, 2, 0]
-    assert [context.score for context in record.contexts] == [0.9, 0.7, 0.8, 1.0]
-
-
 def test_a_sentence_that_is_replaced_in_place_by_the_window_around_it(captured):
     parser = SentenceWindowNodeParser.from_defaults(
         window_size=1, sentence_splitter=lambda text: [f"{part}." for part in text.split(".") if part]
@@ -106,69 +80,6 @@ def test_the_search_keeps_the_text_that_it_found_when_the_node_is_changed_in_pla
     assert [node("cello").text in context.text for context in record.retrievals[0].contexts] == [True]
 
 
-def test_one_postprocessor_after_another(captured):
-    class Reverse(BaseNodePostprocessor):
-        def _postprocess_nodes(self, nodes, query_bundle=None):
-            return nodes[::-1]
-
-    ask(SimilarityPostprocessor(similarity_cutoff=0.85), Reverse())
-
-    assert captured.answers() == [Answered(QUESTION, [HARP, CELLO], ANSWER)]
-
-
-def test_a_neighbour_that_is_added(captured):
-    """It came from no search, so that it has no rank."""
-    first, second = node("cello"), node("flute")
-    first.relationships[NodeRelationship.NEXT] = RelatedNodeInfo(node_id="flute")
-    second.relationships[NodeRelationship.PREVIOUS] = RelatedNodeInfo(node_id="cello")
-    store = SimpleDocumentStore()
-    store.add_documents([first, second])
-    neighbours = PrevNextNodePostprocessor(docstore=store, num_nodes=1, mode="next")
-    engine_over(FixedRetriever([NodeWithScore(node=first, score=1.0)]), neighbours).query(QUESTION)
-
-    record = captured.record()
-    assert Answered.of(record) == Answered(QUESTION, [CELLO, FLUTE], ANSWER)
-    assert [context.rank for context in record.contexts] == [0, None]
-
-
-def test_a_postprocessor_that_makes_new_nodes(captured):
-    class Summarize(BaseNodePostprocessor):
-        def _postprocess_nodes(self, nodes, query_bundle=None):
-            return [NodeWithScore(node=TextNode(text="In short: strings."), score=None)]
-
-    ask(Summarize())
-
-    assert captured.answers() == [Answered(QUESTION, ["In short: strings."], ANSWER)]
-
-
-@pytest.mark.usefixtures("expected_failure")
-def test_a_postprocessor_that_fails(captured):
-    class Broken(BaseNodePostprocessor):
-        def _postprocess_nodes(self, nodes, query_bundle=None):
-            raise LookupError("no such model")
-
-    with pytest.raises(LookupError):
-        ask(Broken())
-
-    answer = captured.answer()
-    assert (answer.question, answer.status, answer.error_type) == (QUESTION, "error", "LookupError")
-    assert not answer.response
-
-
-def test_a_reranker_that_asks_an_engine_of_its_own(captured):
-    """A whole query inside the postprocessing is a part of the request around it."""
-    inner = engine_over(retriever("oboe"))
-
-    class Consult(BaseNodePostprocessor):
-        def _postprocess_nodes(self, nodes, query_bundle=None):
-            inner.query("Which is best?")
-            return nodes[:1]
-
-    ask(Consult())
-
-    assert captured.answers() == [Answered(QUESTION, [CELLO], ANSWER)]
-
-
 # Citations
 
 
@@ -183,12 +94,3 @@ def test_a_citation_engine_cuts_passages_into_numbered_sources(captured):
     contexts = captured.answer().contexts
     assert contexts == [source.node.get_content() for source in response.source_nodes]
     assert [text.split("\n")[0] for text in contexts] == ["Source 1:", "Source 2:"]
-
-
-async def test_an_asynchronous_citation_engine(captured):
-    cited = CitationQueryEngine.from_args(index(), similarity_top_k=1)
-    await cited.aquery(QUESTION)
-
-    (answer,) = captured.answers()
-    assert answer.question == QUESTION
-    assert answer.contexts == [CELLO.replace("The cello", "Source 1:\nThe cello")]

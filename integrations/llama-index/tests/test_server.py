@@ -15,13 +15,11 @@ from contextlib import closing, contextmanager
 import pytest
 import uvicorn
 from captures import Answered, Captures, CollectingSink
-from li_model import Hangs, first_tokens
-from li_programs import ANSWER, CELLO, HARP, QUESTION, engine
+from li_programs import ANSWER, CELLO, HARP, engine
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.routing import Route
 
-LONG = "again and " * 20_000
 PATIENCE = 20  # seconds, until a test gives up
 
 
@@ -105,57 +103,3 @@ def test_an_answer_that_the_client_reads_to_its_end(served, path):
         assert response.read().decode() == ANSWER
 
     assert served.answer() == Answered("strings", [CELLO, HARP], ANSWER)
-
-
-@pytest.mark.parametrize("path", ["/threads", "/tasks", "/at-once"])
-def test_many_clients_at_once(served, model, path):
-    model.says(lambda prompt: f"Echo of {prompt.split('Query: ')[1].split()[0]}")
-
-    def ask(number):
-        with served.get(path, f"question-{number}") as response:
-            assert response.read().decode() == f"Echo of question-{number}"
-
-    clients = [threading.Thread(target=ask, args=(number,)) for number in range(20)]
-    for client in clients:
-        client.start()
-    for client in clients:
-        client.join(PATIENCE)
-
-    expected = [Answered(f"question-{n}", [CELLO, HARP], f"Echo of question-{n}") for n in range(20)]
-    assert sorted(served.captured.answers(), key=str) == sorted(expected, key=str)
-
-
-def test_a_client_that_leaves_while_the_model_is_silent(served, model):
-    silent = threading.Event()
-    model.says(Hangs(silent.set, words=first_tokens(2, ANSWER)))
-    with served.get("/tasks") as response:
-        assert response.read1() == first_tokens(1, ANSWER).encode()
-        assert silent.wait(PATIENCE)
-
-    assert served.answer() == Answered("strings", [CELLO, HARP], first_tokens(2, ANSWER), "aborted")
-
-
-@pytest.mark.parametrize("path", ["/threads", "/tasks"])
-def test_a_client_that_leaves_while_the_model_talks(served, model, path):
-    """Of a long answer; the server notices it at some token."""
-    model.says(LONG)
-    with served.get(path) as response:
-        assert response.read1()
-
-    answer = served.answer()
-    assert (answer.question, answer.contexts, answer.status) == ("strings", [CELLO, HARP], "aborted")
-    assert LONG.startswith(answer.response)
-    assert len(answer.response) < len(LONG)
-
-
-def test_a_question_after_a_client_has_left(served, model):
-    model.says(LONG)
-    with served.get("/tasks") as response:
-        assert response.read1()
-    assert served.answer().status == "aborted"
-
-    served.captured.sink.arrived.clear()
-    model.says(ANSWER)
-    with served.get("/tasks", QUESTION.replace(" ", "+")) as response:
-        response.read()
-    assert served.answer() == Answered(QUESTION, [CELLO, HARP], ANSWER)

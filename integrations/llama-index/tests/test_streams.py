@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import copy
 import itertools
-import pickle
 import threading
-from collections.abc import AsyncGenerator, Generator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -23,14 +20,9 @@ from li_programs import (
     drained,
     engine,
     engine_over,
-    lazily,
     retriever,
     token_by_token,
-    topic_engine,
 )
-from llama_index.core import Settings
-from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
-from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import CompactAndRefine
 from pydantic import BaseModel
 
@@ -90,23 +82,6 @@ def test_a_stream_that_is_read_in_any_way(captured, read, capsys):
     assert captured.answers() == [COMPLETE]
 
 
-@token_by_token
-def test_a_stream_half_of_which_is_read_before_it_is_turned_into_a_text(captured):
-    """The text then lacks what was read before; the user got it all."""
-    response = stream()
-    assert next(response.response_gen) + str(response) == ANSWER
-
-    assert captured.answers() == [COMPLETE]
-
-
-def test_a_stream_that_is_read_twice(captured):
-    response = stream()
-    list(response.response_gen)
-
-    assert list(response.response_gen) == []
-    assert captured.answers() == [COMPLETE]
-
-
 def test_a_stream_every_token_of_which_is_pulled_in_another_thread_and_context(captured):
     """As web servers do with synchronous generators."""
     pulled, end = [], object()
@@ -122,19 +97,6 @@ def test_a_stream_every_token_of_which_is_pulled_in_another_thread_and_context(c
 
     assert "".join(pulled) == ANSWER
     assert captured.answers() == [COMPLETE]
-
-
-def test_two_streams_that_are_read_in_turns(captured, model):
-    model.says(lambda prompt: "First answer is long." if "First?" in prompt else "Second one.")
-    asked = engine(streaming=True)
-    first, second = asked.query("First?").response_gen, asked.query("Second?").response_gen
-    for _ in itertools.zip_longest(first, second):
-        pass
-
-    assert captured.answers() == [
-        Answered("First?", [CELLO, HARP], "First answer is long."),
-        Answered("Second?", [CELLO, HARP], "Second one."),
-    ]
 
 
 def test_a_stream_that_is_read_inside_another_query(captured, model):
@@ -154,24 +116,6 @@ def test_a_stream_that_is_read_inside_another_query(captured, model):
     ]
 
 
-def test_a_query_that_is_asked_while_a_stream_is_read(captured, model):
-    model.says(lambda prompt: "Of the second." if "Second?" in prompt else ANSWER)
-    for place, _ in enumerate(stream(response_mode="tree_summarize").response_gen):
-        if place == 0:
-            engine("oboe").query("Second?")
-
-    assert captured.answers() == [COMPLETE, Answered("Second?", [OBOE], "Of the second.")]
-
-
-def test_a_search_in_the_middle_of_a_stream(captured):
-    """It reaches no prompt of this answer."""
-    response = stream(response_mode="tree_summarize")
-    Settings.llm.after_each_token(lambda token: retriever("oboe").retrieve("Inside?"))
-    list(response.response_gen)
-
-    assert captured.answers() == [COMPLETE]
-
-
 # What the model streams
 
 
@@ -180,16 +124,6 @@ def test_a_model_whose_chunks_hold_the_new_text_alone(captured, model):
     list(stream().response_gen)
 
     assert captured.answers() == [COMPLETE]
-
-
-def test_a_model_that_streams_nothing(captured, model):
-    model.says("")
-    read = list(stream(response_mode="tree_summarize").response_gen)
-
-    assert read == []
-    answer = captured.answer()
-    assert (answer.question, answer.contexts, answer.status) == (QUESTION, [CELLO, HARP], "complete")
-    assert not answer.response
 
 
 def test_a_stream_of_objects(captured):
@@ -220,110 +154,7 @@ async def test_an_asynchronous_stream_that_is_read_raw_in_another_task(captured)
     assert captured.answers() == [COMPLETE]
 
 
-async def test_an_asynchronous_stream_that_is_read_by_a_method_of_the_response(captured, capsys):
-    assert await drained((await async_stream()).async_response_gen()) == ANSWER
-    assert str(await (await async_stream()).get_response()) == ANSWER
-    await (await async_stream()).print_response_stream()
-
-    assert capsys.readouterr().out.strip() == ANSWER
-    assert captured.answers() == [COMPLETE] * 3
-
-
-async def test_an_asynchronous_stream_that_is_turned_into_a_text_in_its_loop(captured):
-    """LlamaIndex reads it in a thread with a loop of its own then."""
-    assert str(await async_stream()) == ANSWER
-
-    assert captured.answers() == [COMPLETE]
-
-
-async def test_an_asynchronous_stream_every_token_of_which_is_pulled_in_another_task(captured):
-    response_gen = (await async_stream()).response_gen
-    pulled = []
-    while True:
-        try:
-            pulled.append(await asyncio.create_task(anext(response_gen)))
-        except StopAsyncIteration:
-            break
-
-    assert "".join(pulled) == ANSWER
-    assert captured.answers() == [COMPLETE]
-
-
-async def test_asynchronous_streams_that_are_read_at_the_same_time(captured, model):
-    model.says(lambda prompt: f"Answer to {prompt.split('Query: ')[1].split()[0]}")
-    asked = engine("cello", streaming=True)
-
-    async def ask(number):
-        return await drained((await asked.aquery(f"{number}?")).response_gen)
-
-    texts = await asyncio.gather(*(ask(number) for number in range(8)))
-
-    assert texts == [f"Answer to {number}?" for number in range(8)]
-    assert captured.answers() == [Answered(f"{number}?", [CELLO], f"Answer to {number}?") for number in range(8)]
-
-
-def test_an_asynchronous_stream_that_outlives_its_event_loop(captured):
-    response = asyncio.run(async_stream(response_mode="tree_summarize"))
-    assert asyncio.run(drained(response.response_gen)) == ANSWER
-
-    assert captured.answers() == [COMPLETE]
-
-
 # What the application sees of it
-
-
-def test_a_stream_stays_of_the_kind_that_it_was(captured):
-    response = stream()
-
-    assert type(response) is StreamingResponse
-    assert isinstance(response.response_gen, Generator)
-    assert not isinstance(response.response_gen, AsyncGenerator)
-    assert not hasattr(response.response_gen, "__anext__")
-    response.response_gen.close()
-
-
-async def test_an_asynchronous_stream_stays_of_the_kind_that_it_was(captured):
-    response = await async_stream()
-
-    assert type(response) is AsyncStreamingResponse
-    assert isinstance(response.response_gen, AsyncGenerator)
-    assert not hasattr(response.response_gen, "__next__")
-    await drained(response.response_gen)
-
-
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps], ids=lambda way: way.__name__)
-def test_a_stream_refuses_to_be_copied_in_its_own_words(captured, copied):
-    response = stream()
-
-    with pytest.raises(TypeError, match="cannot pickle 'generator' object"):
-        copied(response.response_gen)
-    assert repr(response.response_gen).startswith("<generator object ")
-    assert "".join(response.response_gen) == ANSWER
-    assert captured.answers() == [COMPLETE]
-
-
-def test_a_stream_that_can_be_copied_still_can(captured):
-    class InPieces(RetrieverQueryEngine):
-        def _query(self, query_bundle):
-            return StreamingResponse(iter(tokens(ANSWER)), source_nodes=[])
-
-    watched = InPieces(retriever()).query(QUESTION).response_gen
-    others = copy.copy(watched), copy.deepcopy(watched), pickle.loads(pickle.dumps(watched))
-
-    assert ["".join(other) for other in others] == [ANSWER] * 3
-    assert captured.answers() == []
-    assert "".join(watched) == ANSWER
-    assert captured.answer().response == ANSWER
-
-
-@lazily
-def test_the_model_is_not_asked_before_the_stream_is_read(captured, model):
-    response = stream()
-    assert model.prompts == []
-
-    next(response.response_gen)
-    assert len(model.prompts) == 1
-    response.response_gen.close()
 
 
 @token_by_token
@@ -333,19 +164,3 @@ def test_each_token_is_pulled_from_the_model_when_the_reader_asks_for_it(capture
     ahead = [(len(sent), token) for token in stream().response_gen]
 
     assert ahead == [(place, token) for place, token in enumerate(tokens(ANSWER), 1)]
-
-
-def test_a_stream_that_is_read_after_the_handler_was_detached(captured):
-    response = stream()
-    captured.handler.detach()
-
-    assert "".join(response.response_gen) == ANSWER
-
-
-def test_what_stands_in_the_response_is_what_the_framework_put_there(captured):
-    response = topic_engine(streaming=True).query("The cello?")
-    assert response.response_txt is None
-    list(response.response_gen)
-
-    assert response.response_txt is None
-    assert [source.node.node_id for source in response.source_nodes] == ["cello"]

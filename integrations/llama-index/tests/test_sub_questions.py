@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
 
@@ -58,43 +57,12 @@ def test_sub_questions(captured, compares, way):
     assert captured.answers() == [EXPECTED]
 
 
-async def test_a_synchronous_call_in_a_running_loop(captured, compares):
-    """LlamaIndex asks the sub-questions in a thread with a loop of its own then."""
-    sub_question_engine(use_async=True).query(BOTH)
-
-    assert captured.answers() == [EXPECTED]
-
-
 def test_the_evidence_holds_the_passages_as_the_inner_models_saw_them(captured, compares):
     sub_question_engine(use_async=False).query(BOTH)
 
     record = captured.record()
     assert all(passage.text.startswith("book: instruments") for passage in record.evidence)
     assert Counter(search.name for search in record.retrievals) == {"FixedRetriever": 2}
-
-
-@pytest.mark.usefixtures("expected_failure")
-def test_a_sub_question_that_fails_is_swallowed(captured, model):
-    model.says(plan("cello", "harp"), RuntimeError("overloaded"), ANSWER, COMPARED)
-    sub_question_engine(use_async=False).query(BOTH)
-
-    assert captured.answers() == [
-        Answered(BOTH, [sub_answer("harp", ANSWER)], COMPARED, swallowed=("RuntimeError",), evidence=("harp",))
-    ]
-
-
-def test_a_synthesizer_that_is_also_used_elsewhere_at_the_same_time(captured, model):
-    model.says(lambda prompt: plan("cello", "harp") if "Tools" in prompt else f"{ANSWER}")
-    shared = sub_question_engine()
-
-    async def main():
-        await asyncio.gather(*(shared.aquery(f"{number}?") for number in range(10)))
-
-    asyncio.run(main())
-
-    answers = captured.answers()
-    assert sorted(answer.question for answer in answers) == [f"{number}?" for number in range(10)]
-    assert {tuple(answer.contexts) for answer in answers} == {(sub_answer("cello", ANSWER), sub_answer("harp", ANSWER))}
 
 
 # Several steps
@@ -128,12 +96,3 @@ def test_several_steps(captured, decomposes, way):
     answer_of(lambda **options: step_by_step(response_synthesizer=get_response_synthesizer(**options)), QUESTION, way)
 
     assert captured.answers() == [STEPS]
-
-
-def test_steps_that_end_early(captured, model):
-    model.says("What is a cello?", "A low instrument.", "None", ANSWER)
-    step_by_step().query(QUESTION)
-
-    assert captured.answers() == [
-        Answered(QUESTION, STEPS.contexts[:1], ANSWER, evidence=("cello",)),
-    ]

@@ -7,11 +7,11 @@ from functools import partial
 import pytest
 from captures import Answered
 from li_model import calls
-from li_programs import ANSWER, CELLO, HARP, OBOE, QUESTION, answer_of, each_way, engine, found, ids, retriever
-from llama_index.core import Settings, get_response_synthesizer
+from li_programs import ANSWER, CELLO, HARP, QUESTION, answer_of, each_way, engine, found, ids, retriever
+from llama_index.core import PromptTemplate, Settings, get_response_synthesizer
 from llama_index.core.query_engine import CustomQueryEngine
-from llama_index.core.response_synthesizers import BaseSynthesizer, CompactAndRefine, Refine
-from llama_index.core.schema import QueryBundle
+from llama_index.core.response_synthesizers import BaseSynthesizer, CompactAndRefine, Refine, TreeSummarize
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
 COMPLETE = Answered(QUESTION, [CELLO, HARP], ANSWER)
 WRITTEN_BY_MODEL = ["compact", "refine", "tree_summarize", "simple_summarize"]
@@ -68,35 +68,6 @@ async def test_an_answer_that_is_put_together(captured, mode, answer):
     assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], answer)] * 2
 
 
-async def test_an_answer_without_a_text(captured):
-    """The application only wants the passages."""
-    silent = engine(response_mode="no_text")
-    silent.query(QUESTION)
-    await silent.aquery(QUESTION)
-
-    answers = captured.answers()
-    assert [(answer.question, answer.contexts, answer.status) for answer in answers] == [
-        (QUESTION, [CELLO, HARP], "complete")
-    ] * 2
-    assert not any(answer.response for answer in answers)
-
-
-async def test_an_answer_of_the_model_alone(captured):
-    """The mode searches, but leaves the passages out of the prompt; they did reach the synthesizer."""
-    alone = engine(response_mode="generation")
-    alone.query(QUESTION)
-    await alone.aquery(QUESTION)
-    list(engine(response_mode="generation", streaming=True).query(QUESTION).response_gen)
-
-    assert [(answer.question, answer.response) for answer in captured.answers()] == [(QUESTION, ANSWER)] * 3
-
-
-def test_an_answer_that_streams_nothing_because_its_mode_cannot(captured):
-    response = engine(response_mode="context_only", streaming=True).query(QUESTION)
-
-    assert captured.answers() == [Answered(QUESTION, [CELLO, HARP], str(response))]
-
-
 @each_way
 def test_an_answer_that_is_refined_from_one_passage_to_the_next(captured, model, way):
     model.says("Draft.", ANSWER)
@@ -106,11 +77,16 @@ def test_an_answer_that_is_refined_from_one_passage_to_the_next(captured, model,
     assert captured.answers() == [COMPLETE]
 
 
+def words_of(topic, count):
+    """A text whose words are all different, as those of a natural one mostly are."""
+    return " ".join(f"{topic}{number * 7919 % 10007}" for number in range(count))
+
+
 def test_a_passage_too_long_for_one_prompt_is_one_context(captured, model):
     """The synthesizer asks the model several times about parts of it."""
     model.context_window = 1200
     long = found("cello")
-    long[0].node.text = "The cello has four strings. " * 300
+    long[0].node.text = words_of("cello", 1500)
     get_response_synthesizer().synthesize(QUESTION, long)
 
     assert len(model.prompts) > 1
@@ -121,7 +97,7 @@ def test_a_tree_of_summaries_is_one_request(captured, model):
     model.context_window = 1200
     many = found("cello", "harp", "oboe")
     for source in many:
-        source.node.text *= 60
+        source.node.text = words_of(source.node.node_id, 500)
     response = get_response_synthesizer(response_mode="tree_summarize").synthesize(QUESTION, many)
 
     assert len(model.prompts) > 1
@@ -131,23 +107,6 @@ def test_a_tree_of_summaries_is_one_request(captured, model):
 
 
 # By hand
-
-
-def test_passages_that_the_application_chose_itself(captured):
-    """A retrieval alone is no request; what reaches the synthesizer is."""
-    nodes = retriever("cello", "harp", "oboe").retrieve(QUESTION)
-    get_response_synthesizer().synthesize(QUESTION, nodes=[nodes[2], nodes[0]])
-
-    record = captured.record()
-    assert Answered.of(record) == Answered(QUESTION, [OBOE, CELLO], ANSWER)
-
-
-def test_the_engines_own_retrieve_and_synthesize(captured):
-    asked = engine()
-    bundle = QueryBundle(QUESTION)
-    asked.synthesize(bundle, asked.retrieve(bundle))
-
-    assert captured.answers() == [COMPLETE]
 
 
 def test_sources_that_are_only_listed_reached_no_prompt(captured):
@@ -187,7 +146,7 @@ def test_an_answer_that_the_model_itself_finds_unsupported_is_left_out(captured,
     response = Refine(structured_answer_filtering=True).synthesize(QUESTION, found("harp", "cello"))
 
     assert str(response) == ANSWER
-    assert captured.answers() == [Answered(QUESTION, [HARP, CELLO], ANSWER)]
+    assert captured.answers() == [Answered(QUESTION, [CELLO], ANSWER)]
 
 
 def test_texts_given_to_a_synthesizer_without_nodes(captured):
@@ -212,11 +171,53 @@ def test_texts_of_nodes_given_to_a_synthesizer_without_the_nodes(captured):
     assert [context.rank for context in contexts] == [None, 2, 0]
 
 
-def test_contexts_keep_the_rank_of_the_search(captured):
-    asked = engine("cello", "harp", "oboe")
-    bundle = QueryBundle(QUESTION)
-    asked.query(bundle)
+# What stands between the nodes and the prompt
 
-    contexts = captured.record().contexts
-    assert [(context.rank, context.score) for context in contexts] == [(0, 1.0), (1, 0.9), (2, 0.8)]
-    assert ids(contexts) == ["cello", "harp", "oboe"]
+SECRET = "Write to anna@example.org when a string of the cello breaks at night."
+MASKED = SECRET.replace("anna@example.org", "[EMAIL]")
+
+
+def masked(texts):
+    return [text.replace("anna@example.org", "[EMAIL]") for text in texts]
+
+
+class MaskingCompact(CompactAndRefine):
+    def get_response(self, query_str, text_chunks, **given):
+        return super().get_response(query_str, masked(text_chunks), **given)
+
+
+class MaskingTree(TreeSummarize):
+    def get_response(self, query_str, text_chunks, **given):
+        return super().get_response(query_str, masked(text_chunks), **given)
+
+
+class MaskingByHand(BaseSynthesizer):
+    def _get_prompts(self):
+        return {}
+
+    def _update_prompts(self, prompts):
+        pass
+
+    def get_response(self, query_str, text_chunks, **given):
+        return self._llm.complete("\n".join([*masked(text_chunks), query_str])).text
+
+    async def aget_response(self, query_str, text_chunks, **given):
+        return self.get_response(query_str, text_chunks, **given)
+
+
+def with_a_mapping():
+    template = PromptTemplate(
+        "Use this: {context_str}\n{query_str}",
+        function_mappings={"context_str": lambda **given: masked([given["context_str"]])[0]},
+    )
+    return CompactAndRefine(text_qa_template=template)
+
+
+@pytest.mark.parametrize("make", [with_a_mapping, MaskingCompact, MaskingTree, MaskingByHand])
+def test_what_is_masked_before_the_prompt_is_no_context(captured, make):
+    nodes = [NodeWithScore(node=TextNode(text=SECRET)), *found("harp")]
+    make().synthesize(QUESTION, nodes)
+
+    record = captured.record()
+    assert [context.text for context in record.contexts] == [MASKED, HARP]
+    assert "anna@" not in str(record)

@@ -6,17 +6,15 @@ The framework reads the annotations of steps at run time, so that here they are 
 import contextlib
 import json
 import sys
-from pathlib import Path
 
 import pytest
-from captures import Answered, in_another_process
+from captures import Answered
 from li_agents import agent, retriever_tool
 from li_model import calls
 from li_programs import ANSWER, CELLO, HARP, QUESTION, ask_model, retriever
 from llama_index.core.schema import MetadataMode
 from llama_index.core.workflow import (
     Context,
-    Event,
     HumanResponseEvent,
     InputRequiredEvent,
     JsonPickleSerializer,
@@ -25,11 +23,6 @@ from llama_index.core.workflow import (
     Workflow,
     step,
 )
-
-from ragspan.capturing.log import EventKind, RequestLog
-from ragspan_llama_index.classes import facts_about
-from ragspan_llama_index.fold import record_of
-from ragspan_llama_index.payloads import hands_on
 
 YES = HumanResponseEvent(response="yes")
 tasks_tell_of_cancelling = pytest.mark.skipif(
@@ -113,26 +106,6 @@ async def test_a_run_that_waits_inside_a_step_is_resumed(captured):
     assert then == Answered(QUESTION, [CELLO], ANSWER)
 
 
-@pytest.mark.parametrize(
-    ("returned", "status"),
-    [(Event(), "aborted"), (InputRequiredEvent(), "interrupted"), (None, "interrupted")],
-    ids=["for the next step", "for a person", "nothing"],
-)
-def test_a_run_that_is_cancelled_between_two_steps(returned, status):
-    log = RequestLog()
-    log.root, log.keys = "run", ["run", "step"]
-    log.note(
-        EventKind.START, "run", "", {"is_run": True, "asked": (("query", QUESTION),)}, ("call", facts_about(Approval))
-    )
-    log.note(EventKind.WORK, "step")
-    log.note(EventKind.WORK_OVER, "step", about=hands_on(returned))
-    log.note(EventKind.END, "run")
-    log.about["aborted"] = True
-    log.end()
-
-    assert record_of(log).status == status
-
-
 async def test_runs_that_wait_at_the_same_time_are_told_apart(captured):
     asked = ["The cello?", "The harp?"]
     saved = [await interrupted(Approval(), query=question) for question in asked]
@@ -160,44 +133,3 @@ async def test_an_agent_that_is_resumed(captured, model):
     first, then = captured.answers()
     assert (first.question, first.contexts, first.status) == (QUESTION, [CELLO], "interrupted")
     assert (then.question, then.contexts, then.response, then.status) == (QUESTION, [CELLO], ANSWER, "complete")
-
-
-async def test_a_run_that_waits_and_goes_on_is_one_record(captured):
-    """Its question is what it was started with, its response what it returned, however often the person spoke."""
-    run = Approval().run(query=QUESTION)
-    async for event in run.stream_events():
-        if isinstance(event, InputRequiredEvent):
-            run.ctx.send_event(YES)
-    await run
-
-    assert captured.answers() == [Answered(QUESTION, [CELLO], ANSWER)]
-
-
-OTHER_PROCESS = """
-import asyncio, json, sys
-from captures import Captures
-from li_model import ScriptedModel
-from llama_index.core import Settings
-from llama_index.core.workflow import Context
-from ragspan_llama_index import RagspanCallbackHandler
-sys.path.append(sys.argv[2])
-import test_waiting_for_a_person as flows
-Settings.llm = ScriptedModel().says("It has four of them.")
-captured, flow = Captures(RagspanCallbackHandler), getattr(flows, sys.argv[1])()
-asyncio.run(flows.resume(flow, json.load(sys.stdin)))
-answer = captured.answer()
-print(json.dumps([answer.question, answer.contexts, answer.response, answer.status]))
-"""
-
-
-@pytest.mark.parametrize(
-    ("flow", "question", "contexts"),
-    [(Approval, None, None), pytest.param(Waiting, QUESTION, [CELLO], marks=tasks_tell_of_cancelling)],
-)
-async def test_a_run_that_is_resumed_in_another_process(flow, question, contexts):
-    """There only the saved state is known: the question where a step is run again, and what is found after that."""
-    saved = await interrupted(flow(), query=QUESTION)
-    folder = str(Path(__file__).parent)
-    printed = in_another_process(OTHER_PROCESS, flow.__name__, folder, given=json.dumps(saved).encode())
-
-    assert json.loads(printed) == [question, contexts, ANSWER, "complete"]

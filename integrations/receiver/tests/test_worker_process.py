@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -99,9 +100,9 @@ def ask(*exporters):
 
 
 def assert_scored(backend, context):
-    until(lambda: len(backend.spans) >= 4, what="the spans of the scores")
+    until(lambda: len(backend.spans) >= 2, what="the spans of the scores")
     assert {span.name for span in backend.spans} == {
-        f"evaluation {name}" for name in ("context_adherence", "completeness", "context_utilization", "faithfulness")
+        f"evaluation {name}" for name in ("context_adherence", "faithfulness")
     }
     for span in backend.spans:
         assert (span.trace_id, span.parent_id) == (f"{context.trace_id:032x}", f"{context.span_id:016x}")
@@ -277,3 +278,32 @@ def test_it_does_not_send_to_itself():
     assert "which is this receiver" in refused(
         "--otlp", address, OTEL_TRACES_EXPORTER="otlp", OTEL_EXPORTER_OTLP_ENDPOINT=f"http://{address}"
     )
+
+
+def test_a_language_model_is_asked_once_about_each_answer(worker, backend, fake_openai):
+    judged = {
+        "judged_claims": {
+            "claims": [{"claim": RESPONSE, "reasoning": "stated", "verdict": "supported"}],
+            "more": False,
+        },
+        "context_verdicts": [{"number": 1, "reasoning": "stated", "verdict": "useful"}],
+        "completeness": {"reasoning": "all", "value": 1},
+        "grounding": {"reasoning": "stated", "verdict": "grounded"},
+    }
+
+    def answer(request):
+        text = json.dumps({"answer": {part: judged[part] for part in fake_openai.parts(request)}})
+        return fake_openai.says(*[text] * request.get("n", 1))
+
+    fake_openai.answer = answer
+    process = worker(
+        RAGSPAN_JUDGE="openai:m",
+        RAGSPAN_JUDGE_API_KEY="k",
+        RAGSPAN_JUDGE_BASE_URL=fake_openai.base_url,
+        RAGSPAN_METRICS="context_adherence,completeness,context_utilization,faithfulness",
+    )
+
+    ask(OTLPSpanExporter(address_in(process.log)))
+
+    until(lambda: len(backend.spans) >= 4, what="the spans of the scores")
+    assert [request["n"] for request in fake_openai.requests] == [3]

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from ragspan.engine.threads import DaemonThreads, Deadline, call_guarded
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry.emitter_protocols import AnswerHandle, Emitter
+from ragspan.telemetry.otel_context import context_of_worker
 from ragspan.throttled_log import ThrottledLog
 
 _GRACE = 0.05  # seconds beyond the deadline, in which emitters that need no time answer
@@ -58,7 +59,9 @@ class EmitterGroup:
 
     def _ask_all(self, ask: Callable[[Emitter], object], deadline: Deadline) -> list[object]:
         """What each emitter answered; False where it raised or was late."""
-        asked = [(emitter, threads.submit(ask, emitter)) for emitter, threads in self._emitters]
+        asked = [
+            (emitter, threads.submit(context_of_worker().run, ask, emitter)) for emitter, threads in self._emitters
+        ]
         concurrent.futures.wait([answer for _, answer in asked], timeout=deadline.remaining + _GRACE)
         return [self._answer(emitter, answer) for emitter, answer in asked]
 

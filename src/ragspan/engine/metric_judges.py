@@ -11,7 +11,7 @@ from ragspan.engine.threads import call_guarded
 from ragspan.judges.judge_catalogue import judge_part
 from ragspan.judges.judge_protocols import ClaimVerdict, Judge, Verifier
 from ragspan.judges.jury import Jury
-from ragspan.judges.overlap import OverlapJudge
+from ragspan.judges.screen import OverlapJudge
 from ragspan.judges.session import Spender
 from ragspan.metrics.metric import Metric
 from ragspan.records import RagRecord

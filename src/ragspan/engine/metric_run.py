@@ -8,8 +8,7 @@ Guarantees:
   spent until then counts, and is on the outcome.
 - Where the judge is asked about a share of the answers, the embedded judge scores first. Its score stays where the judge is not
   asked, fails, or is denied by the budget.
-- Where the engine has patience, a run whose judge is away, or whose minute's budget is spent, is tried again after a pause; its
-  time limit is one for each try.
+- Where the engine waits for its budget, a run whose minute is spent begins anew when time has added to it.
 - A metric that keeps on hanging holds a bounded number of tasks or threads. A run that has timed out and not ended is lost;
   with too many lost runs the metric is not started again until one of them ends.
 """
@@ -28,17 +27,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from ragspan.engine.allowance import Allowance
-from ragspan.engine.asking import Decision, Reading
 from ragspan.engine.budget import BudgetTracker
 from ragspan.engine.helper.client import HelperClient, HelperUnavailable
+from ragspan.engine.judge_share_decisions import Decision, beside_screen
 from ragspan.engine.metric_judges import are_cpu_bound, spenders_of, with_judge
 from ragspan.engine.metric_outcome import outcome_of
-from ragspan.engine.patience import Patience, Tries
 from ragspan.engine.record_redaction import Redaction
 from ragspan.engine.threads import DaemonThreads, call_guarded, run_in_loop
 from ragspan.judges.session import JudgingSession, UsageMeter, judging, without_budget
 from ragspan.metrics.metric import Announcing, Metric, Screening
-from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, NotApplicable, Outcome, Score, ScreenScore
+from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, NotApplicable, Outcome, Score
 from ragspan.records import RagRecord
 from ragspan.telemetry.otel_context import suppressed
 from ragspan.throttled_log import ThrottledLog
@@ -103,7 +101,8 @@ class RunnerParts:
     budget: BudgetTracker | None
     fallback_judge: object | None
     """The judge that takes over when the budget is spent; without one the metric does not apply then."""
-    patience: Patience | None
+    waits_for_budget: bool
+    """Whether a run waits for the next minute of a budget, in place of its fallback."""
     on_end: Callable[[MetricTask, Outcome], None]
     """Called with each run that has ended."""
 
@@ -163,7 +162,6 @@ class MetricRunner:
         record: RagRecord,
         session: JudgingSession,
         decision: Decision | None = None,
-        reading: Reading | None = None,
     ) -> MetricTask:
         """Begin to score the record.
 
@@ -171,43 +169,26 @@ class MetricRunner:
             record: what is scored.
             session: of the record, which its metrics share.
             decision: whether the judge is asked about it; None asks it.
-            reading: what the embedded judge has said of it before.
         """
         run = MetricTask(runner=self, decision=decision if self.has_share else None)
         if isinstance(self._metric, Announcing):
             call_guarded(self._metric.announce, record, session)
-        if reading is not None and run.decision is not None:
-            run.screened = reading.outcomes.get(self.name)
-        if self.parts.patience is not None:
-            run.again = functools.partial(self._begin, run, record, session)
         if len(self.lost) >= self._max_lost:
             message = (
                 f"{len(self.lost)} earlier runs have not ended since their timeout; until one does, none is started"
             )
             run.end(MetricFailure(error_type="stuck", message=message))
             return run
-        if run.decision is not None and run.screened is None:
+        if run.decision is not None:
             run.decision.expect(self.name)
-        self._begin(run, record, session)
-        return run
-
-    def _begin(self, run: MetricTask, record: RagRecord, session: JudgingSession) -> None:
-        """Begin the run's first try, or another one."""
         budget, loop = self.parts.budget, asyncio.get_running_loop()
         run.allowance = None if budget is None else Allowance(budget)
-        if self.parts.patience is not None:
-            self.parts.patience.begins(self.name)
         # The task gets a copy of this context. If the task opened it, a task that is destroyed before its end would close it
         # in another context, which OpenTelemetry logs as an error.
         with suppressed(), judging(replace(session, meter=run.meter, allowance=run.allowance)):
             run.task = loop.create_task(self._work(run, record))
         run.limit_time(self._timeout, self._timed_out)
-
-    def pause(self, run: MetricTask, outcome: Outcome) -> float | None:
-        """Seconds until the run is tried again; None if this is its outcome."""
-        if self.parts.patience is None:
-            return None
-        return self.parts.patience.pause(self.name, run.tries, outcome, is_paid=self.is_paid)
+        return run
 
     def close(self) -> None:
         for call in (self._own, self._fallback, self._screen):
@@ -216,26 +197,27 @@ class MetricRunner:
 
     async def _work(self, run: MetricTask, record: RagRecord) -> None:
         if run.decision is not None:
-            if run.screened is None:  # in the first try, and where it has not been read before
-                await self._ask_screen(run, run.decision, record)
+            await self._ask_screen(run, run.decision, record)
             if run.screened is not None and run.decision.asked is None:
-                run.end(run.screened, is_last=True)
+                run.end(run.screened)
                 return
-        denial = None if run.decision is None else run.decision.denial
-        if denial is None and run.allowance is not None and self._is_paid_for:
-            denial = run.allowance.spent()
-        if denial is None:
-            outcome = await outcome_of(self._own, record, run.note_thread)
-            if isinstance(outcome, MetricFailure) and run.outcome is None and run.allowance is not None:
-                denial = run.allowance.denial
+        while True:
+            denial = None if run.decision is None else run.decision.denial
+            if denial is None and run.allowance is not None and self._is_paid_for:
+                denial = run.allowance.spent()
+            if denial is None:
+                outcome = await outcome_of(self._own, record, run.note_thread)
+                if isinstance(outcome, MetricFailure) and run.outcome is None and run.allowance is not None:
+                    denial = run.allowance.denial
+            if denial is None or denial.wait is None or not self.parts.waits_for_budget or run.allowance is None:
+                break
+            run.stop_timer()
+            await asyncio.sleep(max(denial.wait, _PACE))
+            run.allowance.denial = None
+            run.limit_time(self._timeout, self._timed_out)
         if denial is not None:
-            if run.again is not None and denial.wait is not None and run.task is asyncio.current_task():
-                run.wait(max(denial.wait, _PACE))
-                return
             outcome = await self._fall_back(run, record, denial.limit)
-        outcome = await self.parts.redaction.outcome(outcome)
-        if run.task is asyncio.current_task():  # else the try has timed out, and there is another
-            run.end(outcome)
+        run.end(await self.parts.redaction.outcome(outcome))
 
     async def _ask_screen(self, run: MetricTask, decision: Decision, record: RagRecord) -> None:
         """Let the embedded judge score, and wait until it is decided whether the judge is asked, which then has its own time."""
@@ -286,50 +268,34 @@ class MetricTask:
     usage: Usage | None = None
     """What it has spent, if anything; None as long as it runs."""
     allowance: Allowance | None = None
-    """Of the try that is under way; None where no budget limits it."""
+    """None where no budget limits it."""
     meter: UsageMeter = field(default_factory=UsageMeter)
     ended: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
     """Done when there is an outcome."""
     task: asyncio.Task[None] | None = None
-    """The try that is under way."""
     timer: asyncio.TimerHandle | None = None
     thread_call: Future[Any] | None = None
     began: float = field(default_factory=time.perf_counter)
-    """When the try began that is under way."""
-    again: Callable[[], None] | None = None
-    """Begins another try; None where the engine has no patience."""
-    tries: Tries = field(default_factory=Tries)
 
     def limit_time(self, seconds: float, outcome: Outcome) -> None:
-        """From now on it may take so long, before it is cancelled with this outcome, or tried again."""
-        if self.timer is not None:
-            self.timer.cancel()
+        """From now on it may take so long, before it is cancelled with this outcome."""
+        self.stop_timer()
         if self.outcome is None:
             self.began = time.perf_counter()
-            cancel = functools.partial(self.cancel, outcome, is_last=False)
-            self.timer = asyncio.get_running_loop().call_later(seconds, cancel)
+            self.timer = asyncio.get_running_loop().call_later(seconds, self.cancel, outcome)
+
+    def stop_timer(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
 
     def note_thread(self, call: Future[Any]) -> None:
         """It works in a thread."""
         self.thread_call = call
 
-    def wait(self, seconds: float) -> None:
-        """End this try, and begin another one later."""
-        if self.timer is not None:
-            self.timer.cancel()
-        self.task = self.thread_call = None
-        if self.again is not None:
-            self.timer = asyncio.get_running_loop().call_later(seconds, self.again)
-
-    def end(self, outcome: Outcome, *, is_last: bool = False) -> None:
-        """Take the outcome, unless there is one already, or there will be another try."""
+    def end(self, outcome: Outcome) -> None:
+        """Take the outcome, unless there is one already."""
         if self.outcome is not None:
             return
-        pause = None if is_last or self.again is None else self.runner.pause(self, outcome)
-        if pause is not None:
-            self.wait(pause)
-            return
-        self.again = None
         self.seconds = time.perf_counter() - self.began
         ended = outcome if self.screened is None else beside_screen(outcome, self.screened)
         if self.meter.total != Usage():
@@ -337,24 +303,18 @@ class MetricTask:
             if ended.usage is None:
                 ended = replace(ended, usage=self.usage)
         self.outcome = ended
-        if self.timer is not None:
-            self.timer.cancel()
+        self.stop_timer()
         self.ended.set_result(None)
         _, error = call_guarded(self.runner.parts.on_end, self, outcome)
         if error is not None:
             self.runner.parts.log.failed("self_metrics", error)
 
-    def cancel(self, outcome: Outcome, *, is_last: bool = True) -> None:
-        """End it with this outcome, if it has not ended, and let what works on it know.
-
-        Args:
-            outcome: of the run, or of this try.
-            is_last: False tries it again, if the engine has patience.
-        """
+    def cancel(self, outcome: Outcome) -> None:
+        """End it with this outcome, if it has not ended, and let what works on it know."""
         if self.outcome is not None:
             return
         task, call = self.task, self.thread_call
-        self.end(outcome, is_last=is_last)
+        self.end(outcome)
         if task is None:
             return
         task.cancel()
@@ -366,15 +326,3 @@ class MetricTask:
     def _count_as_lost(self, work: _InWork) -> None:
         self.runner.lost.add(work)
         work.add_done_callback(self.runner.lost.discard)
-
-
-def beside_screen(outcome: Outcome, screened: Outcome) -> Outcome:
-    """The outcome of a judge with what the embedded judge says, whose score stays where the judge failed."""
-    if not isinstance(screened, Score) or outcome is screened:
-        return outcome
-    if isinstance(outcome, MetricFailure):
-        return replace(screened, fallback=outcome.error_type)
-    if isinstance(outcome, Score) and outcome.fallback is None:
-        found = ScreenScore(value=screened.value, label=screened.label, judge=screened.judge)
-        return replace(outcome, screen=found)
-    return outcome

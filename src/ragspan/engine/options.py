@@ -20,13 +20,13 @@ from ragspan.arguments import (
 )
 from ragspan.config import JudgingPlace, Settings, UnknownContextsRule
 from ragspan.engine.budget import Budget
-from ragspan.engine.metric_judges import screens_of, spenders_of
-from ragspan.engine.patience import Patience
+from ragspan.engine.judge_share_decisions import check_share
+from ragspan.engine.metric_judges import spenders_of
 from ragspan.engine.processor import ProcessorOptions
 from ragspan.engine.sampling import draw, identity_of
 from ragspan.exceptions import ConfigurationError
 from ragspan.judge_share import JudgeShare
-from ragspan.metrics.doubt import DOUBTED
+from ragspan.judge_when import NOT_MET, Facts, JudgeWhen
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.redaction import Redact
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ragspan.telemetry.emitter_protocols import Emitter
 
 _LIST = Rule("a list", lambda value: isinstance(value, Sequence) and not isinstance(value, (str, bytes)))
+NOT_SAMPLED = "not_sampled"
 _NAME = Rule(
     "lower case letters, digits and underscores",
     lambda name: isinstance(name, str) and re.fullmatch(r"[a-z][a-z0-9_]*", name),
@@ -61,7 +62,8 @@ class Options(ProcessorOptions):
     redact: Redact | None
     unknown_contexts: UnknownContextsRule = "skip"
     judge_share: JudgeShare | None = None
-    patience: Patience | None = None
+    judge_when: JudgeWhen | None = None
+    waits_for_budget: bool = False
 
     def __post_init__(self) -> None:
         for name in ("metrics", "emitters"):
@@ -73,7 +75,10 @@ class Options(ProcessorOptions):
         ProcessorOptions.__post_init__(self)
         SHARE.check_fields(self, "sample_rate")
         instance(Mapping, "a mapping of shares by metric").check_fields(self, "metric_sample_rates")
-        object.__setattr__(self, "metric_sample_rates", dict(self.metric_sample_rates))
+        when = self.judge_when
+        object.__setattr__(self, "metric_sample_rates", {**(when.rates if when else {}), **self.metric_sample_rates})
+        for name in when.metrics if when else ():
+            one_of(*(metric.name for metric in self.metrics)).check(f"a metric in {when.name if when else ''}", name)
         for name, rate in self.metric_sample_rates.items():
             one_of(*(metric.name for metric in self.metrics)).check("a name in metric_sample_rates", name)
             SHARE.check(f"metric_sample_rates[{name!r}]", rate)
@@ -81,12 +86,14 @@ class Options(ProcessorOptions):
             _check_budget(self.budget, self.metrics)
         if self.judge_share is not None:
             check_share(self.metrics)
+        if when is not None and when.needs_screen:
+            check_share(self.metrics, f"a condition on the screen in {when.name}")
         SOME_SECONDS.check_fields(self, "metric_timeout")
         choice("helper", "thread").check_fields(self, "judging")
         choice("skip", "prompt").check_fields(self, "unknown_contexts")
 
-    def chooses(self, metric: str, record: RagRecord, span: SpanAnchor | None) -> bool:
-        """Whether this metric scores the record.
+    def why_not(self, metric: str, record: RagRecord, span: SpanAnchor | None, facts: Facts) -> str | None:
+        """The reason why this metric does not score the record; None if it does.
 
         A share is chosen by trace id, so that a metric scores all answers of a trace or none. All metrics go by the same
         draw: what a metric with a lower share scores, those with a higher one score as well.
@@ -95,12 +102,20 @@ class Options(ProcessorOptions):
             metric: its name.
             record: of the answer.
             span: the answer's span, if an emitter has one; else the record's parent decides.
+            facts: about the answer, for the conditions.
         """
         trace = span or record.parent
         if trace is not None and not trace.sampled and not self.score_unsampled:
-            return False
+            return NOT_SAMPLED
+        if self.judge_when is not None and self.judge_when.chooses(metric, facts) is False:
+            return NOT_MET
         rate = self.metric_sample_rates.get(metric, self.sample_rate)
-        return rate >= 1 or draw(identity_of(record, span)) < rate
+        return None if rate >= 1 or draw(identity_of(record, span)) < rate else NOT_SAMPLED
+
+    @property
+    def asks_screen(self) -> bool:
+        """Whether a condition compares the embedded judge's score."""
+        return self.judge_when is not None and self.judge_when.needs_screen
 
     @property
     def score_wait(self) -> float | None:
@@ -144,21 +159,6 @@ def _check_budget(budget: Budget, metrics: Iterable[object]) -> None:
                 "price=Price(input, output) in dollars for a million tokens, or set RAGSPAN_JUDGE_OPTIONS to "
                 '{"price": [input, output]}'
             )
-
-
-def check_share(metrics: Sequence[Metric]) -> None:
-    """Raise a `ConfigurationError` unless a judge can be asked about a share of what these metrics score."""
-    asking = screens_of(metrics)
-    if not asking:
-        raise ConfigurationError(
-            "judge_share is the share of the answers that a judge is asked about, but the metrics ask none but the embedded one,"
-            " which reads all: name a judge, such as RAGSPAN_JUDGE=openai:gpt-4o-mini"
-        )
-    if not DOUBTED & asking.keys():
-        raise ConfigurationError(
-            f"judge_share goes by the doubts of {' and '.join(sorted(DOUBTED))}, but none of them is among the metrics that"
-            " ask the judge"
-        )
 
 
 def _check_emitters(emitters: Sequence[object]) -> None:

@@ -5,6 +5,8 @@ Guarantees:
 - At its end the engines that had work get their `exit_timeout` to finish it, all at the same time and once in all: first
   when `threading` ends, with everything still working, and with what is left when the `atexit` handlers run. Other
   threads may serve, and submit, in between.
+- What was submitted before the end begins, or before SIGTERM, is not pushed out by what comes after. When the time is up, engines are
+  closed, and one line of the log says how many answers count as `shutdown`: nothing is lost without a word.
 - Children that end by `os._exit` finish their work as well where their library has a hook of its own: multiprocessing,
   Celery. Neither is imported for that. What is left when the time is up is counted and logged.
 - At SIGTERM, too: see `sigterm`.
@@ -15,6 +17,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import math
+import os
 import sys
 import threading
 import weakref
@@ -36,13 +39,21 @@ class Drains(Protocol):
     def flush(self, timeout: float) -> bool:
         """Finish what was submitted; False if that took too long."""
 
-    def shutdown(self, timeout: float) -> object:
-        """Finish what can be finished, and give up the rest."""
+    is_ending: bool
+    """Whether what is submitted pushes nothing out."""
+
+    def end(self, timeout: float) -> object:
+        """Take nothing any more, finish what can be finished, and give up the rest."""
+
+    def tell_end(self) -> None:
+        """Say in the log what the end of the process has cost."""
 
     @property
     def can_wait(self) -> bool:
         """Whether `flush` and `shutdown` can wait in this thread; not in a signal handler that interrupted one of its steps."""
 
+
+_FIRST = 1  # the first process of a container: it survives its own signals, and scores on
 
 # A dictionary of which only single operations are used: no lock, which a fork could leave held.
 _started: dict[weakref.ref[Drains], None] = {}
@@ -74,13 +85,14 @@ class _Exit:
     def __init__(self) -> None:
         self._is_registered = False
         self._spent = 0.0
+        atexit.register(self._tell)
         self.is_over = False
 
     def register(self) -> None:
         # Handlers run in reverse order. A TracerProvider that was made in the meantime has registered one of its own,
         # which must come after ours: move ours to the end again.
-        atexit.unregister(self.finish)
-        atexit.register(self.finish)
+        atexit.unregister(self._finish)
+        atexit.register(self._finish)
         if not self._is_registered:
             self._is_registered = True
             # Private, but the only hook that comes before pools and threads are closed, and the only one at all in the
@@ -93,35 +105,53 @@ class _Exit:
         signals = sys.modules.get("celery.signals")
         if signals is not None:  # the children of a Celery worker tell their end by this signal only
             with contextlib.suppress(AttributeError):  # still being imported, or another release
-                signals.worker_process_shutdown.connect(lambda **_: self.finish(), weak=False, dispatch_uid="ragspan")
+                signals.worker_process_shutdown.connect(self._finish_and_tell, weak=False, dispatch_uid="ragspan")
 
     def drain(self) -> None:
-        """Where the end begins. A SIGTERM that comes now, or again, waits as well."""
+        """Where the end begins. A SIGTERM that comes now, or again, waits as well. Threads that are no daemons may go on for long."""
         if _engines():
             _sigterm.look()
-            self._flush(is_all=_ends_without_atexit())
+            self._flush()
+            if _ends_without_atexit():
+                self._finish_and_tell()
 
     def end_by_signal(self) -> bool:
         """False, and nothing is done, if the signal interrupted what this would have to wait for."""
-        can_wait = all(engine.can_wait for engine in _engines())
-        if can_wait:
-            self._flush(is_all=True)
-        return can_wait
+        if not all(engine.can_wait for engine in _engines()):
+            return False
+        self._flush()
+        if os.getpid() != _FIRST:
+            self._finish_and_tell()
+        return True
 
-    def _flush(self, *, is_all: bool) -> None:
-        """What is left in time; what is left then is given up and counted, unless it has another chance."""
+    def _flush(self) -> None:
+        """What was submitted before this is finished, and nothing that comes meanwhile pushes it out."""
         waited = Deadline(math.inf)
-        for engine in _engines():
-            is_out, _ = call_guarded(engine.flush, engine.exit_timeout - waited.elapsed)
-            if not is_out and is_all:
-                call_guarded(engine.shutdown, engine.exit_timeout - waited.elapsed)
+        engines = _engines()
+        for engine in engines:
+            engine.is_ending = True
+        for engine in engines:
+            call_guarded(engine.flush, engine.exit_timeout - waited.elapsed)
+        for engine in engines:
+            engine.is_ending = False
         self._spent = waited.elapsed
 
-    def finish(self) -> None:
-        self.is_over = True
+    def _finish(self) -> None:
+        """Close the engines. What came during the flush is finished in the time that is left, and given up and counted then."""
         waited = Deadline(math.inf)
         for engine in _engines():
-            call_guarded(engine.shutdown, engine.exit_timeout - self._spent - waited.elapsed)
+            engine.is_ending = True
+            call_guarded(engine.end, engine.exit_timeout - self._spent - waited.elapsed)
+
+    def _finish_and_tell(self, **_: object) -> None:
+        self._finish()
+        self._tell()
+
+    def _tell(self) -> None:
+        """The last that engines do."""
+        self.is_over = True
+        for engine in _engines():
+            call_guarded(engine.tell_end)
 
 
 def _ends_without_atexit() -> bool:

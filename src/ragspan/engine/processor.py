@@ -6,6 +6,8 @@ then is dropped; the work sends what is done; the worker's thread ends.
 Guarantees of `shutdown`:
 - It takes no longer than its timeout (and a grace of a tenth of a second), whatever hangs.
 - A later call returns the first one's report. A call from another thread waits for that report.
+- At the end of the process `submitted = finished + nothing to score + dropped`, and what was dropped because of it is one line of the
+  log. What was submitted before the end began is not pushed out by what comes later.
 - A call from a signal handler that interrupted a `submit` or a `shutdown` cannot wait: what it would wait for needs its
   thread (see `can_wait`). It closes the queue and reports what is left. The next call, at the end of the process at the latest,
   does the rest.
@@ -13,7 +15,9 @@ Guarantees of `shutdown`:
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,7 +36,7 @@ from ragspan.engine.threads import Deadline, call_guarded, is_owned
 from ragspan.engine.worker import Work, Worker
 from ragspan.forks import keep_inherited, watch_forks
 from ragspan.records import Capture
-from ragspan.throttled_log import ThrottledLog
+from ragspan.throttled_log import ThrottledLog, log_line
 
 if TYPE_CHECKING:  # what this loads is needed where an engine is made, not where ragspan is imported
     from opentelemetry.metrics import MeterProvider
@@ -40,6 +44,7 @@ if TYPE_CHECKING:  # what this loads is needed where an engine is made, not wher
     from ragspan.telemetry.self_metrics import Figure
 
 _GRACE = 0.04  # seconds for the worker to end, even if no time is left
+_LONGEST_HOLD = 1.0  # seconds
 
 _P = TypeVar("_P", bound="BackgroundProcessor")
 
@@ -76,9 +81,12 @@ class BackgroundProcessor(ABC):
     """What has become of finished records, in the metrics about ragspan itself."""
     # What follows is replaced in the child of a fork.
     _queue: RecordQueue
-    _work: Work
+    _work: Work | None
+    """None in the child of a fork until it has work: what makes it calls code of the user's, which a hook of a fork must not."""
     _worker: Worker
     _log: ThrottledLog
+    _held: Deadline | None
+    """From `tell_end` on."""
     _report: ShutdownReport | None
     """What the shutdown did; None until it has ended."""
     _shutting_down: threading.RLock
@@ -90,6 +98,7 @@ class BackgroundProcessor(ABC):
         self._is_enabled = is_enabled
         self._self_metrics = SelfMetrics(meter_provider)
         self._assemble()
+        self._work = self._make_work(self._log)
         watch_forks(self, BackgroundProcessor._start_afresh)
         if is_enabled:
             self._self_metrics.watch(self._figures, options.name)
@@ -113,6 +122,8 @@ class BackgroundProcessor(ABC):
     def submit(self, capture: Capture) -> None:
         """Take a capture, to be worked on later. Never raises, whatever the capture does."""
         try:
+            if self._held is not None:
+                time.sleep(self._held.remaining)
             try:
                 item = Item(capture, max(0, index(capture.size_hint)))
             except Exception:  # noqa: BLE001 - the capture's code
@@ -150,13 +161,36 @@ class BackgroundProcessor(ABC):
         if self._worker.is_current_thread:
             return False
         all_out = self._queue.wait_until_out(deadline.minus_reserve())
-        return self._work.flush(deadline) and all_out
+        return (self._work is None or self._work.flush(deadline)) and all_out
 
     def shutdown(self, timeout: float = 10.0) -> ShutdownReport:
         """Take nothing any more, work on what is left within `timeout` seconds, and let go of everything.
 
         What is not done by then is abandoned and counted as dropped. A second call returns the same report.
         """
+        report = self.end(timeout)
+        if report.abandoned and report is self._report:
+            self._tell_drops("records dropped at shutdown, because the time for them was up: %d")
+        return report
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the process ends. Then nothing that comes pushes out what is there."""
+        return self._queue.is_ending
+
+    @is_ending.setter
+    def is_ending(self, value: bool) -> None:
+        self._queue.is_ending = value
+
+    def tell_end(self) -> None:
+        """Name in the log what the end of the process has cost. Who submits from now on waits a moment for that end, uncounted."""
+        self._held = Deadline(_LONGEST_HOLD)
+        time.sleep(_GRACE)  # for those who are in `submit`
+        waited = f"RAGSPAN_EXIT_TIMEOUT is {self.exit_timeout:g} s"
+        self._tell_drops(f"answers that are not scored, because the process ended: %d ({waited})")
+
+    def end(self, timeout: float) -> ShutdownReport:
+        """Shut down, and leave it to `tell_end` to say what that has cost."""
         deadline = Deadline(timeout)
         self._queue.close("shutdown")
         if self._report is not None:
@@ -183,6 +217,9 @@ class BackgroundProcessor(ABC):
         options = self._processor_options
         rate = options.max_records_per_second
         self._report = None
+        self._held = None
+        self._told = 0
+        self._work = None
         self._shutting_down = threading.RLock()
         self._queue = RecordQueue(
             max_count=options.queue_size,
@@ -192,10 +229,9 @@ class BackgroundProcessor(ABC):
             rate_limit=None if rate is None else TokenBucket(rate, max(1.0, rate)),
         )
         self._log = ThrottledLog(count=self._queue.record_error)
-        self._work = self._make_work(self._log)
         self._worker = Worker(
             self._queue,
-            self._work,
+            self._work_now,
             concurrency=options.concurrency,
             name=f"{options.name}-worker",
             on_start=lambda: watch_exit(self),
@@ -205,6 +241,16 @@ class BackgroundProcessor(ABC):
         if not self._is_enabled:
             self._queue.close("not_running")
             self._report = ShutdownReport(finished=0, abandoned=0, seconds=0.0)
+
+    def _work_now(self) -> Work:
+        self._work = self._work or self._make_work(self._log)
+        return self._work
+
+    def _tell_drops(self, message: str) -> None:
+        dropped, self._told = self._queue.stats.dropped.get("shutdown", 0) - self._told, self._told
+        if dropped:
+            self._told += dropped
+            log_line(logging.WARNING, message, dropped)
 
     def _look_at_sigterm(self) -> None:
         if self._processor_options.drain_on_sigterm:
@@ -224,10 +270,10 @@ class BackgroundProcessor(ABC):
         if not self._worker.is_current_thread:
             queue.wait_until_out(deadline.minus_reserve())
         abandoned = len(queue.abandon() or ())
-        self._work.stop(deadline)
+        self._worker.is_stopping = True
+        if self._work is not None:
+            self._work.stop(deadline)
         self._worker.stop(Deadline(max(deadline.remaining, _GRACE)))
-        if abandoned:
-            self._log.report("shutdown", "records dropped at shutdown, because the time for them was up: %d", abandoned)
         finished = queue.stats.done - finished_before
         return ShutdownReport(finished=finished, abandoned=abandoned, seconds=deadline.elapsed)
 

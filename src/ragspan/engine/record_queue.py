@@ -19,7 +19,6 @@ import queue
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ragspan.config import DropPolicy
 from ragspan.engine.budget import TokenBucket
@@ -27,9 +26,6 @@ from ragspan.engine.stats import Dropped, DropReason, EngineStats
 from ragspan.engine.threads import Deadline, ReentrantCriticalSection, step
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import Capture
-
-if TYPE_CHECKING:
-    from ragspan.engine.asking import Reading
 
 LOOK_AGAIN = 1.0
 """Seconds after which somebody who waits makes sure that there is a worker."""
@@ -48,8 +44,6 @@ class Item:
     """False scores it whatever the sample rates say."""
     only: Collection[str] | None = None
     """The metrics that score it, by name; None is all."""
-    reading: Reading | None = None
-    """What the embedded judge has said of it before, which decides in place of the engine's threshold."""
     on_end: Callable[[ScoredRecord | Dropped], None] | None = None
     """Called once with what became of it, outside of every lock."""
     is_out: bool = False
@@ -88,6 +82,8 @@ class RecordQueue(ReentrantCriticalSection):
         self._waiters: dict[queue.SimpleQueue[None], int] = {}
         """Those who wait until everything up to a sequence number is out."""
         self._refuses: DropReason | None = None
+        self.is_ending = False
+        """The process ends: what comes now pushes nothing out, and what has no room counts as `shutdown`."""
         self.worker_sleeps = True
         """There is no worker, or it stopped short of the queue's end: the next submit wakes one."""
         self.stats = EngineStats()
@@ -129,8 +125,11 @@ class RecordQueue(ReentrantCriticalSection):
         is_awaited = item.on_end is not None
         short_of = None if is_awaited else self._lacks_room_for(item.size)
         refused = self._refuses
-        if refused is None and short_of and (self._drops_newest or not self._can_make_room_for(item.size)):
-            refused = short_of
+        if refused is None and short_of:
+            if self.is_ending:
+                refused = "shutdown"
+            elif self._drops_newest or not self._can_make_room_for(item.size):
+                refused = short_of
         if refused is None and self._rate_limit is not None and not self._rate_limit.take():
             refused = "rate_limited"
         if refused is not None:

@@ -9,10 +9,11 @@ import asyncio
 import functools
 from dataclasses import dataclass, field, replace
 
-from ragspan.engine.asking import Asking, Decision
+from ragspan.config import deployment_environment
 from ragspan.engine.budget import BudgetTracker
 from ragspan.engine.emitter_group import EmitterGroup, GroupHandle
 from ragspan.engine.helper.client import HelperClient
+from ragspan.engine.judge_share_decisions import Decision, JudgeShareDecisions
 from ragspan.engine.metric_judges import make_fallback_judge, prepare_judges, screens_of
 from ragspan.engine.metric_outcome import About, about_response
 from ragspan.engine.metric_run import MetricRunner, MetricTask, RunnerParts
@@ -22,6 +23,7 @@ from ragspan.engine.record_redaction import Redaction
 from ragspan.engine.sampling import identity_of
 from ragspan.engine.stats import Dropped
 from ragspan.engine.threads import DaemonThreads, Deadline, call_guarded
+from ragspan.judge_when import facts_of
 from ragspan.judges.llm.replies import PROBLEMS
 from ragspan.judges.prompt_evidence import with_prompt_evidence
 from ragspan.judges.session import JudgingSession
@@ -71,10 +73,10 @@ class RecordScorer:
             helper=self.helper,
             budget=self._budget,
             fallback_judge=make_fallback_judge(options.budget) if options.budget is not None else None,
-            patience=options.patience,
+            waits_for_budget=options.waits_for_budget,
             on_end=self._run_ended,
         )
-        screens = screens_of(options.metrics) if options.judge_share is not None else {}
+        screens = screens_of(options.metrics) if options.judge_share is not None or options.asks_screen else {}
         if options.judging == "thread":
             prepare_judges([*options.metrics, *filter(None, screens.values())], parts.fallback_judge)
         self._runners = [
@@ -89,9 +91,10 @@ class RecordScorer:
             for metric in options.metrics
         ]
         self._spends = any(runner.is_paid for runner in self._runners)
-        self._asking: Asking | None = None
+        self._decisions: JudgeShareDecisions | None = None
         if options.judge_share is not None:
-            self._asking = Asking(options.judge_share, screens, self._budget, self_metrics.meter)
+            self._decisions = JudgeShareDecisions(options.judge_share, screens, self._budget, self_metrics.meter)
+        self._environment = deployment_environment()
 
     async def process(self, item: Item) -> ScoredRecord | Dropped | None:
         """What becomes of one item; None if it is out already."""
@@ -124,8 +127,8 @@ class RecordScorer:
             self._self_metrics.ended(name, outcome)
             if BUDGET_EXHAUSTED in (getattr(outcome, "reason", None), getattr(outcome, "fallback", None)):
                 self._log.report("budget", "the budget is spent: metric %s is not scored by its own judge", name)
-        if self._asking is not None and work.item.sample and work.item.reading is None:
-            self._asking.count(scored, work.usages)
+        if self._decisions is not None and work.item.sample:
+            self._decisions.count(scored, work.usages)
 
     def _run_ended(self, run: MetricTask, outcome: Outcome) -> None:
         """Log that a metric failed, and count what it took."""
@@ -163,23 +166,7 @@ class RecordScorer:
 
     async def _judge(self, work: _RecordInWork) -> None:
         """Run the chosen metrics at the same time. Emit what has ended after the wait, and the rest when all have ended."""
-        if self._asking is not None:
-            identity = identity_of(work.record, work.handle.span)
-            own = self._asking.decision(identity if work.item.sample else None)
-            reading = work.item.reading
-            work.decision = own if reading is None else Decision(lambda _: reading.asked)
-        is_for_nothing = self._spends and work.item.on_end is None and not work.handle.holds_scores
-        for runner in self._runners:
-            if work.item.only is not None and runner.name not in work.item.only:
-                continue
-            is_chosen = not work.item.sample or self._options.chooses(runner.name, work.record, work.handle.span)
-            why_not = None if is_chosen else "not_sampled"
-            if is_chosen and is_for_nothing and runner.is_paid:
-                why_not = "not_exported"
-            start = functools.partial(runner.start, work.record, work.session, work.decision, work.item.reading)
-            work.runs.append(start() if why_not is None else runner.skip(work.record, why_not))
-        if work.decision is not None:
-            work.decision.begin()
+        self._start(work)
         for wait in (self._score_wait, None):
             if work.runs:
                 await asyncio.wait([run.ended for run in work.runs], timeout=wait)
@@ -192,6 +179,30 @@ class RecordScorer:
             self._emit(work, outcomes, {run.runner.name: run.seconds for run in ran})
             if not work.runs:
                 return
+
+    def _start(self, work: _RecordInWork) -> None:
+        """Start the runs of the chosen metrics; the others have ended at once, with the reason."""
+        if self._decisions is not None:
+            identity = identity_of(work.record, work.handle.span)
+            work.decision = self._decisions.decision(identity if work.item.sample else None)
+        elif self._options.asks_screen:
+            work.decision = Decision(lambda _: "doubtful")
+        facts = facts_of(work.record, self._environment) if self._options.judge_when is not None else {}
+        if work.decision is not None and work.item.sample and self._options.judge_when is not None:
+            work.decision.allows = functools.partial(self._options.judge_when.allows, facts)
+        is_for_nothing = self._spends and work.item.on_end is None and not work.handle.holds_scores
+        for runner in self._runners:
+            if work.item.only is not None and runner.name not in work.item.only:
+                continue
+            why_not = None
+            if work.item.sample:
+                why_not = self._options.why_not(runner.name, work.record, work.handle.span, facts)
+            if why_not is None and is_for_nothing and runner.is_paid:
+                why_not = "not_exported"
+            start = functools.partial(runner.start, work.record, work.session, work.decision)
+            work.runs.append(start() if why_not is None else runner.skip(work.record, why_not))
+        if work.decision is not None:
+            work.decision.begin()
 
     def _emit(self, work: _RecordInWork, outcomes: dict[str, Outcome], durations: dict[str, float]) -> None:
         before = work.result

@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING
 from ragspan.config import DropPolicy, JudgingPlace, UnknownContextsRule, is_enabled
 from ragspan.engine.budget import Budget
 from ragspan.engine.options import Options, with_named
-from ragspan.engine.patience import Patience
 from ragspan.engine.processor import BackgroundProcessor
 from ragspan.engine.record_queue import LOOK_AGAIN, Item
 from ragspan.engine.stats import Dropped, EngineStats
 from ragspan.engine.worker import Work
 from ragspan.judge_share import JudgeShare
+from ragspan.judge_when import JudgeWhen
 from ragspan.outcomes import ScoredRecord
 from ragspan.records import Capture
 from ragspan.redaction import RedactOption, redact_from
@@ -38,7 +38,6 @@ from ragspan.throttled_log import ThrottledLog
 if TYPE_CHECKING:  # what these load is needed where an engine is made, not where ragspan is imported
     from opentelemetry.metrics import MeterProvider
 
-    from ragspan.engine.asking import Reading
     from ragspan.metrics.metric import Metric
     from ragspan.telemetry.emitter_protocols import Emitter
 
@@ -77,6 +76,9 @@ class ScoringEngine(BackgroundProcessor):
         redact: runs over every text of a record before judges and emitters see it, and over explanations, one text at a time
             in a thread of its own. A record for which it fails is dropped, and counted as `redaction_failed`. None asks
             `RAGSPAN_REDACT`; False redacts nothing.
+        judge_when: which answers are judged, such as `"tag=prod and latency>2s; completeness: 0.1"`: conditions on `tag`,
+            `metadata.<key>`, `session`, `user`, `model`, `environment`, `latency` and `screen` (the embedded judge's score), and a
+            rate for each metric. A metric has no score of the others, for the reason `judge_when`.
         judge_share: the share of the answers that the metrics' judge is asked about, above 0, up to 1: the embedded judge reads
             all, and the judge is asked about the most doubtful ones, and about a random part: a quarter of the share, or what
             follows a colon, as in `"0.2:0.1"`. The random part is what the true rate of failures is estimated from. None asks
@@ -85,8 +87,8 @@ class ScoringEngine(BackgroundProcessor):
             messages with the user's role, without the question. `"skip"` does not score them.
         name: tells engines of one process apart, in thread names and in the metrics about ragspan itself.
         meter_provider: where those metrics go; the global one if None.
-        patience: with it a metric waits while its judge is away, or a budget's minute is spent. It is for tables: records
-            that wait keep their places. None fails at once.
+        waits_for_budget: wait where a budget's minute is spent, in place of its fallback. It is for tables: records that wait
+            keep their places.
 
     Raises:
         ConfigurationError: an argument, or `RAGSPAN_ENABLED`, is wrong; the message names it.
@@ -112,10 +114,11 @@ class ScoringEngine(BackgroundProcessor):
         judging: JudgingPlace = "helper",
         redact: RedactOption = None,
         judge_share: float | str | JudgeShare | None = None,
+        judge_when: str | JudgeWhen | None = None,
         unknown_contexts: UnknownContextsRule = "skip",
         name: str = "ragspan",
         meter_provider: MeterProvider | None = None,
-        patience: Patience | None = None,
+        waits_for_budget: bool = False,
     ) -> None:
         enabled = is_enabled()
         self._options = Options(
@@ -136,9 +139,10 @@ class ScoringEngine(BackgroundProcessor):
             judging=judging,
             redact=redact_from(redact) if enabled else None,
             judge_share=None if judge_share is None else JudgeShare.of(judge_share),
+            judge_when=JudgeWhen(judge_when) if isinstance(judge_when, str) else judge_when,
             unknown_contexts=unknown_contexts,
             name=name,
-            patience=patience,
+            waits_for_budget=waits_for_budget,
         )
         super().__init__(self._options, is_enabled=enabled, meter_provider=meter_provider)
         for emitter in emitters if enabled else ():
@@ -156,7 +160,6 @@ class ScoringEngine(BackgroundProcessor):
         *,
         sample: bool = True,
         only: Collection[str] | None = None,
-        reading: Reading | None = None,
     ) -> ScoredRecord | Dropped:
         """Score one record, and return when the emitters have taken all of its outcomes.
 
@@ -169,14 +172,12 @@ class ScoringEngine(BackgroundProcessor):
             record: a record, or what becomes one.
             sample: False scores it whatever the sample rates and its trace say.
             only: the metrics, by name; None is all.
-            reading: what the embedded judge has said of it before, where `judge_share` is set, and whether the judge is asked: in
-                place of the engine's threshold, and uncounted.
 
         Returns:
             The record with the outcomes of all metrics, those that came late included; or why it was dropped.
         """
         result: Future[ScoredRecord | Dropped] = Future()
-        item = Item(record, 0, sample=sample, only=only, reading=reading, on_end=result.set_result)
+        item = Item(record, 0, sample=sample, only=only, on_end=result.set_result)
         ended = asyncio.wrap_future(result)
         try:
             self._queue.submit(item)

@@ -4,15 +4,16 @@ Guarantees:
 - Nothing that a capture, a metric or an emitter raises ends the thread. If its event loop breaks nevertheless, the records that
   it had in work are dropped and counted, and the thread goes on with another loop.
 - At most `concurrency` records are in work. The queue is read when one of them ends, and when `wake` is called.
-- Everything runs in a context of the worker's own: no span and no variable of a request reaches a metric.
+- Everything runs in a context of the worker's own: no span and no variable of a request reaches a metric, and no handler captures what
+  metrics and emitters do.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import contextvars
 import errno
+import platform
 import sys
 import threading
 from collections.abc import Callable
@@ -22,11 +23,14 @@ from ragspan.engine.record_queue import Item, RecordQueue
 from ragspan.engine.stats import Dropped
 from ragspan.engine.threads import DaemonThreads, Deadline, WorkerLoop, call_guarded
 from ragspan.outcomes import ScoredRecord
+from ragspan.telemetry.otel_context import context_of_worker
 from ragspan.throttled_log import ThrottledLog
 
 _IO_THREADS = 32
 _TICK = 0.2  # seconds
 _IDLE_TICKS = 50
+_NO_NEWS = ("cancelled", "shutdown")
+"""What a caller cancelled is not a loss, and what the end of the process costs is told there."""
 _RESTART_PAUSE = 1.0  # seconds from one start to the next, of loops that break and of threads that cannot be started
 
 
@@ -57,6 +61,7 @@ class Worker:
     """Takes items from a queue and has them worked on.
 
     Args:
+        work: what is done with them; it is made in the worker's thread where it does not exist yet.
         on_start: called before the thread is started, by the thread that submits.
         on_work: called by that thread after `on_start`, and by the worker five times a second as long as there is work, or was
             ten seconds ago: exporters may still hold it.
@@ -65,7 +70,7 @@ class Worker:
     def __init__(
         self,
         queue: RecordQueue,
-        work: Work,
+        work: Callable[[], Work],
         *,
         concurrency: int,
         name: str,
@@ -80,7 +85,9 @@ class Worker:
         self._on_start = on_start
         self._on_work = on_work
         self._log = log
-        self._context = contextvars.Context()
+        self._context = context_of_worker()
+        self.is_stopping = False
+        """What goes wrong from now on is of the end, and no failure."""
         self._thread: threading.Thread | None = None
         self._loop: WorkerLoop | None = None
         self._tasks: dict[asyncio.Task[ScoredRecord | Dropped | None], Item] = {}
@@ -140,7 +147,7 @@ class Worker:
         self._on_work()
         io_threads = DaemonThreads(_IO_THREADS, name="ragspan-io")
         self._thread = threading.Thread(
-            target=contextvars.Context().run, args=(self._main, io_threads), name=self._name, daemon=True
+            target=self._context.copy().run, args=(self._main, io_threads), name=self._name, daemon=True
         )
         self._thread.start()
         return True
@@ -155,6 +162,7 @@ class Worker:
             self._log.report("no thread", message, str(error) or type(error).__name__, advice)
 
     def _main(self, io_threads: DaemonThreads) -> None:
+        _tell_processor()
         while not self._stopping.is_set():
             loop, error = call_guarded(lambda: WorkerLoop(threads=io_threads, on_error=self._note_error))
             if loop is not None:
@@ -163,7 +171,7 @@ class Worker:
                 _, error = call_guarded(self._run, loop)
             self._loop, self._is_ticking = None, False
             self._tasks.clear()
-            call_guarded(self._work.worker_ended)
+            call_guarded(self._work().worker_ended)
             if loop is not None:
                 loop.wind_down()
             self._queue.drop_in_work()
@@ -187,7 +195,7 @@ class Worker:
             self._tick(loop)
         try:
             while len(self._tasks) < self._concurrency and (item := self._queue.take()) is not None:
-                task = loop.create_task(self._work.process(item))
+                task = loop.create_task(self._work().process(item))
                 self._tasks[task] = item
                 task.add_done_callback(self._ended, context=self._context)
         except BaseException as error:  # noqa: BLE001 - out of memory, say
@@ -217,17 +225,28 @@ class Worker:
         self._read_queue()
 
     def _tell_drops(self) -> None:
-        """In place of `submit`, which may not log. What a caller cancelled is not a loss."""
+        """In place of `submit`, which may not log."""
         self._logged_drops = self._queue.stats.dropped
         counts = ", ".join(
-            f"{reason} {number}" for reason, number in self._logged_drops.items() if reason != "cancelled"
+            f"{reason} {number}" for reason, number in self._logged_drops.items() if reason not in _NO_NEWS
         )
         if counts:
             self._log.report("dropped", "captures dropped so far: %s", counts)
 
     def _note_error(self, error: BaseException) -> None:
+        if self.is_stopping:
+            return
         if isinstance(error, OSError) and error.errno in {errno.EMFILE, errno.ENFILE}:
             self._log.count("worker")
             self._log.report("no descriptor", "nothing is scored: %s; see ulimit -n", error.strerror)
         else:
             self._log.failed("worker", error, "the worker")
+
+
+def _tell_processor() -> None:
+    """Spare Python the program `uname` under gevent and eventlet, which clients of providers would have it start in the worker.
+
+    It would be started by a fork of these libraries, which runs the application's greenlets and the hooks of all others in the child.
+    """
+    if "gevent.monkey" in sys.modules or "eventlet.patcher" in sys.modules:
+        platform.uname().__dict__.setdefault("processor", platform.machine())

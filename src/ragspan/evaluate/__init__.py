@@ -14,26 +14,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ragspan.evaluate.evaluated import Evaluation
     from ragspan.evaluate.evaluation import aevaluate, evaluate
-    from ragspan.evaluate.result_file import ResultFile
-    from ragspan.evaluate.results import BadRow, EvaluatedRow, ResultRow
+    from ragspan.evaluate.rows import BadRow, EvaluatedRow, ResultFile
     from ragspan.evaluate.summaries import MetricSummary
 
-__all__ = [
-    "BadRow",
-    "EvaluatedRow",
-    "Evaluation",
-    "MetricSummary",
-    "ResultFile",
-    "ResultRow",
-    "aevaluate",
-    "evaluate",
-]
+__all__ = ["BadRow", "EvaluatedRow", "Evaluation", "MetricSummary", "ResultFile", "aevaluate", "evaluate"]
 
 # The command line imports the options of its commands from this package; only a command that runs needs the engine.
 _LAZY = {
     "Evaluation": "evaluated",
     "MetricSummary": "summaries",
-    "ResultFile": "result_file",
     "aevaluate": "evaluation",
     "evaluate": "evaluation",
 }
@@ -42,7 +31,7 @@ _LAZY = {
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'ragspan.evaluate' has no attribute {name!r}")
-    module = importlib.import_module(f"ragspan.evaluate.{_LAZY.get(name, 'results')}")
+    module = importlib.import_module(f"ragspan.evaluate.{_LAZY.get(name, 'rows')}")
     value = globals()[name] = getattr(module, name)
     return value
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import datetime as dt
 import json
 import numbers
@@ -10,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
 from ragspan.arguments import with_article
-from ragspan.evaluate.printed import UnreadablePrint, printed
 from ragspan.exceptions import ConfigurationError
 from ragspan.labelled import BAD, GOOD, label_of
 from ragspan.record_json import plain_entries
@@ -25,6 +25,10 @@ _MISSING_WORDS = frozenset(
 )
 """What programs write where there is nothing: `str` and `astype(str)`, databases, spreadsheets and R do."""
 _LONGEST_WORD = max(map(len, _MISSING_WORDS))
+_PRINTED = re.compile(
+    r"""\[\s*(?:[rbuRBU]{0,2}['"]|nan\b|[A-Za-z_][\w.]*\(|<)|(?:\w+\.)*(?:array|Index|Series|Categorical|Document|TextNode|NodeWithScore)\("""
+)
+"""Where a list of texts or objects begins that NumPy, pandas or a framework has printed."""
 _TEXT_KEYS = ("text", "page_content", "content")
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
 _MAX_NS = 2**63 - 1
@@ -142,13 +146,13 @@ def _parsed_time(text: str) -> object:
 def contexts_of(cell: Any, *, separator: str | None = None) -> tuple[RetrievedContext, ...] | None:
     """The contexts that a cell holds; None where it does not say, `()` where it is an empty list.
 
-    A cell is a list, the text of a list (as JSON, or as Python, NumPy and pandas print it), or a single text. A context is a
+    A cell is a list, the text of a list (as JSON, or as Python prints it), or a single text. A context is a
     text, an object with one under `text`, `page_content` or `content`, or an object of a framework. What is missing in a list
     is left out. A blank text is an empty cell: a CSV file cannot tell the two apart. With a separator, a single text is
     several.
 
     Raises:
-        CellError: it is nothing of the kind, or a list that was cut or mangled when it was printed.
+        CellError: it is nothing of the kind, or a list as NumPy or pandas print it, which loses what is between its texts.
     """
     items = _items_of(cell, separator)
     return None if items is None else tuple(_context(place, item) for place, item in items)
@@ -193,15 +197,31 @@ def _listed(text: str, separator: str | None) -> list[Any]:
     try:
         written = json.loads(text)
     except (ValueError, RecursionError):
-        try:
-            written = printed(text)
-        except UnreadablePrint as trouble:
-            raise CellError(str(trouble)) from None
+        written = _printed(text.strip())
     if isinstance(written, list):
         return written
     if isinstance(written, dict) and any(isinstance(written.get(key), str) for key in _TEXT_KEYS):
         return [written]  # any other object is a text in JSON: records of a database are contexts, too
     return [part for part in text.split(separator) if part.strip()] if separator else [text]
+
+
+def _printed(text: str) -> Any:
+    """The list that Python has printed; None if the text is no list.
+
+    Raises:
+        CellError: it is a list as another program prints it: NumPy leaves out commas, and `...` stands for what it leaves out.
+    """
+    try:
+        value = ast.literal_eval(text) if text.startswith(("[", "{")) else None
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        value = None
+    if value is not None and repr(value) == text:
+        return value
+    if _PRINTED.match(text) and text.endswith(("]", ")", ">")):
+        raise CellError(
+            "hold a list as a program prints it, which cannot be read back: save the table as JSONL or Parquet"
+        )
+    return None
 
 
 def _context(place: int, item: Any) -> RetrievedContext:

@@ -13,10 +13,11 @@ from typing import Any, TypeAlias
 
 from ragspan import field_names
 from ragspan.evaluate.cells import json_of
-from ragspan.exceptions import ConfigurationError, TableError
+from ragspan.exceptions import TableError
 
 Row: TypeAlias = Mapping[str, Any]
-ColumnChoice: TypeAlias = "str | Callable[[Row], Any]"
+ColumnChoice: TypeAlias = "str | Callable[[Row], Any] | Sequence[str | Callable[[Row], Any]]"
+"""Several hold contexts, one beside the other."""
 ColumnChoices: TypeAlias = Mapping[str, ColumnChoice]
 """What a user names, by part."""
 Paths: TypeAlias = Mapping[str, Sequence[str]]
@@ -63,19 +64,9 @@ _KNOWN_SHOWN, _NAMES_SHOWN, _LONGEST_SHOWN = 6, 40, 100
 
 
 def column_choices(options: Mapping[str, Any]) -> ColumnChoices:
-    """The columns that `answer_column` and the like name; the answer may also be called `ground_truth`.
-
-    Raises:
-        ConfigurationError: both names of the answer are given, and differ.
-    """
-    answer, ground_truth = options["answer_column"], options["ground_truth_column"]
-    if answer is not None and ground_truth is not None and ground_truth != answer:
-        raise ConfigurationError(
-            f"answer_column is {answer!r} and ground_truth_column is {ground_truth!r}, but the two are names for the same"
-            " thing, the answer that is scored: give one of them"
-        )
-    chosen = {part: options.get(f"{part}_column") for part in (*PARTS, LABEL)} | {"answer": answer or ground_truth}
-    return {part: choice for part, choice in chosen.items() if choice is not None}
+    """The columns that `answer_column` and the like name."""
+    chosen = {part: options.get(f"{part}_column") for part in (*PARTS, LABEL)}
+    return {part: choice for part, choice in chosen.items() if choice is not None and choice != []}
 
 
 def paths_of(columns: Sequence[str], sample: Sequence[Row]) -> Paths:
@@ -158,6 +149,9 @@ def reader_of(part: str, choice: ColumnChoice, paths: Paths) -> CellReader:
     """
     if callable(choice):
         return choice
+    if not isinstance(choice, str):
+        readers = [reader_of(part, one, paths) for one in choice]
+        return readers[0] if len(readers) == 1 else lambda row: [reader(row) for reader in readers]
     path = paths.get(choice)
     if path is None:
         close = difflib.get_close_matches(choice, paths, 1, 0.5)
@@ -193,5 +187,6 @@ def _listed(paths: Paths) -> str:
 
 
 def _hint(*parts: str) -> str:
-    options = [f"{part}_column= or --{part.replace('_', '-')}-column" for part in parts]
-    return f"name the right one with {', '.join(options)}"
+    options = [f"{part}_column= or --{part}-column" for part in parts]
+    several = "; contexts in several columns: give it once for each" if "contexts" in parts else ""
+    return f"name the right one with {', '.join(options)}{several}"

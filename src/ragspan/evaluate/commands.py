@@ -1,4 +1,4 @@
-"""The options of `ragspan evaluate`, `ragspan agree` and `ragspan labels pull`. What they do is imported when they run."""
+"""The options of `ragspan evaluate`, `agree`, `failures` and `labels pull`. What they do is imported when they run."""
 
 from __future__ import annotations
 
@@ -6,13 +6,32 @@ import contextlib
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
 from ragspan.command_line import Judge, Metrics
-from ragspan.evaluate import table_options as option
 from ragspan.exceptions import RagspanError
+
+# Options of several commands
+
+_QuestionColumn: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="A column's name, or a path such as prediction.contexts; by default known names are recognised."),
+]
+_ContextsColumn: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A column or path whose cells are lists, the JSON text of one, or a text; may be given more than once."
+    ),
+]
+_AnswerColumn: TypeAlias = Annotated[str | None, typer.Option(help="A column or path: the response that is scored.")]
+_Limit: TypeAlias = Annotated[int | None, typer.Option(metavar="N", help="Only the first rows.", min=1)]
+_Since: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Only traces that began then or later: 2026-11-23T08:00:00Z.")
+]
+_Project: TypeAlias = Annotated[str | None, typer.Option(help="Of the tool; MLflow's experiment. A name or an id.")]
+_Json: TypeAlias = Annotated[Path | None, typer.Option(metavar="FILE", help="The figures for a program.")]
 
 
 @contextlib.contextmanager
@@ -25,45 +44,77 @@ def _errors_shown(command: str) -> Iterator[None]:
 
 
 def evaluate(
-    data: option.Data = None,
+    data: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="FILE",
+            help="CSV, JSONL or Parquet, also with .gz; - is standard input; phoenix:NAME or mlflow:NAME is a data set.",
+        ),
+    ] = None,
     *,
-    source: option.Source = None,
-    project: option.Project = None,
-    since: option.Since = None,
-    question_column: option.QuestionColumn = None,
-    contexts_column: option.ContextsColumn = None,
-    answer_column: option.AnswerColumn = None,
-    ground_truth_column: option.GroundTruthColumn = None,
-    label_column: option.LabelColumn = None,
-    id_column: option.IdColumn = None,
+    source: Annotated[
+        str | None, typer.Option("--from", metavar="TOOL", help="Score the traces that phoenix or mlflow has, no FILE.")
+    ] = None,
+    project: _Project = None,
+    since: _Since = None,
+    question_column: _QuestionColumn = None,
+    contexts_column: _ContextsColumn = None,
+    answer_column: _AnswerColumn = None,
+    label_column: Annotated[
+        str | None, typer.Option(help="What people say of some responses: see ragspan agree.")
+    ] = None,
+    id_column: Annotated[str | None, typer.Option(help="What to call a row by; by default its id or number.")] = None,
     metrics: Metrics = None,
     judge: Judge = None,
-    output: option.Output = None,
-    resume: option.Resume = False,
-    report: option.Report = None,
-    compare: option.Compare = None,
-    plots: option.Plots = None,
-    json: option.Json = None,
-    fail_under: option.FailUnder = None,
-    min_passing: option.MinPassing = None,
-    none_below: option.NoneBelow = None,
-    min_scored: option.MinScored = 0.5,
-    allow_skipped: option.AllowSkipped = False,
-    junit: option.Junit = None,
-    limit: option.Limit = None,
-    concurrency: option.Concurrency = None,
-    patience: option.Patience = None,
-    judge_share: option.Share = None,
-    on_error: option.OnErrorOption = "skip",
-    file_format: option.FileFormat = None,
-    delimiter: option.Delimiter = None,
-    encoding: option.Encoding = "utf-8",
-    to_trace: option.ToTrace = False,
-    trace_id_column: option.TraceIdColumn = None,
-    span_id_column: option.SpanIdColumn = None,
-    started_column: option.StartedColumn = None,
-    ended_column: option.EndedColumn = None,
-    quiet: option.Quiet = False,
+    judge_share: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Ask the judge about this share of the rows, such as 0.2: the most doubtful ones, and some at random.",
+        ),
+    ] = None,
+    limit: _Limit = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE.jsonl", help="The rows with their scores.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue an earlier run, and judge again where it failed.")
+    ] = False,
+    report: Annotated[Path | None, typer.Option(metavar="FILE.html", help="A report to look at.")] = None,
+    compare: Annotated[
+        Path | None, typer.Option(metavar="BASELINE.jsonl", help="An earlier output to compare with, in the report.")
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN", help="Figures by this column, too, such as a model; may be given more than once."
+        ),
+    ] = None,
+    json: _Json = None,
+    fail_under: Annotated[
+        list[str] | None,
+        typer.Option(metavar="METRIC=MEAN", help="Exit with 1 if the mean is lower; may be given more than once."),
+    ] = None,
+    min_passing: Annotated[
+        list[str] | None,
+        typer.Option(metavar="METRIC=SHARE", help="Exit with 1 if a smaller share of the labelled rows passes."),
+    ] = None,
+    none_below: Annotated[
+        list[str] | None, typer.Option(metavar="METRIC=SCORE", help="Exit with 1 if a single score is lower.")
+    ] = None,
+    min_scored: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Of the rows: if fewer have a score, these gates fail. By default half, and they fail if rows were skipped.",
+        ),
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE.xml", help="The gates as test results, for a CI system.")
+    ] = None,
+    to_trace: Annotated[
+        bool, typer.Option("--to-trace", help="Send scores to the spans that rows name, by OTEL_*, or to the tool.")
+    ] = False,
 ) -> None:
     """Score the responses in a table: one row per question, with the contexts and the response that was given.
 
@@ -81,20 +132,23 @@ def evaluate(
 
 
 def agree(
-    data: Annotated[str, typer.Argument(metavar="FILE", help="CSV, JSONL or Parquet, also with .gz.")],
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="CSV, JSONL or Parquet, also with .gz; phoenix:NAME or mlflow:NAME is a data set."
+        ),
+    ],
     *,
     label_column: Annotated[
-        str | None, typer.Option(help="What people say: yes or no, pass or fail, 1 or 0; empty without a label.")
-    ] = None,
-    question_column: option.QuestionColumn = None,
-    contexts_column: option.ContextsColumn = None,
-    answer_column: option.AnswerColumn = None,
+        str, typer.Option(help="What people say: yes or no, pass or fail, 1 or 0; empty without a label.")
+    ] = "label",
+    question_column: _QuestionColumn = None,
+    contexts_column: _ContextsColumn = None,
+    answer_column: _AnswerColumn = None,
     metrics: Metrics = None,
     judge: Judge = None,
-    limit: option.Limit = None,
-    concurrency: option.Concurrency = None,
-    patience: option.Patience = None,
-    json: Annotated[Path | None, typer.Option(metavar="FILE", help="The figures for a program.")] = None,
+    limit: _Limit = None,
+    json: _Json = None,
 ) -> None:
     """Say how well the judge agrees with your labels: score a table in which all rows, or some, have one.
 
@@ -107,11 +161,46 @@ def agree(
 
     Exit codes: 0 done; 1 no row with a label has a score; 2 wrong usage or input.
     """
-    options = locals()
+    options = Namespace(**locals())
     with _errors_shown("agree"):
         from ragspan.evaluate.evaluate_command import agree_with_labels
 
-        raise typer.Exit(agree_with_labels(**options))
+        raise typer.Exit(agree_with_labels(options))
+
+
+def failures(
+    data: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="What ragspan evaluate --output wrote, or the console's file.")
+    ] = None,
+    *,
+    source: Annotated[
+        str | None, typer.Option("--from", metavar="TOOL", help="Of the scores that phoenix or mlflow has, no FILE.")
+    ] = None,
+    project: _Project = None,
+    since: _Since = None,
+    metrics: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Failures of these metrics; by default of any.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE.jsonl", help="A table for ragspan evaluate and agree."),
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="TOOL:DATASET", help="phoenix:NAME or mlflow:NAME: a data set there.")
+    ] = None,
+) -> None:
+    """Collect the answers that fail, with question, contexts, response, cause and finding, to work on them.
+
+    They become a table (--output) or a data set in Phoenix or MLflow (--to), where people can label them. ragspan evaluate
+    takes the table back, and so does ragspan agree with the labels in it. What a data set has already is not added again.
+
+    Exit codes: 0 done; 2 wrong usage or input, or the tool cannot be read or written.
+    """
+    options = Namespace(**locals())
+    with _errors_shown("failures"):
+        from ragspan.evaluate.failures import collect_failures
+
+        typer.echo(collect_failures(options))
 
 
 labels = typer.Typer(no_args_is_help=True)
@@ -129,7 +218,7 @@ def pull(
     project: Annotated[str, typer.Option(help="Of the tool; MLflow's experiment. A name or an id.")],
     name: Annotated[str, typer.Option(help="What the annotation or assessment is called that people gave.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE.jsonl", help="The table.")],
-    since: option.Since = None,
+    since: _Since = None,
 ) -> None:
     """Write the answers that people annotated in a tool to a table, for ragspan agree.
 

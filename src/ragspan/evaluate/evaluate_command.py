@@ -6,7 +6,7 @@ import importlib.util
 import json as json_text
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -19,22 +19,19 @@ from ragspan.config import job_summary_file, settings_with
 from ragspan.counted import counted
 from ragspan.evaluate.back_fill import BackFill
 from ragspan.evaluate.ci import append_summary, write_junit
-from ragspan.evaluate.columns import LABEL
 from ragspan.evaluate.evaluated import Evaluation, print_evaluation
-from ragspan.evaluate.evaluation import DEFAULTS, plan_from
+from ragspan.evaluate.evaluation import plan_from
 from ragspan.evaluate.gates import Gate, GateResult, Kind, check_gates, parse_gates, require_metrics
-from ragspan.evaluate.journal import journal_of
 from ragspan.evaluate.label_agreement import LabelAgreement, agreement, agreement_tables, measures_of, rate_in_words
 from ragspan.evaluate.progress import progress_on_stderr
 from ragspan.evaluate.records import RecordReader
-from ragspan.evaluate.result_file import ResultFile
+from ragspan.evaluate.rows import ResultFile, partial_of
 from ragspan.evaluate.running import run
 from ragspan.evaluate.sources import stored_answers
 from ragspan.evaluate.written_files import replacing, require_apart
-from ragspan.exceptions import ConfigurationError, NothingToResume, TableError
+from ragspan.exceptions import ConfigurationError, TableError
 
 NOT_MET, INTERRUPTED = 1, 130
-_WORST_SHOWN = 3
 _REASONS_SHOWN = 10
 
 
@@ -45,20 +42,15 @@ def evaluate_table(options: Namespace) -> int:
     except KeyboardInterrupt:  # before the first row, or for the second time
         _tell([_how_to_continue(options)])
         return INTERRUPTED
-    except NothingToResume as finished:
-        if _gates(options) or options.report or options.json or options.plots or options.junit:
-            raise  # of what is in the result file alone no gate and no report can be made
-        _tell([str(finished)])
-        return 0
 
 
 def _evaluate_table(options: Namespace) -> int:
-    _require_apart(options)
+    _check_files(options)
     gates = _gates(options)
-    baseline = _baseline(options)
+    baseline = None if options.compare is None else ResultFile(options.compare)
+    _ = baseline and baseline.metrics  # an error should come before an hour of judging
     plan = plan_from({**vars(options), "data": _data(options)}, with_spans=options.to_trace, ends_on_ctrl_c=True)
     require_metrics(gates, [metric.name for metric in plan.metrics])
-    _require_writable(options)
     back_fill = BackFill(plan.settings, tool=options.source) if options.to_trace else None
     readers: list[RecordReader] = []
 
@@ -69,12 +61,14 @@ def _evaluate_table(options: Namespace) -> int:
     with ExitStack() as stack:
         if back_fill is not None:
             stack.callback(lambda: back_fill.is_delivered)  # sends what was scored before a failure, too
-        on_row = stack.enter_context(progress_on_stderr(quiet=options.quiet))
+        on_row = stack.enter_context(progress_on_stderr())
         emitters = back_fill.emitters if back_fill else ()
         evaluation = run(replace(plan, emitters=emitters, on_begin=begin, on_row=on_row))
     _tell(_skipped(evaluation))
     is_delivered = back_fill is None or _delivered(back_fill, readers[0])
-    results = _gate_results(options, evaluation, gates)
+    results: list[GateResult] = []
+    if evaluation.is_complete:
+        results = check_gates(evaluation, gates, min_scored=options.min_scored)
     if evaluation.is_complete or evaluation.rows:
         from rich.console import Console
 
@@ -87,10 +81,9 @@ def _evaluate_table(options: Namespace) -> int:
     if not evaluation.is_complete:
         _tell([_how_to_continue(options, evaluation.rows)])
         return INTERRUPTED
-    _write_report(options, evaluation, baseline, results)
-    _write_for_ci(options, evaluation, results)
-    if plan.output is not None and (kept := journal_of(plan.output)).exists():
-        _tell([f"some rows failed: the same command with --resume judges only these again ({kept} is kept for it)"])
+    _write_files(options, evaluation, baseline, results)
+    if options.output is not None and evaluation.has_passing:
+        _tell(["some rows failed: the same command with --resume judges only these again"])
     if not evaluation.is_scored:
         _tell([f"nothing was scored: {evaluation.why_not_scored}"])
         return NOT_MET
@@ -99,54 +92,48 @@ def _evaluate_table(options: Namespace) -> int:
     return NOT_MET if below or not is_delivered else 0
 
 
-def agree_with_labels(data: str, label_column: str | None, json: Path | None, **options: Any) -> int:
+def agree_with_labels(options: Namespace) -> int:
     """Evaluate the file, and print how well the metrics that measure its label agree with it; returns the exit code.
 
-    `options` are those of `evaluate`. Metrics that are named are compared whatever they measure.
+    Metrics that are named are compared whatever they measure.
     """
     from rich.console import Console
 
-    require_apart({"the table": data}, {"--json": json})
-    options = {**DEFAULTS, **options, "data": data, "label_column": label_column or LABEL}
-    is_chosen = options["metrics"] is not None
+    require_apart({"the table": options.data}, {"--json": options.json})
+    is_chosen = options.metrics is not None
     if not is_chosen:
-        measures, usual = measures_of(options["label_column"]), settings_with().metrics
-        options["metrics"] = [metric for metric in measures if metric in usual] or measures[:1]
+        measures, usual = measures_of(options.label_column), settings_with().metrics
+        options.metrics = [metric for metric in measures if metric in usual] or measures[:1]
     with progress_on_stderr() as on_row:  # a judge that is compared with labels reads all rows
-        evaluation = run(plan_from(options, has_share=False, on_row=on_row))
+        evaluation = run(plan_from(vars(options), has_share=False, on_row=on_row))
     _tell(_skipped(evaluation))
     if not evaluation.labels:
-        raise TableError(f"no row of {data} has a label that says good or bad")
+        raise TableError(f"no row of {options.data} has a label that says good or bad")
     found = agreement(evaluation, with_all=is_chosen)
     console = Console(highlight=False)
     rows = evaluation.rows + evaluation.bad_row_count
     console.print(f"{len(evaluation.labels):,} of {rows:,} rows have a label")
     if found is not None:
         console.print(*agreement_tables(found), sep="\n", soft_wrap=True)
-    if json is not None:
-        _write_json(json, found)
+    if options.json is not None:
+        _write_json(options.json, found)
     if found is None:
         _tell([f"none of them has a score: {evaluation.why_not_scored}"])
     return NOT_MET if found is None else 0
 
 
+# Options --------------------------------------------------------------------------------------------------------------
+
+
 def _gates(options: Namespace) -> list[Gate]:
-    SHARE.check("--min-scored", options.min_scored)
-    given: Mapping[Kind, Sequence[str] | None] = {
+    kinds: dict[Kind, Sequence[str] | None] = {
         "mean": options.fail_under,
         "passing": options.min_passing,
         "none_below": options.none_below,
     }
-    return [gate for kind, texts in given.items() for gate in parse_gates(kind, texts or ())]
-
-
-def _gate_results(options: Namespace, evaluation: Evaluation, gates: Sequence[Gate]) -> list[GateResult]:
-    if not evaluation.is_complete:
-        return []
-    return check_gates(evaluation, gates, min_scored=options.min_scored, allow_skipped=options.allow_skipped)
-
-
-# Options --------------------------------------------------------------------------------------------------------------
+    if options.min_scored is not None:
+        SHARE.check("--min-scored", options.min_scored)
+    return [gate for kind, texts in kinds.items() for gate in parse_gates(kind, texts or ())]
 
 
 def _data(options: Namespace) -> Any:
@@ -164,46 +151,31 @@ def _data(options: Namespace) -> Any:
     return options.data
 
 
-def _baseline(options: Namespace) -> ResultFile | None:
-    if options.compare is None:
-        return None
-    if options.report is None:
-        raise ConfigurationError("--compare puts two runs side by side in a report: give --report FILE.html, too")
-    baseline = ResultFile(options.compare)
-    if not baseline.metrics:  # reads the file: an error should come before an hour of judging
-        raise TableError(f"{options.compare} holds no results to compare with")
-    return baseline
-
-
-def _require_apart(options: Namespace) -> None:
-    plots = options.plots.glob("*.svg") if options.plots is not None else ()
-    require_apart(
-        {"the table": options.data, "the baseline of --compare": options.compare},
-        {
-            "--output": options.output,
-            **({} if options.output is None else {"the journal of --output": journal_of(options.output)}),
-            "--report": options.report,
-            "--json": options.json,
-            "--junit": options.junit,
-            **{f"--plots {path.name}": path for path in plots},
-        },
-    )
-
-
-def _require_writable(options: Namespace) -> None:
-    """What is wrong with a file that is written at the end should be known before anything is scored."""
-    if options.report is not None and options.report.suffix.lower() not in {".html", ".htm"}:
-        raise ConfigurationError(
-            f"--report is {str(options.report)!r}, but a report is HTML: name it {options.report.stem}.html"
-        )
-    files = {"--report": options.report, "--json": options.json, "--output": options.output, "--junit": options.junit}
-    for option, path in files.items():
+def _check_files(options: Namespace) -> None:
+    """What is wrong with a file should be known before anything is read or scored."""
+    written = {
+        "--output": options.output,
+        "--report": options.report,
+        "--json": options.json,
+        "--junit": options.junit,
+    }
+    partial = {} if options.output is None else {"the .partial file of --output": partial_of(options.output)}
+    require_apart({"the table": options.data, "the baseline of --compare": options.compare}, {**written, **partial})
+    for option, path in written.items():
         if path is not None and not path.absolute().parent.is_dir():
             raise ConfigurationError(
                 f"{option} is {str(path)!r}, but there is no folder {str(path.parent)!r}: make it first"
             )
-    if (options.report or options.plots) and importlib.util.find_spec("jinja2") is None:
-        raise ConfigurationError('reports and plots need jinja2: pip install "ragspan[report]"')
+    if options.compare is not None and options.report is None:
+        raise ConfigurationError("--compare puts two runs side by side in a report: give --report FILE.html, too")
+    if options.report is None:
+        return
+    if options.report.suffix.lower() not in {".html", ".htm"}:
+        raise ConfigurationError(
+            f"--report is {str(options.report)!r}, but a report is HTML: name it {options.report.stem}.html"
+        )
+    if importlib.util.find_spec("jinja2") is None:
+        raise ConfigurationError('a report needs jinja2: pip install "ragspan[report]"')
 
 
 # What is said ---------------------------------------------------------------------------------------------------------
@@ -228,29 +200,25 @@ def _skipped(evaluation: Evaluation) -> list[str]:
 
 
 def _how_to_continue(options: Namespace, rows: int = 0) -> str:
-    if not rows and (options.output is None or not journal_of(options.output).exists()):
+    partial = None if options.output is None else partial_of(options.output)
+    if not rows and (partial is None or not partial.exists()):
         return "Stopped by Ctrl-C before a row was done. Start again with the same command."
     done = f"Stopped by Ctrl-C after {counted(rows, 'row', grouped=True)}" if rows else "Stopped by Ctrl-C"
-    if options.output is None:
+    if partial is None:
         return f"{done}. Their scores are not saved: with --output FILE a run can be continued later."
-    return (
-        f"{done}. What is done is saved in {journal_of(options.output)}: continue with the same command and --resume."
-    )
+    return f"{done}. What is done is saved in {partial}: continue with the same command and --resume."
 
 
 def _delivered(back_fill: BackFill, reader: RecordReader) -> bool:
     """Say how many scores were sent; returns whether all were."""
     if reader.span_trouble is not None:
-        _tell(
-            [
-                f"not sent: no valid span in {counted(reader.span_troubles, 'row', grouped=True)}; the first is {reader.span_trouble}"
-            ]
-        )
-    _tell([f"the scores of {counted(reader.traced, 'answer', grouped=True)} go to {back_fill.tool or 'their spans'}"])
+        rows = counted(reader.span_troubles, "row", grouped=True)
+        _tell([f"not sent: no valid span in {rows}; the first is {reader.span_trouble}"])
+    answers = counted(reader.traced, "answer", grouped=True)
+    _tell([f"the scores of {answers} go to {back_fill.tool or 'their spans'}"])
     if not back_fill.is_delivered:
-        _tell(
-            [f"not everything was sent ({counted(back_fill.unsent, 'span', grouped=True)} not); the log above says why"]
-        )
+        unsent = counted(back_fill.unsent, "span", grouped=True)
+        _tell([f"not everything was sent ({unsent} not); the log above says why"])
     return back_fill.is_delivered
 
 
@@ -260,8 +228,7 @@ def _delivered(back_fill: BackFill, reader: RecordReader) -> bool:
 def _summary_of(evaluation: Evaluation, gates: Sequence[GateResult], found: LabelAgreement | None) -> Any:
     names = (
         *("rows", "seconds", "by_dimension", "usage", "source", "columns", "skipped", "failing", "special"),
-        "judge_share",
-        *("failures", "bad_row_count", "bad_rows"),
+        *("judged", "judge_share", "failures", "bad_row_count", "bad_rows"),
     )
     return {
         **{name: getattr(evaluation, name) for name in names},
@@ -272,40 +239,33 @@ def _summary_of(evaluation: Evaluation, gates: Sequence[GateResult], found: Labe
     }
 
 
+def _write_files(
+    options: Namespace, evaluation: Evaluation, baseline: ResultFile | None, results: Sequence[GateResult]
+) -> None:
+    if options.report is not None:
+        from ragspan.evaluate.report import write_report
+
+        _write(options.report, lambda path: write_report(evaluation, path, baseline=baseline, gates=results))
+    if options.junit is not None:
+        _write(options.junit, lambda path: write_junit(evaluation, results, path))
+    if (summary := job_summary_file()) is not None:
+        _errors_named(Path(summary), lambda path: append_summary(evaluation, results, path))
+
+
 def _write_json(path: Path, figures: Any) -> None:
     text = json_text.dumps(msgspec.to_builtins(figures), indent=2, allow_nan=False) + "\n"
-    _write_whole(path, lambda file: file.write_text(text, encoding="utf-8"))
-
-
-def _write_for_ci(options: Namespace, evaluation: Evaluation, gates: Sequence[GateResult]) -> None:
-    if options.junit is not None:
-        _write_whole(options.junit, lambda file: write_junit(evaluation, gates, file))
-    if (summary := job_summary_file()) is not None:
-        _write(Path(summary), lambda path: append_summary(evaluation, gates, path))
-
-
-def _write_report(
-    options: Namespace, evaluation: Evaluation, baseline: ResultFile | None, gates: Sequence[GateResult]
-) -> None:
-    if options.report is None and options.plots is None:
-        return
-    from ragspan.evaluate.report import write_plots, write_report
-
-    if options.report is not None:
-        _write(options.report, lambda path: write_report(evaluation, path, baseline=baseline, gates=gates))
-    if options.plots is not None:
-        _write(options.plots, lambda path: write_plots(evaluation, path))
-
-
-def _write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    def replace_whole(path: Path) -> None:
-        with replacing(path) as unfinished:
-            write(unfinished)
-
-    _write(path, replace_whole)
+    _write(path, lambda file: file.write_text(text, encoding="utf-8"))
 
 
 def _write(path: Path, write: Callable[[Path], object]) -> None:
+    def write_whole(path: Path) -> None:
+        with replacing(path) as unfinished:
+            write(unfinished)
+
+    _errors_named(path, write_whole)
+
+
+def _errors_named(path: Path, write: Callable[[Path], object]) -> None:
     try:
         write(path)
     except OSError as error:

@@ -5,6 +5,7 @@ No figure here is NaN: where nothing was scored there is None.
 
 from __future__ import annotations
 
+import importlib
 import io
 from array import array
 from collections import Counter
@@ -14,18 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from ragspan.counted import counted
 from ragspan.evaluate.columns import LABEL
-from ragspan.evaluate.rates import LEAST_LABELS
-from ragspan.evaluate.results import WORST_KEPT, BadRow, EvaluatedRow, ResultRow, named_judge
+from ragspan.evaluate.estimates import LEAST_LABELS
+from ragspan.evaluate.rows import WORST_KEPT, BadRow, EvaluatedRow
 from ragspan.evaluate.summaries import SUMMARY_HEADER, AskedFigures, MetricSummary
 from ragspan.judge_share import JudgeShare
 from ragspan.notebook import table
-from ragspan.outcomes import Score
+from ragspan.outcomes import NotApplicable, Outcome, Score
 from ragspan.usage import Usage
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from ragspan.evaluate.frames import Frames
 
 _WORST_SHOWN = 3
 _WIDTH = 120  # of a text that is not printed to a terminal
@@ -35,11 +34,12 @@ _COUNTS = {
     "no_contexts": ("without contexts", "without contexts"),
 }
 _MINUTE, _HOUR = 60, 3600
+_ROWS_FOR_ESTIMATE = 500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Evaluation:
-    """The outcome of evaluating a table. It holds eight bytes a score in memory; `results()` streams the rest."""
+    """The outcome of evaluating a table. It holds eight bytes a score in memory; `all_rows()` streams the rest."""
 
     metrics: tuple[str, ...]
     rows: int
@@ -60,18 +60,14 @@ class Evaluation:
     """What failures said, by their type: the first of each."""
     failing: int = 0
     """Rows that fail at least one metric."""
+    judged: Mapping[str, int] = field(default_factory=dict)
+    """Rows that have a score of each judge, by its name with the version of its prompts."""
     special: Mapping[str, int] = field(default_factory=dict)
     """Rows by what they are, and no metric's fault: `refusal` (the response declines, rightly), `cannot_tell` (the judge is
     unsure), `no_contexts`."""
     by_dimension: Mapping[str, Mapping[str, Mapping[str, MetricSummary]]] = field(default_factory=dict, repr=False)
     """By dimension (`RAGSPAN_DIMENSIONS`), value and metric; at most 50 values of a dimension, then `_OTHER`. The sources of contexts are
     the dimension `source`; an answer with contexts of several sources counts for each."""
-    data: Any = field(default=None, repr=False)
-    """The table, where it can be read again; else None."""
-    of_file: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """How it is read, if it is a file."""
-    limit: int | None = None
-    """The rows that were to be evaluated; None is all."""
     source: str | None = None
     """The file's name; None for data in memory."""
     labels: Mapping[int, bool] = field(default_factory=dict, repr=False)
@@ -90,7 +86,9 @@ class Evaluation:
     """False if it was interrupted: what is here is what was done by then."""
     scores: Mapping[str, array[float]] = field(default_factory=dict, repr=False)
     """By metric, in the order of the table; rows without a score are left out."""
-    stream: Callable[[], Iterator[ResultRow]] = field(default=lambda: iter(()), repr=False)
+    has_passing: bool = False
+    """Whether metrics failed on rows, or the budget was spent: `resume` judges these again."""
+    stream: Callable[[], Iterator[EvaluatedRow]] = field(default=lambda: iter(()), repr=False)
 
     def __str__(self) -> str:
         """The figures of each metric as a table, and what was done."""
@@ -129,13 +127,6 @@ class Evaluation:
         return ", ".join(parts) or "the table has no rows"
 
     @property
-    def judges(self) -> tuple[str, ...]:
-        """Who judged the worst rows, with the versions of the prompts."""
-        scores = [outcome for row in self.worst for outcome in row.outcomes.values() if isinstance(outcome, Score)]
-        named = (named_judge(score) for score in scores)
-        return tuple(dict.fromkeys(filter(None, named)))
-
-    @property
     def worst_responses(self) -> list[EvaluatedRow]:
         """Of `worst`, the rows that fail a metric, those that fail most first, and each response once."""
         first: dict[str | None, EvaluatedRow] = {}
@@ -149,45 +140,72 @@ class Evaluation:
         values = [(score.value, row.row, row) for score, row in rated if isinstance(score, Score)]
         return [row for _, _, row in sorted(values, key=lambda rated: rated[:2])[:WORST_KEPT]]
 
-    def results(self) -> Iterator[ResultRow]:
-        """Each record and metric, in the order of the table and of the metrics."""
+    def all_rows(self) -> Iterator[EvaluatedRow]:
+        """Each row in the order of the table, with its texts and outcomes, read from the file of rows."""
         return self.stream()
 
-    def to_pandas(self, *, long: bool = False) -> Any:
-        """The table as a pandas data frame, with columns of the scores beside its own.
+    def to_pandas(self) -> Any:
+        """A line for each row: its number, id, texts and metadata, and three columns a metric.
 
-        Each metric has three: `faithfulness`, `faithfulness_label` and `faithfulness_reason` (the judge's words, or why there
-        is not a score); and `faithfulness_judge` where a judge was asked about a share of the rows. What is missing is `NA`.
-
-        Args:
-            long: a line for each record and metric, as in a result file, in place of that.
+        These are `faithfulness`, `faithfulness_label` and `faithfulness_reason` (the judge's words, or why there is no score), and
+        `faithfulness_judge` where a judge was asked about a share of the rows. The index counts the rows of the table from 0, so
+        that the frame can be joined with the table's own. What is missing is `NA`.
 
         Raises:
             ImportError: pandas is not installed.
         """
-        frames = self._frames()
-        return frames.long_pandas() if long else frames.wide_pandas()
+        pandas = importlib.import_module("pandas")
+        columns = self._columns()
+        frame = pandas.DataFrame({name: pandas.Series(cells, dtype="object") for name, cells in columns.items()})
+        frame = frame.astype({name: "Float64" if name in self.metrics else "string" for name in self._named(columns)})
+        return frame.set_index(pandas.Index([row - 1 for row in columns["row"]]))
 
-    def to_polars(self, *, long: bool = False) -> Any:
-        """As `to_pandas`, in polars; what is missing is `null`.
+    def to_polars(self) -> Any:
+        """As `to_pandas`, in polars, without an index; what is missing is `null`.
 
         Raises:
             ImportError: polars is not installed.
         """
-        frames = self._frames()
-        return frames.long_polars() if long else frames.wide_polars()
-
-    def _frames(self) -> Frames:
-        from ragspan.evaluate.frames import Frames
-
-        return Frames(
-            results=self.results,
-            metrics=self.metrics,
-            data=self.data,
-            of_file=self.of_file,
-            limit=self.limit,
-            has_share=self.judge_share is not None,
+        polars = importlib.import_module("polars")
+        columns = self._columns()
+        kinds = {name: polars.Float64 if name in self.metrics else polars.String for name in self._named(columns)}
+        return polars.DataFrame(
+            [polars.Series(name, cells, dtype=kinds.get(name), strict=False) for name, cells in columns.items()]
         )
+
+    def _named(self, columns: Mapping[str, list[Any]]) -> list[str]:
+        return [name for name in columns if name.startswith(self.metrics)]
+
+    def _columns(self) -> dict[str, list[Any]]:
+        rows = list(self.all_rows())
+        metadata = dict.fromkeys(name for row in rows for name in row.record.metadata)
+        columns: dict[str, list[Any]] = {
+            "row": [row.row for row in rows],
+            "record_id": [row.record.record_id for row in rows],
+            "question": [row.record.question for row in rows],
+            "contexts": [
+                None if row.record.contexts is None else [one.text for one in row.record.contexts] for row in rows
+            ],
+            "response": [row.record.response for row in rows],
+            **{name: [row.record.metadata.get(name) for row in rows] for name in metadata},
+        }
+        for metric in self.metrics:
+            outcomes = [row.outcomes[metric] for row in rows]
+            scores = [outcome if isinstance(outcome, Score) else None for outcome in outcomes]
+            columns[metric] = [score and float(score.value) for score in scores]
+            columns[f"{metric}_label"] = [score and score.label for score in scores]
+            columns[f"{metric}_reason"] = [_reason(outcome) for outcome in outcomes]
+            if self.judge_share is not None:
+                columns[f"{metric}_judge"] = [score and score.judge for score in scores]
+        return columns
+
+
+def _reason(outcome: Outcome) -> str | None:
+    if isinstance(outcome, Score):
+        return outcome.explanation
+    if isinstance(outcome, NotApplicable):
+        return ": ".join(filter(None, [outcome.reason, outcome.detail]))
+    return f"{outcome.error_type}: {outcome.message}"
 
 
 def print_evaluation(evaluation: Evaluation, console: Console) -> None:
@@ -197,7 +215,7 @@ def print_evaluation(evaluation: Evaluation, console: Console) -> None:
         console.print(line, markup=False, soft_wrap=True)
     for text in _worst_answers(evaluation):
         console.print(text, soft_wrap=True)
-    for line in [*_not_scored(evaluation), headline(evaluation)]:
+    for line in [*unlabelled_lines(evaluation), *_not_scored(evaluation), headline(evaluation)]:
         console.print(line, markup=False)
 
 
@@ -208,7 +226,12 @@ def as_text(evaluation: Evaluation) -> str:
     written = io.StringIO()
     console = Console(file=written, highlight=False, width=_WIDTH)
     console.print(summary_table(evaluation))
-    for line in [*share_lines(evaluation), *_not_scored(evaluation), headline(evaluation)]:
+    for line in [
+        *share_lines(evaluation),
+        *unlabelled_lines(evaluation),
+        *_not_scored(evaluation),
+        headline(evaluation),
+    ]:
         console.print(line, markup=False, soft_wrap=True)
     return "\n".join(line.rstrip() for line in written.getvalue().strip("\n").splitlines())
 
@@ -245,6 +268,7 @@ def asked_in_words(asked: AskedFigures) -> str:
     else:
         words = (
             f"no estimate for all rows: {asked.judge} scored {asked.random:,} at random, and {LEAST_LABELS} are needed"
+            f" (about {_ROWS_FOR_ESTIMATE} rows at a share of 0.2)"
         )
     words += f"; of {asked.doubtful:,} doubtful rows {asked.doubtful_failed:,} fail, of {asked.random:,} at random {asked.random_failed:,}"
     fallbacks = ", ".join(f"{reason} {count:,}" for reason, count in asked.fallbacks.items())
@@ -266,8 +290,10 @@ def headline(evaluation: Evaluation) -> str:
     """How much was done, what was skipped and why, in how long, for how much."""
     done, skipped = evaluation.rows + evaluation.bad_row_count, sum(evaluation.skipped.values())
     text = f"{counted(done - skipped, 'row', grouped=True)} evaluated"
-    if evaluation.judges:
-        text += f" by {', '.join(evaluation.judges)}"
+    if len(evaluation.judged) == 1:
+        text += f" by {next(iter(evaluation.judged))}"
+    elif evaluation.judged:
+        text += f" ({', '.join(f'{count:,} by {judge}' for judge, count in evaluation.judged.items())})"
     for words in counted_rows(evaluation):
         text += f", {words}"
     if skipped:
@@ -288,6 +314,14 @@ def counted_rows(evaluation: Evaluation) -> list[str]:
     """How many rows are refusals, of how many the judge is unsure, and how many had no contexts, in words."""
     counts = ((evaluation.special.get(reason, 0), words) for reason, words in _COUNTS.items())
     return [counted(count, *words, grouped=True) for count, words in counts if count]
+
+
+def unlabelled_lines(evaluation: Evaluation) -> list[str]:
+    """How many scores of each metric have no label, because the judge cannot tell."""
+    found = ((one.metric, one.unlabelled) for one in evaluation.summary.values())
+    lines = [f"{metric}: {words}: the judge cannot tell" for metric, words in found if words]
+    ranks = [one.metric for one in evaluation.summary.values() if one.scored and not one.labelled]
+    return lines + ([f"{', '.join(ranks)}: only a rank, without pass and fail"] if ranks else [])
 
 
 def _worst_answers(evaluation: Evaluation) -> Iterator[Any]:

@@ -18,7 +18,7 @@ from ragspan.engine import Budget
 from ragspan.evaluate.columns import ColumnChoice, column_choices
 from ragspan.evaluate.evaluated import Evaluation
 from ragspan.evaluate.progress import progress_on_stderr
-from ragspan.evaluate.running import OnError, Plan, run
+from ragspan.evaluate.running import Plan, run
 from ragspan.judge_share import JudgeShare
 from ragspan.judges.judge_catalogue import JudgeChoice
 from ragspan.metrics.metric import Metric
@@ -36,12 +36,11 @@ def evaluate(
     question_column: ColumnChoice | None = None,
     contexts_column: ColumnChoice | None = None,
     answer_column: ColumnChoice | None = None,
-    ground_truth_column: ColumnChoice | None = None,
     label_column: ColumnChoice | None = None,
     id_column: ColumnChoice | None = None,
+    by: str | Sequence[str] = (),
     output: str | os.PathLike[str] | None = None,
     resume: bool = False,
-    on_error: OnError = "skip",
     limit: int | None = None,
     concurrency: int | None = None,
     budget: Budget | None = None,
@@ -49,9 +48,6 @@ def evaluate(
     judge_share: float | str | JudgeShare | None = None,
     emitters: Sequence[Emitter] = (),
     progress: bool = False,
-    file_format: str | None = None,
-    delimiter: str | None = None,
-    encoding: str = "utf-8",
 ) -> Evaluation:
     """Score every row of a table. Rows stream: neither the table nor the results have to fit into memory.
 
@@ -62,14 +58,13 @@ def evaluate(
         judge: of metrics given by name: a judge, such as `"openai:gpt-4o-mini"`, or a list for a jury; else `RAGSPAN_JUDGE`.
         question_column: a column's name, a path into a column of dictionaries such as `"prediction.contexts"`, or a
             function of the row. By default the names of Ragas, DeepEval, TruLens, LangSmith and `RagRecord` are known.
-        contexts_column: like `question_column`; a cell is a list, the JSON text of a list, or a single text.
+        contexts_column: like `question_column`, or several in a list; a cell is a list, the JSON text of a list, or a single text.
         answer_column: like `question_column`: the response that is scored.
-        ground_truth_column: another name for `answer_column`.
         label_column: what people say of some responses, such as `yes` or `no`; `Evaluation.labels` has it.
         id_column: by default `id`, `record_id` or `example_id`; else rows are named by their number.
-        output: the file of results, as CSV, JSONL or Parquet by its ending; a journal beside it has the rows that are done.
+        by: columns by whose values the figures are also given, such as a model or a prompt's version.
+        output: the file of rows, JSONL: each row with its texts and outcomes.
         resume: continue an earlier run with this output; what failed, or had no budget, is judged again.
-        on_error: `"skip"` reports a row that cannot be read, `"stop"` ends the run with a `TableError`.
         limit: rows to evaluate, at least 1; None is all.
         concurrency: records that are scored at the same time; by default `RAGSPAN_CONCURRENCY`.
         budget: else `RAGSPAN_BUDGET_*`. Limits per minute pace the run; a day's dollars end it, the rest is `budget_exhausted`.
@@ -79,9 +74,6 @@ def evaluate(
             a colon, as in `"0.2:0.1"`. `MetricSummary.asked` has its figures and estimates.
         emitters: where scores also go.
         progress: show on stderr how much is done.
-        file_format: of a file, `csv`, `jsonl` or `parquet`; by default that of its ending.
-        delimiter: of a CSV file; by default the most frequent one of its header.
-        encoding: of a text file.
 
     Raises:
         TableError: the table cannot be read, a column is missing, or a file cannot be written.
@@ -116,35 +108,31 @@ def _as_coroutine(function: Callable[_P, Evaluation]) -> Callable[_P, Coroutine[
 
 
 aevaluate = _as_coroutine(evaluate)
-DEFAULTS: Mapping[str, Any] = {
-    name: parameter.default
-    for name, parameter in inspect.signature(evaluate).parameters.items()
-    if parameter.default is not inspect.Parameter.empty
-}
-"""Of the options of `evaluate`."""
 
 
 def plan_from(options: Mapping[str, Any], **more: Any) -> Plan:
-    """The plan of an evaluation, from the options of `evaluate` or of the command, which have the same names.
+    """The plan of an evaluation, from the options of `evaluate` or of a command, which have the same names.
 
     Raises:
         ConfigurationError: one of them is wrong.
     """
-    judge, output = options["judge"], options["output"]
-    share = options.get("judge_share")
+    judge, output, share, by = (options.get(name) for name in ("judge", "output", "judge_share", "by"))
     settings = settings_with(
         judge=judge,
-        concurrency=options["concurrency"],
+        concurrency=options.get("concurrency"),
         judge_share=None if share is None else JudgeShare.of(share),
     )
     return Plan(
-        metrics=metrics_of(settings, options["metrics"], judge),
+        data=options["data"],
+        metrics=metrics_of(settings, options.get("metrics"), judge),
         settings=settings,
         budget=options.get("budget") or budget_from(settings),
         columns=column_choices(options),
-        of_file={name: options[name] for name in ("file_format", "delimiter", "encoding")},
+        by=[by] if isinstance(by, str) else list(by or ()),
         output=None if output is None else Path(output),
-        **{name: options[name] for name in ("data", "resume", "on_error", "limit", "patience")},
+        resume=bool(options.get("resume")),
+        limit=options.get("limit"),
+        patience=options.get("patience"),
         **more,
     )
 

@@ -19,7 +19,7 @@ _ROWS_SHOWN = 3
 _OPTIONS: Mapping[Kind, str] = {"mean": "--fail-under", "passing": "--min-passing", "none_below": "--none-below"}
 _SHOULD: Mapping[Kind, str] = {
     "mean": "have a mean of at least {minimum:g}",
-    "passing": "pass {minimum:.0%} of the scored rows",
+    "passing": "pass {minimum:.0%} of the labelled rows",
     "none_below": "have no score below {minimum:g}",
 }
 
@@ -55,7 +55,7 @@ class Gate:
             return summary.mean if asked is None or asked.mean is None else asked.mean
         if asked is not None and asked.failures is not None:
             return 1 - asked.failures.value
-        return summary.passed / summary.scored if summary.scored and summary.threshold is not None else None
+        return summary.passed / summary.labelled if summary.labelled else None
 
     def judged_by(self, summary: MetricSummary) -> str | None:
         """Whose scores `reached` goes by, where a judge is asked about a share of the rows; else None."""
@@ -109,22 +109,22 @@ def require_metrics(gates: Iterable[Gate], metrics: Sequence[str]) -> None:
         require_known(gate.metric, metrics)
 
 
-def check_gates(
-    evaluation: Evaluation, gates: Iterable[Gate], *, min_scored: float = MIN_SCORED, allow_skipped: bool = False
-) -> list[GateResult]:
+def check_gates(evaluation: Evaluation, gates: Iterable[Gate], *, min_scored: float | None = None) -> list[GateResult]:
     """Whether each gate held.
 
     Args:
         evaluation: of the table.
         gates: about metrics of the evaluation.
         min_scored: the share of the rows that should have a score, from 0 to 1. Refusals that the judge finds right count as
-            scored, rows that could not be read as not scored.
-        allow_skipped: whether rows may be skipped that should have a score.
+            scored, rows that could not be read as not scored. None is half of them, and none may have been skipped.
     """
-    return [_result(gate, evaluation, min_scored=min_scored, allow_skipped=allow_skipped) for gate in gates]
+    if min_scored is not None:
+        SHARE.check("min_scored", min_scored)
+    return [_result(gate, evaluation, min_scored) for gate in gates]
 
 
-def _result(gate: Gate, evaluation: Evaluation, *, min_scored: float, allow_skipped: bool) -> GateResult:
+def _result(gate: Gate, evaluation: Evaluation, accepted: float | None) -> GateResult:
+    min_scored = MIN_SCORED if accepted is None else accepted
     summary = evaluation.summary[gate.metric]
     rows = evaluation.rows + evaluation.bad_row_count
     settled, skipped = summary.settled, summary.skipped + evaluation.bad_row_count
@@ -136,7 +136,7 @@ def _result(gate: Gate, evaluation: Evaluation, *, min_scored: float, allow_skip
     elif summary.silence is not None:
         trouble = f"{gate}, but {summary.silence}"
     elif reached is None:
-        trouble = f"{gate}, but the metric has no threshold from which on a score passes"
+        trouble = f"{gate}, but none of {summary.scored:,} scores has a label: the judge cannot tell, or only ranks"
     elif reached < gate.minimum:
         trouble = f"{gate}, but {_falls_short(gate, summary, reached)}"
     elif settled < min_scored * rows:
@@ -144,10 +144,10 @@ def _result(gate: Gate, evaluation: Evaluation, *, min_scored: float, allow_skip
             f"{gate}, and does, but only {settled:,} of {rows:,} rows have a score ({settled / rows:.0%}), and"
             f" --min-scored is {min_scored:.0%}: {summary.reasons or 'the others are unreadable'}"
         )
-    elif skipped and not allow_skipped:
+    elif skipped and accepted is None:
         trouble = (
             f"{gate}, and does over {summary.scored:,} scored rows, but {skipped:,} more had to be skipped:"
-            " complete them, or accept this with --allow-skipped"
+            " complete them, or say with --min-scored what share of the rows is enough"
         )
     return GateResult(gate=gate, reached=reached, trouble=trouble, judged_by=gate.judged_by(summary))
 
@@ -164,7 +164,8 @@ def _falls_short(gate: Gate, summary: MetricSummary, reached: float) -> str:
         return f"passes {reached:.1%}{by} (95 % interval {low:.1%} to {high:.1%})"
     if gate.kind == "mean":
         return f"has {reached:.4g} over {summary.scored:,} scored rows{by}"
-    return f"passes {summary.passed:,} of {summary.scored:,} ({reached:.1%}){by}"
+    without = f"; {summary.unlabelled}" if summary.unlabelled else ""
+    return f"passes {summary.passed:,} of {summary.labelled:,} ({reached:.1%}){by}{without}"
 
 
 def lowest(evaluation: Evaluation, metric: str) -> Iterator[str]:

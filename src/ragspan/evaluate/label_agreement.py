@@ -1,4 +1,4 @@
-"""What people say of the responses in a table, and how well the metrics that measure it agree with them.
+"""What people say of the responses in a table: how well scores agree with it, and how many responses really fail.
 
 A label says one thing, and has one rate. `measures_of` names the metrics that measure it, by the name of its column; the first of
 them is *the* measure, by which the rate of the responses without a label is estimated.
@@ -8,18 +8,28 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from ragspan.evaluate.agreement import Bootstrap, Estimate, auroc, balanced_accuracy
+from ragspan.evaluate.estimates import (
+    LEAST_LABELS,
+    Bootstrap,
+    RateEstimate,
+    Stratum,
+    Weights,
+    auroc,
+    balanced_accuracy,
+    rate_by_labels,
+)
 from ragspan.evaluate.evaluated import Evaluation, text_table
-from ragspan.evaluate.rates import LEAST_LABELS, RateEstimate, Stratum, rate_by_labels
-from ragspan.evaluate.results import ResultRow
+from ragspan.outcomes import Score
 
 CLOSE: Final = 0.05
 """How near a figure should be known: its 95 % interval ends that far from it."""
 _BINS: Final = 5
+_FEW: Final = 10
+"""Labels of the rarer kind, with which no resample differs much."""
 _TAIL: Final = 0.025
 """At each end of a 95 % interval."""
 _SUPPORTED: Final = ("context_adherence", "faithfulness", "faithfulness_hhem")
@@ -44,8 +54,7 @@ class Figure:
     upper: float
 
     def __str__(self) -> str:
-        text = f"{self.value:.2f} ({self.lower:.2f} to {self.upper:.2f})"
-        return text.replace("0.", ".").replace("1.00", "1")
+        return f"{self.value:.2f} ({self.lower:.2f} to {self.upper:.2f})"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,6 +78,8 @@ class MetricAgreement:
     """Rows with a label and a score."""
     good: int
     """Of these, the rows that the label calls good."""
+    told: int
+    """Of the rows, those that the metric passes or fails, and does not leave open."""
     auroc: Figure | None
     """How probably a good response has a higher score than a bad one; .5 is chance."""
     balanced_accuracy: Figure | None
@@ -112,38 +123,33 @@ def agreement(evaluation: Evaluation, *, with_all: bool = False) -> LabelAgreeme
     measures = [metric for metric in measures_of(evaluation.label_name) if metric in evaluation.metrics]
     others = [metric for metric in evaluation.metrics if metric not in measures]
     compared = [*measures, *others] if with_all or not measures else measures
-    rows: dict[str, list[ResultRow]] = {metric: [] for metric in compared}
-    for result in evaluation.results():
-        if result.score is not None and result.metric in rows:
-            rows[result.metric].append(result)
-    found = (
-        _agreement(metric, rows[metric], evaluation.labels, evaluation.summary[metric].threshold) for metric in compared
-    )
+    scores: dict[str, list[tuple[int, Score]]] = {metric: [] for metric in compared}
+    for row in evaluation.all_rows():
+        for metric in compared:
+            if isinstance(score := row.outcomes.get(metric), Score):
+                scores[metric].append((row.row, replace(score, evidence=())))
+    found = (_agreement(metric, scores[metric], evaluation.labels) for metric in compared)
     agreeing = [one for one in found if one.labels]
     if not agreeing:
         return None
     measure = agreeing[0].metric
-    has_threshold = evaluation.summary[measure].threshold is not None
+    has_labels = evaluation.summary[measure].labelled > 0
     return LabelAgreement(
         label=evaluation.label_name,
         metrics=agreeing,
         measure=measure,
-        failures=_failures(rows[measure], evaluation.labels) if has_threshold else None,
+        failures=_failures(scores[measure], evaluation.labels) if has_labels else None,
     )
 
 
-def _agreement(
-    metric: str, results: Sequence[ResultRow], labels: Mapping[int, bool], threshold: float | None
-) -> MetricAgreement:
-    labelled = [result for result in results if result.row in labels]
-    values = [result.score or 0.0 for result in labelled]
-    good = [labels[result.row] for result in labelled]
-    bootstrap = Bootstrap([str(result.row) for result in labelled], seed=metric)
-    rarer = min(sum(good), len(good) - sum(good))
-    ranked = _figure(bootstrap.estimate(auroc(values, good)), rarer)
-    right = (
-        None if threshold is None else _figure(bootstrap.estimate(balanced_accuracy(values, good, threshold)), rarer)
-    )
+def _agreement(metric: str, scores: Sequence[tuple[int, Score]], labels: Mapping[int, bool]) -> MetricAgreement:
+    labelled = [(labels[row], score) for row, score in scores if row in labels]
+    values, good = [score.value for _, score in labelled], [label for label, _ in labelled]
+    ranked = _figure(values, good, auroc(values, good), metric)
+    # Only a score that passes or fails says what a label says.
+    told = [(label, score.label == "pass") for label, score in labelled if score.label is not None]
+    passes, truths = [float(is_passing) for _, is_passing in told], [label for label, _ in told]
+    right = _figure(passes, truths, balanced_accuracy(passes, truths, 0.5), metric) if told else None
     best = right or ranked
     # An interval shrinks with the root of the number.
     times = 0.0 if best is None else ((best.upper - best.lower) / 2 / CLOSE) ** 2
@@ -151,6 +157,7 @@ def _agreement(
         metric=metric,
         labels=len(labelled),
         good=sum(good),
+        told=len(told),
         auroc=ranked,
         balanced_accuracy=right,
         missing_labels=None if best is None else max(round(len(labelled) * (times - 1)), 0),
@@ -158,28 +165,27 @@ def _agreement(
     )
 
 
-def _figure(estimate: Estimate, rarer: int) -> Figure | None:
-    """The figure, unless it is undefined.
-
-    Args:
-        estimate: of the figure.
-        rarer: labels of the rarer kind, good or bad.
-    """
-    value = estimate.value
-    if math.isnan(value):
+def _figure(
+    values: Sequence[float], good: Sequence[bool], figure: Callable[[Weights], float], seed: str
+) -> Figure | None:
+    """The figure with its interval; None if it is undefined, or if too little is known for an interval."""
+    rarer = min(sum(good), len(good) - sum(good))
+    estimate = Bootstrap([str(at) for at in range(len(values))], seed=seed).estimate(figure)
+    if math.isnan(estimate.value):
         return None
     lower, upper = estimate.interval
-    if lower == upper:  # no resample differs, though there may be two labels: a share of them is bounded all the same
-        reach = 1 - _TAIL ** (1 / rarer)
-        lower, upper = max(value - reach, 0.0), min(value + reach, 1.0)
-    return Figure(value=value, lower=lower, upper=upper)
+    # Few labels of a kind resample alike: a share of them is bounded by the rule of three all the same.
+    reach = 1 - _TAIL ** (1 / rarer)
+    if lower == upper or rarer < _FEW:
+        lower, upper = min(lower, estimate.value - reach), max(upper, estimate.value + reach)
+    return Figure(value=estimate.value, lower=max(lower, 0.0), upper=min(upper, 1.0))
 
 
-def _failures(results: Iterable[ResultRow], labels: Mapping[int, bool]) -> RateEstimate | None:
+def _failures(scores: Iterable[tuple[int, Score]], labels: Mapping[int, bool]) -> RateEstimate | None:
     strata = {True: Stratum(), False: Stratum()}
-    for result in results:
-        label = labels.get(result.row)
-        strata[result.label == "fail"] += Stratum(answers=1, labels=label is not None, failing=label is False)
+    for row, score in scores:
+        label = labels.get(row)
+        strata[score.label == "fail"] += Stratum(answers=1, labels=label is not None, failing=label is False)
     return rate_by_labels(failing=strata[True], passing=strata[False])
 
 
@@ -201,9 +207,11 @@ def rate_in_words(found: LabelAgreement) -> str:
     rate = found.failures
     if rate is None:
         return f"How many responses fail by the label {found.label!r} cannot be said: it takes {LEAST_LABELS} labels at least"
+    # Where all responses have a label the share is counted, and has no interval.
+    interval = f" ({rate.lower:.1%} to {rate.upper:.1%})" if rate.labels < rate.answers else ""
     return (
-        f"By the label {found.label!r} {rate.value:.1%} of the {rate.answers:,} responses fail ({rate.lower:.1%} to"
-        f" {rate.upper:.1%}), from {rate.labels:,} labels; {found.measure} alone fails {rate.by_metric:.1%}"
+        f"By the label {found.label!r} {rate.value:.1%} of the {rate.answers:,} responses fail{interval},"
+        f" from {rate.labels:,} labels; {found.measure} alone fails {rate.by_metric:.1%}"
     )
 
 
@@ -218,6 +226,9 @@ def agreement_tables(label: LabelAgreement) -> Iterator[Any]:
         )
         table.add_row(one.metric, f"{one.labels:,} ({one.good:,})", *shown)
     yield table
+    for one in found:
+        if one.told < one.labels:
+            yield f"{one.metric} leaves {one.labels - one.told:,} of {one.labels:,} open: its balanced accuracy is of the others"
     yield f"In brackets: 95 % intervals. Labels missing: how many more narrow the interval to ±{CLOSE:.2f}.\n"
     for one in found:
         table = text_table(f"{one.metric}: how many responses are good, by score", "score", "responses", "good", "")

@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TextIO
 
 from ragspan import field_names
-from ragspan.engine.patience import Away
-from ragspan.engine.table_share import TableShare
 from ragspan.evaluate.evaluated import Evaluation, duration
-from ragspan.evaluate.results import BAD_ROWS_KEPT, WORST_KEPT, BadRow, EvaluatedRow
+from ragspan.evaluate.outages import JudgeOutage
+from ragspan.evaluate.rows import BAD_ROWS_KEPT, WORST_KEPT, BadRow, EvaluatedRow, named_judge
 from ragspan.evaluate.summaries import SKIPPED_REASONS, MetricSummary, MetricTally
+from ragspan.judge_share import JudgeShare
 from ragspan.judges.judge_protocols import CANNOT_TELL
 from ragspan.metrics.metric import REFUSAL
-from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, is_passing
+from ragspan.outcomes import Asked, MetricFailure, NotApplicable, Outcome, Score, is_passing
 from ragspan.records import RagRecord, RetrievedContext
-from ragspan.telemetry.content import MAX_DIMENSION_VALUES, Dimensions
-from ragspan.telemetry.semconv import DIMENSION, DIMENSION_OTHER
+from ragspan.telemetry.content import MAX_DIMENSION_VALUES
+from ragspan.telemetry.semconv import DIMENSION_OTHER
 from ragspan.usage import Usage
 
 _STATUS_PAUSE = 0.2  # seconds between two times on a terminal
@@ -40,16 +40,18 @@ class RunProgress:
     Args:
         metrics: by name, in their order.
         share_done: of the table, from 0 to 1, for a number of rows; None where its size is not known.
-        dimensions: of the records, by which scores are also counted.
-        share: of the rows, where a judge is asked about a share of them only.
+        by: entries of the records' metadata by which scores are also counted.
+        share: of the rows that a judge is asked about; None asks it about all.
+        shared: the names of the metrics that ask it about a share.
     """
 
     def __init__(
         self,
         metrics: Sequence[str],
         share_done: Callable[[int], float | None] = lambda _: None,
-        dimensions: Dimensions | None = None,
-        share: TableShare | None = None,
+        by: Sequence[str] = (),
+        share: JudgeShare | None = None,
+        shared: frozenset[str] = frozenset(),
     ) -> None:
         self.read = 0
         """Rows that the embedded judge has read to tell which ones the judge is asked about."""
@@ -60,28 +62,29 @@ class RunProgress:
         self.resumed = 0
         """Rows of earlier runs among all."""
         self.bad_row_count = 0
-        self.failing = 0
-        """Rows that fail at least one metric."""
         self.passing = 0
         """Outcomes that another try may change."""
-        self.away: Away | None = None
-        """The judge that is waited for."""
+        self.outage: JudgeOutage | None = None
+        """Of the judge that is waited for."""
         self.usage = Usage()
-        self._share = share
+        self._share, self._shared = share, shared
         self.tallies = {metric: self._new_tally(metric) for metric in metrics}
+        self._failing = 0
         self._failures: dict[str, str] = {}
         """What they said, by type: the first of each."""
         self._labels: dict[int, bool] = {}
         self._bad_rows: list[BadRow] = []
         self._skipped: Counter[str] = Counter()
         self._special: Counter[str] = Counter()
+        self._judged: Counter[str] = Counter()
         self._began = time.monotonic()
         self._share_done = share_done
         self._lowest: dict[str, list[tuple[float, int, EvaluatedRow]]] = {metric: [] for metric in metrics}
-        self._dimensions = dimensions or Dimensions()
+        self._by = by
         self._groups: dict[tuple[str, str, str], MetricTally] = {}
         """By dimension, value and metric."""
-        self._sources: set[str] = set()
+        self._values: dict[str, set[str]] = {}
+        """Of each dimension, bounded."""
 
     @property
     def done(self) -> int:
@@ -89,10 +92,15 @@ class RunProgress:
         return self.rows + self.bad_row_count
 
     @property
-    def share(self) -> float | None:
+    def share_done(self) -> float | None:
         if self.total is not None:
             return self.done / max(self.total, 1)
         return self._share_done(self.done or self.read)
+
+    def is_replaced(self, metric: str, outcome: Outcome, asked: Asked | None) -> bool:
+        """Whether the embedded judge's score stands in for that of the judge, which failed, or which the budget denied."""
+        is_asked = asked is not None and metric in self._shared
+        return is_asked and isinstance(outcome, Score) and outcome.fallback is not None
 
     def add(self, done: EvaluatedRow | BadRow) -> None:
         if isinstance(done, BadRow):
@@ -102,15 +110,17 @@ class RunProgress:
                 self._bad_rows.append(done)
             return
         self.rows += 1
-        self.failing += bool(done.failing)
+        self._failing += bool(done.failing)
         if done.label is not None:
             self._labels[done.row] = done.label
-        self._special.update({reason for outcome in done.outcomes.values() if (reason := _special(outcome))})
-        self._skipped.update([reason for reason in map(_skipped, done.outcomes.values()) if reason][:1])
-        groups = [*self._dimensions_of(done.record), *self._sources_of(done.record)]
+        outcomes = done.outcomes.values()
+        self._special.update({reason for outcome in outcomes if (reason := _special(outcome))})
+        self._skipped.update([reason for reason in map(_skipped, outcomes) if reason][:1])
+        self._judged.update({judge for outcome in outcomes if isinstance(outcome, Score) for judge in _judges(outcome)})
+        groups = list(dict.fromkeys(self._groups_of(done.record)))
         for metric, outcome in done.outcomes.items():
             self.tallies[metric].add(outcome, done.asked)
-            self.passing += is_passing(outcome) or self._is_replaced(metric, done)
+            self.passing += is_passing(outcome) or self.is_replaced(metric, outcome, done.asked)
             if isinstance(outcome, MetricFailure) and len(self._failures) < _FAILURES_KEPT:
                 self._failures.setdefault(outcome.error_type, outcome.message)
             for name, value in groups:
@@ -125,28 +135,19 @@ class RunProgress:
             if outcome.usage is not None:
                 self.usage += outcome.usage
 
-    def _dimensions_of(self, record: RagRecord) -> Iterator[tuple[str, str]]:
-        for name, value in self._dimensions.bounded(record).items():
-            yield name.removeprefix(DIMENSION), value
-
-    def _sources_of(self, record: RagRecord) -> Iterator[tuple[str, str]]:
-        """The sources of its contexts, each once: an answer may have several."""
-        if SOURCE in self._dimensions.names:
-            return
-        sources = dict.fromkeys(map(_source_of, record.contexts or ()))
-        for source in dict.fromkeys(self._bounded_source(source) for source in sources if source):
-            yield SOURCE, source
-
-    def _bounded_source(self, source: str) -> str:
-        if len(self._sources) < MAX_DIMENSION_VALUES:
-            self._sources.add(source)
-        return source if source in self._sources else DIMENSION_OTHER
+    def _groups_of(self, record: RagRecord) -> Iterator[tuple[str, str]]:
+        """The dimensions of a record with its values; an answer may have contexts of several sources."""
+        found = [(name, record.metadata.get(name)) for name in self._by]
+        found += [(SOURCE, source_of(one)) for one in record.contexts or () if SOURCE not in self._by]
+        for name, value in found:
+            if isinstance(value, (str, int, float)):
+                known = self._values.setdefault(name, set())
+                if len(known) < MAX_DIMENSION_VALUES:
+                    known.add(str(value))
+                yield name, str(value) if str(value) in known else DIMENSION_OTHER
 
     def _new_tally(self, metric: str) -> MetricTally:
-        return MetricTally(has_share=self._share is not None and metric in self._share.metrics)
-
-    def _is_replaced(self, metric: str, done: EvaluatedRow) -> bool:
-        return self._share is not None and self._share.is_replaced(metric, done.outcomes[metric], done.asked)
+        return MetricTally(has_share=metric in self._shared)
 
     def evaluation(self, **more: Any) -> Evaluation:
         """The result so far, with the fields that are not counted here."""
@@ -163,23 +164,31 @@ class RunProgress:
             bad_row_count=self.bad_row_count,
             skipped=dict(self._skipped.most_common()),
             failures=self._failures,
-            failing=self.failing,
+            failing=self._failing,
             special=dict(self._special),
+            judged=dict(self._judged.most_common()),
             resumed=self.resumed,
             usage=self.usage,
             seconds=time.monotonic() - self._began,
             scores={metric: tally.scores for metric, tally in self.tallies.items()},
             by_dimension=by_dimension,
             labels=self._labels,
-            judge_share=None if self._share is None else self._share.share,
+            judge_share=self._share,
             **more,
         )
 
 
-def _source_of(context: RetrievedContext) -> str | None:
+def source_of(context: RetrievedContext) -> str | None:
     """Where a context is from, as it or its metadata says."""
     named = (context.metadata.get(name) for name in field_names.SOURCE)
     return context.source or next((name for name in named if isinstance(name, str) and name), None)
+
+
+def _judges(score: Score) -> Iterator[str]:
+    if (judge := named_judge(score)) is not None:
+        yield judge
+    if score.screen is not None and score.screen.judge is not None:
+        yield score.screen.judge
 
 
 def _skipped(outcome: Outcome) -> str | None:
@@ -199,37 +208,25 @@ def _special(outcome: Outcome) -> str | None:
 
 @contextlib.contextmanager
 def progress_on_stderr(
-    *, quiet: bool = False, file: TextIO | None = None, clock: Callable[[], float] = time.monotonic
+    *, file: TextIO | None = None, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Callable[[RunProgress], None]]:
-    """A function to call with each row that is done: on a terminal it renews a line unless it is `quiet`, else it adds lines."""
+    """A function to call with each row that is done: on a terminal it renews a line, else it adds one every ten seconds."""
     target = sys.stderr if file is None else file
-    if quiet or not target.isatty():
-        yield ProgressDisplay(
-            lambda text: print(text, file=target, flush=True),
-            pause=_LINE_PAUSE,
-            waiting_pause=_WAITING_PAUSE,
-            clock=clock,
-        )
+    if not target.isatty():
+        yield _Display(lambda text: print(text, file=target, flush=True), _LINE_PAUSE, _WAITING_PAUSE, clock)
         return
     from rich.console import Console
     from rich.text import Text
 
     with Console(file=target).status("") as status:
-        yield ProgressDisplay(
-            lambda text: status.update(Text(text)), pause=_STATUS_PAUSE, waiting_pause=_STATUS_PAUSE, clock=clock
-        )
+        yield _Display(lambda text: status.update(Text(text)), _STATUS_PAUSE, _STATUS_PAUSE, clock)
 
 
-class ProgressDisplay:
+class _Display:
     """Says how far a run is, with a pause in seconds between two times, and with another one while it waits for a judge."""
 
     def __init__(
-        self,
-        show: Callable[[str], object],
-        *,
-        pause: float,
-        waiting_pause: float,
-        clock: Callable[[], float] = time.monotonic,
+        self, show: Callable[[str], object], pause: float, waiting_pause: float, clock: Callable[[], float]
     ) -> None:
         self._show, self._pause, self._waiting_pause, self._clock = show, pause, waiting_pause, clock
         self._shown, self._says_waiting = clock(), False
@@ -239,19 +236,23 @@ class ProgressDisplay:
     def __call__(self, progress: RunProgress) -> None:
         now = self._clock()
         if progress.resumed == progress.done:
-            self._began, self._done_before, self._share_before = now, progress.done, progress.share or 0.0
-        is_waiting = progress.away is not None
+            self._began, self._done_before, self._share_before = now, progress.done, progress.share_done or 0.0
+        is_waiting = progress.outage is not None
         if now - self._shown >= (self._waiting_pause if is_waiting and self._says_waiting else self._pause):
             self._shown, self._says_waiting = now, is_waiting
             self._show(self._words(progress, now - self._began))
 
     def _words(self, progress: RunProgress, seconds: float) -> str:
-        share, done = progress.share, progress.done - self._done_before
-        parts = [f"{progress.done:,} rows" + ("" if share is None else f" ({share:.0%})")]
+        share, done = progress.share_done, progress.done - self._done_before
+        percent = "" if share is None else f" ({share:.0%})"
         if progress.total is None and progress.read:
-            return f"{progress.read:,} rows read by the embedded judge" + ("" if share is None else f" ({share:.0%})")
-        if progress.away is not None:
-            return f"{parts[0]} · {_waiting(progress.away)}"
+            return f"{progress.read:,} rows read by the embedded judge{percent}"
+        parts = [f"{progress.done:,} rows{percent}"]
+        if (outage := progress.outage) is not None:
+            left = max(outage.patience - outage.seconds, 0)
+            words = f"{outage.failure.error_type}: {outage.failure.message}"[:_LONGEST_REASON]
+            since = f"since {duration(outage.seconds)}, for {duration(left)} more ({words})"
+            return f"{parts[0]} · waiting for the judge of {outage.metric} {since}"
         if done and seconds > 0:
             parts.append(f"{done / seconds:,.1f} rows/s")
         if share is not None and share > self._share_before:
@@ -263,10 +264,3 @@ class ProgressDisplay:
         if progress.usage.usd is not None:
             parts.append(f"${progress.usage.usd:.4f}")
         return " · ".join(parts)
-
-
-def _waiting(away: Away) -> str:
-    """What is waited for, and why."""
-    left = max(away.patience - away.seconds, 0)
-    words = f"{away.failure.error_type}: {away.failure.message}"[:_LONGEST_REASON]
-    return f"waiting for the judge of {away.metric} since {duration(away.seconds)}, for {duration(left)} more ({words})"

@@ -22,8 +22,8 @@ from ragspan.evaluate.columns import (
     with_recognized,
     word,
 )
-from ragspan.evaluate.results import BadRow, EvaluatedRow
-from ragspan.evaluate.table import MAX_CELL, Table, TableRow
+from ragspan.evaluate.opening import MAX_CELL, Table, TableRow
+from ragspan.evaluate.rows import BadRow, EvaluatedRow
 from ragspan.exceptions import RecordError
 from ragspan.records import Background, RagRecord, Retrieval, RetrievedContext, SpanAnchor
 from ragspan.redaction import RedactionError, redact_from, redacted
@@ -40,6 +40,7 @@ class RecordReader:
         table: what is known of it beforehand.
         with_spans: also read the spans that the answers belong to, and the answers' times.
         dimensions: columns that become entries of the metadata, where the table has them.
+        by: those of them that the table has to have.
 
     Raises:
         TableError: a column is missing, or several may be meant.
@@ -47,16 +48,25 @@ class RecordReader:
     """
 
     def __init__(
-        self, choices: ColumnChoices, table: Table, *, with_spans: bool = False, dimensions: Sequence[str] = ()
+        self,
+        choices: ColumnChoices,
+        table: Table,
+        *,
+        with_spans: bool = False,
+        dimensions: Sequence[str] = (),
+        by: Sequence[str] = (),
     ) -> None:
         self._choices = {part: choice for part, choice in choices.items() if part != LABEL}
         paths = paths_of(table.columns, table.sample)
         self._label = reader_of(LABEL, choices[LABEL], paths) if LABEL in choices else None
+        self._by = {name: reader_of("by", name, paths) for name in by if table.sample}
         self._with_spans = with_spans
         self._dimensions = dimensions
         self._readers: dict[str, CellReader] | None = None
         self._redact = redact_from(None)
         self._tool: str | None = None
+        several = [part for part, choice in choices.items() if isinstance(choice, (list, tuple)) and len(choice) > 1]
+        self._several = frozenset(several)
         self.columns_read = ""
         """What is read as what, in a line."""
         self.columns: dict[str, str] = {}
@@ -89,7 +99,7 @@ class RecordReader:
         choices = with_recognized(self._choices, paths)
         self._readers = {part: reader_of(part, choice, paths) for part, choice in choices.items()}
         self.columns = {
-            part: choice if isinstance(choice, str) else getattr(choice, "__qualname__", type(choice).__name__)
+            part: " and ".join(map(_name_of, choice if isinstance(choice, (list, tuple)) else [choice]))
             for part, choice in choices.items()
         }
         self._tool = tool_of(self.columns)
@@ -114,7 +124,10 @@ class RecordReader:
         times = self._times(values) if self._with_spans else {}
         at, found = times.get("started_ns", 0), self._contexts("retrieved", values)
         search = Retrieval(name="search", query=None, started_ns=at, ended_ns=at, contexts=found or ())
-        dimensions = {name: str(values[name]) for name in self._dimensions if not is_missing(values.get(name))}
+        found_by = {name: values.get(name) for name in self._dimensions} | {
+            name: by(values) for name, by in self._by.items()
+        }
+        dimensions = {name: str(value) for name, value in found_by.items() if not is_missing(value)}
         return RagRecord(
             question=self._text("question", values),
             contexts=self._contexts("contexts", values),
@@ -149,9 +162,16 @@ class RecordReader:
 
     def _contexts(self, part: str, values: Row) -> tuple[RetrievedContext, ...] | None:
         separator = "|" if self._tool == "DeepEval" else None  # in its CSV files
-        contexts = self._read(part, values, partial(cells.contexts_of, separator=separator))
+        contexts = self._read(
+            part, values, partial(self._joined if part in self._several else cells.contexts_of, separator=separator)
+        )
         _require_room(part, (context.text for context in contexts or ()))
         return contexts
+
+    def _joined(self, cells_of_columns: Sequence[Any], *, separator: str | None) -> tuple[RetrievedContext, ...] | None:
+        """The contexts of several columns, in their order; None where none of them says anything."""
+        found = [cells.contexts_of(cell, separator=separator) for cell in cells_of_columns]
+        return None if all(one is None for one in found) else tuple(context for one in found for context in one or ())
 
     def _background(self, values: Row) -> tuple[Background, ...]:
         background = self._read("background", values, cells.background_of)
@@ -171,6 +191,10 @@ class RecordReader:
         started, ended = (self._read(part, values, cells.nanoseconds_of) for part in ("started", "ended"))
         times = {"started_ns": ended if started is None else started, "ended_ns": ended}
         return {name: moment for name, moment in times.items() if moment is not None}
+
+
+def _name_of(choice: object) -> str:
+    return choice if isinstance(choice, str) else getattr(choice, "__qualname__", type(choice).__name__)
 
 
 def _require_room(part: str, texts: Iterable[str]) -> None:

@@ -1,12 +1,11 @@
-"""One run over a table, from its first row to its last: read, score, note, count.
+"""One run over a table, from its first row to its last: read, score, write, count.
 
 Guarantees:
 - Each row ends exactly once, in the order of the table: with an outcome for each metric, or as a bad row. At most
   `_ROWS_PER_PLACE` records for each that is judged are in work.
-- Where a judge is asked about a share of the rows, the embedded judge reads all of them first, each once. Nothing is sent, noted
+- Where a judge is asked about a share of the rows, the embedded judge reads all of them first, each once. Nothing is sent, written
   or counted before it is known which rows the judge is asked about.
-- Each row with a record is in the journal before it is counted. The result file is made from the journal and replaces an
-  earlier one in one step, so the process may be killed at any moment.
+- Each row with a record is in the file of rows before it is counted, so the process may be killed at any moment.
 - Memory does not grow with the table, except for eight bytes a score, and with a share for some tens of bytes a row.
 """
 
@@ -15,44 +14,45 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-import functools
 import logging
 import os
+import pickle
+import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import IO, Any, TypeAlias
 
-from ragspan.arguments import SECONDS, WHOLE, choice
+from ragspan.arguments import SECONDS, WHOLE
 from ragspan.config import Settings, is_enabled
 from ragspan.engine import Budget, Dropped, ScoringEngine
-from ragspan.engine.asking import Reading
-from ragspan.engine.patience import Patience
-from ragspan.engine.table_share import TableShare
+from ragspan.engine.emitter_group import EmitterGroup
+from ragspan.engine.helper.messages import pack, unpack
+from ragspan.engine.judge_share_decisions import TableDecisions, beside_screen, check_share
+from ragspan.engine.metric_judges import screens_of, spenders_of
+from ragspan.engine.metric_outcome import about_response
+from ragspan.engine.threads import Deadline, call_guarded
 from ragspan.evaluate.columns import LABEL, ColumnChoices
 from ragspan.evaluate.evaluated import Evaluation
-from ragspan.evaluate.files import STANDARD_INPUT
-from ragspan.evaluate.first_reading import FirstReading
-from ragspan.evaluate.journal import Journal, described, journal_of
-from ragspan.evaluate.opening import table_of
+from ragspan.evaluate.opening import STANDARD_INPUT, table_of
+from ragspan.evaluate.outages import Attempts, OutageRetry
 from ragspan.evaluate.progress import RunProgress
 from ragspan.evaluate.records import RecordReader
-from ragspan.evaluate.result_file import ResultFile, format_of, write_results
-from ragspan.evaluate.results import BadRow, EvaluatedRow, ResultRow
-from ragspan.evaluate.written_files import replacing, require_apart
-from ragspan.exceptions import ConfigurationError, NothingToResume, TableError
+from ragspan.evaluate.rows import BadRow, EvaluatedRow, RowWriter, partial_of, require_jsonl
+from ragspan.evaluate.written_files import require_apart
+from ragspan.exceptions import ConfigurationError
 from ragspan.metrics.doubt import doubt_of
 from ragspan.metrics.metric import Metric
-from ragspan.outcomes import MetricFailure, is_passing
+from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, NotApplicable, Outcome, Score, ScoredRecord, is_passing
 from ragspan.redaction import RedactedRecord
-from ragspan.telemetry.content import Dimensions
 from ragspan.telemetry.emitter_protocols import Emitter
+from ragspan.throttled_log import ThrottledLog
+from ragspan.usage import Usage
 
-OnError: TypeAlias = Literal["skip", "stop"]
 _Row: TypeAlias = "EvaluatedRow | BadRow"
 """A row that has no outcomes yet, or has them all."""
 
@@ -61,6 +61,8 @@ _LEAST_ROWS = 64
 _LOOK_AGAIN = 0.5  # seconds between two looks at `Plan.stop`
 _FLUSH_TIMEOUT = 30.0  # seconds for further emitters to send what they hold
 _LOST = MetricFailure(error_type="worker_error", message="the engine lost the record: its log says why")
+_NOT_ASKED = NotApplicable(reason="not_asked")
+_PROTOCOL = 5  # of pickle
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,14 +79,13 @@ class Plan:
     """Of the engine."""
     budget: Budget | None = None
     columns: ColumnChoices = field(default_factory=dict)
-    of_file: Mapping[str, Any] = field(default_factory=dict)
-    """How the data are read, if they are a file."""
+    by: Sequence[str] = ()
+    """Columns by which rows are also grouped, beside `settings.dimensions`."""
     output: Path | None = None
     resume: bool = False
-    on_error: OnError = "skip"
     limit: int | None = None
     patience: float | None = None
-    """Seconds that a judge may be away; see `Patience`."""
+    """Seconds that a judge may be away; see `OutageRetry`."""
     has_share: bool = True
     """Ask the judge about `settings.judge_share` of the rows; False asks it about all of them."""
     emitters: Sequence[Emitter] = ()
@@ -105,12 +106,15 @@ class Plan:
             raise ConfigurationError("metrics is empty: name one at least")
         WHOLE.or_none().check_fields(self, "limit")
         SECONDS.or_none().check_fields(self, "patience")
-        choice("skip", "stop").check_fields(self, "on_error")
         if self.output is not None:
-            format_of(self.output)  # an ending without a format should be known before anything is scored
-            require_apart({"the table": self.data}, {"the output": self.output, "its journal": journal_of(self.output)})
+            require_jsonl(self.output, "output")
+            require_apart(
+                {"the table": self.data}, {"the output": self.output, "its .partial file": partial_of(self.output)}
+            )
         elif self.resume:
             raise ConfigurationError("there is nothing to resume without the output file of the earlier run")
+        if self.has_share and self.settings.judge_share is not None:
+            check_share(self.metrics)
 
 
 def run(plan: Plan) -> Evaluation:
@@ -118,7 +122,7 @@ def run(plan: Plan) -> Evaluation:
 
     Raises:
         TableError: the table cannot be read, a column is missing, the output cannot be written, or the table or the
-            settings differ from those of the run that is continued. What was done is in the journal.
+            settings differ from those of the run that is continued. What was done is in the file of rows.
         ConfigurationError: a setting is wrong.
         KeyboardInterrupt: at Ctrl-C, unless the plan says otherwise.
     """
@@ -135,37 +139,38 @@ def run(plan: Plan) -> Evaluation:
 
 
 def _run(plan: Plan) -> Evaluation:
-    share = None
-    if plan.has_share and plan.settings.judge_share is not None:
-        share = TableShare(plan.settings.judge_share, plan.metrics)
-    with contextlib.closing(table_of(plan.data, **plan.of_file)) as table:
-        dimensions = Dimensions(plan.settings.dimensions)
-        reader = RecordReader(plan.columns, table, with_spans=plan.with_spans, dimensions=dimensions.names)
-        names = [metric.name for metric in plan.metrics]
-        progress = RunProgress(names, lambda done: table.share_done(done, plan.limit), dimensions, share)
-        journal = _open_journal(plan, reader, share)
+    share = plan.settings.judge_share if plan.has_share else None
+    screens = {} if share is None else screens_of(plan.metrics)
+    with contextlib.closing(table_of(plan.data)) as table:
+        dimensions = tuple(dict.fromkeys([*plan.settings.dimensions, *plan.by]))
+        reader = RecordReader(plan.columns, table, with_spans=plan.with_spans, dimensions=dimensions, by=plan.by)
+        progress = RunProgress(
+            [metric.name for metric in plan.metrics],
+            lambda done: table.share_done(done, plan.limit),
+            dimensions,
+            share,
+            frozenset(screens),
+        )
+        about = {"columns": reader.columns, "limit": plan.limit, "judge_share": share and str(share)}
+        writer = RowWriter(plan.output, list(plan.metrics), about, resume=plan.resume)
         is_complete = False
         try:
             plan.on_begin(reader)
             rows = (row if isinstance(row, BadRow) else reader.read(row) for row in islice(table.entries, plan.limit))
-            is_complete = _run_in_loop(_evaluate(plan, rows, journal, progress, share), plan.stop)
+            is_complete = _run_in_loop(_Run(plan, writer, progress, screens).evaluate(rows), plan.stop)
         except KeyboardInterrupt:
             if not plan.ends_on_ctrl_c:
                 raise
         finally:
-            journal.close()
-    stream = _finish(plan.output, journal, is_complete=is_complete, is_final=not progress.passing)
+            written = writer.finish(is_complete=is_complete)
     is_file = isinstance(plan.data, (str, os.PathLike)) and os.fspath(plan.data) != STANDARD_INPUT
-    source = Path(plan.data).name if is_file else None
     return progress.evaluation(
-        stream=stream,
+        stream=written.rows,
         is_complete=is_complete,
-        source=source,
+        source=Path(plan.data).name if is_file else None,
         columns=reader.columns_read,
-        data=plan.data if is_file or hasattr(plan.data, "__len__") else None,
-        of_file=plan.of_file,
-        limit=plan.limit,
         label_name=label if isinstance(label := plan.columns.get(LABEL), str) else LABEL,
+        has_passing=progress.passing > 0,
     )
 
 
@@ -197,195 +202,214 @@ def _run_in_loop(work: Coroutine[Any, Any, None], stop: threading.Event) -> bool
     return True
 
 
-async def _evaluate(
-    plan: Plan, rows: Iterator[_Row], journal: Journal, progress: RunProgress, share: TableShare | None
-) -> None:
-    """Evaluate the rows that are not done yet."""
-    patience = Patience(plan.patience)
+class _Run:
+    """The work on the rows of one table."""
 
-    def note(row: _Row, done: _Row) -> None:
-        is_old = done.row <= journal.last_row and not _to_judge(plan, row, share)
-        if not is_old:
-            _refuse_bad(plan, done)
-        if isinstance(done, EvaluatedRow) and not is_old:
-            journal.add(done)
-        progress.add(done)
-        progress.resumed += is_old
-        plan.on_row(progress)
+    def __init__(self, plan: Plan, writer: RowWriter, progress: RunProgress, screens: dict[str, Metric | None]) -> None:
+        self._plan, self._writer, self._progress, self._screens = plan, writer, progress, screens
+        self._retry = OutageRetry(plan.patience)
+        self._paid = {metric.name for metric in plan.metrics if any(spenders_of(metric))}
+        self._emission = EmitterGroup(plan.emitters, ThrottledLog())
 
-    async def tell_of_waiting() -> None:
+    async def evaluate(self, rows: Iterator[_Row]) -> None:
+        """Evaluate the rows that are not done yet."""
+        rows = chain(self._writer.resume(rows), rows)
+        telling = asyncio.create_task(self._tell_of_outages())
+        try:
+            with contextlib.ExitStack() as stack:
+                if self._plan.settings.judge_share is not None and self._plan.has_share:
+                    kept = stack.enter_context(tempfile.TemporaryFile(prefix="ragspan-"))
+                    rows = await self._screened(rows, kept, TableDecisions(self._plan.settings.judge_share))
+                engine = stack.enter_context(self._engine(self._plan.metrics, self._plan.budget))
+                await self._in_order(rows, lambda row: self._judged(engine, row), self._note)
+        finally:
+            telling.cancel()
+            await asyncio.gather(telling, return_exceptions=True)  # a task that has not ended would be logged as lost
+            self._emission.flush(Deadline(_FLUSH_TIMEOUT))
+
+    async def _tell_of_outages(self) -> None:
         while True:
             await asyncio.sleep(_LOOK_AGAIN)
-            progress.away = patience.away
-            if progress.away is not None:
-                plan.on_row(progress)
+            self._progress.outage = self._retry.outage
+            if self._progress.outage is not None:
+                self._plan.on_row(self._progress)
 
-    rows = chain(journal.resume(rows), rows)
-    telling = asyncio.create_task(tell_of_waiting())
-    try:
-        with contextlib.ExitStack() as stack:
-            if share is not None:
-                first = stack.enter_context(contextlib.closing(FirstReading(share)))
-                await _read_first(plan, rows, first, progress, journal.last_row)
-                progress.total, rows = first.rows, first.second()
-            engine = stack.enter_context(_engine(plan, patience))
-            await _in_order(plan, rows, functools.partial(_judged, plan, engine, share), note)
-    finally:
-        telling.cancel()
-        await asyncio.gather(telling, return_exceptions=True)  # a task that has not ended would be logged as lost
+    def _note(self, row: _Row, done: _Row) -> None:
+        is_old = done.row <= self._writer.last_row and not self._to_judge(row)
+        if isinstance(done, EvaluatedRow) and not is_old:
+            self._writer.add(done)
+        self._progress.add(done)
+        self._progress.resumed += is_old
+        self._plan.on_row(self._progress)
 
+    def _to_judge(self, row: _Row) -> list[str]:
+        """The metrics that have no outcome of the row, or one that another try may change."""
+        if isinstance(row, BadRow):
+            return []
+        outcomes = ((metric.name, row.outcomes.get(metric.name)) for metric in self._plan.metrics)
+        return [
+            name
+            for name, outcome in outcomes
+            if outcome is None or is_passing(outcome) or self._progress.is_replaced(name, outcome, row.asked)
+        ]
 
-async def _read_first(
-    plan: Plan, rows: Iterator[_Row], first: FirstReading, progress: RunProgress, last_row: int
-) -> None:
-    """Let the embedded judge score each row that an earlier run has not done."""
+    async def _screened(self, rows: Iterator[_Row], kept: IO[bytes], decisions: TableDecisions) -> Iterator[_Row]:
+        """Let the embedded judge read each row that an earlier run has not done, then tell which ones the judge is asked about.
 
-    async def read(row: _Row) -> _Row:
-        if isinstance(row, BadRow) or row.outcomes:
+        Many tables can be read only once, so the rows wait with its scores in a temporary file, which has no name.
+        """
+
+        async def read(row: _Row) -> _Row:
+            if isinstance(row, BadRow) or row.outcomes:
+                return row
+            result = await engine.score(RedactedRecord(row.record))
+            if isinstance(result, Dropped):
+                return row
+            return replace(row, screened=result.outcomes, doubt=doubt_of(result.outcomes))
+
+        def note(_: _Row, done: _Row) -> None:
+            pickled, _error = call_guarded(pickle.dumps, done, _PROTOCOL)
+            if pickled is None and isinstance(done, EvaluatedRow):  # metadata may hold anything
+                plain = unpack(pack(done.record))
+                pickled = pickle.dumps(replace(done, record=plain, screened={}), _PROTOCOL)
+            kept.write(pickled or b"")
+            if isinstance(done, EvaluatedRow):
+                decisions.add(done.record.record_id, done.doubt)
+            self._progress.read += 1
+            self._plan.on_row(self._progress)
+
+        with self._engine(list(filter(None, self._screens.values())), None) as engine:
+            await self._in_order(rows, read, note)
+        self._progress.total = self._progress.read
+
+        def decided() -> Iterator[_Row]:
+            reasons = iter(decisions.asked())
+            kept.seek(0)
+            for _ in range(self._progress.read):
+                row: _Row = pickle.load(kept)  # noqa: S301 - what `note` wrote
+                if isinstance(row, EvaluatedRow):
+                    reason = next(reasons)
+                    row = row if row.outcomes else replace(row, asked=reason)  # what an earlier run has decided stays
+                yield row
+
+        return decided()
+
+    async def _judged(self, engine: ScoringEngine, row: _Row) -> _Row:
+        """The row with all its outcomes."""
+        left = self._to_judge(row)
+        if isinstance(row, BadRow) or not left:
             return row
-        result = await engine.score(RedactedRecord(row.record))
-        if isinstance(result, Dropped):
-            return row
-        return replace(row, screened=result.outcomes, doubt=doubt_of(result.outcomes))
+        found: dict[str, Outcome] = {}
+        for name in left:  # the embedded judge's word is the last where the judge is not asked
+            if name in self._screens and row.asked is None:
+                found[name] = row.screened.get(name, _NOT_ASKED)
+        judging = [name for name in left if name not in found]
+        result = await self._asked_again(engine, row, judging) if judging else {}
+        for name, outcome in result.items():
+            screened = row.screened.get(name, _own_of(row.outcomes.get(name))) if name in self._screens else None
+            found[name] = outcome if screened is None else _with_screen(outcome, screened)
+        if self._plan.emitters:
+            self._emit(row, {name: found[name] for name in left})
+        outcomes = {**row.outcomes, **found}
+        return replace(row, outcomes={metric.name: outcomes[metric.name] for metric in self._plan.metrics}, screened={})
 
-    def note(_: _Row, done: _Row) -> None:
-        if done.row > last_row:
-            _refuse_bad(plan, done)
-        first.add(done)
-        progress.read = first.rows
-        plan.on_row(progress)
+    async def _asked_again(self, engine: ScoringEngine, row: EvaluatedRow, left: Sequence[str]) -> dict[str, Outcome]:
+        """The outcomes of these metrics; while a judge is away it is asked again, after a pause."""
+        found: dict[str, Outcome] = dict.fromkeys(left, _LOST)
+        spent: dict[str, Usage] = {}
+        attempts = {name: Attempts() for name in left}
+        while True:
+            for name in left:
+                self._retry.begin(name)
+            result = await engine.score(RedactedRecord(row.record), only=left)  # the reader has redacted it
+            if isinstance(result, Dropped):
+                return found
+            for name, outcome in result.outcomes.items():
+                if outcome.usage is not None:
+                    spent[name] = spent.get(name, Usage()) + outcome.usage
+                found[name] = replace(outcome, usage=spent.get(name))
+            pauses = {
+                name: self._retry.pause(name, attempts[name], found[name], is_paid=name in self._paid) for name in left
+            }
+            left = [name for name, pause in pauses.items() if pause is not None]
+            if not left:
+                return found
+            await asyncio.sleep(max(pause for pause in pauses.values() if pause is not None))
 
-    with _engine(plan, screens=first.share.screens) as engine:
-        await _in_order(plan, rows, read, note)
-
-
-def _refuse_bad(plan: Plan, row: _Row) -> None:
-    if plan.on_error == "stop" and isinstance(row, BadRow):
-        raise TableError(f"stopped at a bad row, as --on-error stop asks: {row}")
-
-
-def _to_judge(plan: Plan, row: _Row, share: TableShare | None) -> list[str]:
-    """The metrics that have no outcome of the row, or one that another try may change."""
-    if isinstance(row, BadRow):
-        return []
-    outcomes = ((metric.name, row.outcomes.get(metric.name)) for metric in plan.metrics)
-    return [
-        name
-        for name, outcome in outcomes
-        if outcome is None or is_passing(outcome) or (share is not None and share.is_replaced(name, outcome, row.asked))
-    ]
-
-
-# Scoring --------------------------------------------------------------------------------------------------------------
-
-
-async def _judged(plan: Plan, engine: ScoringEngine, share: TableShare | None, row: _Row) -> _Row:
-    """The row with all its outcomes."""
-    left = _to_judge(plan, row, share)
-    if isinstance(row, BadRow) or not left:
-        return row
-    reading = None if share is None else Reading(outcomes=row.screened, asked=row.asked)
-    result = await engine.score(RedactedRecord(row.record), only=left, reading=reading)  # the reader has redacted it
-    outcomes = {**row.outcomes, **dict.fromkeys(left, _LOST)}
-    outcomes |= {} if isinstance(result, Dropped) else result.outcomes
-    return replace(row, outcomes={metric.name: outcomes[metric.name] for metric in plan.metrics}, screened={})
-
-
-async def _in_order(
-    plan: Plan,
-    rows: Iterator[_Row],
-    work: Callable[[_Row], Coroutine[Any, Any, _Row]],
-    note: Callable[[_Row, _Row], None],
-) -> None:
-    """Do some work on each row, on many at the same time, and note each one and what became of it in their order."""
-    max_rows = max(_LEAST_ROWS, _ROWS_PER_PLACE * plan.settings.concurrency)
-    waiting: deque[tuple[_Row, asyncio.Task[_Row]]] = deque()
-
-    async def end_first() -> None:
-        row, ended = waiting[0]
-        note(row, await ended)
-        waiting.popleft()
-
-    try:
-        for row in rows:
-            waiting.append((row, asyncio.create_task(work(row))))
-            await asyncio.sleep(0)  # which begins it, and lets `stop` be looked at
-            while waiting and (len(waiting) >= max_rows or waiting[0][1].done()):
-                await end_first()
-        while waiting:
-            await end_first()
-    finally:
-        tasks = [task for _, task in waiting]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-@contextlib.contextmanager
-def _engine(
-    plan: Plan, patience: Patience | None = None, *, screens: Sequence[Metric] | None = None
-) -> Iterator[ScoringEngine]:
-    """An engine for the plan; with screens one that asks only these, and sends nothing."""
-    is_first = screens is not None
-    emitters = () if is_first else plan.emitters
-    engine = ScoringEngine(
-        metrics=plan.metrics if screens is None else screens,
-        emitters=emitters,
-        concurrency=plan.settings.concurrency,
-        score_unsampled=True,
-        budget=None if is_first else plan.budget,
-        judge_share=plan.settings.judge_share if plan.has_share and not is_first else None,
-        metric_timeout=plan.settings.metric_timeout,
-        exit_timeout=0,
-        judging=plan.settings.judging,
-        patience=patience,
-        name="ragspan-evaluate",
-    )
-    try:
-        yield engine
-    finally:
-        for emitter in emitters:
-            emitter.flush(_FLUSH_TIMEOUT)
-        log = logging.getLogger("ragspan")
-        before, log.disabled = log.disabled, True  # who stops a run knows that records are abandoned
-        engine.shutdown(0)
-        log.disabled = before
-
-
-def _open_journal(plan: Plan, reader: RecordReader, share: TableShare | None) -> Journal:
-    metrics = [described(metric) for metric in plan.metrics]
-    about = {
-        "metrics": metrics,
-        "columns": reader.columns,
-        "limit": plan.limit,
-        "judge_share": share and str(share.share),
-    }
-    path = None if plan.output is None else journal_of(plan.output)
-    if plan.resume and plan.output is not None and plan.output.exists() and path is not None and not path.exists():
-        raise NothingToResume(
-            f"there is nothing to resume: {plan.output} is finished; to evaluate anew leave out --resume"
+    def _emit(self, row: EvaluatedRow, outcomes: dict[str, Outcome]) -> None:
+        handle = self._emission.start(row.record)
+        refusal, language = about_response(row.record)
+        scored = ScoredRecord(
+            record=row.record,
+            outcomes=outcomes,
+            span=handle.span,
+            retrieval_spans=handle.retrieval_spans,
+            refusal=refusal,
+            language=language,
+            asked=row.asked,
         )
-    return Journal(path, about, resume=plan.resume)
+        handle.tell(lambda one: one.finish(scored))
+
+    async def _in_order(
+        self,
+        rows: Iterator[_Row],
+        work: Callable[[_Row], Coroutine[Any, Any, _Row]],
+        note: Callable[[_Row, _Row], None],
+    ) -> None:
+        """Do some work on each row, on many at the same time, and note each one and what became of it in their order."""
+        max_rows = max(_LEAST_ROWS, _ROWS_PER_PLACE * self._plan.settings.concurrency)
+        waiting: deque[tuple[_Row, asyncio.Task[_Row]]] = deque()
+
+        async def end_first() -> None:
+            row, ended = waiting[0]
+            note(row, await ended)
+            waiting.popleft()
+
+        try:
+            for row in rows:
+                waiting.append((row, asyncio.create_task(work(row))))
+                await asyncio.sleep(0)  # which begins it, and lets `stop` be looked at
+                while waiting and (len(waiting) >= max_rows or waiting[0][1].done()):
+                    await end_first()
+            while waiting:
+                await end_first()
+        finally:
+            tasks = [task for _, task in waiting]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    @contextlib.contextmanager
+    def _engine(self, metrics: Sequence[Metric], budget: Budget | None) -> Iterator[ScoringEngine]:
+        settings = self._plan.settings
+        engine = ScoringEngine(
+            metrics=metrics,
+            concurrency=settings.concurrency,
+            score_unsampled=True,
+            budget=budget,
+            waits_for_budget=True,
+            metric_timeout=settings.metric_timeout,
+            exit_timeout=0,
+            judging=settings.judging,
+            name="ragspan-evaluate",
+        )
+        try:
+            yield engine
+        finally:
+            log = logging.getLogger("ragspan")
+            before, log.disabled = log.disabled, True  # who stops a run knows that records are abandoned
+            engine.shutdown(0)
+            log.disabled = before
 
 
-def _finish(
-    output: Path | None, journal: Journal, *, is_complete: bool, is_final: bool
-) -> Callable[[], Iterator[ResultRow]]:
-    """Make the result file of the journal, if the run is complete; returns a function that reads the results.
+def _own_of(before: Outcome | None) -> Outcome | None:
+    """The embedded judge's score that has stood in for the judge's in an earlier run."""
+    return replace(before, fallback=None, usage=None) if isinstance(before, Score) and before.fallback else None
 
-    The journal stays where outcomes are not final: `resume` judges these again.
-    """
-    if output is None or not is_complete:
-        return journal.results
-    try:
-        with replacing(output) as unfinished:
-            write_results(unfinished, format_of(output), journal.results())
-    except OSError as error:
-        raise TableError(
-            f"{output} cannot be written: {error.strerror or error}; all results are in {journal.path}"
-        ) from None
-    if is_final:
-        journal.path.unlink(missing_ok=True)  # there is none where no row could be read
-    else:
-        journal.end()
-    return ResultFile(output).results
+
+def _with_screen(outcome: Outcome, screened: Outcome) -> Outcome:
+    """What the judge says beside the embedded judge, which stands in where the budget denied the judge, too."""
+    is_denied = isinstance(outcome, NotApplicable) and outcome.reason == BUDGET_EXHAUSTED
+    if isinstance(screened, Score) and (is_denied or (isinstance(outcome, Score) and outcome.fallback is not None)):
+        return replace(screened, fallback=BUDGET_EXHAUSTED)
+    return beside_screen(outcome, screened)

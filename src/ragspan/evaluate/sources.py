@@ -42,13 +42,24 @@ class Opinion:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class StoredScore:
+    """A score that ragspan wrote to the tool."""
+
+    metric: str
+    value: float | None
+    label: str | None
+    finding: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class StoredAnswer:
-    """An answer, and what people said of it."""
+    """An answer, what people said of it, and how it was scored."""
 
     record: RagRecord
     """Its parent is the answer's span, and its id is always the same for that."""
     opinions: Sequence[Opinion] = ()
     """From the oldest to the newest."""
+    scores: Sequence[StoredScore] = ()
 
 
 class ReplyTooLarge(TableError):  # noqa: N818 - it is a state, not a mistake
@@ -59,7 +70,7 @@ class Source(Protocol):
     """Reads a tool's store; its address and credentials are in the environment, as the tool's writer of scores reads them."""
 
     def __call__(
-        self, project: str, *, since_ns: int | None = None, annotation: str | None = None
+        self, project: str, *, since_ns: int | None = None, annotation: str | None = None, has_scores: bool = False
     ) -> Iterator[StoredAnswer]:
         """The answers, from the oldest trace to the newest; pages are asked for as they are needed.
 
@@ -67,6 +78,7 @@ class Source(Protocol):
             project: its name, as the tool shows it, or its id.
             since_ns: Unix nanoseconds; traces that began before are left out.
             annotation: the name of what people said; None asks for no opinions.
+            has_scores: whether to read ragspan's scores, too.
 
         Raises:
             TableError: the store cannot be read, or has no such project.
@@ -76,7 +88,7 @@ class Source(Protocol):
 
 
 def stored_answers(
-    tool: str, project: str | None, since: str | None, annotation: str | None = None
+    tool: str, project: str | None, since: str | None, annotation: str | None = None, *, has_scores: bool = False
 ) -> Iterator[StoredAnswer]:
     """The answers that a command names by its options.
 
@@ -94,7 +106,7 @@ def stored_answers(
         since_ns = nanoseconds_of(since)
     except CellError as error:
         raise ConfigurationError(f"--since {error}") from None
-    return _checked(tool, source(project, since_ns=since_ns, annotation=annotation))
+    return _checked(tool, source(project, since_ns=since_ns, annotation=annotation, has_scores=has_scores))
 
 
 def _checked(tool: str, answers: Iterator[StoredAnswer]) -> Iterator[StoredAnswer]:

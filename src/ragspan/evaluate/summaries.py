@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ragspan.evaluate.rates import RateEstimate, Stratum, by_part, estimate_rate
+from ragspan.evaluate.estimates import RateEstimate, Stratum, by_part, estimate_rate
 from ragspan.metrics.doubt import Part, judged
 from ragspan.metrics.metric import REFUSAL
 from ragspan.outcomes import Asked, Label, MetricFailure, NotApplicable, Outcome, Score, ScreenScore
@@ -23,7 +23,7 @@ class AskedFigures:
     """What a judge says that was asked about a share of the rows: of the most doubtful ones and of a random part of the rest.
 
     What it says of the rows that it was asked about says nothing of all rows, as most of them are doubtful. So figures of all rows are
-    estimated by strata; see `ragspan.evaluate.rates`. They are None where fewer than 20 rows of the random part have its score.
+    estimated by strata; see `ragspan.evaluate.estimates`. They are None where fewer than 20 rows of the random part have its score.
     """
 
     judge: str | None
@@ -68,8 +68,10 @@ class MetricSummary:
 
     metric: str
     scored: int = 0
+    labelled: int = 0
+    """Of the scored ones, those that pass or fail; of the others the judge cannot tell."""
     passed: int = 0
-    """Of the scored ones, those labelled `pass`."""
+    """Of the labelled ones, those that pass."""
     not_scored: Mapping[str, int] = field(default_factory=dict)
     """Rows without a score by reason, the most frequent first."""
     failed: int = 0
@@ -86,6 +88,17 @@ class MetricSummary:
     """Scores that fail by their cause, where it is known, the most frequent first."""
     asked: AskedFigures | None = None
     """The figures of the judge, where it is asked about a share of the rows; else None."""
+
+    @property
+    def failing(self) -> int | None:
+        """Of the labelled ones, those that fail; None where no score has a label."""
+        return self.labelled - self.passed if self.labelled else None
+
+    @property
+    def unlabelled(self) -> str | None:
+        """How many scores are neither a pass nor a fail, in words; None where all are, or none is."""
+        without = self.scored - self.labelled
+        return f"{without:,} of {self.scored:,} answers have no label" if without and self.labelled else None
 
     @property
     def silence(self) -> str | None:
@@ -115,7 +128,9 @@ class MetricSummary:
     def cells(self) -> tuple[str, ...]:
         """The figures as people read them, under `SUMMARY_HEADER`."""
         figures = (self.mean, self.median, self.minimum, self.maximum, self.standard_deviation)
-        passed = f"{self.passed / self.scored:.0%}" if self.scored and self.threshold is not None else "-"
+        passed = f"{self.passed / self.labelled:.0%}" if self.labelled else "-"
+        if self.labelled and self.labelled < self.scored:
+            passed += f" of {self.labelled:,}"
         return (
             self.metric,
             *("-" if figure is None else f"{figure:.3f}" for figure in figures),
@@ -192,7 +207,7 @@ class MetricTally:
         self.scores = array("d")
         """In the order in which they were added."""
         self._total = 0.0
-        self._passed = 0
+        self._labels: Counter[Label | None] = Counter()
         self._threshold: float | None = None
         self._not_scored: Counter[str] = Counter()
         self._causes: Counter[str] = Counter()
@@ -223,7 +238,7 @@ class MetricTally:
     def _add_score(self, score: Score | ScreenScore, threshold: float | None) -> None:
         self.scores.append(score.value)
         self._total += score.value
-        self._passed += score.label == "pass"
+        self._labels[score.label] += 1
         if self._threshold is None:
             self._threshold = threshold
 
@@ -243,7 +258,8 @@ class MetricTally:
         return MetricSummary(
             metric=metric,
             scored=count,
-            passed=self._passed,
+            labelled=self._labels["pass"] + self._labels["fail"],
+            passed=self._labels["pass"],
             not_scored=not_scored,
             failed=self._failed,
             mean=mean,

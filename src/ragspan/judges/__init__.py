@@ -16,6 +16,9 @@ from ragspan.judges.judge_protocols import (
     ContextRating,
     ContextRelevanceJudge,
     ContextVerdict,
+    ItemJudge,
+    ItemQuestion,
+    ItemVerdict,
     Judge,
     Rating,
     SupportJudge,
@@ -25,13 +28,14 @@ from ragspan.judges.judge_protocols import (
 )
 
 if TYPE_CHECKING:
-    from ragspan.judges.detectors import Detector, GuardDetector, ReferencePair, SpanDetector
+    from ragspan.judges.detector import Detector, ReferencePair
     from ragspan.judges.judge_catalogue import named_judge
     from ragspan.judges.jury import Jury
     from ragspan.judges.llm import LLMJudge
     from ragspan.judges.openai import OpenAIJudge
-    from ragspan.judges.overlap import OverlapJudge
     from ragspan.judges.prices import Price
+    from ragspan.judges.screen import OverlapJudge
+    from ragspan.judges.small_judges import SmallJudge
 
 __all__ = [
     "AnswerRelevanceJudge",
@@ -44,7 +48,9 @@ __all__ = [
     "ContextRelevanceJudge",
     "ContextVerdict",
     "Detector",
-    "GuardDetector",
+    "ItemJudge",
+    "ItemQuestion",
+    "ItemVerdict",
     "Judge",
     "JudgeError",
     "Jury",
@@ -54,7 +60,7 @@ __all__ = [
     "Price",
     "Rating",
     "ReferencePair",
-    "SpanDetector",
+    "SmallJudge",
     "SupportJudge",
     "UtilizationJudge",
     "Verifier",
@@ -63,14 +69,13 @@ __all__ = [
 ]
 
 _LOADED_AT_FIRST_USE = {
-    "SpanDetector": "ragspan.judges.detectors",
-    "ReferencePair": "ragspan.judges.detectors",
-    "GuardDetector": "ragspan.judges.detectors",
-    "Detector": "ragspan.judges.detectors",
+    "Detector": "ragspan.judges.detector",
+    "ReferencePair": "ragspan.judges.detector",
+    "SmallJudge": "ragspan.judges.small_judges",
     "Jury": "ragspan.judges.jury",
     "LLMJudge": "ragspan.judges.llm",
     "OpenAIJudge": "ragspan.judges.openai",
-    "OverlapJudge": "ragspan.judges.overlap",
+    "OverlapJudge": "ragspan.judges.screen",
     "Price": "ragspan.judges.prices",
     "named_judge": "ragspan.judges.judge_catalogue",
 }

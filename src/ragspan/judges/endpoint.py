@@ -39,13 +39,8 @@ MAX_RETRIES = 2
 class Post(Protocol):
     """Sends requests, and says what came of them."""
 
-    async def __call__(self, body: Mapping[str, Any], *, retries: int | None = None) -> object:
-        """Send a body, and return the endpoint's answer as plain JSON. It raises what the `openai` client raises.
-
-        Args:
-            body: of the request.
-            retries: further attempts; by default the endpoint's.
-        """
+    async def __call__(self, body: Mapping[str, Any]) -> object:
+        """Send a body, and return the endpoint's answer as plain JSON. It raises what the `openai` client raises."""
         ...
 
     def error_text(self, error: Exception) -> str:
@@ -172,12 +167,12 @@ async def post_what_it_takes(
     while True:
         fields = body(attempt.capabilities)
         try:
-            reply = await post(fields, retries=0 if attempt.is_probe else None)
+            reply = await post(fields)
         except (openai.APIStatusError, InvalidResponseError) as error:
             if not attempt.goes_on_without(error, fields, post.error_text):
-                raise attempt.error or error from None
+                raise
         else:
-            attempt.ended_well(fields)
+            attempt.ended_well()
             return reply
 
 
@@ -190,11 +185,10 @@ class _Post:
         self._sent = sent
         self._secrets = secrets
 
-    async def __call__(self, body: Mapping[str, Any], *, retries: int | None = None) -> object:
+    async def __call__(self, body: Mapping[str, Any]) -> object:
         # Without the client's types: with them, a third of a request's processor time goes into checking each part of the
         # schema and of the response.
-        options: dict[str, Any] = {} if retries is None else {"options": {"max_retries": retries}}
-        reply = await self._client.post(self._path, body=body, cast_to=object, **options)
+        reply = await self._client.post(self._path, body=body, cast_to=object)
         if (error := _error_in(reply)) is not None:
             raise InvalidResponseError(error)
         return reply

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 JUDGES: Final = "ragspan_judge"
 """The group of entry points."""
 EMBEDDED: Final = "overlap"
+SMALL: Final[Mapping[str, str]] = {
+    "lettucedetect": "http://localhost:8000",
+    "minicheck": "http://localhost:11434/v1",
+    "granite-guardian": "http://localhost:8000/v1",
+}
+"""Small judges behind a server, each with an address such as it has; `ragspan.judges.small_judges` has their forms."""
 JudgeChoice: TypeAlias = "str | Judge | Sequence[str | Judge]"
 """A judge or its name; a list of several is a jury."""
 
@@ -80,12 +86,18 @@ def judge_part(name: str) -> Callable[..., Any]:
 
 def judge_names() -> list[str]:
     """All names, with what follows them: `overlap`, `openai:<model>`, and those of installed packages."""
-    return [EMBEDDED, *(f"{name}:<model>" for name in PRESETS), *part_names(JUDGES)]
+    of_servers = [f"{name}:<address>" for name in SMALL]
+    return [EMBEDDED, *(f"{name}:<model>" for name in PRESETS), *part_names(JUDGES), *of_servers]
 
 
 def _made(name: str, options: Mapping[str, Any]) -> Judge:
     kind, colon, rest = name.partition(":")
     kind = kind.strip().lower()
+    if "://" in name and kind not in SMALL:  # the value is not shown: an address may have a password in it
+        raise ConfigurationError(
+            "a judge is a name and a model, such as 'openai:gpt-4o-mini', without an address: put that into RAGSPAN_JUDGE_BASE_URL, or "
+            "give base_url="
+        )
     make, arguments = _maker(name, kind, rest.strip() if colon else None)
     _require_known(name, make, len(arguments), options)
     values = {**options, "price": _price(options["price"])} if "price" in options else dict(options)
@@ -95,12 +107,12 @@ def _made(name: str, options: Mapping[str, Any]) -> Judge:
         raise ConfigurationError(_without_values(str(error), options)) from None
     except Exception as error:  # noqa: BLE001 - a judge of another package may raise anything for a missing key or package
         words = " ".join(_without_values(str(error), options).split())
-        said = f"the judge {name!r} cannot be made: {type(error).__name__}: {words}{_of_certificates(error)}"
+        shown = kind if kind in SMALL else name
+        said = f"the judge {shown!r} cannot be made: {type(error).__name__}: {words}{_of_certificates(error)}"
         raise ConfigurationError(said) from None
     if not callable(getattr(judge, "vote_adherence", None)) and callable(getattr(judge, "verify_claims", None)):
         raise ConfigurationError(
-            f"{name} verifies claims and answers no other question, so it is not a judge for RAGSPAN_JUDGE: for HHEM take the "
-            "metric faithfulness_hhem"
+            f"{name} verifies claims and answers no other question, so it is not a judge for RAGSPAN_JUDGE"
         )
     return cast("Judge", judge)
 
@@ -114,9 +126,15 @@ def _of_certificates(error: Exception) -> str:
 def _maker(name: str, kind: str, rest: str | None) -> tuple[Callable[..., Any], tuple[str, ...]]:
     """What makes the judge, and what it is called with besides the options."""
     if kind == EMBEDDED and rest is None:
-        from ragspan.judges.overlap import OverlapJudge
+        from ragspan.judges.screen import OverlapJudge
 
         return OverlapJudge, ()
+    if kind in SMALL:
+        if not rest:
+            raise ConfigurationError(f"{kind!r} names no server: the judge should be like '{kind}:{SMALL[kind]}'")
+        from ragspan.judges.small_judges import SmallJudge
+
+        return SmallJudge, (kind, rest)
     if kind in PRESETS:
         if not rest:
             example = f"{kind}:{PRESETS[kind].example}"
@@ -191,7 +209,7 @@ def _guess(name: str) -> str:
         if not model and spelling.lower().startswith(preset.families):
             return f"; did you mean {f'{preset.name}:{spelling}'!r}?"
     words = {word.lower(): preset.name for preset in PRESETS.values() for word in preset.title.split()}
-    words |= {known: known for known in (*PRESETS, EMBEDDED, *part_names(JUDGES))}
+    words |= {known: known for known in (*PRESETS, *SMALL, EMBEDDED, *part_names(JUDGES))}
     close = difflib.get_close_matches(spelling.lower(), words, n=1)
     if not close:
         return ""

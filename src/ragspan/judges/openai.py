@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ragspan.arguments import SOME_SECONDS, TEXT, Rule, one_of, texts_in, whole, wrong
+from ragspan.config import JudgeMode
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges.endpoint import MAX_RETRIES, TIMEOUT, Endpoint, post_what_it_takes
 from ragspan.judges.judge_protocols import ChatMessage, Completion
 from ragspan.judges.llm.capabilities import EndpointCapabilities, EndpointHabits
 from ragspan.judges.llm.chat_protocol import read_completions
-from ragspan.judges.llm.llm_judge import JudgeMode, LLMJudge
+from ragspan.judges.llm.llm_judge import LLMJudge
 from ragspan.judges.presets import PRESETS, Preset
 from ragspan.judges.prices import Price, price_of
 

@@ -100,141 +100,52 @@ def _without_path(place: str, address: str) -> str:
     return place.rstrip("/").removesuffix(address.partition("{}")[2] or " ")
 
 
-_ROWS = (
-    Preset(
-        name="openai",
-        title="OpenAI",
-        example="gpt-4o-mini",
-        places=("OPENAI_BASE_URL",),
-        default_place="https://api.openai.com/v1",
-        keys=("OPENAI_API_KEY",),
-        families=("gpt", "o1", "o3", "o4", "chatgpt"),
-    ),
-    Preset(
-        name="azure",
-        title="Azure OpenAI",
-        example="our-deployment",
-        address="{}/openai/v1",
-        places=("AZURE_OPENAI_ENDPOINT",),
-        keys=("AZURE_OPENAI_API_KEY",),
-    ),
-    Preset(
-        name="anthropic",
-        title="Anthropic",
-        example="claude-haiku-4-5",
-        address="{}/v1",
-        places=("ANTHROPIC_BASE_URL",),
-        default_place="https://api.anthropic.com",
-        keys=("ANTHROPIC_API_KEY",),
-        families=("claude",),
-        several_choices=False,
-    ),
-    Preset(
-        name="gemini",
-        title="Google Gemini",
-        example="gemini-2.5-flash",
-        address="https://generativelanguage.googleapis.com/v1beta/openai",
-        keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
-        families=("gemini", "gemma"),
-        several_choices=False,
-    ),
-    Preset(
-        name="mistral",
-        title="Mistral",
-        example="mistral-small-latest",
-        address="https://api.mistral.ai/v1",
-        keys=("MISTRAL_API_KEY",),
-        families=("mistral", "ministral", "magistral", "codestral", "open-mi"),
-    ),
-    Preset(
-        name="groq",
-        title="Groq",
-        example="openai/gpt-oss-20b",
-        address="https://api.groq.com/openai/v1",
-        keys=("GROQ_API_KEY",),
-        several_choices=False,
-    ),
-    Preset(
-        name="deepseek",
-        title="DeepSeek",
-        example="deepseek-chat",
-        address="https://api.deepseek.com/v1",
-        keys=("DEEPSEEK_API_KEY",),
-        families=("deepseek",),
-        several_choices=False,
-        response_format="json_object",
-    ),
-    Preset(
-        name="openrouter",
-        title="OpenRouter",
-        example="qwen/qwen3-32b",
-        address="https://openrouter.ai/api/v1",
-        keys=("OPENROUTER_API_KEY",),
-        several_choices=False,
-    ),
-    Preset(
-        name="together",
-        title="Together AI",
-        example="openai/gpt-oss-20b",
-        address="https://api.together.xyz/v1",
-        keys=("TOGETHER_API_KEY",),
-    ),
-    Preset(
-        name="fireworks",
-        title="Fireworks AI",
-        example="accounts/fireworks/models/gpt-oss-20b",
-        address="https://api.fireworks.ai/inference/v1",
-        keys=("FIREWORKS_API_KEY",),
-        families=("accounts/fireworks",),
-    ),
-    Preset(
-        name="xai",
-        title="xAI",
-        example="grok-4-fast",
-        address="https://api.x.ai/v1",
-        keys=("XAI_API_KEY",),
-        families=("grok",),
-    ),
-    Preset(
-        name="bedrock",
-        title="Amazon Bedrock",
-        example="openai.gpt-oss-20b",
-        address="https://bedrock-mantle.{}.api.aws/v1",
-        places=("AWS_REGION", "AWS_DEFAULT_REGION"),
-        keys=("AWS_BEARER_TOKEN_BEDROCK",),
-        families=("openai.", "amazon.", "anthropic."),
-    ),
-    Preset(
-        name="ollama",
-        title="Ollama",
-        example="qwen3:8b",
-        address="http://localhost:11434/v1",
-        needs_key=False,
-        several_choices=False,
-    ),
-    Preset(
-        name="lmstudio",
-        title="LM Studio",
-        example="qwen3-8b",
-        address="http://localhost:1234/v1",
-        needs_key=False,
-        several_choices=False,
-    ),
-    Preset(
-        name="vllm",
-        title="vLLM",
-        example="Qwen/Qwen3-8B",
-        keys=("VLLM_API_KEY",),
-        needs_key=False,
-    ),
-    Preset(
-        name="litellm",
-        title="a LiteLLM proxy",
-        example="our-model",
-        keys=("LITELLM_API_KEY",),
-        needs_key=False,
-    ),
-)
+_ROWS = """\
+openai | OpenAI | gpt-4o-mini | {} | OPENAI_BASE_URL | https://api.openai.com/v1 | OPENAI_API_KEY | gpt,o1,o3,o4,chatgpt |
+azure | Azure OpenAI | our-deployment | {}/openai/v1 | AZURE_OPENAI_ENDPOINT |  | AZURE_OPENAI_API_KEY |  |
+anthropic | Anthropic | claude-haiku-4-5 | {}/v1 | ANTHROPIC_BASE_URL | https://api.anthropic.com | ANTHROPIC_API_KEY | claude | no n
+gemini | Google Gemini | gemini-2.5-flash | https://generativelanguage.googleapis.com/v1beta/openai |  |  | GEMINI_API_KEY,GOOGLE_API_KEY | gemini,gemma | no n
+mistral | Mistral | mistral-small-latest | https://api.mistral.ai/v1 |  |  | MISTRAL_API_KEY | mistral,ministral,magistral,codestral,open-mi |
+groq | Groq | openai/gpt-oss-20b | https://api.groq.com/openai/v1 |  |  | GROQ_API_KEY |  | no n
+deepseek | DeepSeek | deepseek-chat | https://api.deepseek.com/v1 |  |  | DEEPSEEK_API_KEY | deepseek | no n,no schema
+openrouter | OpenRouter | qwen/qwen3-32b | https://openrouter.ai/api/v1 |  |  | OPENROUTER_API_KEY |  | no n
+together | Together AI | openai/gpt-oss-20b | https://api.together.xyz/v1 |  |  | TOGETHER_API_KEY |  |
+fireworks | Fireworks AI | accounts/fireworks/models/gpt-oss-20b | https://api.fireworks.ai/inference/v1 |  |  | FIREWORKS_API_KEY | accounts/fireworks |
+xai | xAI | grok-4-fast | https://api.x.ai/v1 |  |  | XAI_API_KEY | grok |
+bedrock | Amazon Bedrock | openai.gpt-oss-20b | https://bedrock-mantle.{}.api.aws/v1 | AWS_REGION,AWS_DEFAULT_REGION |  | AWS_BEARER_TOKEN_BEDROCK | openai.,amazon.,anthropic. |
+ollama | Ollama | qwen3:8b | http://localhost:11434/v1 |  |  |  |  | no n,no key
+lmstudio | LM Studio | qwen3-8b | http://localhost:1234/v1 |  |  |  |  | no n,no key
+vllm | vLLM | Qwen/Qwen3-8B | {} |  |  | VLLM_API_KEY |  | no key
+litellm | a LiteLLM proxy | our-model | {} |  |  | LITELLM_API_KEY |  | no key
+"""
+"""Name, title, a model, the address, variables of its changing part and what stands there without them, variables of the key, how names of
+models begin, and what it does not take or need."""
 
-PRESETS: Final[Mapping[str, Preset]] = MappingProxyType({preset.name: preset for preset in _ROWS})
+
+def _preset(row: str) -> Preset:
+    name, title, example, address, places, default_place, keys, families, lacks = (
+        part.strip() for part in row.split("|")
+    )
+    return Preset(
+        name=name,
+        title=title,
+        example=example,
+        address=address,
+        places=_listed(places),
+        default_place=default_place or None,
+        keys=_listed(keys),
+        families=_listed(families),
+        needs_key="no key" not in lacks,
+        several_choices="no n" not in _listed(lacks),
+        response_format="json_object" if "no schema" in lacks else "json_schema",
+    )
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, text.split(",")))
+
+
+PRESETS: Final[Mapping[str, Preset]] = MappingProxyType(
+    {row.partition(" ")[0]: _preset(row) for row in _ROWS.splitlines()}
+)
 """By name, in the order of the documentation."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ragspan.metrics.citation_correctness import CitationCorrectness
 from ragspan.metrics.faithfulness import Faithfulness, FaithfulnessWithHHEM
 from ragspan.metrics.metric import Metric, Screening
 from ragspan.metrics.polled import AnswerRelevance, Completeness, ContextAdherence
@@ -23,6 +24,7 @@ __all__ = [  # noqa: RUF022 - metrics in the order of the documentation, in whic
     "ContextRelevance",
     "ChunkAttribution",
     "ChunkUtilization",
+    "CitationCorrectness",
     # what they are made of
     "JudgedContext",
     "Metric",

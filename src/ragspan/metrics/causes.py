@@ -54,7 +54,7 @@ def seeker_of(judge: object, *, llm_causes: bool) -> object:
 
 @functools.cache
 def _embedded() -> SupportJudge:
-    from ragspan.judges.overlap import OverlapJudge
+    from ragspan.judges.screen import OverlapJudge
 
     return OverlapJudge()
 

@@ -59,6 +59,12 @@ def doubt_of(outcomes: Mapping[str, Outcome]) -> float | None:
     return _FINDINGS + (1 - _FINDINGS) * doubt if fails else _FINDINGS * doubt
 
 
+def screen_score(outcomes: Mapping[str, Outcome]) -> float | None:
+    """The embedded judge's score of an answer: adherence, else faithfulness; None if there is neither."""
+    scores = (outcomes.get(name) for name in _WEIGHTS)
+    return next((one.value for one in scores if isinstance(one, Score)), None)
+
+
 def cannot_tell(outcome: Outcome) -> bool:
     """Whether the metric applies, and the judge could not give a score."""
     is_unsure = isinstance(outcome, NotApplicable) and outcome.reason in NOT_APPLICABLE

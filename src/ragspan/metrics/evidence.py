@@ -80,6 +80,6 @@ async def screen_background(judge: Judge, record: RagRecord) -> NotApplicable | 
     return None if is_supported else reason
 
 
-def cannot_tell(unsure: int, claims: int) -> NotApplicable:
+def cannot_tell(unsure: int, claims: int, what: str = "claims") -> NotApplicable:
     """The claims of which the judge is not sure decide."""
-    return NotApplicable(reason=CANNOT_TELL, detail=f"{unsure} of {claims} claims could be either")
+    return NotApplicable(reason=CANNOT_TELL, detail=f"{unsure} of {claims} {what} could be either")

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar,
 
 from ragspan.arguments import SHARE, has_methods, require_async
 from ragspan.exceptions import JudgeError
+from ragspan.judges.detector import Detector
 from ragspan.judges.judge_protocols import NOT_APPLICABLE, ClaimVerdict, ContextRating, ContextVerdict, Judge, Named
 from ragspan.judges.jury import Jury
 from ragspan.judges.session import JudgingSession, session_of
@@ -92,7 +93,9 @@ def without_right_refusal(outcome: Outcome, record: RagRecord) -> Outcome:
 
     A judge that finds such a response grounded or complete says so. Where the contexts hold an answer it fails.
     """
-    is_right = isinstance(outcome, Score) and outcome.label == "pass" and declines(record.response or "")
+    if not isinstance(outcome, Score) or not declines(record.response or ""):
+        return outcome
+    is_right = outcome.label == "pass" or (outcome.label is None and outcome.value == 1)
     return NotApplicable(reason=REFUSAL) if is_right else outcome
 
 
@@ -211,13 +214,14 @@ class JudgedMetric(Generic[_Judge]):
         """
         # What `Judge` says that a judge may have besides.
         only_ranks: Collection[str] = getattr(self.judge, "only_ranks", ())
+        ranks = not has_label or not set(self.questions).isdisjoint(only_ranks)
         share_read: Callable[[RagRecord], float] | None = getattr(self.judge, "share_read", None)
         read = 1.0 if share_read is None else share_read(record)
         return Score(
             value=value,
             explanation=explanation,
-            threshold=self.threshold if has_label and not set(self.questions) & set(only_ranks) else None,
-            label=label,
+            threshold=None if ranks else self.threshold,
+            label=None if ranks else label,
             evidence=tuple(evidence),
             details=dict(details) | ({"read": read} if read < 1 else {}),
             judge=(verifier or self.judge).name,
@@ -230,6 +234,8 @@ def require_judge(argument: str, judge: object, questions: Sequence[str], *, met
     for question in questions:
         who_can = f"; {metric} needs an LLMJudge, such as OpenAIJudge, or a judge of your own"
         hint = "" if hasattr(Judge, question) else who_can
+        if isinstance(judge, Detector):
+            hint = f"; {judge.name} answers adherence and faithfulness alone: leave {metric} out, or name another judge"
         has_methods(f"an object with a method {question}(){hint}", question).check(argument, judge)
         require_async(argument, judge, question)
 

@@ -2,7 +2,7 @@
 
 Wherever metrics are taken, names are taken too. A metric of another package is an entry point of the group `ragspan_metric`:
 a class or a function. It is called with those of these arguments, by name, that it has: `judge`, the judge of the settings;
-`causes` and `llm_causes`, as in `Faithfulness`; `device`, `batch_size` and `model`, those of HHEM.
+`polls`, `causes` and `llm_causes`, as in `Faithfulness`; `device`, `batch_size` and `model`, those of HHEM.
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ def metrics_from(
     asked = _chosen_judge(settings, judge) if parts else None
     arguments = {
         "judge": asked,
+        "polls": settings.judge_polls,
         "causes": settings.causes is not False,
         "llm_causes": settings.causes == "llm",
         **_of_hhem(settings),
@@ -152,6 +153,8 @@ def judge_from(settings: Settings) -> Judge:
         )
     if set(names) <= set(PRESETS):  # who lets metrics take longer has a slow judge
         given["timeout"] = max(TIMEOUT, settings.metric_timeout / 2)
+    if set(names) <= {*PRESETS, "langchain"} and settings.judge_mode != "one_request":
+        given["mode"] = settings.judge_mode
     if names == ["hhem"]:
         given |= {name: value for name, value in _of_hhem(settings).items() if value is not None}
     try:

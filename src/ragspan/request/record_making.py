@@ -30,7 +30,7 @@ def record_of(tree: RequestTree) -> RagRecord | None:
     has_asked = any(isinstance(step, (ModelStep, SearchStep)) for step in tree.steps)
     if response is None and status == "complete" and not (has_asked or tree.recorded):
         return None  # a prompt that was filled in, say
-    if _shows_documents(tree, seen, response):
+    if tree.run_type != "engine" and _shows_documents(tree, seen, response):
         return None
     question = _question(tree, seen)
     to_context = functools.cache(context_of_seen)  # most documents are found, and reach the prompt

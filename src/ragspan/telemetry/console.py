@@ -1,4 +1,7 @@
-"""Prints each scored answer in a few lines, for users who have no tracing tool yet."""
+"""Prints each scored answer as a card, for users who have no tracing tool yet: on a terminal, or in a notebook's cell.
+
+Nothing of it leaves the machine, so a card shows question, response and reasons unless `capture_content` is set to false.
+"""
 
 from __future__ import annotations
 
@@ -12,65 +15,99 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
+from ragspan.config import Settings
 from ragspan.counted import counted
-from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score, ScoredRecord
+from ragspan.outcomes import MetricFailure, Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord
-from ragspan.telemetry.answer_spans import answer_name
+from ragspan.telemetry.cells import Cells
 from ragspan.telemetry.content import ContentOptions
 from ragspan.telemetry.emitter_protocols import ScoreEmitter
+from ragspan.telemetry.provider_end import Engine
 from ragspan.telemetry.values import bounded, legible
 
 _COLOURS = {"pass": "green", "fail": "red"}
-_MAX_SHOWN = 110  # characters of a question or a response
-_MAX_REASON = 400  # characters of an explanation, which says why an answer failed: a terminal wraps it
-_HINT = "  Texts are left out here: RAGSPAN_CAPTURE_CONTENT=true shows questions, responses and full reasons."
+_MAX_SHOWN = 200  # characters of a question or a response
+_MAX_REASON, _MAX_FINDING = 400, 100  # characters of what explains a failing score, and one that passes
+_HIDDEN = "  Text is hidden; set RAGSPAN_CAPTURE_CONTENT=true to show questions, answers and reasons."
 _PIPE_WIDTH = 160  # a pipe has no width, and lines that are cut at 80 are hard to search
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ConsoleEmitter(ContentOptions, ScoreEmitter):
-    """Prints scored answers, in colours on a terminal and as plain lines elsewhere.
+    """Prints scored answers, in colours on a terminal and as plain lines elsewhere; in Jupyter in the cell that asked.
+
+    Texts are shown unless `capture_content`, or `RAGSPAN_CAPTURE_CONTENT`, is false: they stay on the machine.
 
     Raises:
         ConfigurationError: an argument or the environment has a value that is not allowed.
     """
 
     file: TextIO | None = None
-    """Prints there; None means the `sys.stdout` of the moment."""
+    """Prints there; None means the notebook's cell, or the `sys.stdout` of the moment."""
     _has_hinted: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        if self.capture_content is None:
+            self.capture_content = Settings.from_environment().capture_content
+        if self.capture_content is None:
+            self.capture_content = True
+        super().__post_init__()
+        self._cells = Cells.of_notebook() if self.file is None else None
+
+    def is_used_by(self, engine: Engine) -> None:
+        """Know in which cell of a notebook this engine's answers were asked for."""
+        if self._cells is not None:
+            self._cells.watch(engine)
 
     def emit(self, scored: ScoredRecord) -> None:
         """Print the answer with its outcomes, in one write. If the file is closed, it is not printed."""
+        card = Text("\n").join(self._lines(scored))
+        if self._cells is not None:
+            self._cells.show(card, asked_at_ns=scored.record.started_ns)
+            return
         file = self.file or sys.stdout
         with contextlib.suppress(OSError, ValueError):
             console = Console(file=file, highlight=False, width=None if file.isatty() else _PIPE_WIDTH)
             rendered = io.StringIO()  # Rich ends the program when it writes to a closed pipe
             Console(file=rendered, highlight=False, width=console.width, force_terminal=console.is_terminal).print(
-                Text("\n").join(self._lines(scored)), soft_wrap=True
+                card, soft_wrap=True
             )
             file.write(rendered.getvalue())
             file.flush()
 
     def _lines(self, scored: ScoredRecord) -> Iterator[Text]:
-        yield _title(scored)
-        if self.content.allows("spans") and not scored.late:
-            yield from text_lines(scored.record)
-        reasons = [None if isinstance(outcome, Score) else _reason(outcome) for outcome in scored.outcomes.values()]
-        if len(reasons) > 1 and reasons[0] and len({*reasons}) == 1:
-            yield Text(f"  {'not scored':<20} -    ").append(shortened(reasons[0]), style="yellow")
+        record, is_shown = scored.record, self.content.allows("spans")
+        title = Text(shortened(record.name), style="bold")
+        title.append(f"  {(record.ended_ns - record.started_ns) / 1e6:.0f} ms", style="cyan")
+        if record.status != "complete":
+            title.append(f"  {record.status}", style="yellow")
+        if scored.refusal:
+            title.append("  the response is a refusal", style="yellow")
+        if scored.late:
+            title.append("  late scores", style="yellow")
+        yield title
+        if not scored.late:
+            yield from text_lines(record) if is_shown else ()
+            yield Text(f"  {'contexts':<20} ").append(contexts_found(record), style="dim")
+        yield from self._outcomes(scored)
+        judges = {outcome.judge: None for outcome in scored.outcomes.values() if isinstance(outcome, Score)}
+        if named := [shortened(judge) for judge in judges if judge]:
+            yield Text(f"  {'judged by':<20} {', '.join(named)}", style="dim")
+        if not is_shown and self.explanations is not True and not self._has_hinted:
+            self._has_hinted = True
+            yield Text(_HIDDEN, style="dim")
+
+    def _outcomes(self, scored: ScoredRecord) -> Iterator[Text]:
+        """A line for each metric; one for all that have no score for the same reason."""
+        reasons = {None if isinstance(one, Score) else reason_of(one) for one in scored.outcomes.values()}
+        if len(scored.outcomes) > 1 and len(reasons) == 1 and (reason := next(iter(reasons))):
+            yield Text(f"  {'not scored':<20} -    ").append(shortened(reason), style="yellow")
             return
+        said: set[str] = set()
         for metric, outcome in scored.outcomes.items():
             explanation = self.content.explanation(outcome) if isinstance(outcome, Score) else None
-            yield Text("  ").append_text(outcome_line(metric, outcome, explanation))
-        if self._should_hint(scored):
-            self._has_hinted = True
-            yield Text(_HINT, style="dim")
-
-    def _should_hint(self, scored: ScoredRecord) -> bool:
-        """True for the first failing answer whose reasons are not shown in full."""
-        if self._has_hinted or self.content.explanations is not None or self.content.allows("spans"):
-            return False
-        return any(isinstance(outcome, Score) and outcome.label == "fail" for outcome in scored.outcomes.values())
+            yield Text("  ").append_text(outcome_line(metric, outcome, None if explanation in said else explanation))
+            said.add(explanation or "")
 
 
 def text_lines(record: RagRecord) -> Iterator[Text]:
@@ -80,46 +117,37 @@ def text_lines(record: RagRecord) -> Iterator[Text]:
             yield Text(f"  {name:<20} ").append(shortened(text), style="italic")
 
 
+def contexts_found(record: RagRecord) -> str:
+    """How many contexts there are, and where they came from."""
+    if record.contexts is None:
+        why = f": {record.contexts_unknown}" if record.contexts_unknown else ""
+        return "the text of the prompts" if record.background_is_prompt else f"not known{why}"
+    if not record.contexts:
+        return "none"
+    searches = dict.fromkeys(retrieval.data_source_id or retrieval.name for retrieval in record.retrievals)
+    names = ", ".join(map(shortened, searches)) or "the program"
+    return f"{counted(len(record.contexts), 'document')} from {names}"
+
+
 def outcome_line(metric: str, outcome: Outcome, explanation: str | None) -> Text:
-    """One line for one metric: the score, its label and why it failed, or why there is no score."""
+    """One line for one metric: the score, its label and its explanation, or why there is no score."""
     line = Text(f"{metric:<20}")
     if not isinstance(outcome, Score):
         style = "yellow" if isinstance(outcome, MetricFailure) else "dim"
-        return line.append(f" -    {shortened(_reason(outcome))}", style=style)
+        return line.append(f" -    {shortened(reason_of(outcome))}", style=style)
     line.append(f" {outcome.value:.2f} ").append(outcome.label or "", style=_COLOURS.get(outcome.label or "", ""))
-    if outcome.label == "fail" and explanation:
-        line.append(f"  {shortened(explanation, _MAX_REASON)}", style="dim")
+    if explanation:
+        line.append(
+            f"  {shortened(explanation, _MAX_FINDING if outcome.label == 'pass' else _MAX_REASON)}", style="dim"
+        )
     return line
 
 
-def _reason(outcome: NotApplicable | MetricFailure) -> str:
-    return outcome.error_type if isinstance(outcome, MetricFailure) else outcome.reason
+def reason_of(outcome: Outcome) -> str:
+    """Why there is no score, in one of few words."""
+    return outcome.error_type if isinstance(outcome, MetricFailure) else getattr(outcome, "reason", "")
 
 
 def shortened(text: str, length: int = _MAX_SHOWN) -> str:
     """A text on one line, cut if it is longer than `length` characters."""
     return legible(bounded(" ".join(text.split()), length))
-
-
-def _title(scored: ScoredRecord) -> Text:
-    record = scored.record
-    title = Text(shortened(answer_name(record)), style="bold")
-    title.append(f"  {(record.ended_ns - record.started_ns) / 1e6:.0f} ms", style="cyan")
-    title.append(f"  {record.status}", style="" if record.status == "complete" else "yellow")
-    title.append(f"  {_count(record)}", style="dim")
-    judges = {
-        outcome.judge: None for outcome in scored.outcomes.values() if isinstance(outcome, Score) and outcome.judge
-    }
-    if judges:
-        title.append(f"  judged by {shortened(', '.join(judges))}", style="dim")
-    if scored.refusal:
-        title.append("  refusal", style="yellow")
-    if scored.late:
-        title.append("  late scores", style="yellow")
-    return title
-
-
-def _count(record: RagRecord) -> str:
-    if record.contexts is None:
-        return "contexts unknown"
-    return counted(len(record.contexts), "context")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import re
 from collections.abc import Iterator
 
@@ -29,6 +30,9 @@ _TRACE_STATE = re.compile(r"[\x20-\x7e]{1,8192}")
 _PLAIN_KEY = "suppress_instrumentation"
 _KEY: str = getattr(otel_context, "_SUPPRESS_INSTRUMENTATION_KEY", _PLAIN_KEY)
 _HTTP_KEY: str = getattr(otel_context, "_SUPPRESS_HTTP_INSTRUMENTATION_KEY", _PLAIN_KEY)
+
+
+_WORKER_KEY = otel_context.create_key("ragspan-worker")
 
 
 def anchor_of(span_context: SpanContext) -> SpanAnchor:
@@ -81,6 +85,13 @@ def context_with(span: Span | SpanAnchor | None) -> Context:
     return set_span_in_context(INVALID_SPAN if span is None else span, Context())
 
 
+def context_of_worker() -> contextvars.Context:
+    """A new context in which handlers capture nothing. Spans can be made in it, unlike where instrumentation is suppressed."""
+    made = contextvars.Context()
+    made.run(otel_context.attach, Context({_WORKER_KEY: True}))
+    return made
+
+
 @contextlib.contextmanager
 def suppressed() -> Iterator[None]:
     """Make instrumentations ignore what happens inside, also in tasks and threads with a copied context.
@@ -98,13 +109,13 @@ def suppressed() -> Iterator[None]:
 
 
 def is_suppressed(current: Context | None = None) -> bool:
-    """Whether the caller runs inside `suppressed()`, or inside OpenTelemetry's own suppression.
+    """Whether the caller runs in an engine's worker, inside `suppressed()`, or inside OpenTelemetry's own suppression.
 
-    A handler asks this to ignore a judge's calls of a framework.
+    A handler asks this to ignore a judge's and an emitter's calls of a framework.
 
     Args:
         current: the context, if the caller has read it already.
     """
     if current is None:
         current = otel_context.get_current()
-    return bool(current.get(_KEY) or current.get(_PLAIN_KEY))
+    return bool(current.get(_KEY) or current.get(_PLAIN_KEY) or current.get(_WORKER_KEY))

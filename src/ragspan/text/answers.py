@@ -22,6 +22,7 @@ from ragspan.text.languages import language as language_of
 from ragspan.text.parts import Part, found, marked
 from ragspan.text.refusals import refuses
 from ragspan.text.sentences import pieces_of
+from ragspan.text.turns import turn
 
 MAX_CHARACTERS = 30_000
 """Characters of an answer that are read; the rest is left as it is."""
@@ -44,6 +45,7 @@ def _parts_of(answer: str, code: str | None) -> tuple[Part, ...]:
     in_code = _code(text)
     cited, emphasised = partial(citations, code=in_code), partial(_emphasis, code=in_code)
     for find in (_thoughts, _wrapping, _code_fences, _quotes, sources, cited, _headings, emphasised):
+        turn()
         parts += (some := list(find(text)))
         text = _blanked(text, some)
     whole = list(_of_sentences(text, language_of(code) if code else guess(text, enough=1) or ENGLISH))
@@ -257,6 +259,7 @@ def _of_sentences(text: str, language: Language) -> Iterator[Part]:
     spoken, at = framings_of(text, language), 0
     pieces = list(islice(pieces_of(text, language), _MOST_SENTENCES))
     for number, piece in enumerate(pieces):
+        turn()
         sentence = piece.strip()
         start = at + len(piece) - len(piece.lstrip())
         at += len(piece)

@@ -12,10 +12,10 @@ from functools import cache, reduce
 from operator import or_
 from typing import Any, Final, Literal, TypeAlias
 
-from ragspan.text.languages.language import Language, language
+from ragspan.text.languages.language import WITH_WORDS, Language, language
 from ragspan.text.vocabulary import word_set, words_of
 
-LANGUAGES: Final = tuple("de en es fr it ja nl pl pt ru tr zh".split())  # noqa: SIM905  shorter
+LANGUAGES: Final = WITH_WORDS
 """Languages whose phrases are known; of others only questions are, and what is said in English."""
 
 _WORD = r"(?:[^\s,.;:!?()\[\]]{1,40}(?:\.\d{1,3}){0,3})"

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import islice
 
-from ragspan.text.answers import in_json, stated
+from ragspan.text.answers import stated
 from ragspan.text.framing import LANGUAGES
 from ragspan.text.keys import is_content, readable
 from ragspan.text.languages import ENGLISH, Language, characters_read, guess
 from ragspan.text.languages import language as language_of
 from ragspan.text.refusals import may_refuse, refuses
-from ragspan.text.sentences import Sentence, read_sentence, split_sentences, stripped
-from ragspan.text.tables import Table, tables_in, without_tables
+from ragspan.text.sentences import Sentence, read_sentence, split_sentences
 
 MAX_CHARACTERS = 30_000
 """Characters of a response that are read."""
@@ -32,33 +29,11 @@ _SPACE_BEFORE_STOP = re.compile(r" +([.,;:!?])(?=\s|$)")
 
 
 def read_claims(response: str, language: Language = ENGLISH) -> tuple[Sentence, ...]:
-    """The sentences with content of what a response states, and the rows of its tables."""
-    text = readable(response[: characters_read([response], MAX_CHARACTERS)[0]])
-    said = readable(stated(response))
-    sentences = chain.from_iterable(_read_parts(text, said, language))
+    """The sentences with content of what a response states; a row of a table is a sentence."""
+    said = tidy(readable(stated(response[: characters_read([response], MAX_CHARACTERS)[0]])))
+    lines = split_sentences(said, language=language)
+    sentences = (read_sentence(line.lstrip(",;: "), language) for line in lines)
     return tuple(islice((sentence for sentence in sentences if any(map(is_content, sentence.keys))), MAX_CLAIMS))
-
-
-def _read_parts(text: str, said: str, language: Language) -> Iterator[Iterator[Sentence]]:
-    """The sentences between tables, of which only what states a fact is left, and the rows of the tables."""
-    at = 0
-    for before, block in without_tables(text, () if in_json(text) else tables_in(text)):
-        lines = split_sentences(tidy(said[at : at + len(before)]), language=language)
-        yield (read_sentence(line.lstrip(",;: "), language) for line in lines)
-        if block is not None:
-            yield (_read_row(block.table, row, said, language) for row in range(len(block.table.rows)))
-            at = block.end
-
-
-def _read_row(table: Table, row: int, said: str, language: Language) -> Sentence:
-    """A row with the words of its cells; `read` has the names of the columns, too."""
-    start, end = table.places[row]
-    cells = read_sentence(" ".join(table.rows[row]), language)
-    statement = table.statement(row)
-    line = stripped(said[start:end])
-    return replace(
-        cells, text=line if "\n" not in line and "<" not in line else statement, read=table.statement(row, " ")
-    )
 
 
 def tidy(said: str) -> str:

@@ -1,23 +1,22 @@
 """The sentences of texts, as they are written and as keys.
 
 Texts repeat their chunks; a chunk is what is between two spaces. A `SentenceReader` remembers for each chunk its keys, and
-whether a sentence ends with it. So one look into a dictionary replaces the regular expressions here and in `languages` for
-most of a context. Where the neighbours of a chunk decide ("Mr.", "5 pm", "1."), they are looked at each time.
+whether a sentence ends with it, so one look into a dictionary replaces the regular expressions for most of a context.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from sys import intern
-from typing import Any, Final
+from typing import Final
 
-from ragspan.text.amounts import has_other_form, in_one_form, may_end_number
+from ragspan.text.amounts import has_other_form, in_one_form
 from ragspan.text.keys import readable
-from ragspan.text.languages.language import ENGLISH, HUNDREDTHS, Language
+from ragspan.text.languages.language import ENGLISH, Language
+from ragspan.text.turns import turn
 
 # A break is one character with at most a few closing marks, so that any run of them takes linear time. Full stops of other
 # scripts end a sentence whatever follows; so does one of ASCII after a letter of Chinese, Japanese or Thai.
@@ -46,23 +45,16 @@ _MAX_CHUNKS = 1 << 16
 """Chunks of one language that are remembered; then a reader forgets all of them."""
 _LONGEST = 64
 """A longer chunk is hardly seen twice."""
-
 END: Final = "\n"
 """Ends a sentence among keys, of which none has a space."""
-_ENDED = (END,)
 _LINE_END = "\x00"
-_BULLET = re.compile(f"[{_BULLETS}]")
-_NOT_BY_CHUNKS = re.compile(rf"[{_FULL_STOPS}{_WITHOUT_SPACES}]|\S[{_BULLETS}]|[^\S \t\r\n]")
-"""What may end a sentence inside a chunk, and unusual spaces, which some languages write inside numbers."""
-
 _STOP = re.compile(r"""[.!?\u2026]["')\]*_»]{0,3}$""")
-_NUMBER_AT_END = re.compile(rf"[^\s(\[\"]{{1,12}}{_STOP.pattern}")
-_JOINS = re.compile(r"[AaPp]\.?[Mm]\b|[Cc]ent\b")
-_JOINS_ELSEWHERE = re.compile(rf"[AaPp]\.?[Mm]\b|Uhr\b|\d{{3}}(?!\d)|(?i:{'|'.join(HUNDREDTHS)})\b")
-
-_NEVER, _ALWAYS, _AFTER_WORDS, _BEFORE_OPENING = range(4)
-"""When a chunk ends a sentence. `_AFTER_WORDS`: a number does, unless it numbers an item of a list. `_BEFORE_OPENING`: an
-abbreviation does before a word that can only begin a sentence."""
+_INSIDE = re.compile(rf"([{_FULL_STOPS}][\u300d\u300f\uff09\u300b]{{0,3}}|(?<=[{_WITHOUT_SPACES}])[.!?])|[{_BULLETS}]")
+"""What ends a sentence inside a chunk."""
+_MARKERS = re.compile(r"^[ \t]{0,8}(?:[-*+>#]{1,6}|\(?\d{1,3}[.)])(?=[ \t])", re.MULTILINE)
+_SPECIAL = re.compile(r"[AaPp]\.?[Mm]\b|cent\b|\(?\d{1,3}[.)]$")
+_BEFORE_HALF_OF_DAY = re.compile(r"(?<=\d) (?=[AaPp]\.?[Mm]\b)")
+_IN_NUMBERS = re.compile("(?<=\\d)[ \u00a0\u202f](?=\\d{3}(?!\\d))")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,32 +66,23 @@ class Sentence:
     words: tuple[str, ...]
     keys: tuple[str, ...]
     """What each of the words is compared by."""
-    read: str = ""
-    """The text that these words are of, where that is another one: see `abbreviations`."""
 
 
 def read_sentence(text: str, language: Language = ENGLISH) -> Sentence:
     """The sentence with its words."""
+    turn()
     words = tuple(language.tokens(text))
     return Sentence(text=text, words=words, keys=tuple(map(language.key, words)))
 
 
 def split_sentences(text: str, language: Language = ENGLISH) -> Iterator[str]:
-    """The sentences of a text, list markers left out, each with at least one letter or digit.
+    """The sentences of a `readable` text, list markers left out, each with at least one letter or digit.
 
     A sentence ends after `.`, `!` or `?` before a space, after the full stops of other scripts, at a line break, and before
     a bullet. A full stop after an abbreviation, an initial or a list number ends none, unless the next word can only begin
-    a sentence. The text should be `readable`.
+    a sentence.
     """
-    return filter(_has_content, map(stripped, pieces_of(text, language)))
-
-
-def written(text: str, language: Language, count: int) -> list[str]:
-    """The sentences with keys of a `readable` text, of which a `SentenceReader` finds so many."""
-    found = list(split_sentences(text, language))
-    if len(found) != count:
-        found = [one for one in map(stripped, pieces_of(text, language)) if "".join(language.keys(one)).strip()]
-    return found + [""] * (count - len(found))
+    return (one for one in map(_stripped, pieces_of(text, language)) if any(map(str.isalnum, one)))
 
 
 def places_of(text: str, language: Language = ENGLISH) -> Iterator[tuple[int, int]]:
@@ -122,195 +105,119 @@ def pieces_of(text: str, language: Language) -> Iterator[str]:
     yield text[start:]
 
 
-def stripped(piece: str) -> str:
+def _stripped(piece: str) -> str:
     """The sentence of a piece, without list marker and edges."""
     marker = _MARKER.match(piece)
     return piece[marker.end() if marker else 0 :].strip(_EDGES)
 
 
-def _has_content(sentence: str) -> bool:
-    return any(map(str.isalnum, sentence))
-
-
 def _stands_inside(text: str, start: int, match: re.Match[str], language: Language) -> bool:
     """True for the full stop of an abbreviation, an initial or a list number."""
-    word = _last_word(text, start, match.start())
-    if word.isdigit():
-        if _is_ordinal(word, language):
-            return True
-        return not text[start : match.start() - len(word)].strip(_EDGES)
-    if word.lower() not in language.abbreviations and not _is_initial(word):
+    end = match.start()
+    if end - max(text.rfind(" ", start, end), start - 1) > _LONGEST_WORD + 1:
         return False
-    return not _opens_sentence(text, match.end(), language)
+    word = _last_word(text[max(start, end - _LONGEST_WORD) : end])
+    if word.isdigit():
+        is_ordinal = language.has_ordinal_points and len(word) <= _LONGEST_ORDINAL
+        return is_ordinal or not text[start : match.start() - len(word)].strip(_EDGES)
+    if not _is_shortened(word, language):
+        return False
+    following = _NEXT_WORD.match(text, match.end())
+    return following is None or not following[1].istitle() or following[1].lower() not in language.stop_words
 
 
-def _last_word(text: str, start: int, end: int) -> str:
-    """The last characters before a place, up to a space or an opening bracket; empty where there is none."""
-    found = text[max(start, end - _LONGEST_WORD) : end]
-    if not found or found[-1].isspace():
-        return ""
-    word = found.split()[-1]
-    for opening in '(["':
-        word = word[word.rfind(opening) + 1 :]
-    return word
+def _last_word(text: str) -> str:
+    """The end of a text from the last space or opening bracket on."""
+    word = text.rpartition(" ")[2]
+    return word if word.isalnum() else re.split(r'[\s(\["]', word)[-1]
 
 
-def _opens_sentence(text: str, at: int, language: Language) -> bool:
-    """True where a capitalised word follows that can only begin a sentence."""
-    following = _NEXT_WORD.match(text, at)
-    return following is not None and following[1].istitle() and following[1].lower() in language.stop_words
+def _is_shortened(word: str, language: Language) -> bool:
+    """True for abbreviations, "J" and "e.g"; not for a letter that is a word, such as the Russian "я"."""
+    if word.lower() in language.abbreviations:
+        return True
+    return word.isupper() if len(word) == 1 else "." in word and _INITIALS.fullmatch(word) is not None
 
 
-def _is_ordinal(digits: str, language: Language) -> bool:
-    """True where a full stop makes a number an ordinal: "24. Mai"."""
-    return language.has_ordinal_points and len(digits) <= _LONGEST_ORDINAL
-
-
-def _is_initial(word: str) -> bool:
-    """True for "J" and "e.g"; not for a letter that is a word, such as the Russian "я"."""
-    if len(word) == 1:
-        return word.isupper()
-    return "." in word and _INITIALS.fullmatch(word) is not None
-
-
-@dataclass(frozen=True, slots=True)
-class _Chunk:
-    """A chunk whose keys or end depend on its neighbours."""
-
-    keys: tuple[str, ...]
-    stop: int
-    is_marker: bool
-    """At the beginning of a sentence it marks an item of a list."""
-    may_join: bool
-    """It may be one token with the chunk before: "5 pm"."""
-    has_form: bool
-    """With the chunks beside it, it may be an amount that has another form: "two and a half"."""
-    may_follow: bool
-    """After a chunk that ends with a digit, it may be the rest of a number: "1 500"."""
-
-    def may_have_form(self, chunks: Sequence[str], at: int) -> bool:
-        """False where it belongs to no amount that has another form."""
-        return self.has_form or (self.may_follow and at > 0 and chunks[at - 1][-1].isdigit())
-
-
-class SentenceReader(dict[str, Any]):
-    """Remembers chunks: for each the tuple of its keys, with `END` where it ends a sentence, or a `_Chunk`.
+class SentenceReader(dict[str, tuple[str, ...]]):
+    """Remembers chunks: for each the tuple of its keys, with `END` where it ends a sentence.
 
     Safe from any thread: at worst, two threads read a chunk twice.
     """
 
     def __init__(self, language: Language) -> None:
         self._language = language
-        self._joins = _JOINS if language.code == "en" else _JOINS_ELSEWHERE
+        self._is_english = language.code == "en"
+        self[_LINE_END] = (END,)
+        self._special: set[str] = set()
+        """Chunks that are one with their neighbours, have another form, or may mark an item of a list."""
 
     def read(self, text: str) -> list[str]:
         """The keys of all sentences; `END` follows each sentence, and may also follow none."""
-        chunks = _chunks(text)
-        if chunks is None:
-            return [key for _, keys in self.plainly(text) for key in (*keys, END)]
-        found = list(map(self.__getitem__, chunks))
-        with suppress(TypeError):  # some are a `_Chunk`
-            return list(chain.from_iterable(found))
-        places = _places_of_chunks(found)
-        if any(found[at].may_have_form(chunks, at) for at in places):
-            chunks = _chunks(in_one_form(text)) or []
-            found = list(map(self.__getitem__, chunks))
-            places = _places_of_chunks(found)
-        for at in places:
-            found[at] = self._in_place(found[at], at, chunks, found)
-        return list(chain.from_iterable(found))
+        return list(chain.from_iterable(map(self.__getitem__, self.chunks(text))))
 
-    def keys_of(self, chunk: str) -> tuple[str, ...]:
-        """The keys of a chunk by itself."""
-        found = self[chunk]
-        return found.keys if isinstance(found, _Chunk) else found
+    def chunks(self, text: str) -> list[str]:
+        """What is between spaces, with marks for line ends; what belongs together is one chunk, and no line has a mark of a list."""
+        if not text.isascii():
+            text = _INSIDE.sub(lambda stop: f"{stop[1]} " if stop[1] else f" {_LINE_END} ", text)
+        found = text.replace("\n", f" {_LINE_END} ").split()
+        if not all(map(self.__contains__, found)):
+            for chunk in found:
+                self.get(chunk) or self.__missing__(chunk)
+        if self._special.isdisjoint(found) and _IN_NUMBERS.search(text) is None:
+            return found
+        text = in_one_form(text).replace("per cent", "percent") if self._is_english else _IN_NUMBERS.sub("", text)
+        text = _MARKERS.sub("", _BEFORE_HALF_OF_DAY.sub("", text))
+        return text.replace("\n", f" {_LINE_END} ").split()
 
-    def plainly(self, text: str) -> Iterator[tuple[str, list[str]]]:
-        """The sentences of a text that have keys, each with its keys; read without a look at chunks."""
-        for sentence in split_sentences(readable(text), self._language):
-            if keys := " ".join(self._language.keys(sentence)).split():
-                yield sentence, keys
-
-    def __missing__(self, chunk: str) -> Any:
-        found = self._learnt(chunk)
+    def __missing__(self, chunk: str) -> tuple[str, ...]:
+        # Each key is one object for all texts, so that dictionaries need no look at its letters.
+        keys = tuple(map(intern, " ".join(self._language.keys(readable(chunk))).split()))
+        if _SPECIAL.match(chunk) or (self._is_english and has_other_form(chunk)):
+            self._special.add(chunk)
+        if self._ends(chunk):
+            keys = (*keys, END)
         if len(chunk) <= _LONGEST:
             if len(self) >= _MAX_CHUNKS:
                 self.clear()
-            self[chunk] = found
-        return found
+                self._special.clear()
+                self[_LINE_END] = (END,)
+            self[chunk] = keys
+        return keys
 
-    def _learnt(self, chunk: str) -> Any:
-        if chunk == _LINE_END:
-            return _ENDED
-        chunk = readable(chunk).strip()
-        is_english = self._language.code == "en"
-        has_form, may_follow = is_english and has_other_form(chunk), is_english and may_end_number(chunk)
-        keys = self._keys(chunk)
-        stop = self._stop_of(chunk)
-        is_whole_sentence = stop != _NEVER and chunk[0] == "("  # "(1." is not a marker, for the sentence ends there
-        is_marker = bool(keys) and not is_whole_sentence and _MARKER.match(f"{chunk} ") is not None
-        may_join = self._joins.match(chunk) is not None
-        if is_marker or may_join or has_form or may_follow or stop in {_AFTER_WORDS, _BEFORE_OPENING}:
-            return _Chunk(keys, stop, is_marker, may_join, has_form, may_follow)
-        return keys + _ENDED if stop == _ALWAYS else keys
-
-    def _keys(self, text: str) -> tuple[str, ...]:
-        """Each as the one object for all texts, so that dictionaries need no look at its letters."""
-        return tuple(map(intern, " ".join(self._language.keys(text)).split()))
-
-    def _stop_of(self, chunk: str) -> int:
+    def _ends(self, chunk: str) -> bool:
+        if chunk[-1] in _FULL_STOPS or (
+            chunk[-1] in "\u300d\u300f\uff09\u300b" and any(map(chunk.__contains__, _FULL_STOPS))
+        ):
+            return True
         match = _STOP.search(chunk)
         if match is None:
-            return _NEVER
-        word = _last_word(chunk, 0, match.start())
+            return False
+        word = _last_word(chunk[max(0, match.start() - _LONGEST_WORD) : match.start()])
         if match[0][0] != "." or not word:
-            return _ALWAYS
+            return True
         if word.isdigit():
-            return _NEVER if _is_ordinal(word, self._language) else _AFTER_WORDS
-        return _BEFORE_OPENING if word.lower() in self._language.abbreviations or _is_initial(word) else _ALWAYS
-
-    def _in_place(self, chunk: _Chunk, at: int, chunks: Sequence[str], found: list[Any]) -> tuple[str, ...]:
-        """The keys of a chunk, and whether it ends a sentence, given those of the chunks before it."""
-        keys = chunk.keys
-        begins = not at or found[at - 1][-1:] == _ENDED
-        if chunk.is_marker and begins and at < len(chunks) - 1:
-            return ()
-        if chunk.may_join and not begins and _may_be_joined(chunks[at - 1]):
-            first = at - 1
-            while first and self._joins.match(chunks[first]) and _may_be_joined(chunks[first - 1]):
-                first -= 1
-            keys = self._keys(" ".join(chunks[first : at + 1]))
-            found[first:at] = [()] * (at - first)
-        return keys + _ENDED if self._ends(chunk, at, chunks, found) else keys
-
-    def _ends(self, chunk: _Chunk, at: int, chunks: Sequence[str], found: Sequence[tuple[str, ...]]) -> bool:
-        if chunk.stop == _BEFORE_OPENING:
-            return at + 1 < len(chunks) and _opens_sentence(f" {chunks[at + 1]}", 0, self._language)
-        if chunk.stop == _AFTER_WORDS:
-            start = at
-            while start and found[start - 1][-1:] != _ENDED:
-                start -= 1
-            before = "".join([*chunks[start:at], _NUMBER_AT_END.sub("", chunks[at])])
-            return bool(before.strip(_EDGES))
-        return chunk.stop == _ALWAYS
+            return not (self._language.has_ordinal_points and len(word) <= _LONGEST_ORDINAL)
+        return not _is_shortened(word, self._language)
 
 
-def _chunks(text: str) -> list[str] | None:
-    """What is between spaces, with marks for line ends; None where single chunks do not show the sentences."""
-    lines = text.replace("\n", f" {_LINE_END} ")
-    if not text.isascii():
-        if _NOT_BY_CHUNKS.search(text):
-            return None
-        lines = _BULLET.sub(f" {_LINE_END} ", lines)
-    return lines.split()
-
-
-def _places_of_chunks(found: Sequence[Any]) -> list[int]:
-    return [at for at, one in enumerate(found) if one.__class__ is _Chunk]
-
-
-def _may_be_joined(chunk: str) -> bool:
-    return chunk[-1].isdigit() or chunk.endswith(("per", "Per"))
+def written(text: str, language: Language, count: int) -> list[str]:
+    """The sentences with keys of a `readable` text, of which a `SentenceReader` finds so many."""
+    found = [one for one in split_sentences(text, language) if language.keys(one)]
+    if len(found) == count:
+        return found
+    known = reader(language)
+    sentences: list[list[str]] = [[]]
+    has_keys = False
+    for chunk in known.chunks(text):
+        keys = known[chunk]
+        if chunk != _LINE_END:
+            sentences[-1].append(chunk)
+        has_keys = has_keys or any(key != END for key in keys)
+        if keys[-1:] == (END,):
+            sentences = [*sentences, []] if has_keys else [*sentences[:-1], []]
+            has_keys = False
+    return [" ".join(chunks).strip(_EDGES) for chunks in sentences][:count] + [""] * (count - len(sentences))
 
 
 def reader(language: Language) -> SentenceReader:

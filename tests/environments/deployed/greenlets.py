@@ -1,6 +1,5 @@
 """A program that answers in the greenlets of a pool, of the library that its argument names; each answer is one line of a file."""
 
-import platform
 import sys
 
 if sys.argv[1] == "gevent":
@@ -14,10 +13,9 @@ else:
     eventlet.monkey_patch()
     in_greenlets = eventlet.GreenPool(8).imap
 
-platform.platform()
-import os  # noqa: E402
+import os
 
-from answers import answer  # noqa: E402
+from answers import answer
 
 lines = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 

@@ -11,7 +11,7 @@ import pytest
 from ragspan import RagRecord, Score
 from ragspan.evaluate.progress import RunProgress
 from ragspan.evaluate.report import render
-from ragspan.evaluate.results import EvaluatedRow, ResultRow
+from ragspan.evaluate.rows import EvaluatedRow
 
 
 def answered(
@@ -34,12 +34,7 @@ def evaluation_of(rows, **more):
     progress = RunProgress(tuple(dict.fromkeys(metric for row in rows for metric in row.outcomes)))
     for row in rows:
         progress.add(row)
-    results = [
-        ResultRow.from_outcome(outcome, row=row.row, record_id=row.record.record_id, metric=metric)
-        for row in rows
-        for metric, outcome in row.outcomes.items()
-    ]
-    return replace(progress.evaluation(stream=lambda: iter(results)), **more)
+    return replace(progress.evaluation(stream=lambda: iter(rows)), **more)
 
 
 def scored(metric, values):

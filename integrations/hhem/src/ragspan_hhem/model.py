@@ -11,7 +11,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.detectors import ReferencePair, require_reference_values
+from ragspan.judges.detector import ReferencePair, require_reference_values
 from ragspan_hhem.network import Network
 from ragspan_hhem.prompt import FittedPair, Pair, PairFinding, Prompt
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.language_models import BaseChatModel
 from pydantic import ValidationError
@@ -20,6 +20,7 @@ def judge(
     temperature: float = 0.7,
     max_context_chars: int = 60_000,
     max_response_chars: int = 20_000,
+    mode: Literal["one_request", "thorough"] = "one_request",
     price: Price | None = None,
     **of_model: Any,
 ) -> LLMJudge:
@@ -27,9 +28,10 @@ def judge(
 
     Args:
         model: a provider and a model, as `init_chat_model` takes them.
-        temperature: as in `LLMJudge`, and so are the next three.
+        temperature: as in `LLMJudge`, and so are the next four.
         max_context_chars: see there.
         max_response_chars: see there.
+        mode: see there.
         price: see there.
         of_model: further arguments of the model's class, such as `timeout`, `max_retries` or `project`.
 
@@ -58,5 +60,6 @@ def judge(
         temperature=temperature,
         max_context_chars=max_context_chars,
         max_response_chars=max_response_chars,
+        mode=mode,
         price=price,
     )

@@ -8,15 +8,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from types import FrameType
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
-from ragspan.safe_copy import (
-    bases_of,
-    class_name,
-    in_class,
-    own_of,
-    remember,
-)
+from ragspan.safe_copy import bases_of, class_name, in_class, own_of, remember
 from ragspan.safe_copy import text_of as plain_text
 
 Role: TypeAlias = Literal[
@@ -26,12 +20,9 @@ Role: TypeAlias = Literal[
 
 - `call`: a query, a chat turn, a run of an agent or a workflow.
 - `chunks`: the part of a synthesis that gets the nodes' texts.
-- `asking`: a method of a model that asks it through another of its methods.
+- `asking`: a method of a model that fills a template and asks it through another of its methods.
 - `chat writer`: reads a chat engine's stream to its end, for the user and for the memory.
 """
-
-SPEAKING: Final = frozenset({"call", "synthesis", "model"})
-"""Steps whose result may be an answer."""
 
 UUID_LENGTH: Final = 37
 """A span's id ends with a dash and a UUID."""
@@ -46,21 +37,24 @@ RESPONSES: Final = (
 """The framework's classes of responses and their parts, the first that fits."""
 
 
+_PROVIDERS = "llama_index.llms."  # each provider has a package of its own below it
+
+
 class ClassFacts(NamedTuple):
-    """What is known of a class, as plain data: a log can be read without the framework."""
+    """What is known of a class."""
 
     name: str
-    module: str
     bases: frozenset[str]
     """The names of those of its bases that are the framework's."""
-    is_reranker: bool = False
-    methods: Mapping[str, Role] = {}
-    method_start: int = 0
+    is_reranker: bool
+    methods: Mapping[str, Role]
+    method_start: int
     """Where the name of a method begins in a span's id."""
-    response: str | None = None
+    response: str | None
     """The framework's class of responses that it is one of, or `GENERATOR`."""
-    kind: type | None = None
-    """The class itself, so that its identity stays its own; who reads a log does not need it."""
+    provider: str | None
+    kind: type
+    """The class itself, so that its identity stays its own."""
 
 
 def _all(role: Role, *methods: str) -> Mapping[str, Role]:
@@ -104,26 +98,21 @@ def has_base(kind: type, name: str) -> bool:
     return name in facts_about(kind).bases
 
 
-def kind_of(part: Any) -> str | None:
-    """The name of the framework's class of responses that this is one of, or `GENERATOR`, else None."""
-    kind = type(part)
-    return (KNOWN.get(id(kind)) or facts_about(kind)).response
-
-
 def _look_up(kind: type) -> ClassFacts:
     bases = frozenset(
         class_name(base) for base in bases_of(kind) if _module_of(base).startswith(("llama_index.", "workflows."))
     )
+    module = _module_of(kind)
     # The class is asked, not the object: some of the framework's responses claim to have every attribute.
     is_generator = in_class(kind, "__next__") is not None or in_class(kind, "__anext__") is not None
     return ClassFacts(
         name=class_name(kind),
-        module=_module_of(kind),
         bases=bases,
         is_reranker=any("rerank" in class_name(base).lower() for base in bases_of(kind)),
         methods=next((methods for name, methods in _METHODS.items() if name in bases), {}),
         method_start=len(class_name(kind)) + 1,
         response=GENERATOR if is_generator else next((name for name in RESPONSES if name in bases), None),
+        provider=module.removeprefix(_PROVIDERS).partition(".")[0] if module.startswith(_PROVIDERS) else None,
         kind=kind,
     )
 

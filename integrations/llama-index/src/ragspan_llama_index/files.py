@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from ragspan.safe_copy import plain_scalar
@@ -18,7 +19,7 @@ _PRINTABLE = frozenset("\n\r\t\f")
 
 
 class File(NamedTuple):
-    """A file in a message: its bytes, as the framework has them, or where it is."""
+    """A file in a message: its bytes, as the framework has them in base64, or where it is."""
 
     data: bytes | None
     kind: str | None
@@ -34,13 +35,14 @@ class File(NamedTuple):
         """What it says; None if it is not text, or not here."""
         data, kind, address = self.data, self.kind, self.address or ""
         if data is None and address.startswith("data:"):
-            head, _, body = address.partition(",")
-            kind = head.removeprefix("data:").partition(";")[0] or kind
-            data = body.encode("utf-8", "replace") if head.endswith(";base64") else None
+            head, _, body = address.removeprefix("data:").partition(";base64,")
+            data, kind = body.encode("ascii", "replace"), head.partition(";")[0] or kind
         if data is None or len(data) > _MAX_BYTES or not (kind or _TEXTS[0]).startswith(_TEXTS):
             return None
+        with contextlib.suppress(binascii.Error, ValueError):  # else it is the bytes themselves
+            data = base64.b64decode(data, validate=True)
         try:
-            text = _decoded(data).decode("utf-8-sig")
+            text = data.decode("utf-8-sig")
         except UnicodeDecodeError:
             return None
         return text if all(character.isprintable() or character in _PRINTABLE for character in text) else None
@@ -48,19 +50,11 @@ class File(NamedTuple):
 
 def file_in(block: Mapping[str, Any]) -> File:
     """The file that a block of this content is."""
-    data, kinds = block.get("data"), ("document_mimetype", "image_mimetype")
-    kind = next((found for name in kinds if type(found := block.get(name)) is str), None)
+    data = next((held for name in ("data", "image") if type(held := block.get(name)) is bytes), None)
+    kinds = (block.get(name) for name in ("document_mimetype", "image_mimetype"))
     places = (plain_scalar(block.get(name)) for name in ("url", "path"))
-    if type(data) is not bytes:
-        data = block.get("image")
-    return File(
-        data if type(data) is bytes else None, kind, next((place for place in places if type(place) is str), None)
-    )
+    return File(data, _first_text(kinds), _first_text(places))
 
 
-def _decoded(data: bytes) -> bytes:
-    """The framework keeps bytes in base64."""
-    try:
-        return base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError):
-        return data
+def _first_text(values: Iterable[Any]) -> str | None:
+    return next((value for value in values if type(value) is str), None)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
-import pickle
 from typing import Any
 
 from llama_index.core.callbacks.base_handler import BaseCallbackHandler
 
 from ragspan.config import is_enabled
 from ragspan.records import RecordSink
-from ragspan.throttled_log import ThrottledLog
 from ragspan_llama_index.instrumentor import attach, detach
 from ragspan_llama_index.recorder import SpanRecorder
-
-_log = ThrottledLog()
 
 
 class RagspanCallbackHandler(BaseCallbackHandler):
@@ -24,9 +20,8 @@ class RagspanCallbackHandler(BaseCallbackHandler):
     enough: it listens to the framework's spans, of engines that were built before, too. It takes notes only: the record is
     made, and scored, in the sink's worker. Handlers of the same sink make one record of a request.
 
-    It pickles. In another process the copy captures for the default sink there, or for its own sink, which is pickled with
-    it; where that does not pickle, the copy captures nothing, and a warning says so. In the same process the copy adds
-    nothing, for the handler itself captures every request.
+    It pickles. In another process the copy captures for the default sink there, or nothing where the handler has a sink of
+    its own; in the same process it adds nothing.
 
     Args:
         sink: gets a capture of each request; `ragspan.default_engine()`, or what `RAGSPAN_SINK` names, when none is given.
@@ -63,12 +58,8 @@ class RagspanCallbackHandler(BaseCallbackHandler):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        travels = self._recorder is not None and _pickles(self._own_sink)
-        return _copy_in_another_process, (
-            type(self),
-            os.getpid() if travels else None,
-            self._own_sink if travels else None,
-        )
+        captures = self._recorder is not None and self._own_sink is None
+        return _copy_in_another_process, (type(self), os.getpid() if captures else None)
 
     # The framework's older callbacks tell less than its spans, and nothing that these do not tell.
 
@@ -81,22 +72,11 @@ class RagspanCallbackHandler(BaseCallbackHandler):
     start_trace = end_trace = on_event_end
 
 
-def _pickles(sink: RecordSink | None) -> bool:
-    try:
-        pickle.dumps(sink)
-    except Exception:  # noqa: BLE001  whatever a program's own sink raises
-        _log.report("pickle", "the sink of a handler does not pickle: a copy in another process captures nothing")
-        return False
-    return True
-
-
-def _copy_in_another_process(
-    kind: type[RagspanCallbackHandler], origin: int | None, sink: RecordSink | None
-) -> RagspanCallbackHandler:
-    """The copy that pickle makes of a handler; `origin` is the process of the handler, None if it does not travel."""
+def _copy_in_another_process(kind: type[RagspanCallbackHandler], origin: int | None) -> RagspanCallbackHandler:
+    """The copy that pickle makes of a handler; `origin` is the process of the handler, None if it captures in no other one."""
     if origin is not None and origin != os.getpid():
-        return kind(sink)
+        return kind()
     copy = kind.__new__(kind)
     BaseCallbackHandler.__init__(copy, event_starts_to_ignore=[], event_ends_to_ignore=[])
-    copy._recorder, copy._own_sink = None, sink  # noqa: SLF001  its own class
+    copy._recorder = copy._own_sink = None  # noqa: SLF001  its own class
     return copy

@@ -1,11 +1,13 @@
-"""Takes snapshots of nodes, on the request path."""
+"""Reads nodes as documents, on the request path: each object once, and again where its text has changed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter, itemgetter
+from typing import Any, TypeAlias
 
 from ragspan.capturing import RequestLog
+from ragspan.request import Document
 from ragspan.safe_copy import (
     fields_of,
     has_plain_dict,
@@ -24,105 +26,108 @@ from ragspan_llama_index.classes import facts_about, has_base
 Template: TypeAlias = tuple[str, str, str, Sequence[str]]
 """How the framework writes a node for a model: the texts for all, for an entry of its metadata and between these, and the
 names of the entries that are left out."""
-NodeSnapshot: TypeAlias = tuple[int, Any, str | None, str, Mapping[str, Any], Template | None]
-"""A node as it was: the identity of the object that goes from step to step, score, id, text and metadata; and, where its
-text for the model is not known otherwise, its template."""
-LaterText: TypeAlias = tuple[str, Template | None]
-"""The text of a node when its request is over, and its template."""
 
-MAX_PARTS: Final = 100
-"""Of a result or of a list in it that are read."""
+_MAX_PARTS = 100  # of a tool's result, or of a list in it, that are searched for nodes
 
 
-def nodes_in(items: Any, log: RequestLog, *, whole: bool = False) -> Sequence[NodeSnapshot]:
-    """The nodes of a list as they are now, with or without scores: their identities, and their own texts.
+def documents_of(items: Any, log: RequestLog, *, again: bool = False) -> list[Any]:
+    """The nodes of a list, each as a document and its score: one document for each node and text.
 
     Args:
-        items: a list of nodes; anything else holds none.
-        log: of the request; it counts what was read.
-        whole: with their templates, for nodes whose text for the model is not known otherwise.
+        items: a list of nodes, with or without scores; anything else holds none.
+        log: of the request; it knows the nodes that were read before, and counts what was read.
+        again: nodes that were read before are as they were, as far as it matters.
     """
-    kept, texts = log.kept, log.texts
-    taken: list[NodeSnapshot] = []
-    entries = 0
-    kind_of_items = kind_of_nodes = items_are_plain = nodes_are_plain = None  # mostly all are of the same classes
-    has_template = False
-    for item in items if type(items) is list else (items_of(items) or ()) if is_list(items) else ():
-        if type(item) is not kind_of_items:
-            kind_of_items = type(item)
-            items_are_plain = has_plain_dict(kind_of_items)
-        if not items_are_plain or type(own := item.__dict__) is not dict:
-            own = fields_of(item)
-        try:  # mostly they are there, and asking whether they are takes longer
-            node, score = own["node"], own["score"]
-        except KeyError:
-            node, score = own.get("node", item), own.get("score")
-        if type(node) is not kind_of_nodes:
-            kind_of_nodes = type(node)
-            nodes_are_plain = has_plain_dict(kind_of_nodes)
-            has_template = whole and has_base(kind_of_nodes, "BaseNode")
-        if not nodes_are_plain or type(fields := node.__dict__) is not dict:
-            fields = fields_of(node)
+    kept = log.kept
+    if again:
         try:
-            text, name, given = fields["text"], fields["id_"], fields["metadata"]
-        except KeyError:
-            text, name, given = fields.get("text"), fields.get("id_"), fields.get("metadata")
-        if type(text) is not str:
-            text = _text_in(text, fields)
-        name = name if type(name) is str else plain_text(name)
-        score = score if type(score) is float or score is None else number_of(score)
-        metadata = small_entries(given)
-        if metadata is None:
-            metadata = kept_entries(given, nested=True, texts=texts)
-        identity = id(item)
-        kept[identity] = item, text
-        texts[id(text)] = text
-        entries += len(metadata)
-        taken.append((identity, score, name, text, metadata, _template_of(fields) if has_template else None))
-    log.parts += 6 * len(taken) + 3 * entries
+            return list(map(_second, map(kept.get, map(id, items))))
+        except TypeError:  # some are new, or it is no list
+            pass
+    read = items if type(items) is list else items_of(items) if is_list(items) else None
+    if not read:
+        return []
+    return _plain_documents_of(read, log) or [_pair_of(item, log) for item in read]
+
+
+def _plain_documents_of(items: list[Any], log: RequestLog) -> list[Any] | None:
+    """The same of nodes of the framework's own classes that were not read before, in loops of C; None of any others."""
+    kept = log.kept
+    if not _are_alike(items):
+        return None
+    try:
+        nodes, scores = zip(*map(itemgetter("node", "score"), map(_fields, items)), strict=True)
+        if not _are_alike(nodes):
+            return None
+        parts = zip(*map(itemgetter("text", "id_", "metadata"), map(_fields, nodes)), strict=True)
+        texts, names, metadata = parts
+    except (KeyError, TypeError):
+        return None
+    kinds = {*map(id, map(type, texts)), *map(id, map(type, names)), *map(id, map(type, scores))}
+    small: list[Any] = list(map(small_entries, metadata))
+    if not kinds <= _PLAIN or None in small or any(map(kept.get, map(id, nodes))):
+        return None
+    documents = list(map(Document, texts, names, small))
+    pairs = list(map(list, zip(documents, scores, strict=True)))
+    kept.update(zip(map(id, nodes), zip(nodes, documents, strict=True), strict=True))
+    kept.update(zip(map(id, items), zip(items, pairs, strict=True), strict=True))
+    log.texts.update(zip(map(id, texts), texts, strict=True))
+    log.parts += 8 * len(pairs) + 3 * sum(map(len, small))
+    return pairs
+
+
+def _are_alike(objects: Sequence[Any]) -> bool:
+    """Whether they are all of one class that keeps its fields in their dictionaries."""
+    return len({*map(id, map(type, objects))}) == 1 and has_plain_dict(type(objects[0]))
+
+
+def _pair_of(item: Any, log: RequestLog) -> Any:
+    """A node, as the document that it is by now, and its score."""
+    own = fields_of(item)
+    node, score = own.get("node", item), own.get("score")
+    fields = fields_of(node)
+    text = _text_in(fields)
+    known = log.kept.get(id(node))
+    if known is None or known[1].text != text:
+        log.texts[id(text)] = text
+        metadata = kept_entries(fields.get("metadata"), nested=True, texts=log.texts)
+        log.parts += 4 + 3 * len(metadata)
+        known = log.kept[id(node)] = node, Document(text, plain_text(fields.get("id_")), metadata)
+    pair = [known[1], score if score is None else number_of(score)]
+    if item is not node:
+        log.kept[id(item)] = item, pair
+    log.parts += 4
+    return pair
+
+
+_fields: Callable[[Any], Any] = attrgetter("__dict__")
+_PLAIN = frozenset(map(id, (str, float, type(None))))
+_second: Callable[[Any], Any] = itemgetter(1)
+
+
+def documents_now(log: RequestLog) -> list[tuple[Document, str, Template | None]]:
+    """The nodes that were read as they are at the end of the request, each with its text and template."""
+    taken = []
+    for node, document in list(log.kept.values()):
+        if type(document) is Document:
+            fields = fields_of(node)
+            text = _text_in(fields)
+            if text is not document.text:
+                log.texts[id(text)] = text
+            taken.append((document, text, _template_of(fields) if has_base(type(node), "BaseNode") else None))
     return taken
 
 
-def later_texts(log: RequestLog) -> Mapping[int, LaterText]:
-    """What became of all nodes that were read, by the identities of their objects. What else they hold is not read again."""
-    taken: dict[int, LaterText] = {}
-    kind, has_template = None, False
-    for identity, (item, text) in list(log.kept.items()):
-        if type(text) is not str:  # it is not a node
-            continue
-        node = fields_of(item).get("node", item)
-        fields = fields_of(node)
-        own = fields.get("text")
-        if type(own) is not str:
-            own = _text_in(own, fields)
-        if own is not text:
-            log.texts[id(own)] = own
-        if type(node) is not kind:
-            kind = type(node)
-            has_template = has_base(kind, "BaseNode")
-        taken[identity] = own, _template_of(fields) if has_template else None
-    log.parts += 6 * len(taken)
-    return taken
-
-
-def _text_in(given: Any, fields: Mapping[str, Any]) -> str:
-    return plain_text(given) or plain_text(fields_of(fields.get("text_resource")).get("text")) or ""
+def _text_in(fields: Mapping[str, Any]) -> str:
+    return plain_text(fields.get("text")) or plain_text(fields_of(fields.get("text_resource")).get("text")) or ""
 
 
 def _template_of(fields: Mapping[str, Any]) -> Template | None:
-    try:
-        whole, entry, names = fields["text_template"], fields["metadata_template"], fields["excluded_llm_metadata_keys"]
-        between = fields["metadata_separator"]
-    except KeyError:
-        whole, entry = fields.get("text_template"), fields.get("metadata_template")
-        names = fields.get("excluded_llm_metadata_keys")
-        between = fields.get("metadata_separator", fields.get("metadata_seperator"))  # so it was spelt once
-    if type(whole) is not str or type(entry) is not str or type(between) is not str:
-        whole, entry, between = plain_text(whole), plain_text(entry), plain_text(between)
-        if whole is None or entry is None or between is None:
-            return None
-    is_none = type(names) is list and not names  # as mostly
-    return whole, entry, between, () if is_none else texts_among(items_of(names) or ())
+    whole, entry = plain_text(fields.get("text_template")), plain_text(fields.get("metadata_template"))
+    between = plain_text(fields.get("metadata_separator", fields.get("metadata_seperator")))  # so it was spelt once
+    if whole is None or entry is None or between is None:
+        return None
+    return whole, entry, between, texts_among(items_of(fields.get("excluded_llm_metadata_keys")) or ())
 
 
 def text_shown(text: str, metadata: Mapping[str, Any], template: Template) -> str | None:
@@ -139,11 +144,9 @@ def text_shown(text: str, metadata: Mapping[str, Any], template: Template) -> st
 
 def are_nodes(items: Any) -> bool:
     """Whether this is a list of nodes, with or without scores."""
-    if not is_list(items):
-        return False
-    nodes = items_of(items) or ()
+    nodes = items_of(items) if is_list(items) else None
     return bool(nodes) and all(
-        not facts_about(type(item)).bases.isdisjoint({"NodeWithScore", "BaseNode"}) for item in nodes
+        not facts_about(type(item)).bases.isdisjoint({"NodeWithScore", "BaseNode"}) for item in nodes or ()
     )
 
 
@@ -154,4 +157,4 @@ def nodes_among(value: Any, depth: int = 2) -> Sequence[Any]:
     inside = list(text_keyed(value).values()) if is_dict(value) else items_of(value) if is_list(value) else None
     if inside is None:
         return [value] if are_nodes([value]) else []
-    return [node for item in inside[: MAX_PARTS if depth else 0] for node in nodes_among(item, depth - 1)]
+    return [node for item in inside[: _MAX_PARTS if depth else 0] for node in nodes_among(item, depth - 1)]

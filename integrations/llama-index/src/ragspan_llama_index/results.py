@@ -4,60 +4,43 @@ from __future__ import annotations
 
 from typing import Any
 
+from ragspan.capturing import Snapshot
 from ragspan.safe_copy import fields_of, in_class, is_list, items_of, replace_field
 from ragspan.safe_copy import text_of as plain_text
-from ragspan_llama_index.classes import CHAT_STREAM, GENERATOR, STREAMS, kind_of
-from ragspan_llama_index.nodes import nodes_in
-from ragspan_llama_index.objects import answer_in, hand_out, text_of, text_of_tokens, texts_in
+from ragspan_llama_index.answers import READERS, answer_in, hand_out, kind_of, output_of, text_of_tokens
+from ragspan_llama_index.classes import CHAT_STREAM, GENERATOR, STREAMS
 from ragspan_llama_index.streams import OnEnd, Place, Stream, inside, streams_of, watched
 
 
-def answer_of(place: Place, result: Any, on_end: OnEnd) -> dict[str, Any]:
-    """What is noted of the result of a call or a synthesis that has ended."""
-    log, _, role, _, others = place
+def output_or_stream(place: Place, result: Any, on_end: OnEnd) -> Snapshot:
+    """What a call or a synthesis returned: a `Stream`, if the answer is one."""
     kind = kind_of(result)
+    if kind in READERS:
+        text = READERS[kind](result)
+        return text if text is None else place[0].count(text)
     part = result if kind is not None else answer_in(result)
-    if part is not result:
-        kind = kind_of(part)
-    payload: dict[str, Any] = {}
-    answer: Stream | str | None
+    kind = kind_of(part)
     if kind in STREAMS:
-        answer = _watch(place, part, on_end, is_async=kind == "AsyncStreamingResponse")
-    elif kind == CHAT_STREAM:
-        answer = _chat_stream(place, part, on_end)
-        if (
-            fields_of(part).get("is_writing_to_memory") is False
-        ):  # then its user reads the model's stream, and no writer does
-            watch_chat(place, part, on_end)
-    elif kind == GENERATOR:
-        answer = _watch_bare(place, result, part, on_end)
-    else:
-        answer = text_of(part)
-        if answer is not None:
-            log.count(answer)
-        if part is not None and not issubclass(type(part), (str, int)):
-            log.kept[id(part)] = (part, None)  # so that this identity is of nothing else until the end
-            payload["result"] = id(part)
-        if kind is None and role == "call":
-            payload["fields"] = list(map(log.count, texts_in(part)))
-    payload["answer"] = answer
-    if role == "call" and not others:  # it asked models only: what it found was found in a way that no span shows
-        payload["given"] = nodes_in(fields_of(part).get("source_nodes"), log, whole=True)
-    return payload
+        return _watch(place, part, on_end, is_async=kind == "AsyncStreamingResponse")
+    if kind == CHAT_STREAM:
+        if fields_of(part).get("is_writing_to_memory") is not False:
+            return _chat_stream(place, part, on_end)
+        return watch_chat(place, part, on_end)  # its user reads the model's stream, and no writer does
+    if kind == GENERATOR:
+        return _watch_bare(place, result, part, on_end)
+    return output_of(part, place[0])
 
 
 def watch_chat(place: Place, response: Any, on_end: OnEnd) -> Stream:
     """A chat engine's stream is about to be read, for the user and for the memory."""
     stream = _chat_stream(place, response, on_end)
-    if stream.is_watched:
-        return stream
-    stream.is_watched = True
-    stream.watch_reader(response)
-    for name, is_async in (("chat_stream", False), ("achat_stream", True)):
-        own = fields_of(response)
-        watching = watched(own.get(name), stream, stream.add_delta, is_async=is_async)
-        if watching is not None:
-            replace_field(response, name, watching)
+    if not stream.is_watched:
+        stream.is_watched = True
+        stream.watch_reader(response)
+        for name, is_async in (("chat_stream", False), ("achat_stream", True)):
+            watching = watched(fields_of(response).get(name), stream, stream.add_delta, is_async=is_async)
+            if watching is not None:
+                replace_field(response, name, watching)
     return stream
 
 
@@ -73,9 +56,7 @@ def _watch(place: Place, response: Any, on_end: OnEnd, *, is_async: bool) -> Str
     watching = watched(source, stream, stream.add, is_async=is_async)
     if watching is None:  # a list, say: it is all there
         return text_of_tokens(items_of(source) or ()) if is_list(source) else None
-    if not replace_field(response, "response_gen", watching):
-        return None
-    return _followed(place, stream, watching)
+    return _followed(place, stream, watching) if replace_field(response, "response_gen", watching) else None
 
 
 def _watch_bare(place: Place, result: Any, source: Any, on_end: OnEnd) -> Stream | None:
@@ -83,9 +64,8 @@ def _watch_bare(place: Place, result: Any, source: Any, on_end: OnEnd) -> Stream
     stream = _known(place, source)
     if stream is None and result is not source:
         made = Stream(place, on_end)
-        watching = watched(
-            source, made, made.add_text_or_delta, is_async=in_class(type(source), "__anext__") is not None
-        )
+        is_async = in_class(type(source), "__anext__") is not None
+        watching = watched(source, made, made.add_text_or_delta, is_async=is_async)
         if watching is not None and hand_out(result, source, watching):
             stream = _followed(place, made, watching)
     return stream or next((known for known in reversed(streams_of(place[0])) if not known.over), None)
@@ -93,11 +73,10 @@ def _watch_bare(place: Place, result: Any, source: Any, on_end: OnEnd) -> Stream
 
 def _chat_stream(place: Place, response: Any, on_end: OnEnd) -> Stream:
     known = _known(place, response)
-    if known is not None:
-        return known
-    stream = _followed(place, Stream(place, on_end), response)
-    stream.is_watched = False
-    return stream
+    if known is None:
+        known = _followed(place, Stream(place, on_end), response)
+        known.is_watched = False
+    return known
 
 
 def _followed(place: Place, stream: Stream, thing: Any) -> Stream:

@@ -2,8 +2,8 @@
 
 Guarantees:
 
-- The user's stream stays one of its kind, as lazy as it was: a token is asked for when the user asks for one, closing and
-  throwing reach the framework's stream at once, errors pass through as the same object.
+- The user's stream stays one of its kind, as lazy as it was: a token is asked for when the user asks for one, closing reaches
+  the framework's stream at once, errors pass through as the same object.
 - What watches holds the framework's stream and nothing else of the response; only the user holds what watches. A weak
   reference shows when it is dropped.
 - Context variables are set and put back between two tokens, never across one.
@@ -12,28 +12,26 @@ Guarantees:
 
 from __future__ import annotations
 
-import copy
+import contextlib
 import time
 import weakref
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextvars import ContextVar
-from functools import partial
 from typing import Any, TypeAlias
 
 import wrapt
 
 from ragspan.capturing import RequestLog, TokenStream
 from ragspan.messages import NotedError, is_abandonment, note_error
-from ragspan.safe_copy import class_name, fields_of, in_class
+from ragspan.safe_copy import fields_of, has_plain_dict, in_class, replace_field
 from ragspan.safe_copy import text_of as plain_text
+from ragspan_llama_index.answers import text_of, text_of_tokens
 from ragspan_llama_index.classes import Role
-from ragspan_llama_index.objects import text_of, text_of_tokens
-from ragspan_llama_index.readers import Reader
 
-Place: TypeAlias = tuple[RequestLog, str, Role | None, bool, Any]
+Place: TypeAlias = tuple[RequestLog, str | None, Role | None, bool, Any]
 """Where a span belongs: the log of its request, the step that it is or is a part of, that step's role, whether the step is
-inside a synthesis; and of a writer its stream, of a model's stream the tokens, of a synthesis the nodes that it has not
-written down, of a call the roles of the steps directly inside it that are not models."""
+inside a synthesis; and of a writer its stream, of a model's stream the tokens, of a synthesis whether it has not yet written
+its nodes for the model, of a call the roles of the steps directly inside it that are not models."""
 
 OnEnd: TypeAlias = "Callable[[Stream], None]"
 
@@ -52,12 +50,12 @@ class Stream(TokenStream):
         self.is_watched = False
         self.over = False
         self.aborted = False
-        self.error: str | None = None
         self.noted: NotedError | None = None
         self._on_end: OnEnd | None = on_end
         self._last: Any = None
+        self._plain_kind: type | None = None  # of chunks whose fields are in their dictionary
         self._reference: weakref.ref[Any] | None = None
-        self._reader: Reader | None = None
+        self._reader: _Reader | None = None
 
     def text(self) -> str | None:
         return text_of_tokens(self.tokens)
@@ -71,11 +69,11 @@ class Stream(TokenStream):
 
     def watch_reader(self, response: Any) -> None:
         """Note when the user stops reading what the framework reads for the user and for the memory."""
-        self._reader = self._reader or Reader(response, self._end_reading)
+        self._reader = self._reader or _Reader(response, self._end_reading)
 
     def _end_reading(self, read: str | None) -> None:
         """The user stopped; what was read is given if there was more."""
-        if self.error is not None:
+        if self.noted is not None:
             return
         if read is not None:
             self.aborted, self.tokens, self._last = True, [read], None
@@ -83,31 +81,32 @@ class Stream(TokenStream):
             self._finish()
 
     def add(self, token: Any) -> None:
-        tokens = self.tokens
-        if tokens and type(token) is str and not self.aborted:  # mostly
-            tokens.append(token)
-        elif not self.aborted:  # what the framework goes on to read, the user does not
-            self._add_first_or_other(token)
-
-    def _add_first_or_other(self, token: Any) -> None:
+        """Add a token: a text, or of a structured answer an object."""
+        if self.aborted:  # what the framework goes on to read, the user does not
+            return
         if not self.tokens and self._last is None:
             self.first_ns = time.time_ns()
         text = token if type(token) is str else plain_text(token)
-        if text is not None:
-            self.tokens.append(text)
+        if text is None:
+            self._last = token  # each is more complete than the last
         else:
-            self._last = token  # of a structured answer, each is more complete than the last
+            self.tokens.append(text)
 
     def add_delta(self, chunk: Any) -> None:
         """Add the words in a model's chunk."""
-        delta = fields_of(chunk).get("delta")
-        if type(delta) is str and self.tokens and not self.aborted:  # mostly
-            self.tokens.append(delta)
+        if type(chunk) is self._plain_kind:
+            delta = chunk.__dict__.get("delta")
         else:
-            self.add(delta if type(delta) is str else plain_text(delta) or "")
+            delta = fields_of(chunk).get("delta")
+            self._plain_kind = type(chunk) if has_plain_dict(type(chunk)) else None
+        tokens = self.tokens
+        if type(delta) is str and tokens and not self.aborted:  # mostly
+            tokens.append(delta)
+        else:
+            self.add(plain_text(delta) or "")
 
     def add_text_or_delta(self, token: Any) -> None:
-        self.add(token if issubclass(type(token), str) else delta_of(token) or token)
+        self.add(token if issubclass(type(token), str) else plain_text(fields_of(token).get("delta")) or token)
 
     def abandon(self) -> None:
         if not self.over:
@@ -121,7 +120,6 @@ class Stream(TokenStream):
         if is_abandonment(error):
             self.aborted = True
         else:
-            self.error = class_name(type(error))
             self.noted = note_error(error)
         self.complete()
 
@@ -129,7 +127,7 @@ class Stream(TokenStream):
         """All of it was read from the model; the user may still be reading."""
         self._settle()
         self.over = True
-        if self._reader is None or self.aborted or self.error is not None or not self._reader.is_reading():
+        if self._reader is None or self.aborted or self.noted is not None or not self._reader.is_reading():
             self._finish()
 
     def _finish(self) -> None:
@@ -151,6 +149,11 @@ class Stream(TokenStream):
         self._on_end = self._reference = self.place = self._reader = None
 
 
+def streams_of(log: RequestLog) -> list[Stream]:
+    """The answers of the request that are streams, in the order in which they were handed over."""
+    return [stream for stream in list(log.streams.values()) if isinstance(stream, Stream)]
+
+
 pulled: ContextVar[Stream | None] = ContextVar("ragspan_llama_index_pulled", default=None)
 """The stream whose next token the caller is making: many models are asked only then."""
 
@@ -165,8 +168,8 @@ def reader_or_maker(reader: Place | None, maker: Place) -> Place:
 # What stands in for the framework's streams
 
 
-class _StreamProxy(wrapt.ObjectProxy):  # type: ignore[type-arg]  # generic for checkers only
-    """A generator or iterator, and everything else that it is. `watching` takes the tokens out of it."""
+class _Proxy(wrapt.ObjectProxy):  # type: ignore[type-arg]  # generic for checkers only
+    """A generator or iterator, and everything else that it is; `watching` takes the tokens out of it."""
 
     def __init__(self, source: Any, stream: Stream, watching: Any) -> None:
         super().__init__(source)
@@ -176,20 +179,9 @@ class _StreamProxy(wrapt.ObjectProxy):  # type: ignore[type-arg]  # generic for 
     def __repr__(self) -> str:
         return repr(self.__wrapped__)
 
-    # A generator refuses to be copied or pickled, in its own words; an iterator may allow it. A copy is not watched.
 
-    def __copy__(self) -> Any:
-        return copy.copy(self.__wrapped__)
-
-    def __deepcopy__(self, memo: Any) -> Any:
-        return copy.deepcopy(self.__wrapped__, memo)
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return self.__wrapped__.__reduce_ex__(protocol)
-
-
-class _Watched(_StreamProxy):
-    """Of a stream that is read in a thread."""
+class _Watched(_Proxy):
+    """A stream that is read in a thread."""
 
     def __iter__(self) -> Any:
         return self._self_watching  # a proxy takes longer than the rest, for each token
@@ -197,20 +189,14 @@ class _Watched(_StreamProxy):
     def __next__(self) -> Any:
         return next(self._self_watching)
 
-    def send(self, value: Any) -> Any:
-        return self._self_watching.send(value)
-
-    def throw(self, *error: Any) -> Any:
-        return self._self_watching.throw(*error)
-
     def close(self) -> None:
         self._self_stream.abandon()
         self._self_watching.close()
         self.__wrapped__.close()
 
 
-class _WatchedAsync(_StreamProxy):
-    """Of a stream that is read in an event loop."""
+class _WatchedAsync(_Proxy):
+    """A stream that is read in an event loop."""
 
     def __aiter__(self) -> Any:
         return self._self_watching
@@ -218,30 +204,16 @@ class _WatchedAsync(_StreamProxy):
     def __anext__(self) -> Any:
         return self._self_watching.__anext__()
 
-    def asend(self, value: Any) -> Any:
-        return self._self_watching.asend(value)
-
-    def athrow(self, *error: Any) -> Any:
-        return self._self_watching.athrow(*error)
-
     async def aclose(self) -> None:
         self._self_stream.abandon()
         await self._self_watching.aclose()
         await self.__wrapped__.aclose()
 
 
-def delta_of(chunk: Any) -> str:
-    """The words that a model's chunk adds; empty if it has none.
-
-    `Stream.add_delta` and `SpanRecorder.event` write this out: each token would pay for the call.
-    """
-    delta = fields_of(chunk).get("delta")
-    return delta if type(delta) is str else plain_text(delta) or ""
-
-
 def _noting(source: Any, stream: Stream, note: Callable[[Any], None]) -> Generator[Any, Any, Any]:
     """The tokens of a stream, each given to `note`, a method of the stream."""
     advance: Callable[[], Any] = source.__next__
+    tokens, are_texts = stream.tokens, note == stream.add
     while True:
         mark = pulled.set(stream)
         try:
@@ -254,21 +226,22 @@ def _noting(source: Any, stream: Stream, note: Callable[[Any], None]) -> Generat
             raise
         finally:
             pulled.reset(mark)
-        note(token)
+        if are_texts and type(token) is str and tokens:  # mostly, and a call would take as long as the rest
+            tokens.append(token)
+        else:
+            note(token)
         try:
-            sent = yield token
+            yield token
         except GeneratorExit:
             stream.abandon()
-            source.close()
+            with contextlib.suppress(AttributeError):  # a bare iterator
+                source.close()
             raise
-        except BaseException as error:  # noqa: BLE001  it is the framework's stream that it is thrown into
-            advance = partial(source.throw, error)
-        else:
-            advance = source.__next__ if sent is None else partial(source.send, sent)
 
 
 async def _noting_async(source: Any, stream: Stream, note: Callable[[Any], None]) -> AsyncGenerator[Any, Any]:
     advance: Callable[[], Any] = source.__anext__
+    tokens, are_texts = stream.tokens, note == stream.add
     while True:
         mark = pulled.set(stream)
         try:
@@ -284,17 +257,17 @@ async def _noting_async(source: Any, stream: Stream, note: Callable[[Any], None]
                 pulled.reset(mark)
             except ValueError:  # thrown out of its wait in another context, by the loop's end
                 pass
-        note(token)
+        if are_texts and type(token) is str and tokens:
+            tokens.append(token)
+        else:
+            note(token)
         try:
-            sent = yield token
+            yield token
         except GeneratorExit:
             stream.abandon()
-            await source.aclose()
+            with contextlib.suppress(AttributeError):
+                await source.aclose()
             raise
-        except BaseException as error:  # noqa: BLE001  as above
-            advance = partial(source.athrow, error)
-        else:
-            advance = source.__anext__ if sent is None else partial(source.asend, sent)
 
 
 def watched(source: Any, stream: Stream, note: Callable[[Any], None], *, is_async: bool) -> Any:
@@ -315,6 +288,61 @@ def inside(source: Any) -> Any:
     return getattr(source, "_self_watching", source)
 
 
-def streams_of(log: RequestLog) -> list[Stream]:
-    """The streams of the request, in the order in which they were handed over."""
-    return [stream for stream in list(log.streams.values()) if isinstance(stream, Stream)]
+# Who reads a chat engine's stream: the framework reads it from the model, into a queue, and the user reads the queue. The
+# user's generator waits for the framework's writer when it ends, however it ends. So what stands in for the writer hears of it.
+
+_WRITERS = ("write_response_to_history_thread", "awrite_response_to_history_task")
+_QUEUES = (("queue", "queue"), ("aqueue", "_queue"))  # with the place of a queue's items
+
+
+class _Reader:
+    """The user, as the reader of a chat engine's stream.
+
+    Args:
+        response: what the engine gave.
+        on_end: is called when the user stops reading, with what was read, or None where that is all.
+    """
+
+    def __init__(self, response: Any, on_end: Callable[[str | None], None]) -> None:
+        self._response = weakref.ref(response)
+        self._on_end = on_end
+        self._is_over = False
+        for name in _WRITERS:
+            writer = fields_of(response).get(name)
+            if writer is not None:
+                replace_field(response, name, _Writer(writer, self))
+
+    def is_reading(self) -> bool:
+        """Whether the user has begun to read and not stopped."""
+        return not self._is_over and bool(self._read())
+
+    def end(self) -> None:
+        """The user's generator has come to its end, or is closed."""
+        read, own = self._read(), fields_of(self._response())
+        if self._is_over or not read:  # the program itself waits for the writer
+            return
+        self._is_over = True
+        left = own.get("is_done") is not True or any(
+            fields_of(own.get(name)).get(items) for name, items in _QUEUES if own.get(name) is not None
+        )
+        with contextlib.suppress(Exception):
+            self._on_end(read if left else None)
+
+    def _read(self) -> str:
+        return plain_text(fields_of(self._response()).get("unformatted_response")) or ""
+
+
+class _Writer(wrapt.ObjectProxy):  # type: ignore[type-arg]  # as above
+    """The thread or task that reads the stream from the model."""
+
+    def __init__(self, writer: Any, reader: _Reader) -> None:
+        super().__init__(writer)
+        self._self_reader = reader
+
+    def join(self, timeout: float | None = None) -> None:
+        self._self_reader.end()
+        self.__wrapped__.join(timeout)
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        self._self_reader.end()
+        return (yield from self.__wrapped__.__await__())

@@ -1,4 +1,4 @@
-"""The report of an evaluation: one HTML file that loads nothing and runs no script but its own, and plots as SVG files."""
+"""The report of an evaluation: one HTML file that loads nothing and runs no script but its own."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from ragspan.evaluate.evaluated import Evaluation, counted_rows, share_lines
 from ragspan.evaluate.gates import GateResult
 from ragspan.evaluate.report.answer_cards import show_answers
 from ragspan.evaluate.report.comparison import Comparison, MetricComparison, Regression, compare
+from ragspan.evaluate.report.failing import failing_of
 from ragspan.evaluate.report.head import counts, first_steps, not_scored, trust, worst_first
 from ragspan.evaluate.report.risk_signs import CAUSES, REASONS, Distribution, Sign, distribution, signs_of
-from ragspan.evaluate.result_file import ResultFile
+from ragspan.evaluate.rows import ResultFile
 from ragspan.evaluate.summaries import MetricSummary
 from ragspan.evaluate.written_files import replacing
 from ragspan.metrics.metric import Guide
@@ -37,7 +38,6 @@ __all__ = [
     "Sign",
     "compare",
     "signs_of",
-    "write_plots",
     "write_report",
 ]
 
@@ -91,27 +91,6 @@ def write_report(
         unfinished.write_text(text, encoding="utf-8", newline="\n")
 
 
-def write_plots(evaluation: Evaluation, directory: str | os.PathLike[str]) -> list[Path]:
-    """Write a histogram with a box plot for each metric that has scores.
-
-    The files are called `<metric>.svg`; the directory is made if it is not there, and files with these names are replaced.
-
-    Returns:
-        The files, in the order of the metrics; none if nothing was scored.
-
-    Raises:
-        ImportError: jinja2 is not installed; the extra `report` has it.
-        OSError: a file cannot be written.
-    """
-    folder = Path(directory)
-    folder.mkdir(parents=True, exist_ok=True)
-    template = _environment().get_template("plot.svg")
-    drawn = {folder / f"{metric.name}.svg": metric for metric in _views(evaluation) if metric.scores is not None}
-    for file, metric in drawn.items():
-        file.write_text(template.render(metric=metric), encoding="utf-8", newline="\n")
-    return list(drawn)
-
-
 def render(
     evaluation: Evaluation,
     *,
@@ -131,6 +110,8 @@ def render(
     comparison = None if baseline is None else compare(evaluation, baseline)
     metrics = _views(evaluation, comparison)
     scored = [metric.summary.scored for metric in metrics] or [0]
+    failing = failing_of(evaluation)
+    answers = show_answers(evaluation.worst)
     script = _own("report.js")  # the policy's hash is of exactly what is between the tags
     return template.render(
         evaluation=evaluation,
@@ -145,8 +126,10 @@ def render(
         groups={name: worst_first(values) for name, values in evaluation.by_dimension.items()},
         causes=CAUSES,
         has_causes=any(summary.causes for summary in evaluation.summary.values()),
-        answers=show_answers(evaluation.worst),
+        answers=answers,
+        card_rows={row for answer in answers for row in (answer.row, *answer.same)},
         comparison=comparison,
+        failing=failing,
         gates=gates,
         fail_counts=counts([metric.summary for metric in metrics]),
         trust=trust(evaluation),

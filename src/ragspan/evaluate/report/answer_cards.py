@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from ragspan.evaluate.report.risk_signs import REASONS
-from ragspan.evaluate.results import EvaluatedRow
+from ragspan.evaluate.rows import EvaluatedRow
 from ragspan.judges.claim_places import ResponsePlace, locate
 from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict
 from ragspan.metrics import ChunkAttribution, ChunkUtilization, ContextRelevance, JudgedContext
@@ -21,8 +21,8 @@ Numbered: TypeAlias = Sequence[tuple[int, ClaimVerdict]]
 """Claims with their numbers, from 1 over all metrics."""
 
 CONTEXTS_SHOWN = 20
-_ALL_TEXTS = 1_000_000
-"""Characters of all answers together: with them the page stays below 2 MB."""
+_ALL_TEXTS = 600_000
+"""Characters of all answers together: with them, and the list of failing answers, the page stays below 2 MB."""
 _LARGEST_ANSWER = 24_000
 _QUESTION_SHARE, _RESPONSE_SHARE, _CONTEXTS_SHARE = 0.1, 0.3, 0.6
 _CLAIMS_SHOWN = 40

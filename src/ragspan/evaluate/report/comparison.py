@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from ragspan.evaluate.evaluated import Evaluation
-from ragspan.evaluate.result_file import ResultFile
-from ragspan.evaluate.results import named_judge
+from ragspan.evaluate.rows import ResultFile, named_judge
 from ragspan.evaluate.summaries import deviation_of
-from ragspan.outcomes import Label
+from ragspan.outcomes import Label, Score
 
 Verdict: TypeAlias = Literal["better", "worse", "no clear difference", "nothing to compare"]
 FALLS_SHOWN = 20
@@ -121,19 +120,23 @@ def compare(run: Evaluation | ResultFile, baseline: Evaluation | ResultFile) -> 
 
 
 def _read(run: Evaluation | ResultFile) -> tuple[list[_ComparedAnswer], Mapping[str, set[str]]]:
-    """The scores of each answer, and who judged each metric."""
-    answers: dict[int, _ComparedAnswer] = {}
+    """The scores of each answer, and who judged each metric. Where a judge has a share, the embedded judge has read all rows."""
+    answers: list[_ComparedAnswer] = []
     judges: defaultdict[str, set[str]] = defaultdict(set)
-    for result in run.results():
-        answer = answers.setdefault(result.row, _ComparedAnswer(result.row, result.record_id, {}))
-        if result.screen_score is not None:  # the embedded judge has read all rows, and the other one the doubtful ones
-            answer.scores[result.metric] = (result.screen_score, result.screen_label)
-            continue
-        if result.score is not None and (result.asked is None or result.detail is not None or result.requests is None):
-            answer.scores[result.metric] = (result.score, result.label)
-        if (judge := named_judge(result)) is not None:
-            judges[result.metric].add(judge)
-    return list(answers.values()), judges
+    for row in run.all_rows() if isinstance(run, Evaluation) else run.rows():
+        answer = _ComparedAnswer(row.row, row.record.record_id, {})
+        answers.append(answer)
+        for metric, score in row.outcomes.items():
+            if not isinstance(score, Score):
+                continue
+            if score.screen is not None:
+                answer.scores[metric] = (score.screen.value, score.screen.label)
+                continue
+            if row.asked is None or score.fallback is not None:
+                answer.scores[metric] = (score.value, score.label)
+            if (judge := named_judge(score)) is not None:
+                judges[metric].add(judge)
+    return answers, judges
 
 
 def _by_key(answers: Sequence[_ComparedAnswer], *, by_id: bool) -> dict[tuple[str, int] | int, _ComparedAnswer]:

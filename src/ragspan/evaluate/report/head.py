@@ -36,21 +36,16 @@ class Advice(NamedTuple):
     """To look at."""
 
 
-def failing(summary: MetricSummary) -> int | None:
-    """The answers that fail a metric; None where it has no threshold."""
-    return None if summary.threshold is None else summary.scored - summary.passed
-
-
 def trust(evaluation: Evaluation) -> list[str]:
     """How far the judge can be trusted, in sentences."""
     found = agreement(evaluation)
     lines = [_agreement(one) for one in found.metrics if one.balanced_accuracy is not None] if found is not None else []
     if lines:
         return lines
-    if not evaluation.judges:
+    if not evaluation.judged:
         return []
     words = ""
-    if any(judge.startswith("overlap") for judge in evaluation.judges):
+    if any(judge.startswith("overlap") for judge in evaluation.judged):
         words = "The embedded judge (overlap) compares words and numbers, and understands no text: read some failing answers first. "
     return [
         f"{words}How well the judge agrees with people on your answers is not known: label some, and run ragspan agree."
@@ -70,13 +65,13 @@ def first_steps(evaluation: Evaluation) -> list[Advice]:
 
 
 def _worst_metric(evaluation: Evaluation) -> Iterator[Advice]:
-    rated = [(failing(summary) or 0, summary) for summary in evaluation.summary.values()]
+    rated = [(summary.failing or 0, summary) for summary in evaluation.summary.values()]
     count, summary = max(rated, key=lambda pair: pair[0], default=(0, MetricSummary(metric="")))
     if count:
         guide = guide_of(summary.metric)
         yield Advice(
             f"Begin with {summary.metric}",
-            f"{count:,} of {summary.scored:,} answers fail it{_by(summary)} ({count / summary.scored:.0%}); no metric fails more.",
+            f"{count:,} of {summary.labelled:,} answers fail it{_by(summary)} ({count / summary.labelled:.0%}{_open(summary)}); no metric fails more.",
             guide.when_low if guide else None,
         )
 
@@ -95,21 +90,21 @@ def _commonest_cause(evaluation: Evaluation) -> Iterator[Advice]:
 def _worst_group(evaluation: Evaluation) -> Iterator[Advice]:
     """Of all groups by a dimension, the one with the largest share of failing answers, if it is clearly larger."""
     groups = [
-        (1 - one.passed / one.scored, sum(_shares(summaries)), name, value, one)
+        ((one.failing or 0) / one.labelled, sum(_shares(summaries)), name, value, one)
         for name, values in evaluation.by_dimension.items()
         for value, summaries in values.items()
         for one in summaries.values()
-        if one.threshold is not None and one.scored >= _SMALLEST_GROUP
+        if one.labelled >= _SMALLEST_GROUP
     ]
     if not groups:
         return
     share, _, name, value, one = max(groups, key=lambda group: group[:2])
     overall = evaluation.summary[one.metric]
-    of_all = 1 - overall.passed / overall.scored
+    of_all = (overall.failing or 0) / overall.labelled
     if share >= of_all + _CLEARLY_WORSE:
         yield Advice(
             f"The worst group: {name} {value}",
-            f"{one.scored - one.passed:,} of its {one.scored:,} answers fail {one.metric}{_by(one)} ({share:.0%}), of all answers {of_all:.0%}.",
+            f"{one.failing or 0:,} of its {one.labelled:,} answers fail {one.metric}{_by(one)} ({share:.0%}), of all answers {of_all:.0%}.",
         )
 
 
@@ -118,7 +113,7 @@ def worst_first(values: Mapping[str, Mapping[str, MetricSummary]]) -> list[tuple
 
     def order(group: tuple[str, Mapping[str, MetricSummary]]) -> tuple[bool, float, float]:
         shares = _shares(group[1])
-        is_small = max((one.scored for one in group[1].values()), default=0) < _SMALLEST_GROUP
+        is_small = max((one.labelled for one in group[1].values()), default=0) < _SMALLEST_GROUP
         return is_small, -max(shares, default=0.0), -sum(shares)
 
     return sorted(values.items(), key=order)
@@ -126,7 +121,7 @@ def worst_first(values: Mapping[str, Mapping[str, MetricSummary]]) -> list[tuple
 
 def _shares(summaries: Mapping[str, MetricSummary]) -> list[float]:
     """The share of a group's answers that fail, by metric."""
-    return [(failing(one) or 0) / one.scored for one in summaries.values() if one.scored]
+    return [(one.failing or 0) / one.labelled for one in summaries.values() if one.labelled]
 
 
 def not_scored(evaluation: Evaluation) -> list[NotScored]:
@@ -147,10 +142,14 @@ def _by(summary: MetricSummary) -> str:
     return "" if summary.asked is None else " by the embedded judge"
 
 
+def _open(summary: MetricSummary) -> str:
+    return f"; {summary.unlabelled}" if summary.unlabelled else ""
+
+
 def counts(metrics: Sequence[MetricSummary]) -> list[str]:
     """How many answers fail each metric, in words; the metrics that most fail first."""
-    rated = [(failing(one), one) for one in metrics if one.scored]
+    rated = sorted((one for one in metrics if one.failing is not None), key=lambda one: -(one.failing or 0))
     return [
-        f"{one.metric} {count:,} of {one.scored:,} ({count / one.scored:.0%})"
-        for count, one in sorted(((count, one) for count, one in rated if count is not None), key=lambda pair: -pair[0])
+        f"{one.metric} {one.failing:,} of {one.labelled:,} ({(one.failing or 0) / one.labelled:.0%}{_open(one)})"
+        for one in rated
     ]

@@ -167,9 +167,10 @@ def _low(summary: MetricSummary) -> Sign | None:
     if not low:
         return None
     is_very_low = min(low.values()) < VERY_LOW * threshold
-    few_pass = summary.threshold is not None and summary.passed < FEW_PASS * summary.scored
-    passing = f"a pass begins at {threshold:.2f}, and {summary.passed / summary.scored:.0%} of the answers pass"
-    if summary.threshold is None:
+    few_pass = summary.labelled > 0 and summary.passed < FEW_PASS * summary.labelled
+    if summary.labelled:
+        passing = f"a pass begins at {threshold:.2f}, and {summary.passed / summary.labelled:.0%} of the answers pass"
+    else:
         passing = f"the metric has no threshold, {DEFAULT_THRESHOLD:.2f} is the middle of the scale"
     title = "Most answers fail" if few_pass else f"{'Very low' if is_very_low else 'Low'} {' and '.join(low)}"
     figures = f"The {' and the '.join(f'{name} is {value:.2f}' for name, value in low.items())}; {passing}."
@@ -178,7 +179,7 @@ def _low(summary: MetricSummary) -> Sign | None:
 
 def _spread(summary: MetricSummary) -> Sign | None:
     deviation = summary.standard_deviation or 0.0
-    few_fail = summary.threshold is not None and summary.scored - summary.passed < MANY_FAIL * summary.scored
+    few_fail = summary.failing is not None and summary.failing < MANY_FAIL * summary.labelled
     if few_fail or deviation < WIDE_DEVIATION:
         return None
     return Sign(

@@ -78,12 +78,11 @@ class BlockingChatClient(ABC):
                 )
             except Exception as error:  # noqa: BLE001  each integration has errors of its own
                 if not attempt.goes_on_without(error, sent, say):
-                    problem = attempt.error or error
                     return JudgeError(
-                        type(problem).__name__, say(problem), outage=is_outage(problem), status=status_of(problem)
+                        type(error).__name__, say(error), outage=is_outage(error), status=status_of(error)
                     )
             else:
-                attempt.ended_well(sent)
+                attempt.ended_well()
                 return completion
 
 

@@ -1,36 +1,84 @@
-"""What an endpoint takes, and how a request finds out.
+"""What an endpoint takes: what it refuses of a request is left out, and the request is made again; later ones leave it out at once.
 
-Endpoints that call themselves compatible may lack schemas, JSON mode, several choices, temperatures (so do OpenAI's own
-reasoning models) and more. What one refuses is left out, and the request is made again; later requests leave it out at once.
+A refusal names its parameter in a field of its own, or in its words; `PARAMETERS` has the names of all providers, and words that
+describe one. What names none fails with the endpoint's words: nothing is guessed.
 
 Guarantees:
-- A request is made at most `_MOST_ATTEMPTS` times, and each time with other parameters.
+- A request is made once more for each parameter that is refused, and not again with it.
 - Only an answer teaches. A refusal that goes on without the parameter teaches nothing: the error was about something else.
-- What a refusal names is left out first. If it names nothing, each parameter that the endpoint has not taken yet is left out
-  in turn, the one that matters least first, and then all of them.
-- A failure that may pass (a generation that broke the schema, an error of the server) costs only this request its schema,
-  until it has happened `_PASSING_FAILURES` times without a request between that kept its schema.
+- A generation that broke the schema (Groq) costs only this request its schema.
 
 Any number of threads and event loops may use one `EndpointHabits`. It has no lock: a race costs a request that learns again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from ragspan.judges.llm.errors import status_of
-from ragspan.judges.llm.refused_parameters import INSTEAD, OPTIONAL, refusal_of
 from ragspan.throttled_log import ThrottledLog
 
+
+class Parameter(NamedTuple):
+    """A parameter that a request can do without, and its score still means the same."""
+
+    names: tuple[str, ...] = ()
+    """What else providers call it, or its parts. Case and underscores do not matter."""
+    words: str | None = None
+    """A pattern for refusals that do not name it."""
+    instead: str | None = None
+    """The parameter with the same meaning that other models take."""
+
+
+_FORMAT: Final = "response_format"
+PARAMETERS: Final[Mapping[str, Parameter]] = {
+    _FORMAT: Parameter(
+        (
+            *("json_schema", "json_object", "response_schema", "response_json_schema", "response_mime_type"),  # Gemini
+            *("output_config", "output_format", "output_schema", "text_format"),  # Anthropic, Bedrock
+            *("guided_json", "guided_decoding", "guided_grammar", "structured_outputs", "xgrammar", "outlines"),  # vLLM
+            *("tool_choice", "tools", "functions", "function_declarations"),  # frameworks pass a schema as a tool
+        ),
+        r"schema|grammar|json[ _]mode|json output|generate JSON|structured[ _]output|guided|constrained|\bsamplers?\b"
+        r"|\btool (?:use|calling|choice)|function calling|the word .?json|\bformat\b|too many states",
+    ),
+    "n": Parameter(
+        ("candidate_count", "num_candidates", "num_completions", "num_generations", "num_choices", "best_of"),
+        r"\b(?:multiple|several|many|one|single|more than one|number of|more than 1) (?:\w+ )?"
+        r"(?:candidate|choice|completion|generation|response|output|sequence)s?\b",
+    ),
+    "temperature": Parameter((), r"sampling param|greedy"),
+    "seed": Parameter(("random_seed",)),
+    "logprobs": Parameter(("log_probs", "response_logprobs"), r"log.?prob"),
+    "max_tokens": Parameter(("max_output_tokens", "max_new_tokens"), instead="max_completion_tokens"),
+    "max_completion_tokens": Parameter(instead="max_tokens"),
+    "reasoning_effort": Parameter(("reasoning", "thinking_level", "thinking_budget", "thinking_config")),
+    **dict.fromkeys(
+        (
+            *("top_p", "top_k", "top_logprobs", "verbosity", "frequency_penalty", "presence_penalty"),
+            *("parallel_tool_calls", "service_tier", "prompt_cache_key"),
+        ),
+        Parameter(),
+    ),
+}
+"""By their names in OpenAI's protocol. What else a user sends (a gateway's rules about who may see the texts, say) is never left out."""
+
 _MOST_ATTEMPTS = 12
-_PASSING_FAILURES = 3
-_SERVER_ERROR = 500
-_FORMAT = "response_format"
 _SIMPLER: Mapping[str, Literal["json_object", "none"]] = {"json_schema": "json_object", "json_object": "none"}
-_FIRST_TO_GO = ("n", "temperature")
-"""A request loses least without these."""
+_REFUSING: Final = frozenset({400, 404, 405, 422, 501})
+"""Of HTTP. A proxy answers 404 if no model behind it takes the parameters."""
+_SERVER_ERROR = 500
+"""Local servers that cannot use a schema answer so, and name it."""
+_READ = 4000  # characters: later ones are often the prompt
+_OTHER_FIELDS = frozenset({"messages", "model", "prompt", "input", "user", "stream"})
+_FAILED_GENERATION = re.compile(
+    r"failed_generation|json_validate_failed|tool_use_failed|generated JSON|failed to (?:generate|validate) JSON",
+    re.IGNORECASE,
+)
+"""Groq: the model's text did not keep to the schema this time."""
 _log = ThrottledLog()
 
 
@@ -71,13 +119,13 @@ class EndpointCapabilities:
         absent = {"n": self.several_choices, "temperature": self.temperature, _FORMAT: self.response_format != "none"}
         for name in [name for name in kept if name in self.left_out or not absent.get(name, True)]:
             value = kept.pop(name)
-            instead = INSTEAD.get(name)
+            instead = PARAMETERS[name].instead
             if instead and instead not in self.left_out:
                 kept.setdefault(instead, value)
         return kept
 
     def without(self, parameter: str) -> EndpointCapabilities:
-        """The capabilities without one of `OPTIONAL`; of the format, without its strictest kind."""
+        """The capabilities without one of `PARAMETERS`; of the format, without its strictest kind."""
         if parameter == _FORMAT:
             return replace(self, response_format=_SIMPLER.get(self.response_format, "none"))
         if parameter == "n":
@@ -85,6 +133,10 @@ class EndpointCapabilities:
         if parameter == "temperature":
             return replace(self, temperature=False)
         return replace(self, left_out=self.left_out | {parameter})
+
+    def kind(self, parameter: str) -> str:
+        """What a refusal is of: the parameter; of the format, which kind of it."""
+        return self.response_format if parameter == _FORMAT else parameter
 
 
 class EndpointHabits:
@@ -98,59 +150,10 @@ class EndpointHabits:
         self.capabilities = capabilities or EndpointCapabilities()
         self.refused: dict[str, str] = {}
         """The endpoint's words by the parameter that it refuses. They hold no prompt and no key."""
-        self._taken: set[str] = set()
-        self._passing_failures = 0
 
     def attempt(self) -> Attempt:
         """For one request."""
         return Attempt(self)
-
-    def is_untried(self, parameter: str, capabilities: EndpointCapabilities) -> bool:
-        """Whether no request with it was answered yet; of the format, with this kind of it."""
-        return _kind(parameter, capabilities) not in self._taken
-
-    def note_answer(
-        self, sent: Collection[str], capabilities: EndpointCapabilities, lessons: Collection[_Lesson]
-    ) -> None:
-        """Learn of a request with these parameters that was answered, after these refusals."""
-        self._taken.update(_kind(name, capabilities) for name in sent)
-        if any(lesson.is_passing for lesson in lessons):
-            self._passing_failures += 1
-        elif _FORMAT in sent and not any(lesson.parameter == _FORMAT for lesson in lessons):
-            self._passing_failures = 0
-        is_lasting = self._passing_failures >= _PASSING_FAILURES
-        for lesson in lessons:
-            if is_lasting or not lesson.is_passing:
-                self._learn(lesson)
-
-    def _learn(self, lesson: _Lesson) -> None:
-        name = lesson.parameter
-        if name == _FORMAT and self.capabilities.response_format != lesson.kind:
-            return  # another request has learned it
-        self.capabilities = self.capabilities.without(name)
-        self.refused.setdefault(lesson.kind, lesson.words)
-        if name not in (_FORMAT, *_FIRST_TO_GO):
-            _log.report(f"refused {name}", "the judge's endpoint refuses %s, which is left out from now on", name)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Lesson:
-    """A refusal that a request met."""
-
-    parameter: str
-    kind: str
-    """The parameter; of the format, which kind of it was refused."""
-    words: str
-    is_passing: bool
-
-
-@dataclass(kw_only=True, slots=True)
-class _Guesses:
-    """Attempts without one parameter after the other, because nothing was named."""
-
-    error: Exception
-    """The one that named nothing."""
-    rest: Iterator[tuple[str, ...]]
 
 
 class Attempt:
@@ -158,15 +161,9 @@ class Attempt:
 
     def __init__(self, habits: EndpointHabits) -> None:
         self.capabilities = habits.capabilities
-        self.error: Exception | None = None
-        """What to raise if the request cannot be made simpler."""
-        self.is_probe = False
-        """Whether an error of the server came before. It was retried then, so the next one need not be."""
         self._habits = habits
-        self._named = (habits.capabilities, list[_Lesson]())
-        """The capabilities, and the lessons, without guesses."""
-        self._lessons: list[_Lesson] = []
-        self._guesses: _Guesses | None = None
+        self._lessons: list[tuple[str, str, str]] = []
+        """Of each refusal that may last: the parameter, its kind, and the endpoint's words."""
         self._count = 1
 
     def goes_on_without(self, error: Exception, sent: Collection[str], say: Callable[[Exception], str] = str) -> bool:
@@ -178,60 +175,85 @@ class Attempt:
             say: makes words of an error that may be shown.
         """
         self._count += 1
-        optional = [name for name in OPTIONAL if name in sent]
-        refusal = refusal_of(error, optional)
-        self.error = error
-        if refusal is None or self._count > _MOST_ATTEMPTS:
+        name = refused_parameter(error, [name for name in PARAMETERS if name in sent])
+        if name is None or self._count > _MOST_ATTEMPTS:
             return False
-        is_server_error = status_of(error) == _SERVER_ERROR
-        self.is_probe = self.is_probe or is_server_error
-        if refusal.parameter is None:
-            return self._guess(error, optional, say)
-        if refusal.is_passing and is_server_error and not self._habits.is_untried(refusal.parameter, self.capabilities):
-            return False  # it took a schema before, so it is simply out
-        self.capabilities, self._lessons = self._named
-        self._guesses = None
-        self._leave_out(refusal.parameter, say(error), is_passing=refusal.is_passing)
-        self._named = self.capabilities, self._lessons
-        return True
-
-    def ended_well(self, sent: Collection[str]) -> None:
-        """The request with these fields was answered."""
-        self._habits.note_answer([name for name in OPTIONAL if name in sent], self.capabilities, self._lessons)
-
-    def _guess(self, error: Exception, optional: Collection[str], say: Callable[[Exception], str]) -> bool:
-        if self._guesses is None:
-            untried = [name for name in optional if self._habits.is_untried(name, self.capabilities)]
-            self._guesses = _Guesses(error=error, rest=_guesses(untried, self.capabilities.response_format))
-        self.error = self._guesses.error
-        guess = next(self._guesses.rest, None)
-        if guess is None:
-            return False
-        self.capabilities, self._lessons = self._named
-        for name in guess:
-            self._leave_out(name, say(self.error), is_passing=False)
-        return True
-
-    def _leave_out(self, name: str, words: str, *, is_passing: bool) -> None:
-        lesson = _Lesson(parameter=name, kind=_kind(name, self.capabilities), words=words, is_passing=is_passing)
-        self._lessons = [*self._lessons, lesson]
+        if not _FAILED_GENERATION.search(_words_of(error)):
+            self._lessons.append((name, self.capabilities.kind(name), say(error)))
         self.capabilities = self.capabilities.without(name)
+        return True
+
+    def ended_well(self) -> None:
+        """The request was answered."""
+        habits = self._habits
+        for name, kind, words in self._lessons:
+            if name != _FORMAT or habits.capabilities.response_format == kind:  # else another request has learned it
+                habits.capabilities = habits.capabilities.without(name)
+                habits.refused.setdefault(kind, words)
+                if name not in {_FORMAT, "n", "temperature"}:
+                    _log.report(
+                        f"refused {name}", "the judge's endpoint refuses %s, which is left out from now on", name
+                    )
 
 
-def _kind(name: str, capabilities: EndpointCapabilities) -> str:
-    return capabilities.response_format if name == _FORMAT else name
+def refused_parameter(error: Exception, sent: Collection[str]) -> str | None:
+    """Which of the parameters that were sent an error refuses; None if it is about something else, or names none."""
+    status = status_of(error)
+    if status not in {None, _SERVER_ERROR, *_REFUSING}:
+        return None
+    words = _words_of(error)
+    if status == _SERVER_ERROR or _FAILED_GENERATION.search(words):
+        is_named = _FAILED_GENERATION.search(words) or re.search(PARAMETERS[_FORMAT].words or "", words, re.IGNORECASE)
+        return _FORMAT if is_named and _FORMAT in sent else None
+    fields = list(_fields_named_by(error))
+    named = next((name for field in fields if (name := _known(field)) in sent), None)
+    if named is not None or any(field in _OTHER_FIELDS for field in fields):
+        return named
+    mentioned = next((name for word in _WORD.finditer(words) if (name := _known(word[0])) in sent), None)
+    if mentioned is not None:
+        return mentioned
+    described = ((name, row.words) for name, row in PARAMETERS.items() if name in sent and row.words)
+    return next((name for name, pattern in described if re.search(pattern, words, re.IGNORECASE)), None)
 
 
-def _guesses(names: Collection[str], response_format: str) -> Iterator[tuple[str, ...]]:
-    """What to leave out, in turn."""
-    first = [name for name in _FIRST_TO_GO if name in names]
-    others = [name for name in names if name not in (*first, _FORMAT)]
-    formats = (
-        [(_FORMAT,) * times for times in ((1, 2) if response_format == "json_schema" else (1,))]
-        if _FORMAT in names
-        else []
-    )
-    yield from ((name,) for name in (*first, *others))
-    yield from formats
-    if len(names) > 1:
-        yield (*(formats[-1] if formats else ()), *first, *others)
+def _known(name: str) -> str | None:
+    return _NAMES.get(_spelling(name)) if name != "N" else None
+
+
+def _spelling(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def _fields_named_by(error: Exception) -> Iterator[str]:
+    """The parts of paths that an error has in fields of its own: OpenAI's `param`, FastAPI's `loc`, Google's `field`."""
+    for body in (getattr(error, "body", None), {"param": getattr(error, "param", None)}):
+        for key, value in _entries_in(body):
+            if key in {"param", "parameter", "field", "loc"}:
+                parts = value if isinstance(value, (list, tuple)) else [value]
+                texts = [part for part in parts if isinstance(part, str)]
+                yield from (piece for text in texts for piece in re.split(r"[.\[\]/]", text) if piece)
+
+
+def _words_of(error: Exception) -> str:
+    """All that an error says."""
+    body = getattr(error, "body", None)
+    texts = [value for _, value in _entries_in(body) if isinstance(value, str)]
+    if isinstance(body, str):
+        texts.append(body)
+    return "\n".join(texts or [str(getattr(error, "message", None) or error)])[:_READ]
+
+
+def _entries_in(body: object, depth: int = 6) -> Iterator[tuple[str, object]]:
+    """The keys and values of nested JSON."""
+    if depth and isinstance(body, Mapping):
+        for key, value in body.items():
+            yield str(key), value
+            yield from _entries_in(value, depth - 1)
+    elif depth and isinstance(body, Sequence) and not isinstance(body, (str, bytes)):
+        for item in body:
+            yield ("", item) if isinstance(item, str) else ("", None)
+            yield from _entries_in(item, depth - 1)
+
+
+_NAMES = {_spelling(spelt): name for name, row in PARAMETERS.items() for spelt in (name, *row.names)}
+_WORD = re.compile(r"(?<!\\)\b[A-Za-z][\w-]*")

@@ -29,6 +29,11 @@ class Section(NamedTuple):
     takes_background: bool = False
 
 
+def _asked_in(task: str) -> str:
+    """What a task asks for, in the same words in both modes."""
+    return task.removeprefix("Task: ").partition("\nForm:")[0]
+
+
 _FINDING = '{"number": ..., "reasoning": "...", "verdict": '
 SECTIONS: Mapping[str, Section] = {
     "judged_claims": Section(
@@ -39,7 +44,7 @@ Keep numbers, names, negations and degrees of certainty as the response has them
 do not hold something is a claim, too. Leave out questions, greetings, offers of help, apologies, and advice on where else to look; \
 if nothing is left, the list is empty. "supported": the contexts state the claim, or it follows from them. "unsupported": they \
 contradict it, or do not say it. "unsure": the material bears on the claim, but is cut short, garbled or ambiguous just where it would \
-decide. List at most the first 15 claims; "more" is true where the response makes further ones.""",
+decide. The reasoning has at most fifteen words. List at most the first 15 claims; "more" is true where the response makes further ones.""",
         '{"claims": [{"claim": "...", "reasoning": "...", "verdict": "supported" or "unsupported" or "unsure"}, ...], "more": false}',
         tokens=70,
         takes_background=True,
@@ -70,29 +75,17 @@ says, or rests upon it. One list of the sentences' numbers (3 for 2.3) for each 
         tokens=60,
     ),
     "completeness": Section(
-        """\
-how completely does the response cover what the contexts hold in answer to the question? Work out which points in the contexts a \
-full answer needs, and see which of these the response conveys. The value is their share from 0 to 1, weighted by how much each matters \
-to the asker: 1 when all are there, or when the contexts hold nothing in answer, 0 when none is there. Whatever else the response says, \
-true or not, does not count. If the question is empty, the asker wants to know what the response is about. The reasoning names the \
-points that are missing.""",
+        _asked_in(tasks.RATE_COMPLETENESS),
         '{"reasoning": "...", "value": a number from 0 to 1}',
         tokens=80,
     ),
     "answer_relevance": Section(
-        """\
-how fully does the response address the question, whether or not it is true? The value from 0 to 1 is 1 when it speaks to all that was \
-asked and to nothing else of any length; lower the more it passes over, and the more it spends on other things; and 0 when it speaks to \
-nothing that was asked, or declines to answer for whatever reason. The reasoning names what is passed over, and what nobody asked for.""",
+        _asked_in(tasks.RATE_ANSWER_RELEVANCE),
         '{"reasoning": "...", "value": a number from 0 to 1}',
         tokens=80,
     ),
     "grounding": Section(
-        """\
-is the response as a whole grounded in the contexts? "grounded": each statement of fact in it follows from the contexts. \
-"not_grounded": at least one contradicts the contexts or goes beyond them, be it ever so small, plausible or true. Questions, \
-greetings, offers of help and opinions marked as such state no fact; that the contexts do not hold something is a statement about \
-them. The reasoning names each statement that fails and says why; if none does, where the main ones are found.""",
+        _asked_in(tasks.ADHERENCE),
         '{"reasoning": "...", "verdict": "grounded" or "not_grounded"}',
         tokens=80,
         takes_background=True,
@@ -150,7 +143,7 @@ def task(questions: Sequence[Question], *, listed: str = "") -> str:
 
 
 def schema(questions: Iterable[Question]) -> dict[str, Any]:
-    forms: list[Form[Any]] = [question.form for question in questions]
+    forms: tuple[Form[Any], ...] = tuple(question.form for question in questions)
     return schema_of(forms, together=True)
 
 

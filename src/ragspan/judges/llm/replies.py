@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Generic, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -149,8 +150,12 @@ def _folded(item: Any) -> Any:
     }
 
 
+@lru_cache(maxsize=32)
 def _object_in(text: str) -> dict[str, Any] | None:
-    """The JSON object of a reply: all of it, without thoughts and marks; else the only one, in a code block or in prose."""
+    """The JSON object of a reply: all of it, without thoughts and marks; else the only one, in a code block or in prose.
+
+    All questions that a request asks read the same reply; nobody changes what is read.
+    """
     reply = _without_marks(text)
     blocks = _CODE_BLOCK.findall(reply)
     for found in ([reply], blocks if len(blocks) == 1 else []):
@@ -164,18 +169,22 @@ def _object_in(text: str) -> dict[str, Any] | None:
 
 
 def _decoded(text: str) -> dict[str, Any] | None:
-    for written in (text, _EXTRA_COMMA.sub(r"\1\2", text)):
+    for repair in (str, _without_extra_commas):
         try:
-            found = msgspec.json.decode(written)
+            found = msgspec.json.decode(repair(text))
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             continue
         return found if isinstance(found, dict) else None
     return None
 
 
+def _without_extra_commas(text: str) -> str:
+    return _EXTRA_COMMA.sub(r"\1", text)
+
+
 def _objects_in(text: str) -> Iterator[dict[str, Any]]:
     """Up to two objects that stand in a text, none within another."""
-    text = _EXTRA_COMMA.sub(r"\1\2", text)
+    text = _without_extra_commas(text)
     decoder, place, found, tried = json.JSONDecoder(), 0, 0, 0
     while found < 2 and tried < _MOST_TRIED and (start := text.find("{", place)) >= 0:  # noqa: PLR2004 - two are ambiguous
         tried += 1
@@ -192,7 +201,7 @@ def _objects_in(text: str) -> Iterator[dict[str, Any]]:
 
 
 _MOST_TRIED = 50
-_EXTRA_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])()', re.DOTALL)
+_EXTRA_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
 _CODE_BLOCK = re.compile(r"```(?:[a-z]+\b)?(.*?)```", re.IGNORECASE | re.DOTALL)
 
 
@@ -242,7 +251,8 @@ _END_OF_THOUGHTS = re.compile(
 _END_MARK = re.compile(r"(?:<\|[\w/ -]{1,40}\|>|</s>|<eos>|<end_of_turn>)\Z")
 
 
-def schema_of(forms: Iterable[Form[Any]], *, together: bool = False) -> dict[str, Any]:
+@lru_cache(maxsize=32)
+def schema_of(forms: tuple[Form[Any], ...], *, together: bool = False) -> dict[str, Any]:
     """The JSON schema of a reply that has one of these forms, or all of them.
 
     It has no bounds, which some endpoints do not know; reading checks them.

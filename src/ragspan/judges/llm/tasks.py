@@ -11,6 +11,7 @@ OpenAI requires.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -186,8 +187,9 @@ Judge each item by itself and give exactly one verdict for each of these numbers
 Form: {{"answer": {{"{key}": [{{"number": the item's number, "reasoning": "...", "verdict": {menu}}}, ...]}}}}"""
 
 
-def item_form(key: str, verdicts: Sequence[str]) -> Form[Any]:
-    fields = [("number", int), ("reasoning", str), ("verdict", Literal[tuple(verdicts)])]
+@lru_cache(maxsize=32)
+def item_form(key: str, verdicts: tuple[str, ...]) -> Form[Any]:
+    fields = [("number", int), ("reasoning", str), ("verdict", Literal[verdicts])]
     return Form(key, msgspec.defstruct("ItemFinding", fields, bases=(Reply,), frozen=True), is_list=True)
 
 

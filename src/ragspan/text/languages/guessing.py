@@ -14,50 +14,38 @@ from ragspan.text.languages.language import CODES, ENGLISH, UNKNOWN, Language, l
 from ragspan.text.languages.writing import MARKS, letters_by_script, main_script
 from ragspan.text.vocabulary import FUNCTION_WORDS
 
-_SAMPLE = 1_500
-"""Characters of a response or a question that are looked at ..."""
-_HEAD = 600
-"""... and of a context."""
+_SAMPLE, _HEAD = 1_500, 600
+"""Characters of a response or a question that are looked at, and of a context."""
 _MOST_CONTEXTS = 8
 _MOST_READ = 20_000
 """Characters of contexts that are looked at before their language counts as another than the response's."""
 _SHARE = 0.1
-"""The least share of a text's words that are function words of its language."""
-_TRACES = 0.1
-"""A script with a smaller share of a text's letters is used for names and quotations only."""
+"""The least share of a text's words that are function words of its language, and of its letters that are of another script."""
+_ENOUGH, _FEW = 4, 3
+"""Function words that a text in Latin letters needs, and that the short texts of a record need together."""
 
 _NO_PROSE = re.compile(
     r"```.{0,1500}?(?:```|$)|`[^`\n]{1,200}`|https?://\S{1,300}|\S{1,80}@\S{1,80}|<[^>\n]{1,200}>", re.DOTALL
 )
 _WORD = re.compile(rf"[^\W\d_](?:[^\W\d_]|[{MARKS}]|'(?=[^\W\d_])){{0,30}}")
-
+_NO_LETTERS = str.maketrans({sign: " " for sign in map(chr, range(128)) if not sign.isalpha()})
 _OF_SCRIPT: Final = {
     "cyrillic": ("ru", "uk", "bg", "sr"),
-    "greek": ("el",),
-    "armenian": ("hy",),
-    "hebrew": ("he",),
     "arabic": ("ar", "fa", "ur"),
     "devanagari": ("hi", "ne"),
-    "bengali": ("bn",),
-    "tamil": ("ta",),
-    "thai": ("th",),
-    "hangul": ("ko",),
-    "kana": ("ja",),
-    "han": ("zh",),
+    **{script: (code,) for script, code in (("greek", "el"), ("armenian", "hy"), ("hebrew", "he"), ("bengali", "bn"))},
+    **{script: (code,) for script, code in (("tamil", "ta"), ("thai", "th"), ("hangul", "ko"))},
+    **{script: (code,) for script, code in (("kana", "ja"), ("han", "zh"))},
 }
-_WITH_SCRIPTS_OF_THEIR_OWN = frozenset(code for codes in _OF_SCRIPT.values() for code in codes)
-_LATIN: Final = tuple(sorted(CODES - {"en"} - _WITH_SCRIPTS_OF_THEIR_OWN))
+_LATIN: Final = tuple(sorted(CODES - {"en"} - {code for codes in _OF_SCRIPT.values() for code in codes}))
+_ALIKE = {"han": ("han", "kana"), "kana": ("han", "kana")}
+"""Scripts in which the same names are written."""
 
 
-_ENOUGH, _FEW = 4, 3
-"""Function words that a text in Latin letters needs, and that the short texts of a record need together."""
-
-
-def guess(text: str, *, enough: int = _ENOUGH) -> Language | None:
+def guess(text: str, *, enough: float = _ENOUGH) -> Language | None:
     """The language of a text; None if the text does not show it, `und` if its script is known and its language is not.
 
-    Only the beginning is read, without code, addresses and tags. A language in Latin letters needs `enough` function words or
-    words with its own letters.
+    Only the beginning is read, without code, addresses and tags. A language in Latin letters needs `enough` function words.
     """
     found, signs = _guessed(text[:_SAMPLE])
     return found if signs >= enough else None
@@ -113,14 +101,10 @@ def languages_of(response: str, contexts: Sequence[str], question: str = "") -> 
         first = read[0] if read else UNKNOWN
         return Languages(said or UNKNOWN, first, are_comparable=False)
     found = read[0] if read and said is None else said if not read else guess(f"{response[:_HEAD]}\n{' '.join(heads)}")
-    found = found or guess(question) or _of_few_words([response, question, *heads])
+    if found is None and (found := guess(question)) is None:
+        words = dict.fromkeys(word for text in [response, question, *heads] for word in text[:_HEAD].split())
+        found = guess(" ".join(words), enough=_FEW) or (ENGLISH if response.isascii() else UNKNOWN)
     return Languages(found, found)
-
-
-def _of_few_words(texts: Sequence[str]) -> Language:
-    """The language of texts that have few function words together; each word counts once."""
-    words = dict.fromkeys(word for text in texts for word in text[:_HEAD].split())
-    return guess(" ".join(words), enough=_FEW) or (ENGLISH if texts[0].isascii() else UNKNOWN)
 
 
 def are_apart(response: str, contexts: Sequence[str]) -> bool:
@@ -142,7 +126,7 @@ def are_apart(response: str, contexts: Sequence[str]) -> bool:
 def _differs(response: str, script: str, context: str) -> bool:
     there = letters_by_script(context)
     own = sum(there.get(name, 0) for name in _ALIKE.get(script, (script,)))
-    if own < _TRACES * sum(there.values()):
+    if own < _SHARE * sum(there.values()):
         return True
     if script != "latin":
         return False
@@ -154,14 +138,10 @@ def _differs(response: str, script: str, context: str) -> bool:
     return said[first] > 2 * said[second] and read[second] > 2 * read[first]
 
 
-def _best(counts: Counter[str], words: Sequence[str]) -> str | None:
+def _best(counts: Mapping[str, float], words: Sequence[str]) -> str | None:
     """The language with most function words, if they are enough of the words."""
     best = max(counts, key=counts.__getitem__, default="en")
-    return best if counts[best] >= max(1, _SHARE * len(words)) else None
-
-
-_ALIKE = {"han": ("han", "kana"), "kana": ("han", "kana")}
-"""Scripts in which the same names are written."""
+    return best if counts.get(best, 0) >= max(1, _SHARE * len(words)) else None
 
 
 def _prose(text: str) -> str:
@@ -176,7 +156,7 @@ def _of_script(script: str, sample: str) -> Language:
     return language(max(codes, key=lambda code: counts[code]))  # the first of equals
 
 
-def _latin_counts(words: Sequence[str]) -> Counter[str]:
+def _latin_counts(words: Sequence[str]) -> Mapping[str, float]:
     """For each language in Latin letters the number of its function words; for English alone where it is clear."""
     english = sum(map(FUNCTION_WORDS.__contains__, words))
     if english >= _ENOUGH and 3 * english >= len(words):
@@ -193,31 +173,18 @@ def _words(sample: str) -> list[str]:
     return _WORD.findall(lowered)
 
 
-_NO_LETTERS = str.maketrans({sign: " " for sign in map(chr, range(128)) if not sign.isalpha()})
-
-
 def _counts(words: Iterable[str], codes: tuple[str, ...]) -> Counter[str]:
-    """For each language the number of its function words, and of words with a letter that few others have."""
-    speakers, letters = _speakers(codes)
-    counts = Counter(code for word in words for code in speakers.get(word, ()))
-    if letters:
-        counts.update(code for word in words if not word.isascii() for code in _writers(word, letters))
-    return counts
-
-
-def _writers(word: str, letters: Mapping[str, Sequence[str]]) -> frozenset[str]:
-    return frozenset(code for letter in letters.keys() & set(word) for code in letters[letter])
+    """For each language the number of its function words."""
+    speakers = _speakers(codes)
+    return Counter(code for word in words for code in speakers.get(word, ()))
 
 
 @cache
-def _speakers(codes: tuple[str, ...]) -> tuple[Mapping[str, Sequence[str]], Mapping[str, Sequence[str]]]:
-    """The languages that have each function word, and those that write each rare letter."""
+def _speakers(codes: tuple[str, ...]) -> Mapping[str, Sequence[str]]:
+    """The languages that have each function word."""
     speakers: dict[str, list[str]] = {}
-    letters: dict[str, list[str]] = {}
     for code in codes:
         found = language(code)
         for word in found.stop_words | found.negations:
             speakers.setdefault(word, []).append(code)
-        for letter in found.letters:
-            letters.setdefault(letter, []).append(code)
-    return speakers, letters
+    return speakers

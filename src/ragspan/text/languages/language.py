@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
+from importlib import import_module
 from typing import Any, Final
 
 from ragspan.text import keys as english
@@ -25,49 +26,24 @@ from ragspan.text.languages.writing import (
     without_repetition,
 )
 from ragspan.text.lazy import Lazy
-from ragspan.text.vocabulary import ENGLISH_WORDS, FUNCTION_WORDS, few_stems, pairs_of, stemmer_of, words_of
+from ragspan.text.vocabulary import FUNCTION_WORDS, few_stems, pairs_of, stemmer_of, words_of
 
-_CODES = """
-    ar bg bn ca cs da de el en es et eu fa fi fr ga he hi hu hy id it ja ko lt ne nl no pl pt ro ru sk sr sv ta th tr uk ur
-    vi zh
-"""
-CODES: Final = frozenset(_CODES.split())
-"""ISO 639-1 codes of the languages with words of their own. All others are read as `und`."""
+_TABLE: Final[Mapping[str, Mapping[str, Any]]] = words_of("languages")
+CODES: Final = frozenset(_TABLE)
+"""ISO 639-1 codes of the languages that are told apart. All others are read as `und`."""
+WITH_WORDS: Final = ("de", "en", "es", "fr", "it", "ja", "nl", "pl", "pt", "ru", "tr", "zh")
+"""Those whose numbers, denials and phrases are known."""
 
 _MIDDLE = 0.24
-_LONGEST = 64
-_LONGEST_RUN = 4096
-_LONGEST_GAP = 40
+_LONGEST, _LONGEST_RUN, _LONGEST_GAP = 64, 4096, 40
 _INSIDE = re.compile("[\u00ad\u0640\u200b-\u200f\u2060]")
-_CLOCKS: Final = {
-    sign: re.compile(form)
-    for sign, form in (
-        ("Uhr", r"(?<![\d.,])(\d{1,2})\.(\d\d)(?= ?Uhr\b)"),
-        ("uur", r"(?<![\d.,])(\d{1,2})\.(\d\d)(?= uur\b)"),
-        (" h ", r"(?<![\d.,])(\d{1,2}) h (\d\d)\b"),
-        ("ore ", r"(?<=\bore )(\d{1,2})\.(\d\d)\b(?![.,]\d)"),
-        ("godz. ", r"(?<=\bgodz\. )(\d{1,2})\.(\d\d)\b(?![.,]\d)"),
-        ("kl. ", r"(?<=\bkl\. )(\d{1,2})\.(\d\d)\b(?![.,]\d)"),
-    )
-}
-"""How times are written other than 18:30 and 18h30, by what every text with such a time has."""
-HUNDREDTHS: Final = pairs_of(
-    "cent=euro cents=euro eurocent=euro centime=euro centimes=euro céntimo=euro céntimos=euro centesimo=euro centesimi=euro "
-    "cêntimo=euro cêntimos=euro eurocentów=euro rappen=franken grosz=zł grosze=zł groszy=zł centavo=reais centavos=reais"
-)
-"""Units of small sums of money, each with the unit that has a hundred of them."""
-_IN_HUNDREDTHS = re.compile(
-    rf"(?<![\d.,])(\d{{1,5}})\s?({'|'.join(sorted(HUNDREDTHS, key=len, reverse=True))})\b", re.IGNORECASE
-)
-_POINTS = re.compile(f"[{MARKS}\u0640]")
-_CONSONANT_SCRIPTS = frozenset({"arabic", "hebrew"})
-"""Scripts that write vowels as points, or leave them out."""
+_RUN = re.compile(f"[{WITHOUT_SPACES}]")
 
 
 class Language:
     """How the text of one language is read. `language` gives the one with a code, `guess` that of a text.
 
-    `is_number`, `is_content` and `is_negation` of `overlap.keys` take the keys of any language. Safe from any thread.
+    `is_number`, `is_content` and `is_negation` of `text.keys` take the keys of any language. Safe from any thread.
     """
 
     def __init__(self, code: str, words: Mapping[str, Any]) -> None:
@@ -75,16 +51,14 @@ class Language:
         """ISO 639-1; `und` where the language is not known."""
         self.name: Final[str] = words.get("name", "an unknown language")
         self.script: Final[str | None] = words.get("script")
-        self.stop_words: Final = _without_joiners(words.get("function_words", ""))
+        self.stop_words: Final = (
+            frozenset(words["function_words"].split()) if "function_words" in words else _common(code)
+        )
         """Words too common to show where a sentence comes from, in lower case."""
-        self.negations: Final = _without_joiners(words.get("negations", ""))
+        self.negations: Final = frozenset(words.get("negations", "").split())
         """Words that deny, in lower case."""
         self.number_words: Final = pairs_of(words.get("numbers", ""))
         """Number words as digits: "drei" → "3"."""
-        self.letters: Final = frozenset(words.get("letters", ""))
-        """Letters that few other languages of the script write."""
-        self.joins: Final = frozenset(words.get("joins", "").split())
-        """Words between two parts of a sentence: "and", "while"."""
         self.replies: Final = frozenset(words.get("yes_no", "").split("|"))
         """What answers by itself: "yes", "correct"."""
         self.abbreviations: Final = frozenset(words.get("abbreviations", "").split())
@@ -92,23 +66,15 @@ class Language:
         """ "24. Mai": a full stop after a number ends no sentence."""
         self.refusals: Final = _phrases(words.get("refusals", ""))
         """Phrases of refusals, in lower case; matches nothing where none is known."""
-        self.limits: Final[Mapping[str, str]] = {
-            phrase: sign for sign, phrases in words.get("limits", {}).items() for phrase in phrases.split("|")
-        }
-        """What is written before a number, with the direction of the limit: `<` for "at most", `more` for "more than"."""
         self.capitalises_nouns: Final[bool] = words.get("capitalised_nouns", False)
         """Then a capital is not a sign of a name."""
         self.middle: Final[float] = words.get("middle", _MIDDLE)
-        """The score of a response that is as likely supported as not.
-
-        Outside English: the lowest, from the score of a contradicted response on, that labels 85 % of the made answers of the
-        language's `squad` set right. It is the lowest because what people write shares fewer words with its contexts.
-        """
+        """The score of a response that is as likely supported as not."""
         self._apostrophe = words.get("apostrophe")
         self._decimal = words.get("decimal", ".")
-        self._whole = self.negations | self.stop_words
+        self._whole = frozenset() if self.script in {"han", "kana"} else self.negations | self.stop_words
+        self._whole |= self.negations
         self._cut = words.get("cut")
-        self._denying_parts = frozenset(words.get("denying_parts", "").split())
         self._not_negations = frozenset(words.get("not_negations", "").split())
         self._token = _token_pattern(self._decimal, spaced=words.get("thousands") == " ")
         self._stem = stemmer_of(words.get("stemmer"))
@@ -148,20 +114,10 @@ class Language:
 
         Without spaces between words, a token is a pair of neighbouring signs; in Chinese and Japanese each sign as well.
         """
-        for sign, clock in _CLOCKS.items():
-            if sign in text:
-                text = clock.sub(r"\1:\2", text)
-        if _IN_HUNDREDTHS.search(text):
-            text = _IN_HUNDREDTHS.sub(self._in_whole_units, text)
         found: list[str] = self._token.findall(text)
         if text.isascii() and self._apostrophe != "elision":
             return found
         return [part for token in found for part in self._parts(token)]
-
-    def _in_whole_units(self, found: re.Match[str]) -> str:
-        """A sum of money in hundredths as larger sums are written: "99 Cent" → "0,99 Euro"."""
-        whole, part = divmod(int(found[1]), 100)
-        return f"{whole}{self._decimal}{part:02} {HUNDREDTHS[found[2].lower()]}"
 
     def spelled(self, tokens: Iterable[str]) -> tuple[str, ...]:
         """Tokens as they are shown to people: those that overlap are one."""
@@ -183,19 +139,13 @@ class Language:
         if first >= "\u0e00" and _RUN.match(first):
             return segments(token, self._whole, self._not_negations)
         if self._cut is not None and first >= "\u0900" and first.isalpha():
-            return self._cut_word(token)
+            if token in self._whole:
+                return (token,)
+            found = pairs(token)  # because endings change: in place of the word, or with it
+            return found if self._cut == "pairs" else [token, *found] if len(found) > 1 else (token,)
         if "'" in token and self._apostrophe == "elision":
             return [part for part in token.partition("'")[::2] if part]
         return (token,)
-
-    def _cut_word(self, word: str) -> Sequence[str]:
-        """Pairs of signs, because endings change: in place of the word, or with it."""
-        if word in self.negations or word in self.stop_words:
-            return (word,)
-        if self._cut == "pairs":
-            return segments(word, self._denying_parts, self._not_negations)
-        found = pairs(word)
-        return [word, *found] if len(found) > 1 else (word,)
 
     def _key(self, token: str) -> str:
         if min(token) >= "\u4e00" and max(token) <= "\u9fff":  # Han is written in one way only
@@ -213,12 +163,10 @@ class Language:
             return "%"
         if "\u3040" <= word <= "\u309f" and len(word) == 1:
             return MARK + word  # hiragana writes particles and endings
-        if self.script in _CONSONANT_SCRIPTS:
-            word = _POINTS.sub("", word) or word
         return self._key_of_word(word)
 
     def _key_of_word(self, word: str) -> str:
-        if word in self.negations or word in self._denying_parts:
+        if word in self.negations:
             return NEGATION + word
         number = self.number_words.get(word) or han_number(word)
         if number:
@@ -230,10 +178,7 @@ class Language:
 
 
 class _English(Language):
-    """English, which `overlap.keys` reads."""
-
-    def __init__(self) -> None:
-        super().__init__("en", ENGLISH_WORDS)
+    """English, which `text.keys` reads."""
 
     def tokens(self, text: str) -> list[str]:
         return english.tokens(text)
@@ -245,7 +190,14 @@ class _English(Language):
         return english.key if self.is_shared else english.key_by(self._stem)
 
 
-_RUN = re.compile(f"[{WITHOUT_SPACES}]")
+def _common(code: str) -> frozenset[str]:
+    """The function words of a language, but for those that a language without spaces is cut up by."""
+    if code in {"zh", "ja", "und"}:
+        return frozenset()
+    stopwordsiso = import_module("stopwordsiso")  # only where a text is in such a language
+    if not stopwordsiso.has_lang(code):
+        return frozenset()
+    return frozenset(filter(str.isalpha, stopwordsiso.stopwords(code)))
 
 
 def _phrases(phrases: str) -> re.Pattern[str]:
@@ -253,10 +205,6 @@ def _phrases(phrases: str) -> re.Pattern[str]:
     gap = f".{{0,{_LONGEST_GAP}}}?"
     whole = "|".join(gap.join(map(re.escape, phrase.split(" … "))) for phrase in phrases.split("|") if phrase)
     return re.compile(whole or "(?!)")
-
-
-def _without_joiners(words: str) -> frozenset[str]:
-    return frozenset(_INSIDE.sub("", words).split())
 
 
 @cache
@@ -275,17 +223,15 @@ def _token_pattern(decimal: str, *, spaced: bool) -> re.Pattern[str]:
     )
 
 
-ENGLISH: Final = _English()
-
-
 @cache
 def language(code: str) -> Language:
     """The language with this ISO 639-1 code; `und`, which has no words of its own, for a code that is not in `CODES`."""
-    if code == "en":
-        return ENGLISH
     if code not in CODES:
         return UNKNOWN if code == "und" else language("und")
-    return Language(code, words_of(code))
+    if code == "en":
+        return ENGLISH
+    return Language(code, {**_TABLE[code], **(words_of(code) if code in WITH_WORDS else {})})
 
 
+ENGLISH: Final = _English("en", {**_TABLE["en"], **words_of("en")})
 UNKNOWN: Final = Language("und", {})

@@ -279,7 +279,7 @@ _HAN_OR_KANA = re.compile(f"[{HAN_KANA}]")
 @cache
 def _pattern(words: frozenset[str], kept: frozenset[str]) -> re.Pattern[str]:
     def any_of(some: frozenset[str]) -> str:
-        return "|".join(sorted(some, key=lambda word: (-len(word), word))) or "(?!)"
+        return "|".join(map(re.escape, sorted(some, key=lambda word: (-len(word), word)))) or "(?!)"
 
     whole = f"{any_of(kept)}|{_NUMBER}|{any_of(words)}"
     return re.compile(f"(?P<whole>{whole})|(?:(?!{whole}).)+", re.DOTALL)

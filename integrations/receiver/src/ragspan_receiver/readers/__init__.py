@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ragspan.config import Settings
-from ragspan.evaluate.sources import Opinion, StoredAnswer
+from ragspan.evaluate.sources import Opinion, StoredAnswer, StoredScore
 from ragspan.records import RagRecord
 from ragspan.request import ToolStep, documents_of_result, searched_with
 from ragspan.telemetry import semconv
@@ -107,13 +107,18 @@ def _not_read_of(span: TracedSpan, step: ReadSpan | None) -> str | None:
 # Traces that a tool has stored
 
 
-def answers_in(spans: Sequence[TracedSpan], opinions: Mapping[str, Sequence[Opinion]]) -> Iterator[StoredAnswer]:
+def answers_in(
+    spans: Sequence[TracedSpan],
+    opinions: Mapping[str, Sequence[Opinion]],
+    scores: Mapping[str, Sequence[StoredScore]] = {},
+) -> Iterator[StoredAnswer]:
     """The answers in one trace that a tool has stored, for the packages of such tools.
 
     Args:
         spans: of the trace, in any order. Those that ragspan wrote are read, too, where the tool does not keep who wrote them.
         opinions: what people said, by the id of the span. What they said of the trace, or of its root, is about its answer
             if there is just one.
+        scores: what ragspan wrote, in the same way.
     """
     records = records_of(spans, retrieval_tools=Settings.from_environment().retrieval_tools)
     by_id = {span.span_id: span for span in spans}
@@ -121,7 +126,8 @@ def answers_in(spans: Sequence[TracedSpan], opinions: Mapping[str, Sequence[Opin
     for record in records:
         own = format(record.parent.span_id, "016x") if record.parent else WHOLE_TRACE
         said = next((opinions[one] for one in (own, *around) if opinions.get(one)), ())
-        yield StoredAnswer(record=_as_written(record, by_id[own]), opinions=said)
+        scored = next((scores[one] for one in (own, *around) if scores.get(one)), ())
+        yield StoredAnswer(record=_as_written(record, by_id[own]), opinions=said, scores=scored)
 
 
 def _as_written(record: RagRecord, span: TracedSpan) -> RagRecord:

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ragspan.evaluate.cells import nanoseconds_of
-from ragspan.evaluate.sources import Opinion, ReplyTooLarge, StoredAnswer, asked
+from ragspan.evaluate.sources import Opinion, ReplyTooLarge, StoredAnswer, StoredScore, asked
+from ragspan.telemetry import semconv
 from ragspan.tools.http import MAX_PAGE, HttpClient
 from ragspan.tools.mlflow import EXPERIMENTS, TRACES, tracking_server
 from ragspan_receiver.readers import WHOLE_TRACE, answers_in
@@ -24,7 +25,9 @@ _ERROR = 2  # OpenTelemetry's number for that status
 _JSON = (dict, list)
 
 
-def stored(project: str, *, since_ns: int | None = None, annotation: str | None = None) -> Iterator[StoredAnswer]:
+def stored(
+    project: str, *, since_ns: int | None = None, annotation: str | None = None, has_scores: bool = False
+) -> Iterator[StoredAnswer]:
     """The answers in an experiment of MLflow; see `ragspan.evaluate.sources.Source`."""
     with contextlib.closing(HttpClient(tracking_server(timeout=_PATIENCE), most=MAX_PAGE)) as client:
         location = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": _experiment(client, project)}}
@@ -37,7 +40,8 @@ def stored(project: str, *, since_ns: int | None = None, annotation: str | None 
             ids = [trace["trace_id"] for trace in page.get("traces", ())]
             for trace in _whole(client, ids):
                 spans = [_span(span) for span in trace.get("spans", ())]
-                yield from answers_in(spans, _opinions(trace["trace_info"], annotation))
+                scores = _scores(trace["trace_info"]) if has_scores else {}
+                yield from answers_in(spans, _opinions(trace["trace_info"], annotation), scores)
             token = page.get("next_page_token") or None
 
 
@@ -73,6 +77,23 @@ def _opinions(trace: Mapping[str, Any], annotation: str | None) -> Mapping[str, 
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
             said = Opinion(score=float(value)) if is_number else Opinion(label=str(value))
             found[one.get("span_id") or WHOLE_TRACE].append(said)
+    return found
+
+
+def _scores(trace: Mapping[str, Any]) -> Mapping[str, Sequence[StoredScore]]:
+    """What ragspan wrote, by span."""
+    found: dict[str, list[StoredScore]] = defaultdict(list)
+    for one in trace.get("assessments", ()):
+        notes = one.get("metadata", {})
+        if semconv.RECORD_ID in notes and one.get("valid", True):
+            value, label = notes.get("ragspan.score"), notes.get("ragspan.label")
+            score = StoredScore(
+                metric=one["assessment_name"],
+                value=float(value) if value else None,
+                label=label or None,
+                finding=one.get("rationale") or None,
+            )
+            found[one.get("span_id") or WHOLE_TRACE].append(score)
     return found
 
 

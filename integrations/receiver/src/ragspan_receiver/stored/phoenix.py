@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ragspan.evaluate.cells import nanoseconds_of
-from ragspan.evaluate.sources import Opinion, ReplyTooLarge, StoredAnswer, asked
+from ragspan.evaluate.sources import Opinion, ReplyTooLarge, StoredAnswer, StoredScore, asked
 from ragspan.tools.http import MAX_PAGE, HttpClient
 from ragspan.tools.phoenix import phoenix_server
 from ragspan_receiver.readers import answers_in
@@ -24,7 +24,9 @@ _PATIENCE = 60.0  # seconds: pages are large
 _IDS = 150  # of spans in one address: proxies allow 8 kB
 
 
-def stored(project: str, *, since_ns: int | None = None, annotation: str | None = None) -> Iterator[StoredAnswer]:
+def stored(
+    project: str, *, since_ns: int | None = None, annotation: str | None = None, has_scores: bool = False
+) -> Iterator[StoredAnswer]:
     """The answers in a project of Phoenix; see `ragspan.evaluate.sources.Source`."""
     query = {"sort": "start_time", "order": "asc", "limit": _TRACES}
     if since_ns is not None:
@@ -35,8 +37,9 @@ def stored(project: str, *, since_ns: int | None = None, annotation: str | None 
             ids = [trace["trace_id"] for trace in traces]
             spans = store.spans_of(ids)
             opinions = store.opinions(annotation, spans) if annotation else {}
+            scores = store.scores(spans) if has_scores else {}
             for trace_id in ids:
-                yield from answers_in(spans.get(trace_id, ()), opinions)
+                yield from answers_in(spans.get(trace_id, ()), opinions, scores)
 
 
 class _Project:
@@ -72,17 +75,30 @@ class _Project:
 
     def opinions(self, annotation: str, spans: Mapping[str, Sequence[TracedSpan]]) -> Mapping[str, Sequence[Opinion]]:
         """By span, from the oldest to the newest."""
-        ids = [span.span_id for of_trace in spans.values() for span in of_trace]
-        rows: list[Mapping[str, Any]] = []
-        for first in range(0, len(ids), _IDS):
-            query = {"span_ids": ids[first : first + _IDS], "include_annotation_names": annotation, "limit": _ROWS}
-            for page in self.pages("span_annotations", query):
-                rows += [row for row in page if row["annotator_kind"] == "HUMAN"]
+        rows = [row for row in self._annotations(spans, annotation) if row["annotator_kind"] == "HUMAN"]
         found: dict[str, list[Opinion]] = defaultdict(list)
         for row in sorted(rows, key=lambda row: nanoseconds_of(row["updated_at"]) or 0):
             result = row.get("result") or {}
             found[row["span_id"]].append(Opinion(label=result.get("label"), score=result.get("score")))
         return found
+
+    def scores(self, spans: Mapping[str, Sequence[TracedSpan]]) -> Mapping[str, Sequence[StoredScore]]:
+        """What ragspan wrote, by span."""
+        found: dict[str, list[StoredScore]] = defaultdict(list)
+        for row in self._annotations(spans, None):
+            if row["annotator_kind"] != "HUMAN" and str(row.get("identifier") or "").startswith("ragspan"):
+                result = row.get("result") or {}
+                said = (result.get("score"), result.get("label"), result.get("explanation"))
+                score = StoredScore(metric=row["name"], value=said[0], label=said[1], finding=said[2])
+                found[row["span_id"]].append(score)
+        return found
+
+    def _annotations(self, spans: Mapping[str, Sequence[TracedSpan]], name: str | None) -> Iterator[Mapping[str, Any]]:
+        ids = [span.span_id for of_trace in spans.values() for span in of_trace]
+        for first in range(0, len(ids), _IDS):
+            query: dict[str, Any] = {"span_ids": ids[first : first + _IDS], "limit": _ROWS}
+            for page in self.pages("span_annotations", query | ({"include_annotation_names": name} if name else {})):
+                yield from page
 
 
 def _span(span: Mapping[str, Any]) -> TracedSpan:

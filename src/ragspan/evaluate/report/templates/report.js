@@ -62,6 +62,41 @@
     show();
   }
 
+  // Failing answers: by a column's value, twenty-five at a time ---------------------------------------------------
+
+  const choose = document.getElementById("choose");
+
+  if (choose) {
+    const rows = [...document.getElementById("failing-rows").rows];
+    const groupsOf = new Map(rows.map((row) => [row, JSON.parse(row.dataset.groups)]));
+    const { column, value } = choose.elements;
+    const choices = JSON.parse(value.dataset.choices);
+    const page = 25;
+    let first = 0;
+
+    const list = () => {
+      const found = rows.filter((row) => !column.value || !value.value || (groupsOf.get(row)[column.value] || []).includes(value.value));
+      first = Math.max(0, Math.min(first, found.length - 1));
+      first -= first % page;
+      const shown = new Set(found.slice(first, first + page));
+      for (const row of rows) row.hidden = !shown.has(row);
+      document.getElementById("earlier").disabled = first === 0;
+      document.getElementById("later").disabled = first + page >= found.length;
+      document.getElementById("listed").value = found.length ? `${first + 1} to ${first + shown.size} of ${found.length}` : "none";
+    };
+
+    column.addEventListener("input", () => {
+      const known = choices[column.value] || [];
+      value.replaceChildren(new Option("any", ""), ...known.map(([name, count]) => new Option(`${name} (${count})`, name)));
+    });
+    choose.addEventListener("input", () => { first = 0; list(); });
+    choose.addEventListener("submit", (event) => event.preventDefault());
+    document.getElementById("earlier").addEventListener("click", () => { first -= page; list(); });
+    document.getElementById("later").addEventListener("click", () => { first += page; list(); });
+    choose.hidden = false;
+    list();
+  }
+
   // Tables -------------------------------------------------------------------------------------------------------
 
   function sortKey(row, column) {

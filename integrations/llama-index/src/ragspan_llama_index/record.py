@@ -1,0 +1,336 @@
+"""Makes the record of a request from its log, in the worker: what its events left for later is read, and the rest is common.
+
+What only LlamaIndex says of a request is added here: an agent and its name, errors that the framework swallowed, the grounds of
+contexts that were themselves answers, what its reader got of a stream, and the run that an interrupted one goes on from.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache, partial
+from itertools import pairwise
+from typing import Any
+
+from ragspan.capturing import Event, EventKind, Opaque, RequestLog, RunKey, TokenStream
+from ragspan.messages import NotedError
+from ragspan.records import RagRecord, RetrievedContext
+from ragspan.request import (
+    Document,
+    FilledPrompt,
+    ModelStart,
+    ModelStep,
+    PayloadMessage,
+    RequestTree,
+    RerankStep,
+    SearchStart,
+    SearchStep,
+    SeenDocuments,
+    Step,
+    SynthesisStart,
+    SynthesisStep,
+    context_of_seen,
+    contexts_behind,
+    documents_in,
+    originals_of,
+    record_of,
+    texts_in,
+    tree_of,
+)
+from ragspan_llama_index.classes import UUID_LENGTH
+from ragspan_llama_index.files import File
+from ragspan_llama_index.nodes import text_shown
+from ragspan_llama_index.streams import Stream
+
+_PIECE = 40  # characters, at least, of a node that is cut over several prompts
+_UNNAMED = {None, "", "Agent"}  # the last is the framework's default
+_NO_ERRORS = frozenset({"CancelledError", "GeneratorExit", "StopIteration", "StopAsyncIteration", "WaitingForEvent"})
+"""Errors that steer a workflow; nobody hides them from anybody."""
+
+
+def record_of_log(log: RequestLog) -> RagRecord | None:
+    """The record of a finished request; None when nothing was answered."""
+    read = _with_beginning(log)
+    tree = _tree_of(read)
+    about = log.about
+    if "asked" in about and isinstance(tree.inputs, (Opaque, list)):
+        tree.inputs = about["asked"]
+    if about.get("is_run") and tree.noted is None and not tree.output:
+        tree.output = _last_streamed(tree)  # it gave its answer as events
+    answers = _answers_in_block(tree) if log.grouped else []
+    tree.output = "\n".join(answers) if answers else tree.output  # all that was asked for inside may be in the answer
+    record = record_of(tree)
+    if record is None or (about.get("is_run") and not (record.response or tree.noted or tree.all_of(ModelStep))):
+        return None  # a run that did other work: it read documents in, say
+    if answers:
+        record = replace(record, response=answers[-1])
+    if record.status != "complete":
+        record = replace(record, response=about["awaited"].text() if "awaited" in about else None)
+    is_agent = record.is_agent or bool(about.get("is_agent"))
+    errors = [event.payload.name for event in read.history if event.kind is EventKind.ERROR]
+    return replace(
+        record,
+        contexts=record.contexts and tuple(_as_given(record.contexts, tree)),
+        evidence=originals_of(record.contexts or (), _answers_in(tree, record.question)),
+        is_agent=is_agent,
+        name=about["agent_name"] if is_agent and about.get("agent_name") not in _UNNAMED else record.name,
+        swallowed_errors=tuple(name for name in dict.fromkeys(errors) if name not in _NO_ERRORS)
+        if record.status == "complete"
+        else (),
+    )
+
+
+def tree_inside(log: RequestLog, around: Mapping[RunKey, Step]) -> RequestTree:
+    """The tree of what happened inside another framework's request, by the steps around its outermost ones."""
+    return _tree_of(_read(log), around)
+
+
+def _tree_of(log: RequestLog, around: Mapping[RunKey, Step] | None = None) -> RequestTree:
+    """The tree, with the prompts that templates were filled for; a synthesizer without nodes asks nobody."""
+    tree = tree_of(log, around)
+    models = tree.all_of(ModelStep)
+    for step in list(tree.steps):
+        if isinstance(step.output, FilledPrompt) and not step.output.messages and step.parent is not None:
+            messages = [part for model in models if model.is_within(step.parent) for part in model.messages]
+            step.output.messages = messages or [PayloadMessage("human", "\n\n".join(texts_in(step.inputs)))]
+        elif (
+            isinstance(step, SynthesisStep) and step.inputs == [] and not any(model.is_within(step) for model in models)
+        ):
+            tree.found_nothing = True
+            filtered = RerankStep(name="", parent=step, started_ns=step.started_ns, is_filter=True)
+            tree.end(tree.begin(filtered), step.ended_ns, [])
+    return tree
+
+
+def _as_given(contexts: Iterable[RetrievedContext], tree: RequestTree) -> Iterator[RetrievedContext]:
+    """Contexts as the last synthesizer was given them: with the scores, and twice where it was given one twice.
+
+    A long node that the framework cuts over several prompts is whole where these have all of it.
+    """
+    synthesis = next(reversed(tree.all_of(SynthesisStep)), None)
+    given = [] if synthesis is None else [pair for found in documents_in(synthesis.inputs) for pair in found]
+    models = [model for model in tree.all_of(ModelStep) if synthesis is not None and model.is_within(synthesis)]
+    for context in contexts:
+        own, pairs = context, [pair for pair in given if context.text in (pair[0].text, pair[0].written)]
+        if context.truncated and len(models) > 1:
+            pairs = [pair for pair in given if context.id is not None and pair[0].id == context.id]
+            texts = [document.written or document.text for document, _ in pairs]
+            if len(texts) == 1 and _have_all_of(texts[0], models):
+                own = replace(context, text=texts[0], truncated=False)
+        yield from (replace(own, score=score) for score in [score for _, score in pairs] or [own.score])
+
+
+def _have_all_of(text: str, models: Iterable[ModelStep]) -> bool:
+    """Whether the prompts of these models together have all of a text, piece after piece."""
+    prompts = [" ".join(part.text.split()) for model in models for part in model.messages]
+    wanted = " ".join(text.split())
+    while wanted:
+        starts = [(prompt, prompt.find(wanted[:_PIECE])) for prompt in prompts]
+        same = [_shared(wanted, prompt[start:]) for prompt, start in starts if start >= 0]
+        if not same:
+            return False
+        wanted = wanted[max(same) :].lstrip()
+    return True
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (mine, yours) in pairs if mine != yours), min(len(one), len(other)))
+
+
+def _answers_in_block(tree: RequestTree) -> list[str]:
+    """What engines answered in a `ragspan.capture` block, and the last model that was asked by itself."""
+    top = [step for step in tree.steps if step.parent is None]
+    engines = [step.output for step in top if type(step) in (Step, SynthesisStep) and isinstance(step.output, str)]
+    return [*engines, *[step.said for step in top if isinstance(step, ModelStep)][-1:]]
+
+
+def _last_streamed(tree: RequestTree) -> str | None:
+    said = (step.said for step in reversed(tree.answering_models) if step.tokens)
+    return next(filter(None, said), None)
+
+
+def _answers_in(
+    tree: RequestTree, question: str | None
+) -> Iterator[tuple[str, Callable[[], Iterable[RetrievedContext] | None]]]:
+    """What earlier steps answered. A single word of a model, a grade or a choice, stands anywhere and is none."""
+    models = tree.answering_models
+    seen = cache(lambda: SeenDocuments(tree))
+
+    @cache
+    def contexts_of(model: ModelStep) -> Iterable[RetrievedContext] | None:
+        return contexts_behind(tree, seen(), question, [model], context_of_seen)
+
+    last_ns = max((model.started_ns for model in models), default=0)
+    for step in tree.steps:
+        if not 0 < step.ended_ns <= last_ns:
+            continue  # it is the answer itself, or a part of it
+        if isinstance(step, ModelStep):
+            if " " in step.said.strip():
+                yield step.said.strip(), partial(contexts_of, step)
+        elif type(step) in (Step, SynthesisStep) and step.parent is not None and isinstance(step.output, str):
+            inner = [model for model in models if model.is_within(step)]
+            if inner and step.output.strip():
+                yield step.output.strip(), partial(contexts_of, inner[-1])
+
+
+# What the events left for later
+
+
+def _read(log: RequestLog) -> RequestLog:
+    """The log with texts in place of streams and files, and with nodes as the framework writes them."""
+    read = copy.copy(log)
+    read.about = {**log.about, "framework": "llama_index", "run_type": "engine", "delivered": "awaited" in log.about}
+    read.earlier = ()
+    history = log.history
+    starts = {event.run: event for event in history if event.kind is EventKind.START}
+    left_out = set(_only_handing_on(history))
+    left_out |= {
+        event.run for event in history if event.kind is EventKind.END and _found_tools(event, starts.get(event.run))
+    }
+    read.streams = {**log.streams, **_streams_of_models(history)}
+    known = {each.text: each for event in history for found in documents_in(event.payload) for each, _ in found}
+    for event in history:
+        if event.kind is EventKind.START and isinstance(
+            event.about, SynthesisStart
+        ):  # or texts that a program handed over
+            given = [
+                known.get(one) or Document(one, None, {}) if isinstance(one, str) else one for one in event.payload
+            ]
+            starts[event.run] = event._replace(payload=given)
+    _note_written(history, starts)
+    events = (
+        _read_event(starts.get(event.run, event) if event.kind is EventKind.START else event, read) for event in history
+    )
+    read.events = [tuple(event) for event in events if event.run not in left_out]
+    return read
+
+
+def _read_event(event: Event, log: RequestLog) -> Event:
+    kind, payload = event.kind, event.payload
+    if isinstance(payload, Stream):
+        if event.run == log.root and (payload.aborted or payload.noted is not None):
+            return event._replace(kind=EventKind.ERROR, payload=payload.noted or NotedError(GeneratorExit, "", ()))
+        return event._replace(payload=payload.text())
+    if kind is EventKind.START and isinstance(event.about, SearchStart):
+        return event._replace(about=event.about._replace(span=log.about.get("spans", {}).get(event.run)))
+    if kind is EventKind.START and not isinstance(event.about, SynthesisStart):
+        return event._replace(payload=_without_files(payload))
+    if kind is EventKind.FILLED:
+        return event._replace(payload={str(place): text for place, text in enumerate(payload)})
+    if kind is EventKind.REREAD:
+        return event._replace(payload=[(document, text) for document, text, _ in payload])
+    if kind is EventKind.READ and event.run in log.streams:
+        payload.content = (
+            "".join(text for text in log.streams[event.run].tokens if isinstance(text, str)) or payload.content
+        )
+    return event
+
+
+def _note_written(history: Iterable[Event], starts: Mapping[RunKey, Event]) -> None:
+    """Note how a synthesizer, or else the node's own template, writes each node for a model."""
+    filled: dict[RunKey, Any] = {}
+    for event in history:
+        if event.kind is EventKind.FILLED:
+            filled.setdefault(event.run, event.payload)  # later it only packs or shortens them
+        elif event.kind is EventKind.REREAD:
+            for document, text, template in event.payload:
+                if template is not None and document.written is None:
+                    document.written = text_shown(text, document.metadata, template)
+    for run, texts in filled.items():
+        given = [pair for found in documents_in(starts[run].payload) for pair in found] if run in starts else []
+        if len(given) == len(texts):
+            for (document, _), text in zip(given, texts, strict=True):
+                document.written = text
+
+
+def _streams_of_models(history: Iterable[Event]) -> dict[RunKey, TokenStream]:
+    """Of the models that stream the answer of a synthesis: what its reader got of it; their own words are not noted."""
+    parents: dict[RunKey, RunKey | None] = {}
+    models: list[RunKey] = []
+    answers: dict[RunKey, Stream] = {}
+    for event in history:
+        if event.kind is EventKind.START:
+            parents[event.run] = event.parent
+            models += [event.run] if isinstance(event.about, ModelStart) else []
+        elif event.kind is EventKind.END:
+            models = [run for run in models if run != event.run]  # it did not stream
+            if isinstance(event.payload, Stream):
+                answers[event.run] = event.payload
+    found: dict[RunKey, TokenStream] = {}
+    for model in models:
+        around = parents.get(model)
+        while around is not None and around not in answers:
+            around = parents.get(around)
+        if around is not None and answers[around].tokens:
+            found = {run: stream for run, stream in found.items() if stream is not answers[around]}
+            found[model] = answers[around]
+    return found
+
+
+def _only_handing_on(history: Iterable[Event]) -> Iterator[RunKey]:
+    """The calls of asynchronous streams that only read a synchronous one, as the framework's defaults do."""
+    models = [event for event in history if event.kind is EventKind.START and isinstance(event.about, ModelStart)]
+    for outer, inner in pairwise(models):
+        method = str(inner.run)[len(inner.about.name) + 1 : -UUID_LENGTH]
+        if method.startswith("stream") and str(outer.run).startswith(f"{inner.about.name}.a{method}-"):
+            yield outer.run
+
+
+def _found_tools(end: Event, start: Event | None) -> bool:
+    """Whether a search found tools, among which an agent chooses, and no documents."""
+    if start is None or not isinstance(start.about, SearchStart):
+        return False
+    found = [document for documents in documents_in(end.payload) for document, _ in documents]
+    return bool(found) and all(
+        each.text.startswith(f"Tool name: {each.metadata.get('name')}\nTool description: ") for each in found
+    )
+
+
+def _without_files(payload: Any) -> Any:
+    """Messages with the texts of their files; of those that are no text, only that they are there is kept."""
+    if isinstance(payload, dict):
+        return {name: _without_files(value) for name, value in payload.items()}
+    if isinstance(payload, list):
+        return list(map(_without_files, payload))
+    if not isinstance(payload, PayloadMessage) or isinstance(payload.content, str):
+        return payload
+    read = [(each, each.text() if isinstance(each, File) else each) for each in payload.content]
+    unread = [each.end for each, text in read if isinstance(each, File) and text is None]
+    return replace(payload, content="\n".join(text for _, text in read if text is not None), unread=unread)
+
+
+# Runs that were interrupted
+
+
+def _with_beginning(log: RequestLog) -> RequestLog:
+    """The log, with the runs that it goes on from.
+
+    The saved context of a run does not name it. Its beginning is recognised by texts that appear again in a prompt or in the
+    answer: its question, a node that it found, or words that it wrote.
+    """
+    read = _read(log)
+    if log.earlier:
+        tree = tree_of(read)
+        shown = "\n".join(part.text for step in tree.all_of(ModelStep) for part in step.messages)
+        shown += "\n" + "\n".join(texts_in(tree.output))
+        rated = [(_signs_of(tree_of(_read(each)), tree.name, shown), each) for each in log.earlier]
+        most = max(signs for signs, _ in rated)
+        if most:
+            beginning = _with_beginning([each for signs, each in rated if signs == most][-1])
+            read.earlier = (*beginning.earlier, beginning)
+    return read
+
+
+def _signs_of(beginning: RequestTree, name: str, shown: str) -> int:
+    if beginning.name != name:
+        return 0
+    found = (each for step in beginning.all_of(SearchStep) for pairs in documents_in(step.output) for each, _ in pairs)
+    said = (step.said for step in beginning.all_of(ModelStep))
+    return (
+        any(each.text.strip() and each.text in shown for each in found)
+        + any(text.strip() and text in shown for text in texts_in(beginning.inputs))
+        + any(" " in text and text in shown for text in said)
+    )

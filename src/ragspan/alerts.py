@@ -1,0 +1,228 @@
+"""Tells somebody when more, or fewer, answers fail than usual: by a webhook, or by a function.
+
+The emitter compares the latest answers of its process with those before them. Where the share that fails has left its usual range,
+it says so, at most once an hour, with some of the answers as evidence. A webhook is called by a thread of its own, once; what could
+not be sent is counted and logged, and costs nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import threading
+import time
+import urllib.request
+from collections import deque
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeAlias
+
+from opentelemetry.metrics import get_meter
+
+from ragspan.arguments import Rule
+from ragspan.outcomes import Score, ScoredRecord
+from ragspan.records import RagRecord
+from ragspan.telemetry.content import ContentOptions
+from ragspan.telemetry.emitter_protocols import AnswerHandle, EmitHandle, ScoreEmitter
+from ragspan.telemetry.otel_context import suppressed
+from ragspan.telemetry.values import bounded
+from ragspan.throttled_log import ThrottledLog
+
+_WINDOW = 100
+"""The latest answers, whose share is compared."""
+_LEAST_USUAL, _MOST_USUAL = 200, 2000
+"""Answers before them that say what is usual."""
+_DEVIATIONS = 3.0
+"""How far outside of chance the share has to be, in standard deviations: so far it is once in 700 windows that do not overlap."""
+_LEAST_CHANGE = 0.05
+"""And by how much it has to differ at least."""
+_PAUSE = 3600.0  # seconds between two alerts
+_EVIDENCE = 5  # answers
+_TIMEOUT = 5.0  # seconds
+_MAX_TEXT = 500  # characters
+_WAITING = 2000  # answers whose labels may come late
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FailingAnswer:
+    """An answer that fails, as evidence."""
+
+    record_id: str
+    trace_id: str | None
+    metric: str
+    score: float
+    finding: str | None
+    """Why it fails; it may quote texts, and is None where these may not leave the process. So are the texts."""
+    question: str | None
+    response: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Alert:
+    """The share of failing answers has left its usual range."""
+
+    text: str
+    """For people; chats such as Slack's show a field of this name."""
+    share: float
+    """Of the latest answers, 0 to 1."""
+    usual: float
+    """Of those before them."""
+    answers: int
+    """The latest answers that were counted."""
+    usual_answers: int
+    by_metric: dict[str, int]
+    """How many of the latest answers fail each metric."""
+    evidence: tuple[FailingAnswer, ...]
+
+
+OnAlert: TypeAlias = "str | Callable[[Alert], object]"
+"""The address of a webhook, which gets the alert as JSON, or a function."""
+ON_ALERT = Rule(
+    "the address of a webhook, such as https://hooks.example.com/ragspan, or a function",
+    lambda value: callable(value) or (isinstance(value, str) and value.startswith(("http://", "https://"))),
+)
+
+
+class _Watching(EmitHandle):
+    holds_scores = False
+    """Nobody pays a judge for this alone."""
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class AlertEmitter(ContentOptions, ScoreEmitter):
+    """Watches the share of failing answers.
+
+    Raises:
+        ConfigurationError: an argument or the environment has a value that is not allowed.
+    """
+
+    on_alert: OnAlert
+    score_wait: float = 0.0
+    clock: Callable[[], float] = time.monotonic
+    dropped: int = field(default=0, init=False)
+    """Alerts that could not be told."""
+    _latest: deque[tuple[str, ...]] = field(default_factory=deque, init=False)
+    """The metrics that each of the latest answers fails."""
+    _before: deque[bool] = field(default_factory=lambda: deque(maxlen=_MOST_USUAL), init=False)
+    _evidence: deque[FailingAnswer] = field(default_factory=lambda: deque(maxlen=_EVIDENCE), init=False)
+    _unlabelled: dict[str, None] = field(default_factory=dict, init=False)
+    """Records of which nothing was labelled when they were emitted: their labels may come late."""
+    _told_at: float = field(default=-math.inf, init=False)
+    _threads: list[threading.Thread] = field(default_factory=list, init=False)
+    _log: ThrottledLog = field(default_factory=ThrottledLog, init=False)
+
+    def __post_init__(self) -> None:
+        ON_ALERT.check("on_alert", self.on_alert)
+        super().__post_init__()
+
+    def start(self, record: RagRecord) -> AnswerHandle:  # noqa: ARG002 - an emitter's signature
+        return _Watching(self.emit)
+
+    def emit(self, scored: ScoredRecord) -> None:
+        """Count the answer, and tell if the share has left its range."""
+        record_id = scored.record.record_id
+        scores = {name: one for name, one in scored.outcomes.items() if isinstance(one, Score) and one.label}
+        if not scores:
+            self._unlabelled[record_id] = None
+            if len(self._unlabelled) > _WAITING:
+                del self._unlabelled[next(iter(self._unlabelled))]
+            return
+        if scored.late and record_id not in self._unlabelled:
+            return  # it is counted already
+        self._unlabelled.pop(record_id, None)
+        failing = {name: score for name, score in scores.items() if score.label == "fail"}
+        if failing:
+            self._evidence.append(self._answer(scored, *min(failing.items(), key=lambda item: item[1].value)))
+        self._latest.append(tuple(failing))
+        if len(self._latest) > _WINDOW:
+            self._before.append(bool(self._latest.popleft()))
+        if len(self._before) >= _LEAST_USUAL and self.clock() - self._told_at >= _PAUSE and self._has_left():
+            self._told_at = self.clock()
+            self._tell(self._alert())
+
+    def flush(self, timeout: float) -> bool:
+        """Wait until what is being told has been."""
+        ends = time.monotonic() + timeout
+        for thread in self._threads:
+            thread.join(max(ends - time.monotonic(), 0.0))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def _shares(self) -> tuple[float, float]:
+        return sum(map(bool, self._latest)) / len(self._latest), sum(self._before) / len(self._before)
+
+    def _has_left(self) -> bool:
+        share, usual = self._shares()
+        # Where nothing, or all, failed so far, one more answer of the other kind is assumed: chance may bring it.
+        before = len(self._before)
+        assumed = min(max(usual, 1 / (before + 1)), before / (before + 1))
+        deviation = math.sqrt(assumed * (1 - assumed) * (1 / len(self._latest) + 1 / before))
+        return abs(share - usual) > max(_DEVIATIONS * deviation, _LEAST_CHANGE)
+
+    def _alert(self) -> Alert:
+        share, usual = self._shares()
+        names = dict.fromkeys(name for failing in self._latest for name in failing)
+        by_metric = {name: sum(name in failing for failing in self._latest) for name in names}
+        counts = ", ".join(f"{name} {count}" for name, count in by_metric.items())
+        return Alert(
+            text=f"ragspan: {share:.0%} of the latest {len(self._latest)} answers fail, usually {usual:.0%} of"
+            f" {len(self._before):,} do" + (f" ({counts})" if counts else ""),
+            share=share,
+            usual=usual,
+            answers=len(self._latest),
+            usual_answers=len(self._before),
+            by_metric=by_metric,
+            evidence=tuple(self._evidence),
+        )
+
+    def _answer(self, scored: ScoredRecord, metric: str, score: Score) -> FailingAnswer:
+        record, span = scored.record, scored.span or scored.record.parent
+        has_texts = self.content.allows("spans")
+        finding = self.content.explanation(score)
+        return FailingAnswer(
+            record_id=record.record_id,
+            trace_id=None if span is None else format(span.trace_id, "032x"),
+            metric=metric,
+            score=float(score.value),
+            finding=None if finding is None else bounded(finding, _MAX_TEXT),
+            question=bounded(record.question, _MAX_TEXT) if has_texts and record.question else None,
+            response=bounded(record.response, _MAX_TEXT) if has_texts and record.response else None,
+        )
+
+    def _tell(self, alert: Alert) -> None:
+        """Tell it in a thread of its own: neither an address that hangs nor a slow function holds up scores."""
+        self._threads = [thread for thread in self._threads if thread.is_alive()]
+        thread = threading.Thread(target=self._told, args=[alert], name="ragspan-alert", daemon=True)
+        self._threads.append(thread)
+        try:
+            thread.start()
+        except RuntimeError as error:  # the interpreter is ending, or has no thread left
+            self._threads.remove(thread)
+            self._drop(error)
+
+    def _told(self, alert: Alert) -> None:
+        try:
+            with suppressed():
+                if callable(self.on_alert):
+                    self.on_alert(alert)
+                else:
+                    _post(self.on_alert, asdict(alert))
+        except Exception as error:  # noqa: BLE001 - the user's function, or anything on the way to the webhook
+            self._drop(error)
+        else:
+            _count("told")
+
+    def _drop(self, error: BaseException) -> None:
+        self.dropped += 1
+        _count("dropped")
+        self._log.report("alert", "an alert could not be told: %s", type(error).__name__)
+
+
+def _post(address: str, alert: dict[str, Any]) -> None:
+    headers = {"content-type": "application/json"}
+    request = urllib.request.Request(address, json.dumps(alert).encode(), headers)  # noqa: S310 - checked as an address
+    with urllib.request.urlopen(request, timeout=_TIMEOUT) as reply:  # noqa: S310
+        reply.read(1)
+
+
+def _count(what: str) -> None:
+    get_meter("ragspan").create_counter("ragspan.alerts", unit="{alert}").add(1, {"state": what})

@@ -1,0 +1,267 @@
+"""Which answers a judge is asked about, where it is asked about a share of them only: of an engine's, and of a table's.
+
+The embedded judge reads every answer. Of each it is decided once, for all metrics, whether the judge is asked: because the answer
+is among the most doubtful ones, or because it is drawn at random, by its trace id and before anything is known of it. However
+doubtful the answers get, the number that an engine's judge is asked about stays within `_MOST_SLACK` of its share, but for what
+the random draws give beyond it. A table is whole, so that number is exact there.
+
+What belongs to an engine runs in the worker's event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from array import array
+from bisect import bisect_left, bisect_right, insort
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from opentelemetry.metrics import Meter
+
+from ragspan.engine.allowance import Denial
+from ragspan.engine.budget import BudgetTracker
+from ragspan.engine.metric_judges import screens_of
+from ragspan.engine.sampling import draw
+from ragspan.exceptions import ConfigurationError
+from ragspan.judge_share import JudgeShare
+from ragspan.metrics.doubt import DOUBTED, USUAL_DOUBTS, doubt_of, judged, screen_score
+from ragspan.metrics.metric import Metric
+from ragspan.outcomes import Asked, MetricFailure, Outcome, Score, ScoredRecord, ScreenScore
+from ragspan.telemetry import semconv
+from ragspan.telemetry.values import clean_name, encodable
+from ragspan.usage import Usage
+
+_DRAW: Final = b"ragspan.share"
+_DRAW_AMONG_EQUALS: Final = b"ragspan.share.equals"
+_RECENT: Final = 500
+"""Answers whose doubts say what is doubtful here."""
+_LEAST_SLACK, _MOST_SLACK, _ANSWERS_A_SLACK = 3.0, 15.0, 50
+"""By how many answers the judge may be asked about more or fewer than the share at most: few for a new process, then more, for a
+threshold that moves little keeps the most doubtful ones."""
+_MEMORY: Final = 0.9
+"""How much of what an answer costs is remembered with each answer."""
+
+
+def check_share(metrics: Sequence[Metric], name: str = "judge_share") -> None:
+    """Raise a `ConfigurationError` unless the embedded judge can decide which answers these metrics' judge is asked about."""
+    asking = screens_of(metrics)
+    if not asking:
+        raise ConfigurationError(
+            f"{name} decides of which answers a judge is asked, but the metrics ask none but the embedded one,"
+            " which reads all: name a judge, such as RAGSPAN_JUDGE=openai:gpt-4o-mini"
+        )
+    if not DOUBTED & asking.keys():
+        raise ConfigurationError(
+            f"{name} goes by the doubts of {' and '.join(sorted(DOUBTED))}, but none of them is among the metrics that"
+            " ask the judge"
+        )
+
+
+def beside_screen(outcome: Outcome, screened: Outcome) -> Outcome:
+    """The outcome of a judge with what the embedded judge says, whose score stays where the judge gave none itself."""
+    if not isinstance(screened, Score) or outcome is screened:
+        return outcome
+    if isinstance(outcome, MetricFailure):
+        return replace(screened, fallback=outcome.error_type)
+    if isinstance(outcome, Score) and outcome.fallback is None:
+        found = ScreenScore(value=screened.value, label=screened.label, judge=screened.judge)
+        return replace(outcome, screen=found)
+    return outcome
+
+
+class DoubtThreshold:
+    """Tells the most doubtful answers, by a threshold that follows them. Begins with doubts that are usual."""
+
+    def __init__(self, share: JudgeShare, *, draw: Callable[[], float] = random.random) -> None:
+        self._share = share
+        self._draw = draw
+        self._recent = deque(USUAL_DOUBTS)
+        self._sorted = sorted(USUAL_DOUBTS)
+        self._answers = 0
+        self._owed = 0.0
+        """By how many answers the judge was asked about fewer than the share so far; negative for more."""
+
+    def choose(self, doubt: float, *, is_drawn: bool, room: float = 1.0) -> Asked | None:
+        """Why the judge is asked about an answer, if it is.
+
+        Args:
+            doubt: 0 to 1.
+            is_drawn: whether it is a part of the random ones, which does not change whether it counts as doubtful.
+            room: what part of the share of doubtful answers the budget has room for, 0 to 1.
+        """
+        share = self._share
+        self._answers += 1
+        slack = min(_LEAST_SLACK + self._answers / _ANSWERS_A_SLACK, _MOST_SLACK)
+        self._owed = min(self._owed + share.random + (share.total - share.random) * room, slack + 1)
+        part = 1.0 if self._owed >= slack else share.doubtful * (1 + self._owed / slack)
+        is_doubtful = self._rank(doubt) < part * room and share.doubtful > 0
+        if is_doubtful or is_drawn:
+            self._owed -= 1
+        return "doubtful" if is_doubtful else "random" if is_drawn else None
+
+    def _rank(self, doubt: float) -> float:
+        """The share of recent answers that are more doubtful, from 0 to below 1; among equals chance decides."""
+        equal, known = bisect_right(self._sorted, doubt) - bisect_left(self._sorted, doubt), len(self._sorted)
+        above = known - bisect_right(self._sorted, doubt)
+        self._recent.append(doubt)
+        insort(self._sorted, doubt)
+        if known >= max(len(USUAL_DOUBTS), min(self._answers, _RECENT)):
+            del self._sorted[bisect_left(self._sorted, self._recent.popleft())]
+        return (above + self._draw() * (equal + 1)) / (known + 1)
+
+
+class Decision:
+    """Whether the judge is asked about one answer. It is taken when the embedded judge has said what makes it doubtful.
+
+    Args:
+        choose: by doubt; None is an answer that none of `DOUBTED` applies to.
+    """
+
+    def __init__(self, choose: Callable[[float | None], Asked | None]) -> None:
+        self._choose = choose
+        self._awaited: set[str] = set()
+        self._is_complete = False
+        self._outcomes: dict[str, Outcome] = {}
+        self._taken: asyncio.Future[Asked | None] = asyncio.get_running_loop().create_future()
+        self.allows: Callable[[float | None], bool] | None = None
+        """Whether the answer is judged at all, by the embedded judge's score."""
+        self.denial: Denial | None = None
+        """By the budget, which lowers the share: none of the metrics asks the judge, and none waits until it may."""
+
+    @property
+    def asked(self) -> Asked | None:
+        """Why the judge is asked; None if it is not, or not yet."""
+        return self._taken.result() if self._taken.done() else None
+
+    def expect(self, metric: str) -> None:
+        """Wait for what the embedded judge says by this metric."""
+        if metric in DOUBTED:
+            self._awaited.add(metric)
+
+    def begin(self) -> None:
+        """All that is waited for is known. If there is nothing, the decision is taken."""
+        self._is_complete = True
+        self._take_if_due()
+
+    async def by(self, metric: str, outcome: Outcome) -> Asked | None:
+        """The decision, to which this outcome of the embedded judge contributes."""
+        self._outcomes[metric] = outcome
+        self.leave(metric)
+        return await asyncio.shield(self._taken)
+
+    def leave(self, metric: str) -> None:
+        """Wait for this metric no longer."""
+        self._awaited.discard(metric)
+        self._take_if_due()
+
+    def _take_if_due(self) -> None:
+        if self._is_complete and not self._awaited and not self._taken.done():
+            is_allowed = self.allows is None or self.allows(screen_score(self._outcomes))
+            self._taken.set_result(self._choose(doubt_of(self._outcomes)) if is_allowed else None)
+
+
+class JudgeShareDecisions:
+    """The decisions of an engine, and what its judge says of the answers that it is asked about.
+
+    Args:
+        share: of the answers.
+        metrics: names of those whose judge is asked about a share.
+        budget: None means no limit.
+        meter: for the counter from which the true rate is estimated.
+    """
+
+    def __init__(self, share: JudgeShare, metrics: Iterable[str], budget: BudgetTracker | None, meter: Meter) -> None:
+        self._share = share
+        self._metrics = frozenset(metrics)
+        self._budget = budget
+        self._threshold = DoubtThreshold(share)
+        self._cost = Usage(requests=len(self._metrics))
+        """Of one answer, as far as it is known."""
+        self._labels = meter.create_counter(
+            semconv.METRIC_LABELS,
+            unit="{answer}",
+            description="Answers that a metric applies to, by whether they count as doubtful, and by the label of the judge that is"
+            " asked about a share of them.",
+        )
+
+    def decision(self, identity: str | None) -> Decision:
+        """For one answer, of which the random part is drawn by this identity; None asks the judge in any case."""
+
+        def choose(doubt: float | None) -> Asked | None:
+            if identity is None:
+                return "random"
+            is_drawn = draw(identity, _DRAW) < self._share.random
+            if doubt is None:
+                return "random" if is_drawn else None
+            room = 1.0
+            if self._budget is not None:
+                limit = self._budget.limit_on(self._cost)
+                decision.denial = None if limit is None else Denial(limit, None)
+                room = (self._budget.room() or 0.0) if limit is None else 0.0
+            return self._threshold.choose(doubt, is_drawn=is_drawn, room=room)
+
+        decision = Decision(choose)
+        return decision
+
+    def count(self, scored: ScoredRecord, usages: Iterable[Usage]) -> None:
+        """Count what came of an answer, and what the judge took for it."""
+        if scored.asked is not None and (used := sum(usages, Usage())).requests:
+            self._cost = _mixed(self._cost, used)
+        for name in self._metrics & scored.outcomes.keys():
+            found = judged(scored.outcomes[name], scored.asked)
+            if found is not None:
+                part, label = found
+                labels = {semconv.PART: part, semconv.GEN_AI_EVALUATION_SCORE_LABEL: label or semconv.LABEL_UNKNOWN}
+                self._labels.add(1, encodable({semconv.GEN_AI_EVALUATION_NAME: clean_name(name), **labels}))
+
+
+def _mixed(before: Usage, latest: Usage) -> Usage:
+    """Costs rise at once and fall slowly: an answer that takes more than is left would be judged by some metrics only."""
+
+    def mixed(old: float, new: float) -> float:
+        return max(float(new), _MEMORY * old + (1 - _MEMORY) * new)
+
+    return Usage(
+        requests=round(mixed(before.requests, latest.requests)),
+        input_tokens=round(mixed(before.input_tokens, latest.input_tokens)),
+        output_tokens=round(mixed(before.output_tokens, latest.output_tokens)),
+        usd=None if latest.usd is None else mixed(before.usd or 0.0, latest.usd),
+    )
+
+
+class TableDecisions:
+    """The doubts of a table's rows, and which rows the judge is asked about for them. It holds some tens of bytes a row.
+
+    The judge is asked about as many of the rows that can be doubted as the share says, to one. The random part is drawn by the
+    rows' ids from those that do not count as doubtful.
+    """
+
+    def __init__(self, share: JudgeShare) -> None:
+        self._share = share
+        self._doubts, self._draws, self._ties = array("d"), array("d"), array("d")
+
+    def add(self, identity: str, doubt: float | None) -> None:
+        """Add one row by its id; NaN stands for no doubt that is known."""
+        self._doubts.append(math.nan if doubt is None else doubt)
+        self._draws.append(draw(identity, _DRAW))
+        self._ties.append(draw(f"{identity} {len(self._doubts)}", _DRAW_AMONG_EQUALS))
+
+    def asked(self) -> list[Asked | None]:
+        """Why the judge is asked about each row, in their order; None where it is not."""
+        share, rows = self._share, range(len(self._doubts))
+        found: list[Asked | None] = [None] * len(rows)
+        doubted = [row for row in rows if not math.isnan(self._doubts[row])]
+        doubted.sort(key=lambda row: (-self._doubts[row], self._ties[row]))
+        total = math.floor(share.total * len(doubted) + 0.5)
+        doubtful = min(math.floor(share.doubtful * len(doubted) + 0.5), total)
+        rest = sorted(doubted[doubtful:], key=lambda row: (self._draws[row], self._ties[row]))
+        unknown = (row for row in rows if math.isnan(self._doubts[row]) and self._draws[row] < share.random)
+        for row in (*rest[: total - doubtful], *unknown):
+            found[row] = "random"
+        for row in doubted[:doubtful]:
+            found[row] = "doubtful"
+        return found

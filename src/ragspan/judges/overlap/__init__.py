@@ -1,5 +1,0 @@
-"""The embedded judge."""
-
-from ragspan.judges.overlap.overlap_judge import OverlapJudge
-
-__all__ = ["OverlapJudge"]

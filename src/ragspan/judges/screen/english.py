@@ -1,0 +1,91 @@
+"""The words of English that the comparison knows. All are keys, as `keys.key` makes them, if nothing else is said."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+from ragspan.text.keys import key
+from ragspan.text.vocabulary import pairs_of, rows_of, words_of
+
+
+class EnglishWords:
+    """Read once, by `english`."""
+
+    def __init__(self) -> None:
+        words: dict[str, str] = words_of("en/comparison")
+
+        def keys(name: str) -> frozenset[str]:
+            return _keys(words[name].split())
+
+        self.opposites = _opposites()
+        """For a key, those that say the opposite, or exclude it."""
+        self.negations = keys("negations")
+        """Words that turn the clause in which they stand."""
+        self.denying = keys("denying") - {"not"}
+        """Words of denial, exception and duty, which are compared by what they do and are not content."""
+        self.ending = keys("ending")
+        """Verbs that turn a clause where the other side does without them: "support was dropped"."""
+        self.exceptions = keys("exceptions")
+        """Words that begin what is excepted: "every day except Monday"."""
+        self.harmless = frozenset((key(a), key(b)) for a, b in map(str.split, words["harmless"].split("|")))
+        """A negation with the word after it, where it denies nothing: "not only"."""
+        self.auxiliaries = keys("auxiliaries")
+        self.turns = keys("turns")
+        """Words that begin a clause: "but", "if"."""
+        self.joins = keys("joins")
+        """Words that begin a part: "and"."""
+        self.breaks = self.turns | self.joins | self.exceptions
+        self.bounds = keys("bounds")
+        """Verbs for the ends of a span of time."""
+        self.changing = keys("changing")
+        """Verbs for a change from one thing to another."""
+        self.units: Mapping[str, tuple[str, float]] = {
+            key(word): (dimension.replace("_", " "), float(size))
+            for dimension, size, *names in rows_of("en/units")
+            for word in names
+        }
+        """For the key of a unit, what it measures and how many of the base unit it is."""
+        self.scales = {key(word): float(size) for word, size in pairs_of(words["scales"]).items()}
+        """Words that multiply the number before them."""
+        self.months = keys("months")
+        self.weekdays = keys("weekdays")
+        self.light = {form: forms[0] for forms in map(str.split, words["light"].split("|")) for form in forms}
+        """Verbs too common to be content, which still have a subject and an object; each form with the verb."""
+        past = [form for _, *forms in rows_of("en/irregular_verbs") for form in forms]
+        self.past = frozenset(past).union(words["unchanged_past"].split())
+        """Past forms of irregular verbs, as they are written."""
+        self.phrases = {(key(first), second): key(word) for first, second, word in rows_of("en/phrases")}
+        """Two words with the key of the one that they mean."""
+        self.wide = keys("wide")
+        """Nouns that stand for many others."""
+
+
+@cache
+def english() -> EnglishWords:
+    """The one for all, made at the first use because it needs the stemmer."""
+    return EnglishWords()
+
+
+def _keys(words: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(key, words))
+
+
+def _opposites() -> Mapping[str, frozenset[str]]:
+    found: defaultdict[str, set[str]] = defaultdict(set)
+
+    def oppose(some: Iterable[str], others: Iterable[str]) -> None:
+        for one in some:
+            found[one].update(other for other in others if other != one)
+
+    for line in rows_of("en/antonyms"):
+        middle = line.index(":")
+        left, right = _keys(line[:middle]), _keys(line[middle + 1 :])
+        oppose(left, right)
+        oppose(right, left)
+    for line in rows_of("en/exclusive"):
+        oppose(_keys(line), _keys(line))
+    oppose(["include"], _keys(["exclude"]))
+    oppose(_keys(["exclude"]), ["include"])
+    return {word: frozenset(others) for word, others in found.items()}

@@ -1,0 +1,184 @@
+"""The embedded judge: it answers by the overlap of words, without a model and without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from ragspan.judges.background import as_evidence, shown_background
+from ragspan.judges.judge_protocols import (
+    ClaimSupport,
+    ClaimVerdict,
+    ContextRating,
+    ContextVerdict,
+    Rating,
+    Vote,
+)
+from ragspan.judges.screen.analysis import Analysis, share_read
+from ragspan.judges.screen.contexts import ContextReader
+from ragspan.judges.screen.coverage import are_useful, completeness
+from ragspan.judges.screen.grading import UNRELATED, Grade, probability
+from ragspan.judges.screen.wording import explain_answer, explain_claim, explain_coverage
+from ragspan.judges.session import session_of
+from ragspan.records import RagRecord, as_contexts
+from ragspan.text.turns import give_turns
+from ragspan.text.vocabulary import stemmer_of
+
+_NOT_THERE = 0.5
+_SURE = 0.6
+"""The least probability with which a document supports a claim that the contexts do not: see `benchmarks/causes.py`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OverlapJudge:
+    """Screens responses by words, numbers and names, without a model: deterministic, pure Python.
+
+    A response fails only by a finding that the explanation quotes: a number that no context holds and that does not follow
+    from others, another number or date, a denial or an opposite, yes beside no, a name of which no part stands there, exchanged
+    roles, a flag of JSON, an equation that is computed wrongly; or if hardly anything of three sentences or more stands in the
+    contexts. It passes if the contexts hold nearly all of it and nothing is found. All others have a value that ranks them, and
+    no label: words do not show whether an answer in its own words, a conclusion or a derived number is right. Other metrics than
+    adherence and faithfulness have values only. In other languages than English it compares words, numbers, and in a dozen of
+    them denials; if the response is in another language than the contexts, numbers and names (`language` if there are none).
+
+    Bounds for one record: 80,000 characters of contexts, the longest cut first; 30,000 characters and 400 sentences of the
+    response. The rest is not read; `details["read"]` of the scores says how much was. Of more than 1,000 contexts, neighbours
+    count as one, and metrics of each context do not apply (`too_many_contexts`). One judge may serve any number of threads and
+    event loops. An engine runs it in its helper process.
+    """
+
+    cpu_bound: ClassVar[bool] = True
+    only_ranks: ClassVar[frozenset[str]] = frozenset(
+        {"rate_completeness", "judge_usefulness", "measure_utilization", "rate_context_relevance"}
+    )
+    name: str = field(default="overlap", init=False)
+    _reader: ContextReader = field(default_factory=ContextReader, init=False, repr=False, compare=False)
+
+    def share_read(self, record: RagRecord) -> float:
+        """The share of the record's characters that lies within the bounds, 0..1."""
+        return share_read(record)
+
+    def prepare(self) -> None:
+        """For a thread of the application: import the stemmer now, and give other threads turns while judging."""
+        give_turns()
+        stemmer_of("english")("prepared")
+
+    async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
+        """The same vote `votes` times, with the probability that the response is grounded."""
+        evidence = self._evidence(record)
+        evidence.require_comparable()
+        verdict = evidence.verdict
+        vote = Vote(
+            grounded=verdict == "supported",
+            explanation=explain_answer(evidence),
+            probability=evidence.grounding,
+            unsure=verdict == "unsure",
+        )
+        return [vote] * votes
+
+    async def rate_completeness(self, record: RagRecord, ratings: int) -> list[Rating]:
+        """The same rating `ratings` times, by what is covered of the contexts' main words, and how well that is grounded.
+
+        A refusal is complete where the contexts are about something else.
+        """
+        analysis = self._analysis(record)
+        if analysis.declines_rightly:
+            return [Rating(value=1.0, explanation=f"The response declines, and {UNRELATED}.")] * ratings
+        analysis.require_comparable()
+        coverage = analysis.coverage()
+        value = completeness(coverage, analysis.grounding)
+        explanation = explain_coverage(coverage)
+        return [Rating(value=value, explanation=explanation)] * ratings
+
+    async def extract_claims(self, record: RagRecord) -> list[str]:
+        """The sentences of the response with content: refusals too, but no greetings and courtesies."""
+        return [claim.text for claim in self._evidence(record).claims]
+
+    async def verify_claims(self, record: RagRecord, claims: Sequence[str]) -> list[ClaimVerdict]:
+        """A verdict for each claim, whoever extracted it."""
+        evidence = self._evidence(record)
+        return [_verdict(index, grade, evidence) for index, grade in enumerate(evidence.grade(claims))]
+
+    async def find_support(
+        self, record: RagRecord, claims: Sequence[str] | None, documents: Sequence[str]
+    ) -> list[ClaimSupport]:
+        """For each claim the document that holds most of it, if the documents alone support it."""
+        if claims is None:
+            verdicts = await self.verify_claims(record, await self.extract_claims(record))
+            claims = [verdict.claim or "" for verdict in verdicts if not verdict.supported]
+        elsewhere = Analysis(replace(record, contexts=as_contexts(documents)), self._reader)
+        found = []
+        for claim, grade in zip(claims, elsewhere.grade(claims), strict=True):
+            supported = probability(grade.score, elsewhere.language)
+            if supported >= _SURE and grade.context is not None:
+                found.append(ClaimSupport(claim=claim, document=grade.context))
+            elif supported < _NOT_THERE and share_read(elsewhere.record) == 1:
+                found.append(ClaimSupport(claim=claim, document=None))
+        return found
+
+    async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
+        """A verdict for each context: does it share nearly as much with the response as the best one?"""
+        shared = self._analysis(record).shared()
+        best = f"{max(shared, default=0.0) / 2:.0%}"
+        return [
+            ContextVerdict(
+                index=index,
+                useful=useful,
+                explanation=f"shares {share / 2:.0%} of the response's words and word pairs; the best {best}",
+            )
+            for index, (useful, share) in enumerate(zip(are_useful(shared), shared, strict=True))
+        ]
+
+    async def rate_context_relevance(self, record: RagRecord) -> list[ContextRating]:
+        """For each context the share of the question's words that it holds.
+
+        Like keyword search: a context that answers in other words has little, and one that repeats the question has all.
+        """
+        return [
+            ContextRating(index=index, value=share, explanation=f"holds {share:.0%} of the question's words")
+            for index, share in enumerate(self._analysis(record).asked())
+        ]
+
+    async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
+        """For each context that was useful, the share of its words in sentences of which the response has most words."""
+        analysis = self._analysis(record)
+        useful = are_useful(analysis.shared())
+        return [
+            ContextRating(
+                index=index,
+                value=share if is_useful else 0.0,
+                explanation=f"{share:.0%} of its words stand in sentences that the response shares most words with",
+            )
+            for index, (is_useful, share) in enumerate(zip(useful, analysis.conveyed(), strict=True))
+        ]
+
+    def _analysis(self, record: RagRecord) -> Analysis:
+        """Of the contexts alone; the same for all metrics of a record."""
+        return session_of(record).get_or_make(self, lambda: Analysis(record, self._reader))
+
+    def _evidence(self, record: RagRecord) -> Analysis:
+        """Of contexts and background."""
+        return session_of(record).get_or_make((self, "evidence"), lambda: self._with_background(record))
+
+    def _with_background(self, record: RagRecord) -> Analysis:
+        shown = shown_background(record)
+        alone = self._analysis(record)
+        if not shown:
+            return alone
+        has_contexts = any(context.text.strip() for context in record.contexts or ())
+        documents = len(record.contexts or ())
+        return Analysis(
+            as_evidence(record, shown), self._reader, alone=alone if has_contexts else None, documents=documents
+        )
+
+
+def _verdict(index: int, grade: Grade, analysis: Analysis) -> ClaimVerdict:
+    verdict = analysis.verdict_on(grade)
+    return ClaimVerdict(
+        index=index,
+        verdict=verdict,
+        claim=grade.sentence,
+        explanation=explain_claim(grade, analysis, verdict),
+        probability=probability(grade.score, analysis.language),
+    )

@@ -1,0 +1,115 @@
+"""The screen's reasons in words: what a claim says, what a context says in its place, and which context that is."""
+
+from __future__ import annotations
+
+from ragspan.judges.judge_protocols import Verdict
+from ragspan.judges.screen.analysis import Analysis
+from ragspan.judges.screen.contexts import MAX_CONTEXTS
+from ragspan.judges.screen.coverage import Coverage
+from ragspan.judges.screen.finding import Finding
+from ragspan.judges.screen.grading import UNRELATED, Grade
+
+_LONGEST_QUOTE = 160
+_MOST_NAMED = 5
+
+
+def explain_answer(analysis: Analysis) -> str:
+    """Why a response passes, fails or is left open, in whole sentences."""
+    grades, verdict = analysis.grades, analysis.verdict
+    if not grades:
+        return "The response has no content that a context could hold."
+    found = [grade for grade in grades if grade.findings]
+    if found:
+        worst = min(found, key=lambda grade: grade.score)
+        return _noted(explain_finding(worst.findings[0], worst.sentence, analysis), analysis)
+    worst = min(grades, key=lambda grade: grade.score)
+    if verdict == "unsupported":
+        return _noted(f"The contexts hold hardly anything of the response. {_beside(worst, analysis)}", analysis)
+    if worst.declines_rightly:
+        return f"The response declines, and {UNRELATED}."
+    if verdict == "supported":
+        return _noted(f"Nothing was found that the contexts contradict. {_closeness(worst, analysis)}", analysis)
+    reason = next((grade.unsure for grade in grades if grade.unsure), None)
+    if reason is not None:
+        return _noted(f"Words do not show whether the response is right: {reason}.", analysis)
+    return _noted(
+        f"Nothing was found that the contexts contradict, but much is said in other words. {_closeness(worst, analysis)}",
+        analysis,
+    )
+
+
+def explain_claim(grade: Grade, analysis: Analysis, verdict: Verdict) -> str:
+    """Why a claim is supported, is not, or cannot be told."""
+    if grade.findings:
+        return explain_finding(grade.findings[0], grade.sentence, analysis)
+    if grade.declines_rightly:
+        return f"It declines, and {UNRELATED}."
+    if verdict == "unsupported":
+        return _beside(grade, analysis)
+    if grade.unsure is not None:
+        return f"Words do not show whether it is right: {grade.unsure}."
+    return _noted(_closeness(grade, analysis), analysis)
+
+
+def explain_finding(found: Finding, sentence: str, analysis: Analysis) -> str:
+    """A finding, with the response's words and the context's side by side."""
+    ours = _quoted(found.response)
+    if found.kind == "equation":
+        return f"The response computes {ours}, which makes {found.context}."
+    if found.kind == "flag":
+        return f"The response says {_quoted(sentence)}, but the context has {_quoted(found.context)}."
+    place = found.place
+    name = "the context" if place is None else _name_of(place.context, analysis)
+    text = "" if place is None else _quoted(analysis.contexts[place.context].text_of(place.sentence))
+    if found.context and found.context.lower() != found.response.lower():
+        theirs = _quoted(found.context)
+        if not text or theirs == text:
+            return f"The response says {ours}, but {name} says {theirs}."
+        return f"The response says {ours} in {_quoted(sentence)}, but {name} says {theirs} in {text}."
+    if text and found.kind == "number":
+        return f"The response says {ours}, which stands elsewhere: {name} says {text}."
+    closest = f" What comes closest is in {name}: {text}." if text else ""
+    return f"The response says {ours}, which stands in no context.{closest}"
+
+
+def explain_coverage(coverage: Coverage) -> str | None:
+    """Which sentence of the contexts a response leaves out; None where it leaves out nothing."""
+    return (
+        f"The response leaves out what the contexts say here: {_quoted(coverage.left_out)}."
+        if coverage.left_out
+        else None
+    )
+
+
+def _beside(grade: Grade, analysis: Analysis) -> str:
+    text = analysis.closest(grade.sentence)
+    closest = f", and what comes closest is {_quoted(text)}" if text else ", and no context has a word of it"
+    return f"The response says {_quoted(grade.sentence)}{closest}."
+
+
+def _closeness(grade: Grade, analysis: Analysis) -> str:
+    if grade.context is None:
+        return f"No context has a word of {_quoted(grade.sentence)}."
+    where = _name_of(grade.context, analysis)
+    return f"Of {_quoted(grade.sentence)} {grade.window:.0%} of the words stand close together in {where}."
+
+
+def _noted(explanation: str, analysis: Analysis) -> str:
+    """An explanation with what it rests on, where that is less than all words."""
+    return explanation if analysis.note is None else f"{analysis.note} {explanation}"
+
+
+def _name_of(index: int, analysis: Analysis) -> str:
+    """Which context it is, counted from 1."""
+    among = len(analysis.record.contexts or ())
+    if among > MAX_CONTEXTS:
+        return "a context"
+    if index >= analysis.documents:
+        return "the background"
+    return "the context" if among == 1 else f"context {index + 1}"
+
+
+def _quoted(text: str) -> str:
+    shown = " ".join(text.split())
+    shown = shown if len(shown) <= _LONGEST_QUOTE else f"{shown[:_LONGEST_QUOTE].rsplit(' ', 1)[0]}..."
+    return f'"{shown.rstrip(".")}"' if not shown.endswith("...") else f'"{shown}"'

@@ -1,0 +1,305 @@
+"""Small judges: classifiers and guards that tell what contexts do not support, and answer no other question.
+
+`RAGSPAN_JUDGE=minicheck:http://localhost:11434/v1` is a row of `FORMS` and the address of its server. The claims are the embedded
+judge's, which takes a response apart into its sentences. Checked against scripted servers that answer as the models' cards say, not
+with their weights.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from ragspan.arguments import TEXT, one_of
+from ragspan.exceptions import JudgeError
+from ragspan.judges.detector import Detector
+from ragspan.judges.endpoint import MAX_RETRIES, PATH, Endpoint, post_what_it_takes
+from ragspan.judges.judge_protocols import ClaimVerdict
+from ragspan.judges.llm.capabilities import EndpointHabits
+from ragspan.judges.llm.chat_protocol import read_completions
+from ragspan.judges.session import report_usage
+from ragspan.records import RagRecord
+from ragspan.text.limits import beginnings
+
+
+class _Asked(NamedTuple):
+    """What one request asks about."""
+
+    contexts: Sequence[str]
+    question: str
+    texts: Sequence[str]
+    """All of them, or one."""
+
+    @property
+    def answer(self) -> str:
+        return _BETWEEN.join(self.texts)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Form:
+    """How one kind of model is asked, and what it replies."""
+
+    body: Callable[[_Asked], dict[str, Any]]
+    read: Callable[[_Asked, str, object], list[ClaimVerdict] | None]
+    """The verdicts in a reply, by its text and as a whole; None if it is not of this form."""
+    model: str | None = None
+    """The name that servers usually have for it; None where the server has one model."""
+    path: str = PATH
+    asks_all: bool = False
+    """Whether one request asks about all texts; else there is one for each."""
+    reads_whole: bool = True
+    languages: frozenset[str] | None = frozenset({"en"})
+
+
+_BETWEEN = " "
+
+
+def _spans_read(asked: _Asked, spans: Iterable[tuple[int, int, float | None]]) -> list[ClaimVerdict]:
+    """Each text that a span touches is unsupported, the others are supported."""
+    starts = [0, *accumulate(len(text) + len(_BETWEEN) for text in asked.texts)]
+
+    def touched() -> Iterator[ClaimVerdict]:
+        for start, end, score in spans:
+            for index, text in enumerate(asked.texts):
+                part = text[max(start - starts[index], 0) : max(end - starts[index], 0)].strip()
+                if part:
+                    words = "" if score is None else f" with a probability of {score:.2f}"
+                    probability = None if score is None else 1 - score
+                    said = f'"{part}" is marked as unsupported{words}'
+                    yield ClaimVerdict(index=index, verdict="unsupported", probability=probability, explanation=said)
+
+    marked = list(touched())
+    clean = sorted(set(range(len(asked.texts))) - {one.index for one in marked})
+    return [
+        *marked,
+        *(ClaimVerdict(index=at, verdict="supported", explanation="nothing is marked in it") for at in clean),
+    ]
+
+
+def _read_spans(asked: _Asked, _text: str, reply: object) -> list[ClaimVerdict] | None:
+    try:
+        spans = msgspec.convert(reply, _Spans).predictions
+    except msgspec.ValidationError:
+        return None
+    if any(not 0 <= span.hallucination_score <= 1 for span in spans):
+        return None
+    return _spans_read(asked, [(span.start, span.end, span.hallucination_score) for span in spans])
+
+
+class _Span(msgspec.Struct):
+    start: int
+    end: int
+    hallucination_score: float
+
+
+class _Spans(msgspec.Struct):
+    predictions: list[_Span]
+
+
+def _read_quotes(asked: _Asked, text: str, _reply: object) -> list[ClaimVerdict] | None:
+    """`{"hallucinated_spans": [{"text": …, "category": …}]}`: each is quoted from the answer."""
+    found = re.search(r"\{.*\}", text, re.DOTALL)
+    try:
+        quotes = [one["text"] for one in json.loads(found[0] if found else "")["hallucinated_spans"]]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    places = [(asked.answer.find(quote), quote) for quote in quotes if isinstance(quote, str) and quote]
+    if any(start < 0 for start, _ in places):
+        return None  # what it quotes is not there, so nobody knows what it means
+    return _spans_read(asked, [(start, start + len(quote), None) for start, quote in places])
+
+
+def _yes_or_no(pattern: str, *, supported: str) -> Callable[[_Asked, str, object], list[ClaimVerdict] | None]:
+    """Reads the last match of a pattern that has `yes` or `no` as its group; one of them means that the text is supported."""
+
+    def read(_asked: _Asked, text: str, reply: object) -> list[ClaimVerdict] | None:
+        found = re.findall(pattern, text, re.IGNORECASE)
+        if not found:
+            return None
+        is_supported = found[-1].lower() == supported
+        probability = _probability_of(supported, reply)
+        if probability is not None and (probability >= 0.5) != is_supported:  # noqa: PLR2004 - a half
+            probability = None  # it contradicts the verdict
+        said = f"the model finds it {'supported' if is_supported else 'not supported'}"
+        verdict = ClaimVerdict(
+            index=0, verdict="supported" if is_supported else "unsupported", probability=probability, explanation=said
+        )
+        return [verdict]
+
+    return read
+
+
+class _Token(msgspec.Struct):
+    token: str
+    logprob: float
+    top_logprobs: list[_Token] = []
+
+
+def _probability_of(word: str, reply: object) -> float | None:
+    """P(word) / (P(yes) + P(no)) where the last of the two words stands; None if the endpoint gives no logprobs."""
+    try:
+        choice = reply["choices"][0] if isinstance(reply, Mapping) else {}
+        tokens = msgspec.convert((choice.get("logprobs") or {}).get("content") or [], list[_Token])
+    except (msgspec.ValidationError, AttributeError, KeyError, IndexError):
+        return None
+    sums = {"yes": 0.0, "no": 0.0}
+    place = next((token for token in reversed(tokens) if token.token.strip().lower() in sums), None)
+    for token in () if place is None else place.top_logprobs or [place]:
+        if (answer := token.token.strip().lower()) in sums:
+            sums[answer] += math.exp(min(0.0, token.logprob))
+    total = sum(sums.values())
+    return sums[word] / total if total else None
+
+
+_SHORT: Final = {"max_tokens": 32, "logprobs": True, "top_logprobs": 20}
+_FIND_SPANS: Final = """\
+You find what a given context does not support in an answer. Quote each such part word for word from the answer, with a category \
+(contradiction, fabricated_reference or unsupported_addition) and a subcategory. What agrees with the context is not quoted. Reply with \
+nothing but a JSON object: {"hallucinated_spans": [{"text": "...", "category": "...", "subcategory": "..."}]}; the list is empty if the \
+context supports all of the answer."""
+"""In our words; give `system=` the words of the model's card, with which it was trained."""
+
+FORMS: Final[Mapping[str, Form]] = {
+    "lettucedetect": Form(  # LettuceDetect's own server (0.2), which cuts long contexts into parts itself
+        body=lambda asked: {"contexts": asked.contexts, "question": asked.question, "answer": asked.answer},
+        read=_read_spans,
+        path="/v1/lettucedetect/spans",
+        asks_all=True,
+    ),
+    "lettucedetect-generative": Form(  # lettucedect-v2-qwen-2b, served by vLLM
+        body=lambda asked: {
+            "messages": [
+                {"role": "system", "content": _FIND_SPANS},
+                {"role": "user", "content": _of_spans(asked)},
+            ]
+        },
+        read=_read_quotes,
+        model="KRLabsOrg/lettucedect-v2-qwen-2b",
+        asks_all=True,
+        languages=None,
+    ),
+    "minicheck": Form(  # Bespoke-MiniCheck on Ollama, a document and a claim
+        body=lambda asked: {
+            "messages": [{"role": "user", "content": f"Document: {_joined(asked.contexts)}\nClaim: {asked.answer}"}],
+            **_SHORT,
+        },
+        read=_yes_or_no(r"\b(yes|no)\b", supported="yes"),
+        model="bespoke-minicheck",
+        reads_whole=False,
+    ),
+    "granite-guardian": Form(  # 3.3 replies <score>yes</score> where text is not grounded, guardian-core {"score": "yes"}
+        body=lambda asked: {
+            "messages": [
+                *([{"role": "user", "content": asked.question}] if asked.question else []),
+                {"role": "assistant", "content": asked.answer},
+            ],
+            "documents": [{"doc_id": str(at), "text": text} for at, text in enumerate(asked.contexts)],
+            "chat_template_kwargs": {"guardian_config": {"criteria_id": "groundedness"}, "think": False},
+            **_SHORT,
+        },
+        read=_yes_or_no(r"""(?:<score>|["']score["']\s*:)\s*["']?(yes|no)\b""", supported="no"),
+        model="ibm-granite/granite-guardian-3.3-8b",
+    ),
+}
+"""By the names of judges. An address of LettuceDetect that ends in /v1 is that of its generative form."""
+
+
+def _joined(contexts: Sequence[str]) -> str:
+    return "\n\n".join(contexts)
+
+
+def _of_spans(asked: _Asked) -> str:
+    return f"{asked.question}\n\n{_joined(asked.contexts)}\n\nAnswer to verify:\n{asked.answer}".strip()
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class SmallJudge(Detector):
+    """A small model behind a server: `SmallJudge("minicheck", "http://localhost:11434/v1")`. It pickles.
+
+    Raises:
+        ConfigurationError: an argument is wrong.
+    """
+
+    form: str = field(kw_only=False)
+    """A row of `FORMS`."""
+    address: str = field(kw_only=False)
+    """The server's, such as `http://localhost:8000/v1`; that of LettuceDetect's own server has no `/v1`."""
+    model: str | None = None
+    """As the server knows it; else the usual name of the form's model."""
+    system: str | None = None
+    """The system prompt of the model's card, in place of ours."""
+    languages: frozenset[str] | None = field(default=frozenset())
+    """ISO 639-1 codes that the model was trained for; None is any, and by default those of the form."""
+    api_key: str | None = None
+    """Sent as a bearer token, for a server behind a gateway."""
+    timeout: float = 60.0
+    """Seconds for one attempt."""
+    max_retries: int = MAX_RETRIES
+    max_context_chars: int = 60_000
+    """Characters of all contexts that are sent; long ones are cut to their beginnings. See `LLMJudge`."""
+
+    def __post_init__(self) -> None:
+        if self.form == "lettucedetect" and self.address.rstrip("/").endswith("/v1"):
+            self.form = "lettucedetect-generative"
+        one_of(*FORMS).check("form", self.form)
+        TEXT.check_fields(self, "address")
+        form = FORMS[self.form]
+        if self.languages is not None and not self.languages:
+            self.languages = form.languages
+        self.languages = None if self.languages is None else frozenset(self.languages)
+        self.model = self.model or form.model
+        self.name = f"{self.form}:{self.model}" if self.model else self.form
+        self.reads_whole = form.reads_whole
+        self._habits = EndpointHabits()
+        options: dict[str, Any] = {"timeout": self.timeout, "max_retries": self.max_retries}
+        self._endpoint = Endpoint(self.address, path=form.path, api_key=self.api_key or "no-key", **options)
+
+    async def detect(self, record: RagRecord, texts: Sequence[str]) -> list[ClaimVerdict]:
+        whole = [context.text for context in record.contexts or () if context.text.strip()]
+        contexts, question = beginnings(whole, self.max_context_chars), record.question or ""
+        if FORMS[self.form].asks_all:
+            found = [await self._ask(0, _Asked(contexts, question, texts))]
+        else:
+            free = asyncio.Semaphore(_AT_ONCE)
+
+            async def ask(index: int, text: str) -> list[ClaimVerdict]:
+                async with free:
+                    return await self._ask(index, _Asked(contexts, question, [text]))
+
+            found = await asyncio.gather(*(ask(index, text) for index, text in enumerate(texts)))
+        cut = "" if contexts == whole else " [it read only the beginnings of the contexts]"
+        return [replace(one, explanation=f"{one.explanation}{cut}") for each in found for one in each]
+
+    async def _ask(self, index: int, asked: _Asked) -> list[ClaimVerdict]:
+        """No verdict if the model does not answer in its form."""
+        form = FORMS[self.form]
+        is_chat = form.path == PATH
+        body = form.body(asked) | ({"model": self.model, "temperature": 0.0} if is_chat else {})
+        if is_chat and self.system is not None:
+            others = [message for message in body["messages"] if message["role"] != "system"]
+            body["messages"] = [{"role": "system", "content": self.system}, *others]
+        async with self._endpoint.asking([asked.question, *asked.contexts, *asked.texts]) as post:
+            reply = await post_what_it_takes(post, self._habits, lambda capabilities: capabilities.kept(body))
+        text = ""
+        if is_chat:
+            completion = read_completions(reply)[0]
+            report_usage(completion.usage)
+            text = completion.text
+        found = form.read(asked, text, reply)
+        if found is None and not is_chat:
+            raise JudgeError(
+                "InvalidResponse", "the server's answer holds no spans with scores from 0 to 1", outage=True
+            )
+        return [replace(one, index=one.index + index) for one in found or ()]
+
+
+_AT_ONCE = 8
+"""Requests for one record."""

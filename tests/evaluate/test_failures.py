@@ -1,0 +1,89 @@
+"""Failing answers as a table: collected once, labelled, and taken back. `e2e/test_failures.py` has them in real tools."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ragspan.evaluate import evaluate
+from ragspan.judges import OverlapJudge
+from ragspan.metrics import Faithfulness
+
+
+@pytest.fixture
+def results(tmp_path):
+    rows = [
+        {
+            "id": f"a{number}",
+            "question": f"How long does Beta {number} take?",
+            "contexts": [f"Beta {number} settles in {number + 3} days."],
+            "answer": f"Beta {number} settles in {number + (9 if number % 10 == 0 else 3)} days.",
+        }
+        for number in range(60)
+    ]
+    evaluate(rows, [Faithfulness(OverlapJudge())], output=tmp_path / "results.jsonl")
+    return tmp_path / "results.jsonl"
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_failing_answers_are_collected_once_with_what_is_wrong_and_keep_the_labels_that_people_give(
+    command, results, tmp_path
+):
+    output = tmp_path / "failures.jsonl"
+    first = command("failures", results, "-o", output)
+    found = lines(output)
+    labelled = [row | {"label": "no"} for row in found]
+    output.write_text("".join(json.dumps(row) + "\n" for row in labelled), encoding="utf-8")
+    second = command("failures", results, "-o", output)
+
+    assert first.stdout == f"6 failing answers are in {output}\n"
+    assert second.stdout == f"6 failing answers are in {output}, 6 of which were there already\n"
+    assert lines(output) == labelled
+    assert [row["record_id"] for row in found] == ["a0", "a10", "a20", "a30", "a40", "a50"]
+    assert found[0]["contexts"] == ["Beta 0 settles in 3 days."]
+    assert (found[0]["metric"], found[0]["fails"]) == ("faithfulness", {"faithfulness": 0.0})
+    assert "9 days" in found[0]["finding"]
+    assert command("agree", output, "--metrics", "faithfulness").stdout.startswith("6 of 6 rows have a label")
+    assert command("evaluate", output, "--metrics", "faithfulness").exit_code == 0
+
+
+def test_answers_that_fail_another_metric_are_left_out(command, results, tmp_path):
+    done = command("failures", results, "--metrics", "completeness", "-o", tmp_path / "f.jsonl")
+
+    assert (done.exit_code, "no metric 'completeness' in" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give a FILE, or a tool after --from"),
+        (["r.jsonl"], "say where they go"),
+        (["r.jsonl", "-o", "f.csv"], "rows are written as JSONL: name it f.jsonl"),
+        (["r.jsonl", "-o", "./r.jsonl"], "is the same file as the file of rows"),
+        (["r.jsonl", "--to", "excel:x"], "should be phoenix:NAME or mlflow:NAME"),
+        (["r.jsonl", "-o", "other.jsonl"], "is not a table that ragspan failures wrote"),
+        (["other.jsonl", "-o", "f.jsonl"], "is not a file of rows that this version of ragspan wrote"),
+        (["--from", "elsewhere", "--project", "p", "-o", "f.jsonl"], "nothing reads 'elsewhere'"),
+    ],
+)
+def test_wrong_usage_is_a_sentence(command, results, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    results.rename("r.jsonl")
+    (tmp_path / "other.jsonl").write_text('{"a": 1}\n')
+    done = command("failures", *arguments)
+
+    assert (done.exit_code, message in done.stderr) == (2, True), done.stderr
+    assert (tmp_path / "other.jsonl").read_text() == '{"a": 1}\n'
+
+
+@pytest.mark.parametrize("tool", ["phoenix", "mlflow"])
+def test_a_tool_that_is_away_is_a_sentence(command, results, monkeypatch, tool):
+    monkeypatch.setenv("PHOENIX_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    for words in (("failures", results, "--to", f"{tool}:broken"), ("evaluate", f"{tool}:broken")):
+        done = command(*words)
+        assert (done.exit_code, f"{tool} cannot be read: no server listens there" in done.stderr) == (2, True)

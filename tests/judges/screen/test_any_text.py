@@ -1,0 +1,89 @@
+"""What holds for any text, however strange or long."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from ragspan.exceptions import JudgeError
+from ragspan.judges import OverlapJudge
+from ragspan.records import RagRecord
+from ragspan.text.responses import is_refusal
+
+# Text with what breaks judges: surrogates, controls, bidirectional and combining marks, pieces of JSON and of refusals.
+_PIECES = (
+    "\ud800¦\udfff¦\x00¦\u202e¦\u200b¦\u0301¦\xad¦ﬁ¦½¦١٢¦字¦🙂¦İ¦ß¦1:5 pm¦99:99 am¦5 p.m.¦1,000¦0.00¦1st¦per cent¦U.S.¦"
+    "n't¦'s¦$¦%¦{\"a\": ¦[¦]¦}¦null¦true¦false¦\"¦\\¦not¦no¦but¦is¦I don't know.¦Sure!¦ ¦\n¦. ¦!¦, ¦- ¦1. ¦tower¦"
+    "Tower¦passage"
+)
+pieces = st.sampled_from(_PIECES.split("¦"))
+texts = st.one_of(st.text(max_size=80), st.lists(pieces, max_size=25).map("".join))
+
+
+async def ask_everything(record):
+    judge = OverlapJudge()
+    return [
+        await answer(judge.vote_adherence(record, 2)),
+        await answer(judge.rate_completeness(record, 2)),
+        await answer(verify_own_claims(judge, record)),
+        await answer(judge.judge_usefulness(record)),
+        await answer(judge.rate_context_relevance(record)),
+        await answer(judge.measure_utilization(record)),
+    ]
+
+
+async def verify_own_claims(judge, record):
+    return await judge.verify_claims(record, await judge.extract_claims(record))
+
+
+async def answer(question):
+    """None where the judge cannot compare, or cannot tell."""
+    try:
+        return await question
+    except JudgeError as error:
+        if error.error_type not in {"language", "cannot_tell"}:
+            raise
+        return None
+
+
+@given(
+    question=st.none() | texts,
+    contexts=st.none() | st.lists(texts, max_size=4),
+    response=st.none() | texts,
+)
+@example(question=None, contexts=['{"Open": false, "": null, "a": {"": true}}'], response="It is open, but a is not.")
+@example(question="\ud800", contexts=["\ud800"], response="\ud800 tower \udfff.")
+@settings(max_examples=300, deadline=None)
+async def test_every_question_is_answered_within_its_bounds(question, contexts, response):
+    record = RagRecord(question=question, contexts=contexts, response=response)
+
+    votes, ratings, verdicts, chunks, relevance, use = await ask_everything(record)
+
+    assert votes is None or len(votes) == 2
+    assert ratings is None or len(ratings) == 2
+    assert all(0 <= vote.probability <= 1 and vote.grounded <= (vote.probability >= 0.5) for vote in votes or ())
+    assert all(0 <= rating.value <= 1 for rating in ratings or ())
+    assert all(0 <= verdict.probability <= 1 for verdict in verdicts or ())
+    for of_each in (chunks, relevance, use):
+        assert of_each is None or [one.index for one in of_each] == list(range(len(contexts or ())))
+    assert all(0 <= rating.value <= 1 for rating in (*(relevance or ()), *(use or ())))
+    for verdict in chain.from_iterable(filter(None, (votes, ratings, verdicts, chunks, relevance, use))):
+        assert (verdict.explanation or "-").encode()  # an exporter can send it
+
+
+@given(texts)
+@settings(max_examples=300, deadline=None)
+async def test_a_passage_that_is_the_answer_supports_it_at_least_as_well_as_none(text):
+    alone = RagRecord(question=None, contexts=[], response=text)
+    copied = RagRecord(question=None, contexts=[text], response=text)
+
+    without, with_copy = [(await ask_everything(record))[0] for record in (alone, copied)]
+
+    assert not (without and with_copy) or without[0].probability <= with_copy[0].probability
+
+
+@given(texts)
+def test_any_text_is_a_refusal_or_is_none(text):
+    assert is_refusal(text) in {True, False}

@@ -1,0 +1,260 @@
+"""A response fails by what the screen can quote, passes if the contexts hold nearly all of it, and is open otherwise."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from ragspan import RagRecord
+from ragspan.exceptions import JudgeError
+from ragspan.judges import OverlapJudge
+from ragspan.metrics import Completeness, ContextAdherence, ContextUtilization, Faithfulness
+from ragspan.records import Background
+
+TOWER = "The Eiffel Tower was built by the company of Gustave Eiffel. It opened in March 1889. It is 330 metres tall."
+MUSEUM = "The Louvre in Paris is the most visited museum in the world. It opened in 1793."
+PUMP = (
+    "The motor is covered for 36 months from the date of purchase. The warranty is void if the pump has run dry. "
+    "Claims are filed through the service portal and are usually decided within ten working days."
+)
+COPIED = "The Eiffel Tower opened in March 1889."
+
+
+@pytest.fixture
+def judge():
+    return OverlapJudge()
+
+
+async def adherence(response, *contexts, question="", background=()):
+    record = RagRecord(question=question, contexts=contexts, response=response, background=background)
+    return await ContextAdherence(OverlapJudge(), polls=1, causes=False).score(record)
+
+
+FINDINGS = [  # the context, the response, and what the explanation quotes of both
+    (PUMP, "The motor is covered for 48 months.", "48 months", "36 months"),
+    (PUMP, "Claims are decided within twelve working days.", "twelve working", "ten working"),
+    (PUMP, "The pump was sold to 17,000 customers.", "17,000 customers", PUMP.split(". ")[1]),
+    (PUMP, "The warranty is not void if the pump has run dry.", "warranty is not void", "warranty is void"),
+    (PUMP, "The pump is serviced by technicians of Grundfos.", "Grundfos", "stands in no context"),
+    ("The castle was founded earlier than the village.", "The village was founded earlier than the castle.", "earlier than the castle", "earlier than the village"),
+    ("Northwind sold its hardware division to Fabrikam.", "Fabrikam sold its hardware division to Northwind.", "Fabrikam sold", "Northwind sold"),
+    ("Interest rates were raised by the central bank in May.", "Interest rates were lowered by the central bank in May.", "lowered", "raised"),
+    ("It was signed on 7 February 1992 in Maastricht.", "It was signed on 7 March 1992 in Maastricht.", "March", "February"),
+    ('{"name": "Blue Door", "OutdoorSeating": false}', "Blue Door has outdoor seating.", "Blue Door has outdoor seating", "Outdoor Seating: false"),
+    ("Rent is 800 euros a month.", "For six months that is 800 * 6 = 4,900 euros.", "800 * 6 = 4,900", "4,800"),
+    ("Il biglietto intero costa 14 euro.", "Il biglietto intero costa 18 euro.", "18 euro", "14 euro"),
+    ("Eine Kündigung per E-Mail ist nicht möglich.", "Eine Kündigung per E-Mail ist möglich.", "ist möglich", "nicht möglich"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("context", "response", "ours", "theirs"), FINDINGS)
+async def test_a_fail_quotes_the_response_and_the_context(context, response, ours, theirs):
+    score = await adherence(response, context)
+
+    assert (score.label, score.threshold) == ("fail", 0.5)
+    assert score.value < 0.5
+    assert ours in score.explanation
+    assert theirs in score.explanation
+    assert score.explanation.startswith("The response ")
+    assert score.explanation.endswith(".")
+
+
+async def test_yes_beside_a_sentence_that_denies_fails():
+    context = "The vaccine must not be mixed with other medicines in the same syringe."
+    score = await adherence("Yes, it may be mixed.", context, question="May the vaccine be mixed with other medicines?")
+
+    assert score.label == "fail"
+    assert context.rstrip(".") in score.explanation
+
+
+RIGHT = [  # the context, and a right response that once was taken for a wrong one
+    (
+        "The fee is 49 euros a month. The first month is free.",
+        "In the first year you pay 539 euros, for eleven months.",
+    ),
+    ("Delivery takes two weeks.", "Delivery takes 14 days."),
+    ("The World Health Organization recommends the vaccine.", "The WHO recommends the vaccine."),
+    ("Shops in Korea close at 10 pm.", "Korean shops close at 22:00."),
+    ("Do not take more than 8 tablets a day.", "Take at most 8 tablets a day."),
+    ("Every request needs a key, except health checks.", "Health checks need no key."),
+    ("Sales rose by 4% to $1.58 billion.", "Sales of $1.58 billion were 4% higher."),
+    ("The town is west of the lake.", "The lake is east of the town."),
+    ("Jobs are sent to the workers by the scheduler.", "The scheduler sends jobs to the workers."),
+]
+
+
+@pytest.mark.parametrize(("context", "response"), RIGHT)
+async def test_right_answers_do_not_fail(context, response):
+    assert (await adherence(response, context)).label != "fail"
+
+
+async def test_a_copied_answer_passes_and_says_where_its_words_stand():
+    score = await adherence("The motor is covered for 36 months.", MUSEUM, PUMP)
+
+    assert (score.label, score.threshold) == ("pass", 0.5)
+    assert "in context 2" in score.explanation
+
+
+async def test_what_is_said_in_other_words_has_a_value_and_no_label():
+    score = await adherence("You have three years to complain about it.", PUMP)
+
+    assert (score.label, score.threshold) == (None, None)
+    assert 0 <= score.value < 0.5
+    assert "other words" in score.explanation
+
+
+async def test_a_longer_answer_of_which_hardly_anything_stands_there_fails():
+    invented = "Bring a towel and sunscreen. Lockers take small coins. Swimming lessons start after lunch."
+
+    score = await adherence(invented, PUMP)
+    faithful = await Faithfulness(OverlapJudge(), causes=False).score(
+        RagRecord(question=None, contexts=[PUMP], response=invented)
+    )
+
+    assert (score.label, faithful.label) == ("fail", "fail")
+    assert score.explanation.startswith("The contexts hold hardly anything of the response.")
+
+
+async def test_background_is_named_as_such():
+    remembered = Background(kind="other", text="The user has a dog that is four years old.")
+    score = await adherence("Your dog is six years old.", PUMP, background=(remembered,))
+
+    assert "the background says" in score.explanation
+
+
+async def test_an_invention_lowers_the_score_and_courtesies_change_nothing():
+    invented = "In 1968 it was painted pink by Pablo Picasso."
+    copied, with_invented, polite = [
+        (await adherence(response, TOWER, MUSEUM)).value
+        for response in (COPIED, f"{COPIED} {invented}", f"Sure, I'd be happy to help! {COPIED} I hope this helps!")
+    ]
+
+    assert with_invented < 0.5 < copied == polite
+
+
+# Claims
+
+
+async def test_claims_are_supported_unsupported_or_unsure(judge):
+    claims = [COPIED, "It opened in 1968 in Berlin.", "Tourists love it.", "The contexts do not mention the price."]
+    record = RagRecord(question="When?", contexts=[TOWER], response=" ".join(claims))
+
+    verdicts = await judge.verify_claims(record, await judge.extract_claims(record))
+
+    assert [one.claim for one in verdicts] == claims
+    assert [one.verdict for one in verdicts] == ["supported", "unsupported", "unsure", "unsure"]
+    assert "1968" in verdicts[1].explanation
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        ("With 8 tablets of 500 mg that is 4,000 mg a day.", "unsure"),
+        ("With 8 tablets of 500 mg that is 6,150 mg a day.", "unsupported"),
+        ("A tablet has 500 mg.", "supported"),
+    ],
+)
+async def test_a_number_that_follows_from_others_is_unsure(judge, claim, verdict):
+    record = RagRecord(
+        question="How much a day?",
+        contexts=["Adults take at most 8 tablets a day. A tablet has 500 mg."],
+        response=claim,
+    )
+
+    assert [one.verdict for one in await judge.verify_claims(record, [claim])] == [verdict]
+
+
+async def test_faithfulness_of_open_claims_ranks_without_a_label():
+    score = await Faithfulness(OverlapJudge(), causes=False).score(
+        RagRecord(question=None, contexts=[TOWER], response=f"{COPIED} Tourists love its view.")
+    )
+
+    assert (score.label, score.threshold) == (None, None)
+    assert 0 < score.value < 1
+    assert score.details["unsure"] == 1
+
+
+# Refusals and replies
+
+
+@pytest.mark.parametrize("reply", ["Yes.", "No.", "Yes, it is."])
+async def test_a_bare_yes_or_no_cannot_be_told(judge, reply):
+    record = RagRecord(question="Is it open?", contexts=[TOWER], response=reply)
+
+    with pytest.raises(JudgeError, match="no words") as raised:
+        await judge.vote_adherence(record, 1)
+
+    assert raised.value.error_type == "cannot_tell"
+
+
+async def test_words_do_not_tell_whether_a_refusal_is_right(judge):
+    record = RagRecord(question="When did the Eiffel Tower open?", contexts=[TOWER], response="I don't know.")
+
+    with pytest.raises(JudgeError) as raised:
+        await judge.vote_adherence(record, 1)
+
+    assert raised.value.error_type == "cannot_tell"
+
+
+@pytest.mark.parametrize("declining", ["The passages do not mention it.", "I don't know.", "Das weiß ich nicht."])
+async def test_a_refusal_has_no_score_where_the_contexts_are_about_something_else(judge, declining):
+    record = RagRecord(question="Which vaccine protects against measles?", contexts=[TOWER], response=declining)
+    metrics = [ContextAdherence(judge), Completeness(judge), ContextUtilization(judge), Faithfulness(judge)]
+
+    assert [(await metric.score(record)).reason for metric in metrics] == ["refusal"] * 4
+
+
+# Other metrics
+
+
+async def test_an_answer_that_covers_more_is_more_complete_and_what_it_leaves_out_is_quoted(judge):
+    full = f"{COPIED} The Eiffel Tower was built by the company of Gustave Eiffel."
+    scores = [
+        await Completeness(judge).score(RagRecord(question="Eiffel Tower?", contexts=[TOWER], response=response))
+        for response in (COPIED, full)
+    ]
+
+    assert scores[0].value < scores[1].value
+    assert scores[0].label is None
+    assert "leaves out" in scores[0].explanation
+    assert '"The Eiffel Tower was built by the company of Gustave Eiffel"' in scores[0].explanation
+
+
+async def test_contexts_that_were_used_are_told_from_others(judge):
+    record = RagRecord(question="When did the Eiffel Tower open?", contexts=[TOWER, MUSEUM], response=COPIED)
+
+    assert [one.useful for one in await judge.judge_usefulness(record)] == [True, False]
+    first, second = await judge.measure_utilization(record)
+    assert 0 < first.value < 1
+    assert second.value == 0
+    relevant, other = await judge.rate_context_relevance(record)
+    assert relevant.value == 1.0 > other.value
+
+
+async def test_a_response_in_another_language_is_compared_by_numbers_and_names():
+    right, wrong = [
+        await adherence(response, TOWER)
+        for response in (
+            "Der Turm ist 330 Meter hoch und wird von vielen Menschen besucht.",
+            "Der Turm ist 350 Meter hoch und wird von vielen Menschen besucht.",
+        )
+    ]
+
+    assert wrong.value < 0.5 < right.value
+    assert "Only numbers and names were compared" in right.explanation
+
+
+def test_a_derived_judge_travels_with_what_it_has(judge):
+    copy = pickle.loads(pickle.dumps(TunedJudge(0.25)))
+
+    assert (type(copy), copy.share, copy.name) == (TunedJudge, 0.25, "overlap")
+    assert pickle.loads(pickle.dumps(judge)) == judge
+
+
+class TunedJudge(OverlapJudge):
+    """A user's own."""
+
+    def __init__(self, share):
+        super().__init__()
+        object.__setattr__(self, "share", share)

@@ -1,0 +1,206 @@
+"""Small judges by name, behind real servers that reply as the models' cards say."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+
+import pytest
+
+from ragspan.exceptions import ConfigurationError, JudgeError
+from ragspan.judges import ReferencePair, named_judge
+from ragspan.judges.detector import require_reference_values
+from ragspan.judges.session import metered
+from ragspan.metrics import Completeness, ContextAdherence, Faithfulness
+from ragspan.outcomes import MetricFailure, NotApplicable
+from ragspan.records import RagRecord
+
+CLAIMS = ["The Nile ends in Egypt.", "It is 900 km long."]
+
+
+@pytest.fixture
+def record():
+    return RagRecord(
+        question="Where does it end?",
+        contexts=["The Nile ends in Egypt.", " ", "It is 6650 km long."],
+        response=" ".join(CLAIMS),
+    )
+
+
+@pytest.fixture
+def named(fake_openai):
+    """Makes the judge of a name and the server's address."""
+
+    def make(kind, path="/v1", **options):
+        return named_judge(f"{kind}:{fake_openai.url}{path}", max_retries=0, **options)
+
+    return make
+
+
+def replies(fake_openai, by_claim, usage=None):
+    """Replies with the first text whose key stands in the request."""
+
+    def answer(request):
+        asked = json.dumps(request["messages"])
+        return fake_openai.says(next(text for key, text in by_claim.items() if key in asked), usage=usage)
+
+    fake_openai.answer = answer
+
+
+def marks(fake_openai, **words):
+    def answer(request):
+        text = request["answer"]
+        places = {word: text.find(word) for word in words if word in text}
+        spans = [
+            {"start": at, "end": at + len(word), "text": word, "hallucination_score": words[word]}
+            for word, at in places.items()
+        ]
+        return 200, {"predictions": spans}
+
+    fake_openai.answer = answer
+
+
+async def test_lettucedetects_server_marks_parts_of_all_claims_in_one_request(named, fake_openai, record):
+    marks(fake_openai, **{"900 km": 0.94})
+    judge = named("lettucedetect", path="")
+
+    verdicts = await judge.verify_claims(record, CLAIMS)
+
+    assert [(one.supported, one.probability) for one in verdicts] == [(True, None), (False, pytest.approx(0.06))]
+    assert verdicts[1].explanation == '"900 km" is marked as unsupported with a probability of 0.94'
+    assert (fake_openai.paths, judge.name) == (["/v1/lettucedetect/spans"], "lettucedetect")
+    [request] = fake_openai.requests
+    assert request == {
+        "contexts": [record.contexts[0].text, record.contexts[2].text],
+        "question": "Where does it end?",
+        "answer": " ".join(CLAIMS),
+    }
+
+
+async def test_the_generative_form_quotes_parts_at_an_address_of_openais_protocol(named, fake_openai, record):
+    spans = [{"text": "900 km", "category": "contradiction", "subcategory": "numerical"}]
+    replies(fake_openai, {"": f"```json\n{json.dumps({'hallucinated_spans': spans})}\n```"})
+    judge = named("lettucedetect", system="As the card has it.")
+
+    assert [one.supported for one in await judge.verify_claims(record, CLAIMS)] == [True, False]
+    system, user = fake_openai.requests[0]["messages"]
+    assert system["content"] == "As the card has it."
+    assert user["content"].endswith(f"Answer to verify:\n{' '.join(CLAIMS)}")
+    assert fake_openai.requests[0]["model"] == "KRLabsOrg/lettucedect-v2-qwen-2b"
+
+
+@pytest.mark.parametrize("reply", ["nothing", '{"hallucinated_spans": [{"text": "not in the answer"}]}'])
+async def test_what_cannot_be_read_is_no_verdict(named, fake_openai, record, reply):
+    replies(fake_openai, {"": reply})
+
+    outcome = await Faithfulness(named("lettucedetect")).score(record)
+
+    assert isinstance(outcome, MetricFailure)
+    assert outcome.error_type == "missing_verdicts"
+
+
+async def test_minicheck_is_asked_about_a_document_and_each_claim(named, fake_openai, record):
+    replies(fake_openai, {"Egypt.\\nIt": "no", "Claim: The Nile": "Yes", "Claim: It": "No"})
+    judge = named("minicheck")
+
+    score = await Faithfulness(judge, threshold=0.5).score(record)
+
+    assert (score.value, score.judge) == (0.5, "minicheck:bespoke-minicheck")
+    document = "The Nile ends in Egypt.\n\nIt is 6650 km long."
+    [first, _] = fake_openai.requests
+    assert first["messages"] == [{"role": "user", "content": f"Document: {document}\nClaim: {CLAIMS[0]}"}]
+    adherence = await ContextAdherence(judge).score(record)
+    assert (adherence.value, adherence.label) == (0.0, "fail")
+
+
+@pytest.mark.parametrize("form", ["<score> {} </score>", '{{"score": "{}"}}', "<think>hm</think><score>{}</score>"])
+@pytest.mark.parametrize(("score", "supported"), [("yes", False), ("no", True)])
+async def test_granite_guardian_says_yes_where_text_is_not_grounded(named, fake_openai, record, form, score, supported):
+    replies(fake_openai, {"": form.format(score)}, usage={"prompt_tokens": 7, "completion_tokens": 3})
+
+    with metered() as meter:
+        [verdict] = await named("granite-guardian").verify_claims(record, CLAIMS[:1])
+
+    assert verdict.supported is supported
+    assert (meter.total.requests, meter.total.input_tokens) == (1, 7)
+    [request] = fake_openai.requests
+    assert request["messages"] == [
+        {"role": "user", "content": "Where does it end?"},
+        {"role": "assistant", "content": CLAIMS[0]},
+    ]
+    assert [document["text"] for document in request["documents"]] == ["The Nile ends in Egypt.", "It is 6650 km long."]
+    assert request["chat_template_kwargs"]["guardian_config"] == {"criteria_id": "groundedness"}
+
+
+async def test_a_probability_comes_with_logprobs(named, fake_openai, record):
+    def answer(_request):
+        status, body = fake_openai.says("<score> no </score>")
+        others = [{"token": word, "logprob": math.log(share)} for word, share in ((" no", 0.72), ("yes", 0.08))]
+        body["choices"][0]["logprobs"] = {"content": [{**others[0], "top_logprobs": others}]}
+        return status, body
+
+    fake_openai.answer = answer
+    [verdict] = await named("granite-guardian").verify_claims(record, CLAIMS[:1])
+
+    assert verdict.probability == pytest.approx(0.9)
+
+
+async def test_background_only_adds(named, fake_openai, record):
+    replies(fake_openai, {"twice as long": "Yes", "Claim: It": "No", "Claim: The Nile": "Yes"})
+    known = RagRecord(
+        question="q",
+        contexts=["The Nile ends in Egypt."],
+        response=" ".join(CLAIMS),
+        background=["Others are twice as long."],
+    )
+    judge = named("minicheck")
+
+    assert [one.supported for one in await judge.verify_claims(known, CLAIMS)] == [True, True]
+    assert [one.supported for one in await judge.verify_claims(record, CLAIMS)] == [True, False]
+
+
+async def test_another_language_is_not_judged(named, fake_openai):
+    german = RagRecord(
+        question="Wo?",
+        contexts=["Der Nil endet in Ägypten, und er ist sehr lang."],
+        response="Der Nil endet nach einem sehr langen Weg in Ägypten.",
+    )
+
+    outcome = await ContextAdherence(named("minicheck")).score(german)
+
+    assert isinstance(outcome, NotApplicable)
+    assert outcome.reason == "language"
+    assert fake_openai.requests == []
+
+
+async def test_a_server_that_is_down_and_one_that_says_something_else_are_failures(named, fake_openai, record):
+    fake_openai.answer = lambda _: fake_openai.fails(503, "loading")
+    assert (await Faithfulness(named("minicheck")).score(record)).outage
+
+    fake_openai.answer = lambda _: (200, {"predictions": [{"start": 0, "end": 3, "hallucination_score": 7}]})
+    outcome = await Faithfulness(named("lettucedetect", path="")).score(record)
+    assert (outcome.error_type, outcome.outage) == ("InvalidResponse", True)
+
+
+def test_small_judges_pickle(named):
+    copy = pickle.loads(pickle.dumps(named("minicheck", model="other")))
+
+    assert copy.name == "minicheck:other"
+
+
+def test_what_a_small_judge_cannot_answer_is_an_error_at_start(named):
+    with pytest.raises(ConfigurationError, match="answers adherence and faithfulness alone: leave completeness out"):
+        Completeness(named("granite-guardian"))
+    with pytest.raises(ConfigurationError, match="'minicheck:http://localhost:11434/v1'"):
+        named_judge("minicheck")
+    with pytest.raises(ConfigurationError, match="has no option 'temperature'"):
+        named("minicheck", temperature=1)
+
+
+def test_the_values_of_published_pairs_are_required():
+    pair = ReferencePair(premise="It is Berlin.", hypothesis="It is Paris.", probability=0.01)
+
+    require_reference_values([0.012], [pair], name="ours")
+    with pytest.raises(JudgeError, match="1 of the 1 published reference pairs"):
+        require_reference_values([math.nan], [pair], name="ours")

@@ -1,0 +1,146 @@
+"""Somebody is told when more answers fail than usual."""
+
+from __future__ import annotations
+
+import pytest
+from servers.http import LocalHttp
+
+from ragspan.alerts import AlertEmitter
+from ragspan.application import configure
+from ragspan.exceptions import ConfigurationError
+from ragspan.outcomes import NotApplicable, Score, ScoredRecord
+from ragspan.records import RagRecord
+
+PASS, FAIL = Score(value=1.0, threshold=0.5), Score(value=0.1, threshold=0.5, explanation='says "5", not "3"')
+
+
+def scored(number, outcome, *, late=False):
+    record = RagRecord(question="How long?", contexts=["3 days"], response="5 days", record_id=f"r{number}")
+    return ScoredRecord(record=record, outcomes={"faithfulness": outcome}, late=late)
+
+
+@pytest.fixture
+def watch(clock):
+    """Emits answers of which every so many fails, and has the alerts."""
+    alerts = []
+    emitter = AlertEmitter(on_alert=alerts.append, clock=clock, capture_content=True)
+
+    def emit(count, every=None):
+        for number in range(count):
+            emitter.emit(scored(number, FAIL if every and number % every == 0 else PASS))
+        assert emitter.flush(10)
+        return alerts
+
+    emit.emitter = emitter
+    return emit
+
+
+def test_an_alert_has_the_shares_and_answers_as_evidence(watch):
+    assert watch(400, every=20) == []
+    (alert,) = watch(100, every=3)
+
+    assert alert.usual == pytest.approx(0.05, abs=0.01)
+    assert alert.share > 0.1
+    assert alert.text.startswith("ragspan: ")
+    assert "of the latest 100 answers fail, usually 5% of" in alert.text
+    assert alert.by_metric["faithfulness"] == round(alert.share * alert.answers)
+    assert (alert.evidence[0].question, alert.evidence[0].response) == ("How long?", "5 days")
+    assert alert.evidence[0].finding == 'says "5", not "3"'
+
+
+def test_a_share_that_stays_in_its_range_is_told_to_nobody(watch):
+    assert watch(2000, every=10) == []
+
+
+def test_fewer_failures_than_usual_are_told_too(watch):
+    watch(400, every=2)
+
+    assert watch(100)[0].share < 0.5
+
+
+def test_there_is_one_alert_an_hour(watch, clock):
+    watch(400, every=50)
+    watch(300, every=2)
+    assert len(watch(0)) == 1
+    clock.advance(3601)
+
+    assert len(watch(1, every=1)) == 2
+
+
+def test_labels_that_come_late_count_once_and_answers_without_a_label_do_not(watch):
+    unlabelled = [Score(value=0.4), NotApplicable(reason="no_contexts")]
+    for number in range(1000):
+        watch.emitter.emit(scored(number, unlabelled[number % 2]))
+        watch.emitter.emit(scored(number, PASS, late=True))
+        watch.emitter.emit(scored(number, FAIL, late=True))
+
+    assert watch(0) == []
+
+
+def test_texts_stay_where_content_may_not_leave(clock):
+    alerts = []
+    emitter = AlertEmitter(on_alert=alerts.append, clock=clock)
+    for number in range(500):
+        emitter.emit(scored(number, FAIL if number > 400 else PASS))
+    emitter.flush(10)
+
+    (evidence, *_) = alerts[0].evidence
+    assert (evidence.question, evidence.response) == (None, None)
+    assert '"5"' not in (evidence.finding or "")
+
+
+class Hook:
+    """A webhook that is there, and what it got."""
+
+    def __init__(self):
+        self.got = []
+
+    def __call__(self, request):
+        self.got.append(request.content)
+        return 200, {"Content-Length": 2}, b"ok"
+
+
+def fail_suddenly(emitter):
+    for number in range(500):
+        emitter.emit(scored(number, FAIL if number > 400 else PASS))
+    assert emitter.flush(30)
+
+
+def test_a_webhook_gets_the_alert_as_json(clock):
+    hook = Hook()
+    with LocalHttp(hook) as server:
+        emitter = AlertEmitter(on_alert=f"{server.url}/hook", clock=clock)
+        fail_suddenly(emitter)
+
+    (alert,) = hook.got
+    assert alert["text"].startswith("ragspan: ")
+    assert alert["evidence"][0]["metric"] == "faithfulness"
+    assert emitter.dropped == 0
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9/dead", "http://nowhere.invalid/hook"])
+def test_a_dead_webhook_costs_nothing_but_a_counted_alert(clock, address, caplog):
+    emitter = AlertEmitter(on_alert=address, clock=clock)
+    fail_suddenly(emitter)
+
+    assert emitter.dropped == 1
+    assert "an alert could not be told: URLError" in caplog.text
+    assert address not in caplog.text
+
+
+def test_the_variable_and_the_argument_make_the_emitter(monkeypatch):
+    monkeypatch.setenv("RAGSPAN_ALERT_WEBHOOK", "http://127.0.0.1:9/hook")
+    made = configure(emitters=["console"])
+    again = configure(emitters=["console"], on_alert=print)
+    again.shutdown(1)
+
+    assert [one.on_alert for one in made.engine.emitters[1:]] == ["http://127.0.0.1:9/hook"]
+    assert [one.on_alert for one in again.engine.emitters[1:]] == [print]
+
+
+def test_what_is_no_address_is_refused(monkeypatch):
+    with pytest.raises(ConfigurationError, match="on_alert"):
+        configure(on_alert="hooks.example.com")
+    monkeypatch.setenv("RAGSPAN_ALERT_WEBHOOK", "ftp://x")
+    with pytest.raises(ConfigurationError, match="RAGSPAN_ALERT_WEBHOOK"):
+        configure()

@@ -1,0 +1,149 @@
+"""Which answers are judged: conditions and rates, as the variable, the argument and `ragspan run` take them."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from typer.testing import CliRunner
+
+import ragspan
+from ragspan import RagRecord, ScoringEngine
+from ragspan.cli import app
+from ragspan.config import Settings
+from ragspan.exceptions import ConfigurationError
+from ragspan.judge_when import JudgeWhen, facts_of
+from ragspan.judges import OverlapJudge
+from ragspan.metrics import ContextAdherence, Faithfulness
+from ragspan.outcomes import NotApplicable, Score
+from ragspan.records import Generation
+from ragspan.testing import FakeJudge, RecordingEmitter
+
+SECOND = 1_000_000_000
+
+
+def answer(**changes):
+    values = {
+        "question": "What does shipping cost?",
+        "contexts": ["Shipping costs 4 euros."],
+        "response": "Shipping costs 4 euros.",
+        "tags": ("prod", "eu"),
+        "session_id": "s-17",
+        "user_id": "ada",
+        "metadata": {"release": "2.1", "retries": 3, "beta": True, "environment": "production"},
+        "generations": (Generation(model="gpt-4o-mini", provider="openai", started_ns=0, ended_ns=1),),
+        "started_ns": 0,
+        "ended_ns": 3 * SECOND,
+    }
+    return RagRecord(**(values | changes))
+
+
+RIGHT = [
+    ("tag=prod", True),
+    ("tag=prod and latency>2s", True),
+    ("tag!=prod", False),
+    ("latency <= 500ms or user = 'ada'", True),
+    ("not (session=s-17) and tag=prod", False),
+    ("model=gpt-4o*", True),
+    ("environment=production", True),
+    ("metadata.release=2.1 and metadata.beta=true", True),
+    ("metadata.retries>=4", False),
+    ("metadata.tenant=acme", False),
+    ('user="somebody else" or (tag=eu and latency<0.1min)', True),
+    ("tag=prod and screen<0.5", None),
+]
+WRONG = [
+    ("", "a comparison is expected", 1),
+    ("tag", "tag needs a sign and a value, such as tag=prod", 4),
+    ("tag=", "a value is missing", 5),
+    ("tag=prod and latncy>2s", "there is no field 'latncy'; did you mean 'latency'?", 14),
+    ("latency>fast", "latency is compared with a time, such as 2s or 500ms", 9),
+    ("latency>2h", "latency is compared with a time", 9),
+    ("screen<low", "screen is compared with a score from 0 to 1", 8),
+    ("user>ada", "user is compared with = and !=", 5),
+    ("(tag=prod", "a closing bracket is missing", 10),
+    ("tag=prod latency>2s", "'and', 'or' or ';' is expected", 10),
+    ("0.5", "a rate needs a metric before it", 1),
+    ("faithfulness: 20", "a rate is from 0 to 1, or a percentage", 15),
+    ("faithfulness: screen<0.5", "the screen's score decides for all metrics at once", 1),
+    ("tag=prod & user=ada", "'and', 'or' or ';' is expected", 10),
+    ("tag=prod; tag=eu", "all metrics have a statement already", 11),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), RIGHT)
+def test_a_condition_chooses_answers(text, expected):
+    by_variable = Settings.from_environment({"RAGSPAN_JUDGE_WHEN": text}).judge_when
+
+    for when in (by_variable, JudgeWhen(text), pickle.loads(pickle.dumps(by_variable))):
+        assert when.chooses("faithfulness", facts_of(answer())) is expected
+        assert when.needs_screen is (expected is None)
+
+
+@pytest.mark.parametrize(("text", "words", "place"), WRONG)
+def test_a_wrong_condition_is_an_error_at_start_that_shows_where(text, words, place, monkeypatch, tmp_path):
+    if text:
+        with pytest.raises(ConfigurationError) as raised:
+            Settings.from_environment({"RAGSPAN_JUDGE_WHEN": text})
+        assert str(raised.value).startswith(f"RAGSPAN_JUDGE_WHEN is wrong at character {place}: {words}")
+        assert str(raised.value).endswith(f"    {text}\n    {' ' * (place - 1)}^")
+        monkeypatch.setenv("RAGSPAN_JUDGE_WHEN", text)
+        program = tmp_path / "app.py"
+        program.write_text("raise SystemExit('it ran')")
+        refused = CliRunner().invoke(app, ["run", str(program)])
+        assert refused.exit_code != 0
+        assert words in refused.output
+    with pytest.raises(ConfigurationError, match=f"judge_when is wrong at character {place}"):
+        ragspan.configure(judge_when=text)
+
+
+def test_what_an_answer_lacks_equals_nothing():
+    facts = facts_of(RagRecord(question="q", contexts=None, response="r", started_ns=5))
+
+    for text in ("tag=*", "user=*", "model=*", "latency>0s", "latency<9s", "environment=*"):
+        assert JudgeWhen(text).chooses("m", facts) is False
+    assert JudgeWhen("user!=ada").chooses("m", facts) is True
+    assert JudgeWhen("environment=staging").chooses("m", facts_of(answer(metadata={}), "staging")) is True
+
+
+async def scored(when, judge=None, **changes):
+    judge = judge or FakeJudge()
+    emitter = RecordingEmitter()
+    metrics = [ContextAdherence(judge), Faithfulness(judge)]
+    with ScoringEngine(metrics=metrics, emitters=[emitter], judge_when=when) as engine:
+        engine.submit(answer(**changes))
+        engine.flush(30)
+    return emitter.scored[0].outcomes
+
+
+async def test_what_is_not_judged_says_why():
+    outcomes = await scored("tag=staging")
+
+    assert list(outcomes.values()) == [NotApplicable(reason="judge_when")] * 2
+
+
+async def test_each_metric_may_have_a_condition_and_a_rate_of_its_own():
+    outcomes = await scored("latency>2s; faithfulness: tag=staging; context_adherence: 100% of user=ada")
+    assert isinstance(outcomes["context_adherence"], Score)
+    assert outcomes["faithfulness"] == NotApplicable(reason="judge_when")
+
+    outcomes = await scored("faithfulness: 0")
+    assert isinstance(outcomes["context_adherence"], Score)
+    assert outcomes["faithfulness"] == NotApplicable(reason="not_sampled")
+
+
+def test_a_metric_that_is_not_there_is_an_error():
+    with pytest.raises(ConfigurationError, match="a metric in judge_when is 'fatihfulness'"):
+        ScoringEngine(metrics=[Faithfulness(FakeJudge())], judge_when="fatihfulness: 0.5")
+
+
+@pytest.mark.parametrize(("condition", "judge"), [("screen<0.5", "overlap"), ("screen>=0.5 and tag=prod", "fake")])
+async def test_the_screens_score_decides_whether_the_judge_is_asked(condition, judge):
+    outcomes = await scored(condition)
+
+    assert {outcome.judge for outcome in outcomes.values()} == {judge}
+
+
+async def test_a_condition_on_the_screen_needs_another_judge():
+    with pytest.raises(ConfigurationError, match="a condition on the screen in judge_when"):
+        ScoringEngine(metrics=[Faithfulness(OverlapJudge())], judge_when="screen<0.5")
