@@ -57,10 +57,6 @@ def test_the_embedded_judge_and_providers_have_names():
     assert (judge.name, judge.price) == ("anthropic:claude-haiku-4-5", Price(1.0, 5.0))
 
 
-def test_a_model_may_have_colons_in_its_name():
-    assert named_judge("ollama:qwen3:8b").name == "ollama:qwen3:8b"
-
-
 @pytest.mark.parametrize(
     ("name", "options", "made"), [("house", {}, "small"), ("house:large:v2", {"strict": True}, "large:v2")]
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import threading
 from contextlib import AsyncExitStack
 
 import pytest
@@ -62,64 +61,12 @@ async def test_a_client_is_opened_when_the_others_are_full_up_to_the_limit(pool,
     assert [borrowed.count(client) for client in dict.fromkeys(borrowed)] == shares
 
 
-async def test_a_request_that_fails_makes_room(pool, log):
-    for _ in range(5):
-        with pytest.raises(ConnectionError):
-            async with pool.borrowed():
-                raise ConnectionError
-
-    assert log == ["opened"]
-
-
 def test_each_loop_has_its_own_which_is_closed_at_its_end_and_released(pool, log):
     clients = [asyncio.run(use(pool)) for _ in range(5)]
 
     assert log == ["opened", "closed"] * 5
     assert all(client.closed for client in clients)
     assert len(pool._open) == 1
-
-
-def test_a_client_whose_pool_is_gone_when_the_loop_ends_is_closed_too(log):
-    async def use_and_drop():
-        await use(ClientPool(lambda: Client(log)))
-
-    asyncio.run(use_and_drop())
-
-    assert log == ["opened", "closed"]
-
-
-async def test_a_client_whose_pool_is_collected_is_closed_while_the_loop_runs_on(log):
-    closed = asyncio.Event()
-
-    class Announcing(Client):
-        async def __aexit__(self, *error):
-            await super().__aexit__(*error)
-            closed.set()
-
-    pool = ClientPool(lambda: Announcing(log))
-    await use(pool)
-    del pool
-    gc.collect()
-
-    await asyncio.wait_for(closed.wait(), timeout=30)
-
-
-def test_threads_with_loops_of_their_own_get_clients_of_their_own(pool, log):
-    found = []
-    everyone_is_here = threading.Barrier(4)
-
-    async def work():
-        found.append(await use(pool))
-        everyone_is_here.wait(timeout=30)
-
-    threads = [threading.Thread(target=asyncio.run, args=(work(),)) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=30)
-
-    assert len(set(found)) == 4
-    assert sorted(log) == ["closed"] * 4 + ["opened"] * 4
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
-import socket
 
 import openai
 import pytest
@@ -15,12 +14,6 @@ from ragspan.judges.session import metered
 from ragspan.usage import Usage
 
 GROUNDED = json.dumps({"answer": {"grounding": {"reasoning": "stated", "verdict": "grounded"}}})
-
-
-@pytest.fixture
-def no_key(monkeypatch):
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
 
 
 # What a request holds
@@ -48,14 +41,6 @@ async def test_the_key_is_in_the_header_and_never_in_a_message(fake_openai, open
     assert "sk-secret" not in json.dumps(fake_openai.requests)
 
 
-async def test_further_fields_are_sent_along(fake_openai, openai_judge, super_bowl):
-    fake_openai.script(claims=[[]])
-
-    await openai_judge(extra_body={"reasoning_effort": "low"}).extract_claims(super_bowl)
-
-    assert fake_openai.requests[0]["reasoning_effort"] == "low"
-
-
 async def test_a_given_client_is_used_as_it_is(fake_openai, super_bowl):
     fake_openai.script(claims=[[]])
     async with openai.AsyncOpenAI(
@@ -69,28 +54,6 @@ async def test_a_given_client_is_used_as_it_is(fake_openai, super_bowl):
 
 
 # Keys and arguments
-
-
-@pytest.mark.usefixtures("no_key")
-def test_openai_without_a_key_is_an_error_that_says_what_to_set():
-    with pytest.raises(ConfigurationError, match="set RAGSPAN_JUDGE_API_KEY or OPENAI_API_KEY, or give api_key="):
-        OpenAIJudge("gpt-4o-mini")
-
-
-@pytest.mark.usefixtures("no_key")
-async def test_a_server_of_ones_own_needs_no_key(fake_openai, openai_judge, super_bowl):
-    fake_openai.script(claims=[[]])
-
-    assert await openai_judge(api_key=None).extract_claims(super_bowl) == []
-
-
-async def test_the_key_of_the_environment_is_used(fake_openai, openai_judge, super_bowl, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-environment")
-    fake_openai.script(claims=[[]])
-
-    await openai_judge(api_key=None).extract_claims(super_bowl)
-
-    assert fake_openai.headers[0]["authorization"] == "Bearer sk-of-the-environment"
 
 
 async def test_a_client_together_with_an_endpoint_is_an_error(fake_openai):
@@ -110,11 +73,6 @@ async def test_a_client_together_with_an_endpoint_is_an_error(fake_openai):
 def test_a_wrong_argument_is_an_error_that_names_it(options, named):
     with pytest.raises(ConfigurationError, match=named):
         OpenAIJudge("gpt-4o-mini", api_key="sk-key", **options)
-
-
-def test_a_judge_needs_a_model():
-    with pytest.raises(ConfigurationError, match=r"model is .*, but should be"):
-        OpenAIJudge(" ", api_key="sk-key")
 
 
 def test_the_judge_is_named_after_its_model_and_shows_no_key():
@@ -137,56 +95,8 @@ async def test_an_endpoint_that_ignores_n_is_asked_for_the_missing_votes_singly(
     assert [request.get("n") for request in fake_openai.requests] == [3, None, None]
 
 
-async def test_choices_beyond_those_asked_for_are_left_out(fake_openai, openai_judge, super_bowl):
-    fake_openai.choices_per_request = 5
-    fake_openai.script(grounding=[{"reasoning": "stated", "verdict": "grounded"}] * 5)
-
-    assert len(await openai_judge().vote_adherence(super_bowl, 3)) == 3
-
-
 def error(message, **more):
     return {"error": {"message": message, "type": "invalid_request_error", **more}}
-
-
-async def test_what_a_server_rejects_for_another_reason_is_sent_again_next_time(fake_openai, openai_judge, super_bowl):
-    fake_openai.answer = lambda _request: fake_openai.fails(400, "a text is about a schema")
-    judge = openai_judge()
-    with pytest.raises(JudgeError):
-        await judge.extract_claims(super_bowl)
-    fake_openai.answer = lambda _request: fake_openai.says(GROUNDED)
-    await judge.vote_adherence(super_bowl, 1)
-
-    assert fake_openai.requests[-1]["response_format"]["type"] == "json_schema"
-
-
-async def test_without_schemas_json_mode_is_tried_and_then_plain_text(fake_openai, openai_judge, super_bowl):
-    def answer(request):
-        if "response_format" in request:
-            return fake_openai.fails(400, "response_format is not supported")
-        return fake_openai.says(f"```json\n{GROUNDED}\n```")
-
-    fake_openai.answer = answer
-
-    [vote] = await openai_judge().vote_adherence(super_bowl, 1)
-
-    formats = [request.get("response_format", {}).get("type") for request in fake_openai.requests]
-    assert formats == ["json_schema", "json_object", None]
-    assert vote.grounded
-
-
-async def test_requests_side_by_side_learn_together_what_an_endpoint_lacks(fake_openai, openai_judge, super_bowl):
-    def answer(request):
-        for unknown in ("temperature", "response_format"):
-            if unknown in request:
-                return fake_openai.fails(400, f"unknown: {unknown}", unknown)
-        return fake_openai.says(GROUNDED)
-
-    fake_openai.answer = answer
-    judge = openai_judge()
-
-    votes = await asyncio.gather(*(judge.vote_adherence(super_bowl, 1) for _ in range(8)))
-
-    assert [len(found) for found in votes] == [1] * 8
 
 
 # Endpoints in trouble
@@ -249,18 +159,6 @@ async def test_an_endpoint_that_hangs_is_given_up_after_the_timeout(fake_openai,
     assert "raise timeout=" in str(raised.value)
 
 
-async def test_nobody_listening_is_a_connection_error(openai_judge, super_bowl):
-    with socket.socket() as bound_but_not_listening:
-        bound_but_not_listening.bind(("127.0.0.1", 0))
-        port = bound_but_not_listening.getsockname()[1]
-
-        with pytest.raises(JudgeError) as raised:
-            await openai_judge(base_url=f"http://127.0.0.1:{port}/v1").extract_claims(super_bowl)
-
-    assert raised.value.error_type == "APIConnectionError"
-    assert "check base_url" in str(raised.value)
-
-
 @pytest.mark.parametrize(
     ("text", "spoilt", "said"),
     [
@@ -285,15 +183,6 @@ async def test_a_choice_without_a_verdict_does_not_count_and_the_failure_says_wh
     assert len(fake_openai.requests) == 2
 
 
-async def test_a_reply_in_parts_is_the_text_in_them(fake_openai, openai_judge, super_bowl):
-    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "Is it?"}]}  # as Mistral's models have it
-    fake_openai.answer = lambda _request: fake_openai.says([thought, {"type": "text", "text": GROUNDED}])
-
-    [vote] = await openai_judge().vote_adherence(super_bowl, 1)
-
-    assert vote.grounded
-
-
 # What error messages say
 
 
@@ -308,16 +197,6 @@ async def test_usage_is_reported_once_with_what_the_cache_gave(fake_openai, open
         await openai_judge().vote_adherence(super_bowl, 3)
 
     assert meter.total == Usage(requests=1, input_tokens=1000, cached_tokens=896, output_tokens=50)
-
-
-async def test_what_an_invalid_reply_cost_is_reported_too(fake_openai, openai_judge, super_bowl):
-    usage = {"prompt_tokens": 10, "completion_tokens": 5}
-    fake_openai.answer = lambda _request: fake_openai.says(GROUNDED, finish_reason="length", usage=usage)
-
-    with metered() as meter, pytest.raises(JudgeError):
-        await openai_judge().vote_adherence(super_bowl, 1)
-
-    assert meter.total == Usage(requests=2, input_tokens=20, output_tokens=10)
 
 
 def test_one_judge_serves_one_event_loop_after_another(fake_openai, openai_judge, super_bowl):
@@ -359,12 +238,6 @@ async def test_a_copy_asks_the_same_model_in_the_same_way(fake_openai, openai_ju
     assert (copy.name, copy.price) == (judge.name, judge.price)
 
 
-async def test_a_judge_with_a_given_client_cannot_and_says_what_to_do(fake_openai):
-    async with openai.AsyncOpenAI(base_url=fake_openai.base_url, api_key="sk-key") as client:
-        with pytest.raises(pickle.PicklingError, match="give it base_url= and api_key= in place of client="):
-            pickle.dumps(OpenAIJudge("m", client=client))
-
-
 @pytest.mark.parametrize(
     ("body", "words"),
     [
@@ -385,10 +258,3 @@ async def test_an_error_with_status_200_is_told_in_its_own_words(fake_openai, op
         await openai_judge().extract_claims(super_bowl)
 
     assert raised.value.error_type == "InvalidResponse"
-
-
-async def test_a_good_answer_that_reports_its_status_is_no_error(fake_openai, openai_judge, super_bowl):
-    status, reply = fake_openai.says('{"answer": {"claims": ["One."]}}')
-    fake_openai.answer = lambda _request: (status, {**reply, "base_resp": {"status_code": 0, "status_msg": "success"}})
-
-    assert await openai_judge().extract_claims(super_bowl) == ["One."]

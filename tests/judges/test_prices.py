@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import math
 
-import openai
 import pytest
 
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges import OpenAIJudge
-from ragspan.judges.prices import PRICES, Price, price_of
+from ragspan.judges.prices import Price, price_of
 from ragspan.usage import Usage
 
 MINI = Price(0.15, 0.60, cached_input=0.075)
@@ -44,14 +43,6 @@ def test_a_model_has_the_price_of_the_table_whatever_its_date(model, price):
     assert price_of(model) == price
 
 
-@pytest.mark.parametrize("model", PRICES)
-def test_reading_is_cheaper_than_writing_and_the_cache_cheaper_than_reading(model):
-    price = PRICES[model]
-
-    assert 0 < price.input < price.output
-    assert price.cached_input is None or 0 < price.cached_input < price.input
-
-
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [((-1, 2), "input"), ((1, math.inf), "output"), (("1", 2), "input"), ((1, 2, math.nan), "cached_input")],
@@ -79,13 +70,6 @@ def test_a_price_is_known_at_openais_hosts_and_azures(host, price):
     assert price_of("gpt-4o-mini", host) == price
 
 
-def test_newer_models_cost_a_tenth_more_at_a_regional_host():
-    there, here = price_of("gpt-5.4", "eu.api.openai.com"), price_of("gpt-5.4")
-
-    assert (there.input, there.output, there.cached_input) == pytest.approx((2.75, 16.5, 0.275))
-    assert here == PRICES["gpt-5.4"]
-
-
 # The price of a judge
 
 
@@ -102,15 +86,3 @@ def test_newer_models_cost_a_tenth_more_at_a_regional_host():
 )
 def test_only_openais_own_models_have_a_price_unless_one_is_given(options, price):
     assert OpenAIJudge("gpt-4o-mini-2024-07-18", api_key="sk-key", **options).price == price
-
-
-def test_the_model_of_a_server_in_the_environment_has_none(monkeypatch):
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:8000/v1")
-
-    assert OpenAIJudge("gpt-4o-mini", api_key="sk-key").price is None
-
-
-async def test_a_given_client_says_who_is_asked(fake_openai):
-    for base_url, price in ((OPENAI, MINI), (fake_openai.base_url, None)):
-        async with openai.AsyncOpenAI(base_url=base_url, api_key="sk-key") as client:
-            assert OpenAIJudge("gpt-4o-mini", client=client).price == price

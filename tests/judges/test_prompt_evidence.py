@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from ragspan.engine import ScoringEngine
-from ragspan.exceptions import ConfigurationError
 from ragspan.judges import OverlapJudge
 from ragspan.judges.prompt_evidence import with_prompt_evidence
-from ragspan.messages import Message, ToolRequest
+from ragspan.messages import Message
 from ragspan.metrics import ContextAdherence, ContextRelevance, Faithfulness
 from ragspan.outcomes import Score
-from ragspan.records import Background, Generation, RagRecord
+from ragspan.records import Generation, RagRecord
 from ragspan.testing import RecordingEmitter
 
 QUESTION = "What does the silver card cost?"
@@ -60,23 +57,6 @@ def test_words_of_the_system_of_models_and_of_users_before_do_not_count(messages
     assert evidence(call(*messages)) == []
 
 
-def test_what_tools_returned_counts_also_that_of_earlier_turns():
-    found = evidence(
-        call(("user", "Rates?"), ("tool", f"rates: {FEE}"), ("assistant", "Done."), ("user", QUESTION), ("tool", FEE))
-    )
-
-    assert found == [("history", f"rates: {FEE}"), ("tool", FEE)]
-
-
-def test_a_reply_that_asks_for_a_tool_ends_no_turn():
-    asking = Message(role="assistant", text="", tool_requests=(ToolRequest(name="fees"),))
-    prompt = (Message(role="user", text=f"{FEE}\n{QUESTION}"), asking, Message(role="tool", text=f"rates: {FEE}"))
-
-    found = with_prompt_evidence(answered(replace(call(), prompt=prompt))).background
-
-    assert [one.kind for one in found] == ["other", "tool"]
-
-
 def test_an_earlier_reply_of_this_request_is_a_models_word_and_a_message_counts_once():
     context = f"Context: {FEE}"
 
@@ -101,14 +81,6 @@ def test_with_documents_or_unseen_prompts_the_record_stays(known):
     assert with_prompt_evidence(known) is known
 
 
-@pytest.mark.parametrize("contexts", [None, ()])
-def test_it_replaces_what_was_known_of_background(contexts):
-    made = with_prompt_evidence(answered(call(("tool", FEE)), contexts=contexts, background=["before"]))
-
-    assert (made.background, made.background_is_prompt) == ((Background(text=FEE, kind="tool"),), True)
-    assert made.contexts == contexts
-
-
 @pytest.mark.parametrize("judging", ["thread", "helper"])
 @pytest.mark.parametrize(("response", "label"), [(FEE, "pass"), (INVENTED, "fail")])
 def test_an_engine_that_is_asked_to_scores_by_prompts(judging, response, label):
@@ -123,18 +95,3 @@ def test_an_engine_that_is_asked_to_scores_by_prompts(judging, response, label):
     (scored,) = emitter.scored
     labels = {name: one.label if isinstance(one, Score) else one.reason for name, one in scored.outcomes.items()}
     assert labels == {"context_adherence": label, "faithfulness": label, "context_relevance": "contexts_unknown"}
-
-
-def test_an_engine_that_is_not_asked_to_does_not():
-    emitter = RecordingEmitter()
-
-    with ScoringEngine(metrics=[Faithfulness(OverlapJudge())], emitters=[emitter], judging="thread") as engine:
-        engine.submit(answered(call(("user", f"{FEE}\n\n{QUESTION}"))))
-        assert engine.flush(60)
-
-    assert emitter.scored[0].outcomes["faithfulness"].reason == "contexts_unknown"
-
-
-def test_another_rule_is_refused():
-    with pytest.raises(ConfigurationError, match="unknown_contexts"):
-        ScoringEngine(metrics=[], unknown_contexts="judge")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from dataclasses import replace
 from itertools import takewhile
 
@@ -129,22 +128,6 @@ async def test_thorough_requests_are_few_and_begin_with_the_same_four_fifths(
     assert len(prompts) == requests
     assert common_share(prompts) >= 0.8
     assert len({json.dumps(request["response_format"]) for request in endpoint.requests}) == 1
-
-
-async def test_requests_about_short_texts_are_sent_at_once(endpoint, openai_judge):
-    judge = openai_judge(mode="thorough")
-    record = RagRecord(question="What?", contexts=["A context."] * 5, response="An answer.")
-    all_came = threading.Barrier(4, timeout=30)
-    answer = endpoint.answer
-
-    def answer_together(request):
-        if endpoint.question(request) != "claim_verdicts":
-            all_came.wait()
-        return answer(request)
-
-    endpoint.answer = answer_together
-    scores = await all_at_once(record, [metric(judge) for metric in THE_FOUR])
-    assert [score.label for score in scores] == ["pass"] * 4
 
 
 def test_in_an_engine_too_the_claims_come_first(endpoint, openai_judge, five_contexts):

@@ -5,9 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from ragspan.judges.session import JudgingSession, UsageMeter, judging, metered, report_usage, session_of
+from ragspan.judges.session import JudgingSession, UsageMeter, judging, session_of
 from ragspan.records import RagRecord
-from ragspan.usage import Usage
 
 
 @pytest.fixture
@@ -31,23 +30,7 @@ async def test_what_is_kept_for_a_record_is_made_once_for_all_of_its_metrics(rec
     assert made == [1]
 
 
-def test_another_record_finds_nothing_of_the_first(record):
-    with judging(JudgingSession(record=record)):
-        session_of(record).get_or_make("prompt", lambda: "first")
-        another = RagRecord(question="Why?", contexts=["Because."], response="Because.")
-
-        assert session_of(another).get_or_make("prompt", lambda: "second") == "second"
-
-
 def test_a_program_without_an_engine_has_a_session_for_the_record_that_it_asks_about(record):
     session_of(record).get_or_make("prompt", lambda: "kept")
 
     assert session_of(record).get_or_make("prompt", lambda: "made again") == "kept"
-
-
-def test_another_record_is_on_the_same_meter(record):
-    with metered() as meter:
-        session_of(record)
-        report_usage(Usage(requests=1))
-
-    assert meter.total == Usage(requests=1)

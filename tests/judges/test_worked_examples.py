@@ -38,7 +38,7 @@ LENGTHS = 68 + 54 + 62  # of the contexts, which are a sentence each
     ("metric", "options", "script", "value", "requests"),
     [
         (ContextAdherence, {}, {"grounding": [*votes(YES), "garbage", *votes(NO, "Not grounded.")]}, 1 / 3, 2),
-        (ContextAdherence, {"early_stop": True}, {"grounding": votes(YES, YES)}, 1.0, 1),
+        (ContextAdherence, {"polls": 2}, {"grounding": votes(YES, YES)}, 1.0, 1),
         (Completeness, {}, {"completeness": ratings(0.2, 1.5, 0.4, 0.6)}, 0.4, 2),  # 1.5 is asked for once more
         (AnswerRelevance, {}, {"answer_relevance": ratings(1, 0.5, 0)}, 0.5, 1),
         (ContextUtilization, {}, {"context_verdicts": [numbered("useful", "not_useful", "useful")]}, 5 / 6, 1),

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from functools import partial, wraps
 
 import openai
 import pytest
 
-from ragspan.arguments import with_article
 from ragspan.evaluate import evaluate
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges import Jury, LLMJudge, OpenAIJudge
@@ -30,30 +27,9 @@ class Client:
         return []
 
 
-class ReturnsAnAwaitable:
-    def complete(self, messages, *, schema, n, temperature) -> asyncio.Future[list[object]]:
-        return asyncio.ensure_future(Client().complete(messages, schema=schema, n=n, temperature=temperature))
-
-
 class PlainJudge(FakeJudge):
     def verify_claims(self, record, claims):
         return []
-
-
-def wrapped(function):
-    @wraps(function)
-    def wrapper(*args, **named):
-        return function(*args, **named)
-
-    return wrapper
-
-
-class Wrapped(Client):
-    complete = wrapped(Client.complete)
-
-
-class Partial:
-    complete = staticmethod(partial(Client().complete))  # a partial becomes a method in a Python to come
 
 
 @pytest.mark.parametrize(
@@ -74,18 +50,6 @@ class Partial:
 def test_a_client_that_cannot_complete_a_chat_is_refused(client, message):
     with pytest.raises(ConfigurationError, match=re.escape(message)):
         LLMJudge(client, name="ours")
-
-
-@pytest.mark.parametrize(
-    "client", [Client(), ReturnsAnAwaitable(), Wrapped(), Partial()], ids=lambda one: type(one).__name__
-)
-def test_a_client_may_be_asynchronous_in_its_own_way(client):
-    assert LLMJudge(client, name="ours").client is client
-
-
-def test_a_judge_has_a_name():
-    with pytest.raises(ConfigurationError, match="name is None, but should be a text"):
-        LLMJudge(Client(), name=None)
 
 
 @pytest.mark.parametrize(
@@ -132,12 +96,6 @@ def test_what_is_no_judge_of_a_table_is_refused_and_says_what_is_one(judge, mess
         evaluate(ROWS, "faithfulness", judge=judge)
 
 
-def test_a_list_of_one_judge_is_that_judge():
-    evaluation = evaluate(ROWS, "faithfulness", judge=[FakeJudge(name="alone")])
-
-    assert evaluation.judges == ("alone",)
-
-
 def test_a_wrong_option_in_the_variable_says_that_it_is_there(monkeypatch):
     monkeypatch.setenv("RAGSPAN_JUDGE_OPTIONS", '{"timeout": "60"}')
 
@@ -145,21 +103,3 @@ def test_a_wrong_option_in_the_variable_says_that_it_is_there(monkeypatch):
         ConfigurationError, match="RAGSPAN_JUDGE_OPTIONS: timeout is a text, but should be a number of sec"
     ):
         evaluate(ROWS, "faithfulness", judge="ollama:m")
-
-
-@pytest.mark.parametrize(
-    ("name", "written"),
-    [
-        ("AsyncOpenAI", "an AsyncOpenAI"),
-        ("OverlapJudge", "an OverlapJudge"),
-        ("LLMJudge", "an LLMJudge"),
-        ("Faithfulness", "a Faithfulness"),
-        ("FakeJudge", "a FakeJudge"),
-        ("User", "a User"),
-        ("Unsure", "an Unsure"),
-        ("int", "an int"),
-        ("_Own", "an _Own"),
-    ],
-)
-def test_the_article_fits_the_word(name, written):
-    assert with_article(name) == written

@@ -8,7 +8,6 @@ import pytest
 
 from ragspan import ConfigurationError, NotApplicable
 from ragspan.config import Settings
-from ragspan.evaluate import evaluate
 from ragspan.metrics.metric_catalogue import BUILT_IN, guide_of, judge_from, metric_names, metrics_from
 from ragspan.outcomes import Score
 from ragspan.testing import FakeJudge
@@ -69,12 +68,6 @@ def test_metrics_of_other_packages_have_names_and_get_what_they_take(others):
     assert short == Brevity()
     assert (asks.judge, asks.causes) == (judge, False)
     assert metric_names() == [*BUILT_IN, "asks", "brevity", "broken"]
-
-
-def test_a_table_is_scored_by_a_metric_of_another_package(others):
-    evaluation = evaluate([{"question": "q", "contexts": ["c"], "answer": "short"}], "brevity")
-
-    assert evaluation.summary["brevity"].mean == 1.0
 
 
 def test_a_report_says_what_the_metric_asks_in_the_first_line_of_its_docstring(others):
@@ -143,12 +136,3 @@ async def test_an_attempt_has_half_of_the_time_that_a_metric_has_and_at_least_th
 
     async with endpoint._clients.borrowed() as client:
         assert client.timeout == of_attempt
-
-
-def test_options_say_how_long_an_attempt_may_take_whatever_the_metric_has():
-    options = ({"timeout": 5.0},)
-    settings = Settings(
-        judge="vllm:m", judge_base_url="http://127.0.0.1:9/v1", metric_timeout=600.0, judge_options=options
-    )
-
-    assert judge_from(settings).client._endpoint._copy.keywords["timeout"] == 5.0

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
 import pytest
 
-from ragspan.exceptions import BudgetExhausted
 from ragspan.judges import ClaimVerdict, OverlapJudge, Vote
 from ragspan.messages import Message
 from ragspan.metrics import ContextAdherence, Faithfulness
@@ -62,26 +60,6 @@ async def test_a_document_that_a_reranker_dropped_is_named_with_the_reranker(met
     )
 
 
-COARSE = reranker((WEATHER, SETTLED, FEES), (SETTLED, FEES), name="Coarse", started_ns=2)
-FINE = reranker((SETTLED, FEES), (SETTLED,), name="Fine", started_ns=3)
-
-
-@pytest.mark.parametrize(
-    ("changes", "step", "explanation"),
-    [
-        ({"rerankings": (FINE, COARSE)}, "Fine", "Document 3 of VectorStoreRetriever, which Fine dropped, supports"),
-        ({"rerankings": ()}, None, "Document 3 of VectorStoreRetriever, which did not reach the prompt, supports"),
-        # As with a retriever that asks another one and orders anew what it found.
-        ({"retrievals": (search(SETTLED),)}, "CohereRerank", "Document 3, which CohereRerank dropped, supports"),
-    ],
-)
-async def test_the_step_is_named_that_dropped_the_document_if_one_is_known(dropped, changes, step, explanation):
-    score = await Faithfulness(OverlapJudge()).score(replace(dropped, **changes))
-
-    assert score.losing_step == step
-    assert score.explanation.startswith(explanation)
-
-
 async def test_what_stands_in_the_part_that_was_cut_off_is_cut():
     whole = RetrievedContext(text=f"{SETTLED.text} {FEES.text}", id="terms")
     shown = replace(whole, text=SETTLED.text, truncated=True)
@@ -98,15 +76,6 @@ async def test_what_nothing_supports_is_unsupported(dropped):
 
     assert score.causes == (Cause(kind="unsupported", claim=INVENTED),)
     assert score.losses is None
-
-
-async def test_of_equally_many_causes_the_one_counts_that_can_be_mended(dropped):
-    record = replace(dropped, response=f"{INVENTED} {FEES.text}")
-
-    score = await Faithfulness(OverlapJudge()).score(record)
-
-    assert sorted(cause.kind for cause in score.causes) == ["lost_before_prompt", "unsupported"]
-    assert score.cause == "lost_before_prompt"
 
 
 async def test_where_everything_reached_the_prompt_no_judge_is_asked(fixed_judge):
@@ -133,36 +102,6 @@ async def test_there_is_no_cause_where_the_searches_are_unknown_the_answer_passe
     score = await Faithfulness(OverlapJudge(), **options).score(replace(dropped, **changes))
 
     assert (score.causes, score.cause) == ((), None)
-
-
-async def spent(record, claims, documents):
-    raise BudgetExhausted("requests_per_minute")
-
-
-async def never(record, claims, documents):
-    await asyncio.Event().wait()
-
-
-@pytest.mark.parametrize("find_support", [None, spent, never])
-async def test_a_judge_that_cannot_tell_costs_no_score(fixed_judge, dropped, monkeypatch, find_support):
-    monkeypatch.setattr("ragspan.metrics.causes._LONGEST_WAIT", 0.01)
-    judge = fixed_judge(claims=[FEES.text], supported=[False])
-    if find_support is not None:
-        judge.find_support = find_support
-
-    score = await Faithfulness(judge, llm_causes=True).score(dropped)
-
-    assert (score.label, score.causes) == ("fail", ())
-
-
-async def test_what_the_judge_cannot_read_to_its_end_does_not_make_a_claim_unsupported(dropped):
-    endless = RetrievedContext(text="It rained on many days. " * 4000)
-    record = replace(dropped, response=INVENTED, retrievals=(search(endless),), rerankings=())
-
-    score = await Faithfulness(OverlapJudge()).score(record)
-
-    assert score.label == "fail"
-    assert score.causes == ()
 
 
 PAGE = RetrievedContext(text=f"page: 3\n\n{FEES.text} And more.")
@@ -208,12 +147,6 @@ def test_a_document_whose_words_stand_in_a_prompt_is_never_lost(dropped, held):
     lost = [document.text for document in unseen if not document.is_cut]
     assert FEES.text not in lost
     assert WEATHER.text in lost
-
-
-def test_a_document_that_shares_some_words_with_a_prompt_is_lost_all_the_same(dropped):
-    overlap = call(f"{FEES.text[:40]} and something else that nobody found")
-
-    assert FEES.text in [one.text for one in unseen_documents(replace(dropped, generations=(overlap,)))]
 
 
 class NotesDocuments:

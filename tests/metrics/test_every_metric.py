@@ -17,7 +17,6 @@ from ragspan.metrics import (
     Faithfulness,
     FaithfulnessWithHHEM,
 )
-from ragspan.metrics.metric import Screening
 from ragspan.outcomes import MetricFailure
 
 
@@ -85,21 +84,6 @@ async def test_it_does_not_apply_and_asks_no_judge(fixed_judge, answered, metric
     assert judge.asked == []
 
 
-@pytest.mark.parametrize(
-    ("metric", "changes"),
-    [
-        *[(metric, {}) for metric in METRICS],
-        (AnswerRelevance, {"contexts": None}),
-        (AnswerRelevance, {"contexts": []}),
-        (ContextRelevance, {"response": None}),
-        *[(metric, {"question": None}) for metric in AGAINST_CONTEXTS],
-    ],
-)
-def test_it_applies_without_what_it_is_not_about(fixed_judge, answered, metric, changes):
-    assert isinstance(metric(fixed_judge()), Screening)
-    assert metric(fixed_judge()).screen(answered(**changes)) is None
-
-
 @pytest.mark.parametrize("metric", METRICS)
 async def test_a_judge_that_fails_makes_a_failure_of_its_type(answered, metric):
     outcome = await metric(FailingJudge()).score(answered())
@@ -117,7 +101,6 @@ NO_FLAGS = [1, "yes", None]
     [
         *[(metric, "threshold", value, "a number from 0 to 1") for metric in METRICS for value in NO_SHARES],
         *[(metric, "polls", value, "a whole number, at least 1") for metric in POLLING for value in NO_COUNTS],
-        *[(metric, "early_stop", value, "True or False") for metric in POLLING for value in NO_FLAGS],
         *[
             (metric, "causes", value, "True or False")
             for metric in (ContextAdherence, Faithfulness)

@@ -8,12 +8,7 @@ import pytest
 
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import (
-    ChunkAttribution,
-    ChunkUtilization,
-    Completeness,
     ContextAdherence,
-    ContextRelevance,
-    ContextUtilization,
     Faithfulness,
 )
 from ragspan.outcomes import NotApplicable
@@ -24,7 +19,6 @@ FEE = "The annual fee of the silver card is 49 euros, payable in March."
 PARTIAL = f"{CARD} {FEE}"
 TOOL = Background(text=f"fees_of(card='silver') returned one row: {FEE}", kind="tool")
 BY_EVIDENCE = [ContextAdherence, Faithfulness]
-BY_CONTEXTS = [Completeness, ContextRelevance, ChunkAttribution, ChunkUtilization, ContextUtilization]
 
 
 def record(**changes):
@@ -40,14 +34,6 @@ async def test_background_supports_what_the_documents_do_not_hold(metric, kind):
     both = await metric(OverlapJudge()).score(record(background=[replace(TOOL, kind=kind)]))
 
     assert (alone.label, both.label) == ("fail", "pass")
-
-
-@pytest.mark.parametrize("metric", BY_CONTEXTS)
-async def test_what_measures_the_search_is_the_same_with_background(metric):
-    alone = await metric(OverlapJudge()).score(record())
-    both = await metric(OverlapJudge()).score(record(background=[TOOL]))
-
-    assert both == alone
 
 
 @pytest.mark.parametrize("metric", BY_EVIDENCE)
@@ -81,15 +67,6 @@ async def test_without_documents_background_counts_if_it_supports_a_claim(metric
 
 
 @pytest.mark.parametrize("metric", BY_EVIDENCE)
-async def test_of_a_response_without_documents_that_is_half_invented_the_background_shows_it(metric):
-    response = f"{FEE} Every Tuesday invoices are sent by Gamma."
-
-    outcome = await metric(OverlapJudge()).score(record(contexts=[], response=response, background=[TOOL]))
-
-    assert outcome.label == "fail"
-
-
-@pytest.mark.parametrize("metric", BY_EVIDENCE)
 @pytest.mark.parametrize(
     ("changes", "judged"),
     [
@@ -115,28 +92,11 @@ async def test_with_unknown_documents_the_results_of_tools_count_if_all_prompts_
 
 
 @pytest.mark.parametrize("metric", BY_EVIDENCE)
-async def test_with_unknown_documents_an_invention_fails_by_a_tools_result(metric):
-    invented = record(
-        contexts=None,
-        response="Every Tuesday invoices are sent by Gamma.",
-        background=[TOOL],
-        prompts_seen=True,
-    )
-
-    assert (await metric(OverlapJudge()).score(invented)).label == "fail"
-
-
-@pytest.mark.parametrize("metric", BY_EVIDENCE)
 @pytest.mark.parametrize("from_model", [None, True, False])
 async def test_what_no_model_said_is_not_judged_by_evidence(metric, from_model):
     outcome = await metric(OverlapJudge()).score(record(from_model=from_model))
 
     assert (outcome == NotApplicable(reason="not_from_a_model")) is (from_model is False)
-
-
-@pytest.mark.parametrize("metric", BY_CONTEXTS)
-async def test_the_search_of_an_answer_that_no_model_gave_is_measured(metric):
-    assert await metric(OverlapJudge()).score(record(from_model=False)) == await metric(OverlapJudge()).score(record())
 
 
 @pytest.mark.parametrize("metric", BY_EVIDENCE)
@@ -187,9 +147,3 @@ async def test_claims_that_restate_the_question_are_left_out(fixed_judge):
 
     assert outcome.details["claims"] == 1
     assert judge.asked[-1] == ("verdicts", [FEE])
-
-
-async def test_an_answer_of_nothing_else_has_no_claims(fixed_judge):
-    judge = fixed_judge(claims=["You asked what the silver card costs."])
-
-    assert await Faithfulness(judge).score(record()) == NotApplicable(reason="no_claims")

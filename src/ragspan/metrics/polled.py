@@ -1,4 +1,4 @@
-"""Metrics that ask a judge for several votes or ratings: all at once, or in two steps."""
+"""Metrics that ask a judge for several votes or ratings."""
 
 from __future__ import annotations
 
@@ -20,9 +20,6 @@ from ragspan.records import RagRecord
 _Answer = TypeVar("_Answer", bound="Rating | Vote")
 _Judge = TypeVar("_Judge", bound=Named)
 
-_FEWEST_SAMPLES = 2
-"""A single vote is a judge's best guess; from two on they are independent samples, which a poll needs."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
@@ -30,22 +27,17 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
 
     polls: int = 3
     """Votes or ratings to ask for, at least 1; an odd number of votes cannot tie."""
-    early_stop: bool = False
-    """Ask for a bare majority first, and for the rest only while it can still change the label: the label is the same, the
-    value is that of fewer answers. With three polls that saves one reply in three where the first two agree, and costs a
-    second request where they do not; it pays from five polls on."""
     answers: ClassVar[str] = "ratings"
     """What the answers are called."""
-    extremes: ClassVar[tuple[object, object]] = Rating(value=0.0), Rating(value=1.0)
-    """The answers that do least and most for the response."""
+    worst: ClassVar[object] = Rating(value=0.0)
+    """The answer that does least for the response."""
 
     def __post_init__(self) -> None:
         JudgedMetric.__post_init__(self)
         WHOLE.check_fields(self, "polls")
-        FLAG.check_fields(self, "early_stop")
 
     def asks(self, record: RagRecord) -> Iterable[tuple[str, Any]]:  # noqa: ARG002 - the same for each
-        return [(question, self._first_step) for question in self.questions]
+        return [(question, self.polls) for question in self.questions]
 
     async def evaluate(self, record: RagRecord) -> Outcome:
         return await self.poll_all(record)
@@ -79,55 +71,28 @@ class PolledMetric(JudgedMetric[_Judge], Generic[_Judge, _Answer]):
     async def poll(self, record: RagRecord) -> tuple[int, list[_Answer]]:
         """How many answers were asked for, and the valid ones.
 
-        A judge that fails in the second step costs nothing of the first, if the first is a quorum.
-
         Raises:
             JudgeError: half of what was asked for, or more, is missing or not valid (`missing_verdicts`).
         """
-        asked = self._first_step
-        valid = await self._ask(record, asked)
-        if asked < self.polls and not (self._is_quorum(valid) and self._is_settled(valid)):
-            try:
-                valid += await self._ask(record, max(self.polls - asked, _FEWEST_SAMPLES))
-                asked = self.polls
-            except JudgeError:
-                if not self._is_quorum(valid):
-                    raise
-        if not self._is_quorum(valid):
+        (question,) = self.questions
+        answers: list[_Answer] = await getattr(self.judge, question)(record, self.polls)
+        valid = [answer for answer in answers if 0 <= answer.value <= 1][: self.polls]
+        if 2 * len(valid) <= self.polls:
             message = f"{len(valid)} of {self.polls} {self.answers} are valid, but more than half have to be"
             raise JudgeError("missing_verdicts", message)
-        self._require_readable(valid[: self.polls])
-        return asked, valid[: self.polls]
-
-    @property
-    def _first_step(self) -> int:
-        return self.polls // 2 + 1 if self.early_stop else self.polls
+        self._require_readable(valid)
+        return self.polls, valid
 
     def _require_readable(self, valid: Sequence[_Answer]) -> None:
         """Raise where the response passes only by answers that the judge had to be asked for twice.
 
         What cannot be read is not missing at random: where only one of the verdicts can be read, asking again would find it.
         """
-        worst = cast("_Answer", self.extremes[0])
+        worst = cast("_Answer", self.worst)
         as_if_lowest = [worst if answer.second_try else answer for answer in valid]
         if self.label_of(valid) == "pass" and self.label_of(as_if_lowest) == "fail":
             message = f"it passes only by {self.answers} whose first reply could not be read"
             raise JudgeError("InvalidVerdict", message)
-
-    async def _ask(self, record: RagRecord, count: int) -> list[_Answer]:
-        """At most `count` answers: one request, where an endpoint gives several choices."""
-        (question,) = self.questions
-        answers: list[_Answer] = await getattr(self.judge, question)(record, count)
-        return [answer for answer in answers if 0 <= answer.value <= 1][:count]
-
-    def _is_quorum(self, valid: Sequence[_Answer]) -> bool:
-        return 2 * len(valid) > self.polls
-
-    def _is_settled(self, valid: Sequence[_Answer]) -> bool:
-        """Whether the other answers cannot change the label."""
-        rest = self.polls - len(valid)
-        labels = [self.label_of([*valid, *[cast("_Answer", extreme)] * rest]) for extreme in self.extremes]
-        return labels == [self.label_of(valid)] * len(labels)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +126,7 @@ class ContextAdherence(PolledMetric[Judge, Vote]):
     screens = EVIDENCE_SCREENS
     spares_right_refusals = True
     answers = "votes"
-    extremes = Vote(grounded=False, probability=0.0), Vote(grounded=True, probability=1.0)
+    worst = Vote(grounded=False, probability=0.0)
 
     def __post_init__(self) -> None:
         PolledMetric.__post_init__(self)
@@ -232,7 +197,7 @@ class AnswerRelevance(PolledMetric[AnswerRelevanceJudge, Rating]):
     whether or not the contexts hold an answer. It needs no contexts, but a question: without one it does not apply
     (`no_question`).
 
-    The explanation, `details` and early stop are those of `Completeness`. The embedded judge cannot answer this: a
+    The explanation and `details` are those of `Completeness`. The embedded judge cannot answer this: a
     response can be relevant without one word of the question.
 
     Source: answer relevance in TruLens' RAG triad, which has a language model rate it; as in Ragas, a

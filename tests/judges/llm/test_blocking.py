@@ -47,12 +47,6 @@ async def ask(model, n=1):
     return [completion.text for completion in completions]
 
 
-async def test_completions_are_asked_for_side_by_side():
-    everyone_is_here = threading.Barrier(3)
-
-    assert len(await ask(Model(lambda _: str(everyone_is_here.wait(PATIENCE))), 3)) == 3
-
-
 async def test_the_loop_turns_on_while_a_model_thinks():
     released = threading.Event()
     asking = asyncio.ensure_future(ask(Model(lambda _: str(released.wait(PATIENCE)))))
@@ -72,20 +66,6 @@ async def test_a_request_knows_nothing_of_who_asks_and_nothing_of_the_request_be
     TRACE.set("the application's")
 
     assert await ask(Model(look), 3) == ["none"] * 3
-
-
-@pytest.mark.parametrize(
-    ("error", "outage"),
-    [(Complaint("overloaded", status_code=503), True), (Complaint("too long", status_code=413), False)],
-)
-async def test_an_error_tells_whether_the_service_is_out(error, outage):
-    def answer(_):
-        raise error
-
-    with pytest.raises(JudgeError) as raised:
-        await ask(Model(answer))
-
-    assert raised.value.outage is outage
 
 
 @pytest.mark.usefixtures("one_thread")
@@ -139,37 +119,6 @@ async def test_what_a_model_complains_about_is_left_out_from_then_on(complaint, 
 
     assert await ask(model) == await ask(model) == ["yes"]
     assert len(refused) == 1
-
-
-async def test_a_complaint_that_leaving_things_out_does_not_settle_is_an_error_and_teaches_nothing():
-    asked = []
-
-    def answer(capabilities):
-        asked.append((capabilities.response_format, capabilities.temperature))
-        raise Complaint("the prompt mentions temperature and schema")
-
-    model = Model(answer)
-    for _ in range(2):
-        with pytest.raises(JudgeError) as raised:
-            await ask(model)
-        assert raised.value.error_type == "Complaint"
-
-    assert asked[: len(asked) // 2] == asked[len(asked) // 2 :]
-    assert asked[0] == ("json_schema", True)
-    assert asked[-1] == ("none", False)
-
-
-@pytest.mark.parametrize("status", [401, 429, 502, 503])
-async def test_a_provider_in_trouble_is_not_asked_again_with_less(status):
-    asked = []
-
-    def answer(capabilities):
-        asked.append(capabilities)
-        raise Complaint("schema, temperature", status_code=status)
-
-    with pytest.raises(JudgeError, match=f"HTTP {status}: schema, temperature"):
-        await ask(Model(answer))
-    assert len(asked) == 1
 
 
 async def test_an_error_shows_nothing_of_what_caused_it():

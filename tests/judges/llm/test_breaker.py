@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from ragspan.exceptions import BudgetExhausted, JudgeError
@@ -37,13 +35,6 @@ def test_after_five_failures_in_a_row_requests_fail_at_once(breaker):
     assert fail(breaker, 6) == ["APIConnectionError"] * 5 + ["judge_unavailable"]
 
 
-def test_an_answer_in_between_begins_the_row_anew(breaker):
-    fail(breaker, 4)
-    ask(breaker)
-
-    assert fail(breaker, 5) == ["APIConnectionError"] * 5
-
-
 def test_after_the_pause_a_single_request_tries(breaker, clock):
     fail(breaker, 5)
     clock.advance(30)
@@ -74,33 +65,6 @@ def test_what_is_about_one_request_neither_counts_nor_clears(breaker, error):
     assert fail(breaker, 2) == ["APIConnectionError", "judge_unavailable"]
 
 
-def test_a_try_that_says_nothing_about_the_service_lets_the_next_one_try(breaker, clock):
-    fail(breaker, 5)
-    clock.advance(30)
-
-    assert ask(breaker, ABOUT_ONE_REQUEST) == "BadRequestError"
-    assert ask(breaker) == "answered"
-
-
-@pytest.mark.parametrize("error", [asyncio.CancelledError(), ConnectionResetError(), RuntimeError("client closed")])
-def test_requests_that_never_got_an_answer_count(breaker, error):
-    for _ in range(5):
-        ask(breaker, error)
-
-    assert ask(breaker) == "judge_unavailable"
-
-
-def test_requests_that_were_under_way_when_it_opened_do_not_make_it_worse(breaker, clock):
-    under_way = [breaker.watching() for _ in range(10)]
-    for request in under_way:
-        request.__enter__()
-    for request in under_way:
-        request.__exit__(JudgeError, OUT, None)
-    clock.advance(30)
-
-    assert ask(breaker) == "answered"
-
-
 def test_a_try_that_never_ends_holds_up_nobody_for_ever(breaker, clock):
     fail(breaker, 5)
     clock.advance(30)
@@ -110,10 +74,3 @@ def test_a_try_that_never_ends_holds_up_nobody_for_ever(breaker, clock):
 
     clock.advance(30)
     assert ask(breaker) == "answered"
-
-
-def test_the_error_says_when_a_request_is_sent_again(breaker):
-    fail(breaker, 5)
-
-    with pytest.raises(JudgeError, match="5 requests in a row failed; the next is sent in 30 s"), breaker.watching():
-        pass

@@ -3,10 +3,9 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-import openai
 import pytest
 
-from ragspan.exceptions import ConfigurationError, JudgeError
+from ragspan.exceptions import JudgeError
 from ragspan.judges import LLMJudge
 from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, Rating, Vote
 from ragspan.judges.llm.fencing import overhead
@@ -77,15 +76,6 @@ async def test_a_rating_carries_its_value_and_several_are_sampled(scripted, repl
     assert (client.requests[0]["n"], client.requests[0]["temperature"]) == (2, 0.7)
 
 
-async def test_several_votes_are_sampled_and_a_single_one_is_not(scripted, vote, super_bowl):
-    judge, client = scripted([vote()] * 3, [vote()], temperature=0.9)
-
-    await judge.vote_adherence(super_bowl, 3)
-    await judge.vote_adherence(super_bowl, 1)
-
-    assert [(request["n"], request["temperature"]) for request in client.requests] == [(3, 0.9), (1, 0.0)]
-
-
 async def test_missing_votes_are_asked_for_once_more_singly_and_sampled_too(scripted, vote, super_bowl):
     judge, client = scripted([vote(), vote("maybe")], [vote()], [vote()])
 
@@ -126,37 +116,7 @@ async def test_an_error_while_asking_again_does_not_cost_the_votes_that_are_ther
     assert len(await judge.vote_adherence(super_bowl, 3)) == 2
 
 
-async def test_an_error_of_the_first_request_is_the_judges(scripted, super_bowl):
-    judge, client = scripted(RATE_LIMITED)
-
-    with pytest.raises(JudgeError, match=r"Slow down\."):
-        await judge.vote_adherence(super_bowl, 3)
-
-    assert len(client.requests) == 1
-
-
 # Claims
-
-
-async def test_claims_are_those_of_the_model_without_blank_ones(scripted, reply, super_bowl):
-    judge, client = scripted([reply(claims=[" One. ", "", "The contexts do not say who won."])])
-
-    assert await judge.extract_claims(super_bowl) == ["One.", "The contexts do not say who won."]
-    assert client.requests[0]["temperature"] == 0.0
-    assert "That the contexts do not hold something is a claim, too" in client.tasks[0]
-
-
-async def test_a_response_may_make_no_claim(scripted, reply, super_bowl):
-    judge, client = scripted([reply(claims=[])])
-
-    assert await judge.extract_claims(super_bowl) == []
-    assert len(client.requests) == 1
-
-
-async def test_claims_that_are_no_list_of_texts_are_asked_for_again(scripted, reply, super_bowl):
-    judge, _ = scripted([reply(claims=["One.", 2])], [reply(claims=["One."])])
-
-    assert await judge.extract_claims(super_bowl) == ["One."]
 
 
 async def test_claims_are_extracted_once_for_all_who_need_them(scripted, reply, claim_verdicts, super_bowl):
@@ -170,32 +130,6 @@ async def test_claims_are_extracted_once_for_all_who_need_them(scripted, reply, 
 
     assert (by_model.value, by_classifier.value) == (1.0, 0.0)
     assert len(client.requests) == meter.total.requests == 2
-
-
-async def test_contexts_are_judged_once_for_all_who_need_the_verdicts(scripted, context_verdicts, super_bowl):
-    judge, client = scripted([context_verdicts((1, "not_useful"), (2, "useful"), (3, "not_useful"))])
-
-    utilization = await ContextUtilization(judge).score(super_bowl)
-    attribution = await ChunkAttribution(judge).score(super_bowl)
-
-    assert (utilization.value, attribution.value) == (0.5, 1 / 3)
-    assert len(client.requests) == 1
-
-
-async def test_who_changes_the_claims_changes_nobody_elses(scripted, reply, super_bowl):
-    judge, _ = scripted([reply(claims=["One."])])
-
-    (await judge.extract_claims(super_bowl)).clear()
-
-    assert await judge.extract_claims(super_bowl) == ["One."]
-
-
-async def test_each_record_has_claims_of_its_own(scripted, reply, super_bowl):
-    judge, _ = scripted([reply(claims=["One."])], [reply(claims=["Two."])])
-    other = RagRecord(question=super_bowl.question, contexts=super_bowl.contexts, response="Two.")
-
-    assert await judge.extract_claims(super_bowl) == ["One."]
-    assert await judge.extract_claims(other) == ["Two."]
 
 
 # One verdict each
@@ -235,20 +169,6 @@ async def test_the_use_of_a_context_is_the_share_of_its_characters_in_the_senten
     assert "1.1 One.\n1.2 Three more.\n2.1 None of it.\n" in client.tasks[0]
 
 
-async def test_only_the_part_of_a_context_that_is_shown_is_measured(scripted, reply):
-    record = RagRecord(question="q", contexts=["One. Two. " + "Three. " * 30], response="Two.")
-    judge, client = scripted(
-        [reply(used_sentences=[{"number": 1, "reasoning": "because", "sentences": [2]}])],
-        max_context_chars=FENCE_OF_A_CUT_CONTEXT + 10,
-    )
-
-    [rating] = await judge.measure_utilization(record)
-
-    assert rating.value == 5 / 10
-    assert "1.2 Two." in client.tasks[0]
-    assert "Three" not in client.prompts[0]
-
-
 async def test_only_the_missing_claims_are_asked_about_again(scripted, claim_verdicts, super_bowl):
     first = claim_verdicts((2, "supported"), (3, "perhaps"))
     judge, client = scripted([first], [claim_verdicts((1, "unsupported"), (3, "supported"))])
@@ -260,26 +180,6 @@ async def test_only_the_missing_claims_are_asked_about_again(scripted, claim_ver
     assert "for each of these numbers: 1, 3." in client.tasks[1]
 
 
-@pytest.mark.parametrize(
-    "miscounted",
-    [
-        [(0, "unsupported"), (1, "supported")],
-        [(2, "supported"), (3, "unsupported")],
-        [(1, "supported"), (9, "perhaps")],
-    ],
-    ids=["from 0", "from 2", "a number too many"],
-)
-async def test_a_reply_with_a_number_that_was_not_asked_for_is_asked_for_again_as_a_whole(
-    scripted, claim_verdicts, super_bowl, miscounted
-):
-    judge, client = scripted([claim_verdicts(*miscounted)], [claim_verdicts((1, "unsupported"), (2, "supported"))])
-
-    verdicts = await judge.verify_claims(super_bowl, ["a", "b"])
-
-    assert [verdict.supported for verdict in verdicts] == [False, True]
-    assert "for each of these numbers: 1, 2." in client.tasks[1]
-
-
 async def test_a_model_that_counts_in_its_own_way_gives_no_verdict_and_the_failure_says_so(
     scripted, claim_verdicts, super_bowl
 ):
@@ -287,23 +187,6 @@ async def test_a_model_that_counts_in_its_own_way_gives_no_verdict_and_the_failu
 
     with pytest.raises(JudgeError, match="verdicts on numbers that it was not asked about"):
         await judge.verify_claims(super_bowl, ["a", "b"])
-
-
-async def test_what_is_missing_twice_is_left_out(scripted, claim_verdicts, super_bowl):
-    judge, client = scripted([claim_verdicts((1, "supported"))], [claim_verdicts((2, "supported"))])
-
-    verdicts = await judge.verify_claims(super_bowl, ["a", "b", "c"])
-
-    assert [verdict.index for verdict in verdicts] == [0, 1]
-    assert len(client.requests) == 2
-
-
-async def test_an_error_while_asking_again_does_not_cost_the_verdicts_that_are_there(
-    scripted, claim_verdicts, super_bowl
-):
-    judge, _ = scripted([claim_verdicts((1, "supported"))], RATE_LIMITED)
-
-    assert [verdict.index for verdict in await judge.verify_claims(super_bowl, ["a", "b"])] == [0]
 
 
 async def test_nothing_to_judge_costs_no_request(scripted, super_bowl):
@@ -351,34 +234,3 @@ async def test_what_is_asked_of_each_context_does_not_apply_to_more_than_fit(scr
     outcome = await metric(judge).score(record)
 
     assert (outcome.reason, client.requests) == ("too_many_contexts", [])
-
-
-async def test_very_many_contexts_make_no_prompt_longer_than_the_limit(scripted, vote):
-    judge, client = scripted([vote()])
-    record = RagRecord(question="q", contexts=["Beta settles."] * 10_000, response="r")
-
-    [found] = await judge.vote_adherence(record, 1)
-
-    assert 20_000 < len(client.prompts[0]) < 60_000 + 5_000  # and what all prompts begin with
-    assert "of 130,000 characters of the contexts" in found.explanation
-
-
-async def test_the_list_of_sentences_is_no_longer_than_the_limit(scripted, reply):
-    contexts = ["A b. " * 200] * 50
-    found = [{"number": number, "reasoning": "because", "sentences": [1]} for number in range(1, 51)]
-    judge, client = scripted([reply(used_sentences=found)])
-
-    ratings = await judge.measure_utilization(RagRecord(question="q", contexts=contexts, response="A b."))
-
-    assert len(ratings) == 50
-    listed = client.tasks[0].partition("\nTask:")[0]
-    assert "50.1 A b." in listed
-    assert len(listed) < 60_000
-
-
-@pytest.mark.parametrize("client", [object(), openai.AsyncOpenAI(api_key="k"), FakeJudge()])
-def test_what_cannot_complete_a_chat_is_refused_at_once(client):
-    with pytest.raises(
-        ConfigurationError, match=r"client is .*, but should be a ChatClient, with a method complete\(\)"
-    ):
-        LLMJudge(client, name="j")

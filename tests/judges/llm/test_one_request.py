@@ -191,16 +191,6 @@ async def test_an_error_of_the_request_is_that_of_all_metrics_and_no_further_req
     assert len(client.requests) == 1
 
 
-async def test_votes_that_are_asked_for_again_later_are_other_votes(together, super_bowl):
-    vote = json.dumps({"answer": {"grounding": {"reasoning": "r", "verdict": "not_grounded"}}})
-    judge, client = together([whole(), whole(vote="not_grounded")], [vote] * 2)
-
-    adherence, *_ = await scores_of(judge, super_bowl, metrics=FOUR, early_stop=True)
-
-    assert adherence.value == 1 / 3
-    assert len(client.requests) == 2
-
-
 async def test_a_metric_alone_asks_in_the_words_of_its_own_task(together, reply, super_bowl):
     judge, client = together([reply(grounding={"reasoning": "r", "verdict": "grounded"})] * 3)
 

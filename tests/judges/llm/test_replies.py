@@ -48,17 +48,6 @@ def test_the_schema_keeps_to_what_strict_endpoints_demand():
     assert len(set(first_keys)) == len(BRANCHES)
 
 
-def test_reasoning_comes_before_the_verdict():
-    judged = [
-        schema for schema in objects_in(REPLY_SCHEMA) if {"verdict", "value", "sentences"} & schema["properties"].keys()
-    ]
-
-    assert len(judged) == len(FORMS) - 1  # claims are a list of texts
-    for schema in judged:
-        names = list(schema["properties"])
-        assert {"verdict", "value", "sentences"} & {names[names.index("reasoning") + 1]}
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -178,21 +167,6 @@ def test_what_a_reply_without_an_answer_is_is_said_in_words_with_a_page_to_open(
     assert "docs/judges.md" not in problem.replace(replies.PAGE, "")
 
 
-def test_the_end_of_thoughts_that_a_verdict_quotes_ends_nothing():
-    quoting = GROUNDED | {"reasoning": '</think>{"answer": {}}'}
-
-    assert GROUNDING.read(json.dumps({"answer": {"grounding": quoting}})) == [tasks.Grounding(**quoting)]
-
-
-def test_a_finding_that_is_wrong_spoils_no_other():
-    right = {"number": 2, "reasoning": "r", "verdict": "supported"}
-    wrong = [{"number": True}, right | {"verdict": "yes"}, right | {"number": 1.5}, None, 3]
-
-    found = CLAIM_VERDICTS.read(json.dumps({"answer": {"claim_verdicts": [*wrong, right]}}))
-
-    assert found == [tasks.ClaimFinding(**right)]
-
-
 @pytest.mark.parametrize("number", [0, 3, -1, 99])
 def test_a_number_that_was_not_asked_for_spoils_the_reply_also_in_a_finding_that_is_wrong(number):
     right = {"number": 1, "reasoning": "r", "verdict": "supported"}
@@ -225,13 +199,3 @@ def test_a_number_may_be_written_as_a_text_or_with_decimals(number):
 
     assert found.number == 1
     assert COMPLETENESS.read('{"answer": {"completeness": {"reasoning": "r", "value": "0.5"}}}')[0].value == 0.5
-
-
-def test_a_text_that_is_a_number_which_was_not_asked_for_spoils_the_reply():
-    verdicts = [{"number": str(number), "reasoning": "r", "verdict": "supported"} for number in (0, 1)]
-
-    assert CLAIM_VERDICTS.read(json.dumps({"answer": {"claim_verdicts": verdicts}}), numbers=[1, 2]) == []
-
-
-def test_a_byte_order_mark_is_no_part_of_a_reply():
-    assert COMPLETENESS.read('\ufeff{"answer": {"completeness": {"reasoning": "r", "value": 1}}}')

@@ -156,20 +156,24 @@ def _answers_in(
     tree: RequestTree, question: str | None
 ) -> Iterator[tuple[str, Callable[[], Iterable[RetrievedContext] | None]]]:
     """What earlier steps answered. A single word of a model, a grade or a choice, stands anywhere and is none."""
+    models = tree.answering_models
     seen = cache(lambda: SeenDocuments(tree))
 
-    def contexts_of(models: list[ModelStep]) -> Iterable[RetrievedContext] | None:
-        return contexts_behind(tree, seen(), question, models, context_of_seen)
+    @cache
+    def contexts_of(model: ModelStep) -> Iterable[RetrievedContext] | None:
+        return contexts_behind(tree, seen(), question, [model], context_of_seen)
 
-    models = tree.answering_models
+    last_ns = max((model.started_ns for model in models), default=0)
     for step in tree.steps:
+        if not 0 < step.ended_ns <= last_ns:
+            continue  # it is the answer itself, or a part of it
         if isinstance(step, ModelStep):
             if " " in step.said.strip():
-                yield step.said.strip(), partial(contexts_of, [step])
+                yield step.said.strip(), partial(contexts_of, step)
         elif type(step) in (Step, SynthesisStep) and step.parent is not None and isinstance(step.output, str):
             inner = [model for model in models if model.is_within(step)]
             if inner and step.output.strip():
-                yield step.output.strip(), partial(contexts_of, inner[-1:])
+                yield step.output.strip(), partial(contexts_of, inner[-1])
 
 
 # What the events left for later

@@ -132,14 +132,7 @@ class SpanRecorder:
         except Exception as problem:  # noqa: BLE001
             self._requests.report(problem)
 
-    def span_exit(
-        self,
-        id_: str,
-        bound_args: inspect.BoundArguments,  # noqa: ARG002  the framework's signature
-        instance: Any | None = None,
-        result: Any | None = None,
-        **_: Any,
-    ) -> None:
+    def span_exit(self, id_: str, instance: Any | None = None, result: Any | None = None, **_: Any) -> None:
         try:
             place = self._live.get(id_)
             if place is None:
@@ -151,14 +144,7 @@ class SpanRecorder:
         except Exception as problem:  # noqa: BLE001
             self._requests.report(problem)
 
-    def span_drop(
-        self,
-        id_: str,
-        bound_args: inspect.BoundArguments,  # noqa: ARG002  the framework's signature
-        instance: Any | None = None,  # noqa: ARG002  as above
-        err: BaseException | None = None,
-        **_: Any,
-    ) -> None:
+    def span_drop(self, id_: str, err: BaseException | None = None, **_: Any) -> None:
         try:
             place = self._live.get(id_)
             if place is None:

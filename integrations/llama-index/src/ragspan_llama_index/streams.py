@@ -13,7 +13,6 @@ Guarantees:
 from __future__ import annotations
 
 import contextlib
-import copy
 import time
 import weakref
 from collections.abc import AsyncGenerator, Callable, Generator
@@ -179,17 +178,6 @@ class _Proxy(wrapt.ObjectProxy):  # type: ignore[type-arg]  # generic for checke
 
     def __repr__(self) -> str:
         return repr(self.__wrapped__)
-
-    # A generator refuses to be copied or pickled, in its own words; an iterator may allow it. A copy is not watched.
-
-    def __copy__(self) -> Any:
-        return copy.copy(self.__wrapped__)
-
-    def __deepcopy__(self, memo: Any) -> Any:
-        return copy.deepcopy(self.__wrapped__, memo)
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return self.__wrapped__.__reduce_ex__(protocol)
 
 
 class _Watched(_Proxy):

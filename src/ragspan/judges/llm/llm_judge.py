@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from ragspan.arguments import TEXT, WHOLE, between, choice, has_methods, instance, require_async
 from ragspan.config import JudgeMode
+from ragspan.exceptions import JudgeError
 from ragspan.judges.background import MAX_SHOWN, shown_background
 from ragspan.judges.judge_protocols import (
     ChatClient,
@@ -25,7 +27,7 @@ from ragspan.judges.judge_protocols import (
     Vote,
     require_few_contexts,
 )
-from ragspan.judges.llm import one_request, tasks
+from ragspan.judges.llm import one_request, replies, tasks
 from ragspan.judges.llm.breaker import CircuitBreaker
 from ragspan.judges.llm.capabilities import EndpointHabits
 from ragspan.judges.llm.charging import TOKENS_PER_REPLY, charging
@@ -112,6 +114,8 @@ class LLMJudge:
         self.client = client
         """Sends the requests to the model."""
         self._breaker = CircuitBreaker()
+        self._recent = deque[bool](maxlen=_MOST_RECENT)
+        """Of the last votes, whether the first reply could not be read."""
         self._temperature = temperature
         self._max_context_chars = max_context_chars
         self._limits = {"max_context_chars": max_context_chars, "max_response_chars": max_response_chars}
@@ -130,7 +134,13 @@ class LLMJudge:
         return dict(habits.refused) if isinstance(habits, EndpointHabits) else {}
 
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
-        found = (await self._answers(record, "vote_adherence", votes)).polled()
+        answers = await self._answers(record, "vote_adherence", votes)
+        self._recent.extend(poll.unread > 0 for poll in answers.polls)
+        found = answers.polled()
+        if len(self._recent) >= _LEAST_RECENT and 3 * sum(self._recent) >= len(self._recent):
+            # Where only one of the verdicts can be read, the votes that are there say nothing.
+            message = f"{sum(self._recent)} of the judge's last {len(self._recent)} votes could not be read at once"
+            raise JudgeError("InvalidVerdict", f"{message}: {answers.problem or replies.OTHER_JSON}")
         return [
             Vote(grounded=one.verdict == "grounded", explanation=one.reasoning, second_try=second)
             for one, second in found[:votes]
@@ -491,6 +501,7 @@ _TEMPERATURE = between(0, 2)
 _CLAIMS_SOUGHT = 40
 """Claims whose support is looked for in further documents."""
 _CLAIM_CHARS = 80
+_LEAST_RECENT, _MOST_RECENT = 9, 60
 _LEAST_ALIKE = 0.6
 _REST = "claims beyond the first ones"
 _TURNS = 2
