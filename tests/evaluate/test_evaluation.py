@@ -12,7 +12,7 @@ from result_lines import result_lines
 
 from ragspan.config import Settings
 from ragspan.evaluate import ResultFile, aevaluate, evaluate, running
-from ragspan.evaluate.rows import partial_of
+from ragspan.evaluate.row_file import partial_of
 from ragspan.evaluate.running import Plan, run
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.metrics import Faithfulness

@@ -14,7 +14,7 @@ from ragspan.evaluate import evaluate
 from ragspan.evaluate.evaluation import plan_from
 from ragspan.evaluate.gates import Gate, check_gates
 from ragspan.evaluate.report import write_report
-from ragspan.evaluate.rows import ResultFile, partial_of
+from ragspan.evaluate.row_file import ResultFile, partial_of
 from ragspan.evaluate.running import run
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges import OverlapJudge

@@ -10,7 +10,7 @@ from result_lines import result_lines
 
 from ragspan import Budget
 from ragspan.evaluate import ResultFile, evaluate, outages
-from ragspan.evaluate.rows import partial_of
+from ragspan.evaluate.row_file import partial_of
 from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.judges import OpenAIJudge
 from ragspan.judges.llm import breaker
