@@ -12,11 +12,9 @@ unexport TIKTOKEN_CACHE_DIR NLTK_DATA
 # Where Python may keep no bytecode, each process of the tests compiles whatever it imports: half of their time.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Two that hand streamed answers over in other ways than the newest: token by token, and as one piece.
-LLAMA_INDEX_RELEASES := 0.14.21 0.14.24
-LLAMA_INDEX_TOOLS := pytest pytest-asyncio pytest-xdist llama-index-retrievers-bm25 openinference-instrumentation-llama-index starlette uvicorn
-
-OLDEST_LANGCHAIN := langchain-core==1.0.0 langchain==1.0.0 langgraph==1.0.0 langgraph-prebuilt==1.0.0
+# Of LlamaIndex two that hand streamed answers over in other ways than the newest: token by token, and as one piece.
+OLDEST := langchain-core==1.0.0 langchain==1.0.0 langgraph==1.0.0 langgraph-prebuilt==1.0.0 llama-index-core==0.14.21
+BETWEEN := llama-index-core==0.14.24
 
 HHEM_TORCH := torch==2.13.0
 HHEM_TOOLS := transformers pytest pytest-asyncio hypothesis opentelemetry-exporter-otlp-proto-http
@@ -46,7 +44,7 @@ CLIENT_TOOLS := ddtrace langfuse langsmith opentelemetry-exporter-otlp-proto-htt
 
 E2E := .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX) .venv-mlflow/.installed-$(MLFLOW)
 
-.PHONY: test-clients test-deploys test-slow test-alone environments docs docs-build pages e2e pictures phoenix chromium demo test test-all test-llama-index-releases test-oldest-langchain test-hhem test-environments test-neighbours test-newest-neighbours peers check format install build constraints clean
+.PHONY: test-clients test-deploys test-slow test-alone environments docs docs-build pages e2e pictures phoenix chromium demo test test-all test-push nightly test-oldest test-between test-hhem test-environments test-neighbours test-newest-neighbours peers check format install build constraints clean
 
 # The demo runs where everything is installed already, else in a small environment of its own.
 DEMO := $(if $(wildcard $(VENV)/.installed),$(VENV),.venv-demo)
@@ -120,27 +118,25 @@ $(VENV)/.installed: $(PROJECTS)
 	@.venv-demo/bin/python -m pip uninstall --quiet --yes uv setuptools pip 2>/dev/null || true
 	@touch $@
 
-test-llama-index-releases: $(LLAMA_INDEX_RELEASES:%=.venv-llama-index-%/.installed)  ## the LlamaIndex tests on other releases of it
-	@for release in $(LLAMA_INDEX_RELEASES); do \
-	  echo "Testing on llama-index-core $$release ..."; \
-	  .venv-llama-index-$$release/bin/python -m pytest -q -n $(WORKERS) -m "not slow" integrations/llama-index/tests || exit; \
-	done
-
-.venv-llama-index-%/.installed: $(VENV)/.installed
-	@$(BIN)/python -m venv --clear $(@D)
-	@grep -v '^llama-index' constraints.txt > $(@D)/constraints.txt
-	$(call install_into,$(@D),$(@D)/constraints.txt,llama-index-core==$* -e . -e integrations/llama-index $(LLAMA_INDEX_TOOLS))
-	@touch $@
-
 # Old names warn there, and some of what these tests use is newer.
 NEWER_THAN_OLDEST := newest_protocol or tools_results_that_it_was_written_from or breakpoint_before or fusion or makes_no_model
-test-oldest-langchain: .venv-oldest-langchain/.installed  ## the LangChain tests on the oldest release of it that we support
-	.venv-oldest-langchain/bin/python -m pytest -q -n $(WORKERS) -W ignore -m "not slow and not alone" -k "not ($(NEWER_THAN_OLDEST))" \
+test-oldest: .venv-oldest/.installed  ## the programs of both frameworks on the oldest releases that we support
+	.venv-oldest/bin/python -m pytest -q -n $(WORKERS) -W ignore -m "not slow and not alone" -k "not ($(NEWER_THAN_OLDEST))" \
 	  --ignore=integrations/langchain/tests/test_instrumentors.py --ignore=integrations/langchain/tests/test_neighbours.py integrations/langchain/tests
+	.venv-oldest/bin/python -m pytest -q -n $(WORKERS) -m "not slow" integrations/llama-index/tests
 
-.venv-oldest-langchain/.installed: $(VENV)/.installed
+.venv-oldest/.installed: $(VENV)/.installed
 	@$(BIN)/python -m venv --clear $(@D)
-	$(call install_into,$(@D),/dev/null,$(OLDEST_LANGCHAIN) -e '.[test]' -e integrations/langchain -e integrations/llama-index -e integrations/receiver)
+	$(call install_into,$(@D),/dev/null,$(OLDEST) -e '.[test]' -e integrations/langchain -e integrations/llama-index -e integrations/receiver)
+	@touch $@
+
+test-between: .venv-between/.installed  ## the LlamaIndex tests on a release between the oldest and the newest
+	.venv-between/bin/python -m pytest -q -n $(WORKERS) -m "not slow" integrations/llama-index/tests
+
+.venv-between/.installed: $(VENV)/.installed
+	@$(BIN)/python -m venv --clear $(@D)
+	@grep -v '^llama-index' constraints.txt > $(@D)/constraints.txt
+	$(call install_into,$(@D),$(@D)/constraints.txt,$(BETWEEN) -e '.[test]' -e integrations/langchain -e integrations/llama-index -e integrations/receiver)
 	@touch $@
 
 test-hhem: .venv-hhem/.installed  ## the tests of HHEM that need torch, which the others skip; compares with transformers
@@ -187,7 +183,17 @@ test-neighbours: test-newest-neighbours .venv-neighbours-oldest/.installed  ## t
 	$(call install_into,$(@D),/dev/null,-e . -e integrations/langchain $(NEIGHBOURS_$*) $(NEIGHBOUR_TOOLS))
 	@touch $@
 
-environments: $(E2E) .venv-environments/.installed $(LLAMA_INDEX_RELEASES:%=.venv-llama-index-%/.installed) .venv-oldest-langchain/.installed .venv-hhem/.installed .venv-neighbours-newest/.installed  ## what CI needs beside .venv
+environments: .venv-oldest/.installed .venv-environments/.installed $(E2E) chromium  ## what CI needs beside .venv
+
+# What the other tests leave out because it takes long: CI runs these on every push, and the rest of the slow ones at night.
+test-push: .venv-environments/.installed $(E2E) chromium  ## three deploys, gevent, a kill -9 of the fleet, a page of Phoenix and of MLflow
+	DEPLOYS=push .venv-environments/bin/python -m pytest -q -n $(CORES) tests/environments/test_deploys.py tests/environments/test_greenlets.py -k "$(PUSHED)"
+	$(BIN)/python -m pytest -q integrations/nats/tests/fleet/test_fleet_kills.py -k "killed_worker"
+	.venv-e2e/bin/python -m pytest -c e2e/pytest.ini -q e2e/test_phoenix.py e2e/test_mlflow.py
+
+PUSHED := (until_sigterm and configure and not preload and (gthread or prefork or (uvicorn and workers))) or test_greenlets
+
+nightly: test test-slow test-alone e2e test-environments test-deploys test-oldest test-between test-hhem test-neighbours test-clients  ## all there is
 
 docs: .venv-docs/.installed  ## the documentation as a site, at http://localhost:8000
 	$(MKDOCS) serve
@@ -221,7 +227,8 @@ phoenix: .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX)  ## a Phoenix 
 	$(call install_into,$(@D),constraints.txt,$(E2E_MEMBERS) $(E2E_TOOLS))
 	@touch $@
 
-# What these bring along is theirs to choose. They are not made anew when ragspan's dependencies change.
+# What these bring along is theirs to choose. They are not made anew when ragspan's dependencies change. MLflow's own parts come out
+# later than MLflow: what it needs is that of the newest release whose parts are all there.
 .venv-phoenix/.installed-%: | $(VENV)/.installed
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Phoenix needs Python 3.11 or later; name one: make PYTHON=python3.12" >&2; exit 1; }
 	@$(BIN)/python -m venv --clear $(@D)
@@ -230,7 +237,8 @@ phoenix: .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX)  ## a Phoenix 
 
 .venv-mlflow/.installed-%: | $(VENV)/.installed
 	@$(BIN)/python -m venv --clear $(@D)
-	$(call install_into,$(@D),/dev/null,mlflow==$*)
+	$(call install_into,$(@D),/dev/null,'mlflow<=$*')
+	$(call install_into,$(@D),/dev/null,--no-deps mlflow==$*)
 	@touch $@
 
 CHROMIUM := chromium fonts-dejavu-core
@@ -268,4 +276,4 @@ constraints: install  ## resolve the tested versions anew
 	mv constraints.tmp constraints.txt
 
 clean:
-	rm -rf $(VENV) .venv-llama-index-* .venv-oldest-langchain .venv-hhem .venv-clients .venv-environments .venv-neighbours-* .venv-peers .venv-judging-peers .venv-e2e .venv-phoenix .venv-mlflow .venv-docs .venv-demo .phoenix dist site
+	rm -rf $(VENV) .venv-oldest .venv-between .venv-hhem .venv-clients .venv-environments .venv-neighbours-* .venv-peers .venv-judging-peers .venv-e2e .venv-phoenix .venv-mlflow .venv-docs .venv-demo .phoenix dist site

@@ -61,7 +61,7 @@ class ContentPolicy:
         if self.capture_content is None or self.explanations is None:
             settings = Settings.from_environment()
             if self.capture_content is None:
-                object.__setattr__(self, "capture_content", settings.capture_content)
+                object.__setattr__(self, "capture_content", settings.capture_content or False)
             if self.explanations is None:
                 object.__setattr__(self, "explanations", settings.explanations)
         _CAPTURE_CONTENT.check_fields(self, "capture_content")

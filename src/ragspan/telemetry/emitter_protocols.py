@@ -117,7 +117,7 @@ class BackendEmitter(Emitter, Protocol):
     """An emitter of scores to a backend that also takes spans; `ragspan.configure` needs only its address."""
 
     @classmethod
-    def at(cls, address: str, *, capture_content: CaptureContent) -> BackendEmitter:
+    def at(cls, address: str, *, capture_content: CaptureContent | None) -> BackendEmitter:
         """The emitter for the backend at this address; `capture_content` as in `OTelEmitter`."""
         ...
 

@@ -83,7 +83,7 @@ class MLflowEmitter(ScoreWriter):
         super().__post_init__()
 
     @classmethod
-    def at(cls, address: str, *, capture_content: CaptureContent) -> MLflowEmitter:
+    def at(cls, address: str, *, capture_content: CaptureContent | None) -> MLflowEmitter:
         """The emitter for the server at this address, for `ragspan.configure(mlflow=address)`."""
         return cls(tracking_uri=address, capture_content=capture_content)
 

@@ -81,7 +81,7 @@ class PhoenixEmitter(ScoreWriter):
         super().__post_init__()
 
     @classmethod
-    def at(cls, address: str, *, capture_content: CaptureContent) -> PhoenixEmitter:
+    def at(cls, address: str, *, capture_content: CaptureContent | None) -> PhoenixEmitter:
         """The emitter for the Phoenix at this address, for `ragspan.configure(phoenix=address)`."""
         return cls(base_url=address, capture_content=capture_content)
 
