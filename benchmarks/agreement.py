@@ -52,7 +52,7 @@ from agreeing.report import means_of, report_on, set_tables, summary
 from rich.console import Console
 from rich.progress import Progress
 
-from ragspan.evaluate.agreement import RESAMPLES
+from ragspan.evaluate.estimates import RESAMPLES
 from ragspan.exceptions import ConfigurationError
 from ragspan.usage import Usage
 

@@ -3,7 +3,7 @@
     python benchmarks/rates.py [DIRECTORY] [--draws 2000] [--rows N] [--seed 1] [--quick] [--json FILE]
 
 DIRECTORY holds the sets of human judgements that `agreement.py` reads. The embedded judge scores their answers. Each draw takes
-answers of one set at random and shows the labels of some of them; `ragspan.evaluate.rates` estimates the share that people call
+answers of one set at random and shows the labels of some of them; `ragspan.evaluate.estimates` estimates the share that people call
 unsupported. Coverage is how many of the draws have an interval that holds the share of the whole set: it should be near .95.
 Each set is drawn from as it is, and with most of its unsupported answers left out. Without DIRECTORY the answers are made up.
 
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from ragspan.evaluate.rates import Stratum, estimate_rate, rate_by_labels
+from ragspan.evaluate.estimates import Stratum, estimate_rate, rate_by_labels
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import ContextAdherence, Faithfulness
 from ragspan.outcomes import Score

@@ -122,7 +122,6 @@ def rules() -> Iterator[tuple[str, Callable[[], contextlib.AbstractContextManage
         yield name, lambda name=name: patch.dict(FINDERS, {name: lambda _: None})
     yield "derived numbers", _without(grading, "is_derived", lambda *_: False)
     yield "yes beside no", _without(grading, "_find_yes_beside_no", lambda _: None)
-    yield "short replies", _without(grading, "is_short_reply", lambda *_: False)
     yield "opposites", _without(english(), "opposites", {})
     yield "parts of enumerations", _without(Grader, "_held_by_parts", lambda *_: 0)
     yield "names are known by initials", _without(grading, "_is_known", lambda *_: False)

@@ -28,11 +28,11 @@ from typing import TypeAlias
 import numpy as np
 from agreeing.judgements import Judgement, read_file, read_sets
 from numpy.typing import NDArray
-from ragspan.engine.asking import DoubtThreshold
 from rich.console import Console
 from rich.table import Table
 
-from ragspan.evaluate.rates import RateEstimate, Stratum, estimate_rate
+from ragspan.engine.judge_share_decisions import DoubtThreshold
+from ragspan.evaluate.estimates import RateEstimate, Stratum, estimate_rate
 from ragspan.judge_share import JudgeShare
 from ragspan.judges import OverlapJudge
 from ragspan.metrics import ContextAdherence, Faithfulness

@@ -47,7 +47,7 @@ READ = {
 
 
 def test_there_are_few_variables():
-    assert len(fields(Settings)) <= 32  # the fleet has five more
+    assert len(fields(Settings)) <= 33  # the fleet has five more
 
 
 def test_every_variable_is_read():
@@ -151,24 +151,6 @@ def test_options_that_are_no_json_object_are_refused_without_a_word_of_them(text
 def test_options_that_are_no_json_say_where(text, hint):
     with pytest.raises(ConfigurationError, match=f"; {hint}$"):
         Settings.from_environment({"RAGSPAN_JUDGE_OPTIONS": text})
-
-
-@pytest.mark.parametrize(
-    ("text", "meant"),
-    [
-        ("20%", "0.2"),
-        ("20 percent", "0.2"),
-        ("20", "0.2"),
-        ("0,2", "0.2"),
-        ("1/5", "0.2"),
-        ("0.2:", "0.2"),
-        ("20%:5%", "0.2:0.05"),
-        ("0,2:0,05", "0.2:0.05"),
-    ],
-)
-def test_a_share_that_is_written_in_another_way_says_how_it_is_written(text, meant):
-    with pytest.raises(ConfigurationError, match=f"RAGSPAN_JUDGE_SHARE is '{text}', .*; did you mean {meant}\\?$"):
-        Settings.from_environment({"RAGSPAN_JUDGE_SHARE": text})
 
 
 @pytest.mark.parametrize("text", ["a fifth", "0", "-0.2", "nan", "1.5", "0.2:0.3", "0.2:0.1:0.1", "0.2/0.1", "1/0"])

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from agreeing.figures import difference, spearman
 from agreeing.judgements import COMPLETE, Judgement, JudgementSet, Ratings
 from agreeing.judging import Column
-from ragspan.evaluate.agreement import RESAMPLES, Bootstrap, Estimate, auroc, balanced_accuracy
+from ragspan.evaluate.estimates import RESAMPLES, Bootstrap, Estimate, auroc, balanced_accuracy
 
 Label: TypeAlias = Literal["supported", "complete"]
 Kind: TypeAlias = Literal["judge", "recorded", "baseline", "people"]

@@ -1,11 +1,11 @@
-"""Figures that only the benchmark needs, beside those of `ragspan.evaluate.agreement`."""
+"""Figures that only the benchmark needs, beside those of `ragspan.evaluate.estimates`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from ragspan.evaluate.agreement import Estimate, Figure, Weights, ties_of
+from ragspan.evaluate.estimates import Estimate, Figure, Weights, ties_of
 
 
 def spearman(values: Sequence[float], others: Sequence[float]) -> Figure:

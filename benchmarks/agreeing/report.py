@@ -16,7 +16,7 @@ from agreeing.comparison import METRIC_LABELS, Agreement, Label, as_data, compar
 from agreeing.figures import mean_of
 from agreeing.judgements import Judgement, JudgementSet
 from agreeing.judging import Column
-from ragspan.evaluate.agreement import Estimate, auroc, balanced_accuracy
+from ragspan.evaluate.estimates import Estimate, auroc, balanced_accuracy
 
 TARGETS: dict[tuple[str, Label], float] = {
     ("mtrag", "supported"): 0.83,

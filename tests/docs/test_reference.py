@@ -76,7 +76,12 @@ def test_the_readme_is_short():
 
 
 def test_the_documented_options_are_those_of_a_provider():
-    page = (ROOT / "docs" / "reference" / "providers.md").read_text(encoding="utf-8").partition("## Options")[2].partition("\n## ")[0]
+    page = (
+        (ROOT / "docs" / "reference" / "providers.md")
+        .read_text(encoding="utf-8")
+        .partition("## Options")[2]
+        .partition("\n## ")[0]
+    )
     documented = {
         name for row in re.findall(r"^\| (`.*?`) \|", page, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)
     }

@@ -44,7 +44,7 @@ def set_variables(monkeypatch):
 def examined(set_variables):
     """Has the doctor look at an environment. Judged in this process: a helper that starts up takes its time."""
 
-    def examine_with(*, timeout=20.0, **variables):
+    def examine_with(*, timeout=60.0, **variables):
         set_variables(**({"RAGSPAN_JUDGING": "thread"} | variables))
         return Findings(examine(timeout=timeout))
 

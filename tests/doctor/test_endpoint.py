@@ -16,7 +16,7 @@ REJECTED = ExportTraceServiceResponse(partial_success={"rejected_spans": 1, "err
 def asked(examined):
     """What is found out about the endpoint by sending a record."""
 
-    def ask(url=None, *, timeout=20.0, **variables):
+    def ask(url=None, *, timeout=60.0, **variables):
         address = {} if url is None else {"OTEL_EXPORTER_OTLP_ENDPOINT": url}
         [finding] = examined(timeout=timeout, RAGSPAN_METRICS="completeness", **address, **variables).of("endpoint")
         return finding

@@ -104,7 +104,7 @@ def test_variables_with_which_the_application_would_not_start_are_a_misuse(exami
 def test_a_tool_that_refuses_the_scores_is_named(examined, otlp_listener):
     otlp_listener.answers(401)
 
-    findings = examined(RAGSPAN_EMITTERS="phoenix", PHOENIX_COLLECTOR_ENDPOINT=otlp_listener.url, timeout=10.0)
+    findings = examined(RAGSPAN_EMITTERS="phoenix", PHOENIX_COLLECTOR_ENDPOINT=otlp_listener.url)
 
     assert findings[-1].code == "tool_refused_scores"
     assert findings[-1].found.startswith("phoenix did not accept the scores")
@@ -115,7 +115,7 @@ def test_a_tool_that_refuses_the_scores_is_named(examined, otlp_listener):
 def asked(examined, fake_openai):
     """What one record shows about a language model that replies so."""
 
-    def ask(reply, *, timeout=20.0):
+    def ask(reply, *, timeout=60.0):
         fake_openai.answer = reply
         return examined(
             timeout=timeout,

@@ -21,10 +21,6 @@ def busy(fakes, make_engine):
     return make
 
 
-def test_flush_of_an_engine_without_work_is_done_at_once(fakes, make_engine):
-    assert make_engine(fakes.ConstantMetric(), emitters=[fakes.ListEmitter()]).flush(0)
-
-
 @pytest.mark.parametrize("timeout", [20.0, math.inf])
 def test_flush_waits_for_scores(busy, timeout: float):
     engine, metric, _ = busy("HangingMetric")
@@ -61,18 +57,6 @@ def test_flush_and_shutdown_keep_their_time_when_an_emitter_hangs(fakes, make_en
     assert other.journal == ["flush", "shutdown"]
 
 
-def test_an_emitter_that_hangs_holds_a_bounded_number_of_threads_until_it_comes_back(fakes, make_engine):
-    hanging = fakes.HangingEmitter()
-    engine = make_engine(fakes.ConstantMetric(), emitters=[hanging])
-    for _ in range(10):
-        assert not engine.flush(0)
-    assert len(hanging.journal) == 2
-
-    hanging.release()
-    assert engine.flush(fakes.PATIENCE)
-    assert len(hanging.journal) == 3, "what nobody waits for any more is not asked"
-
-
 def test_flush_asks_every_emitter_even_if_one_has_not_sent_all(fakes, make_engine):
     unfinished, finished = fakes.ListEmitter(), fakes.ListEmitter()
     unfinished.flush = lambda timeout: False
@@ -92,30 +76,3 @@ def test_emitters_are_told_how_much_time_is_left_and_have_the_last_of_it(busy, i
 
     assert engine.flush(20.0 if is_released else 1.0) == is_released
     assert least <= told[0] <= most
-
-
-@pytest.mark.parametrize("place", ["metric", "emitter", "thread"])
-def test_flush_where_a_record_is_scored_says_that_something_is_left(fakes, make_engine, place: str):
-    """In the worker it does not wait, in a metric's thread no longer than it may."""
-    flushed: list[bool] = []
-    emitter, metric = fakes.ListEmitter(), fakes.ConstantMetric()
-    if place == "metric":
-        metric = fakes.CallingMetric(lambda _: flushed.append(engine.flush(fakes.PATIENCE)))
-    elif place == "thread":
-        metric = fakes.ThreadMetric(lambda _: flushed.append(engine.flush(0.01)))
-    else:
-        emitter.emit = lambda _: flushed.append(engine.flush(fakes.PATIENCE))
-    engine = make_engine(metric, emitters=[emitter])
-    fakes.score(engine)
-
-    assert flushed == [False]
-
-
-def test_after_shutdown_nothing_is_left_to_flush(fakes, make_engine):
-    emitter = fakes.ListEmitter()
-    engine = make_engine(fakes.ConstantMetric(), emitters=[emitter])
-    engine.submit(fakes.a_record())
-    engine.shutdown(fakes.PATIENCE)
-
-    assert engine.flush(0)
-    assert emitter.journal == ["start", "emit", "shutdown"]

@@ -81,18 +81,6 @@ def run(run_script):
     return lambda program: run_script(PRELUDE + textwrap.dedent(program)).stdout.splitlines()
 
 
-@pytest.mark.parametrize("metric", ["Quick", "InThread"])
-def test_what_is_queued_at_the_end_is_scored(run, metric: str):
-    lines = run(f"""
-        engine = ScoringEngine(metrics=[{metric}()], emitters=[Printing()], concurrency=2)
-        for number in range(50):
-            engine.submit(record(number))
-    """)
-
-    assert len([line for line in lines if line.startswith("emitted")]) == 50
-    assert lines[-2:] == ["flush", "shutdown"]
-
-
 @pytest.mark.parametrize("ending", ["sys.exit(0)", "pass"])
 def test_judges_may_use_threads_while_the_program_ends_though_nobody_holds_the_engine(run, ending: str):
     """The drain comes before Python closes its thread pools, and the loop's own threads are no such pool."""
@@ -128,22 +116,6 @@ SLOW_ENDINGS = {
 }
 
 
-@pytest.mark.parametrize("ending", SLOW_ENDINGS)
-def test_the_end_waits_for_what_hangs_no_longer_than_it_may(run, ending: str):
-    engines, least = SLOW_ENDINGS[ending]
-    lines = run(f"""
-        import atexit
-        began = time.monotonic()
-        atexit.register(lambda: print(time.monotonic() - began))
-        {engines}
-        for engine in engines:
-            for number in range(40):
-                engine.submit(record())
-    """)
-
-    assert least < float(lines[-1]) < FAR_TOO_LONG
-
-
 @pytest.mark.parametrize("provider_comes", ["before the first submit", "after it"])
 def test_scores_are_exported_though_the_engine_was_made_before_the_provider(run, provider_comes: str):
     submit_first = provider_comes == "after it"
@@ -172,28 +144,6 @@ def test_scores_are_exported_though_the_engine_was_made_before_the_provider(run,
     """)
 
     assert "span invoke_workflow late 1.0" in lines
-
-
-def test_threads_that_still_serve_may_submit_after_the_main_thread_has_ended(run):
-    lines = run("""
-        main_has_drained = threading.Event()
-
-        class Telling(Printing):
-            def flush(self, timeout):
-                main_has_drained.set()
-                return True
-
-        engine = ScoringEngine(metrics=[Quick()], emitters=[Telling()])
-
-        def serve():
-            main_has_drained.wait()
-            engine.submit(record("afterwards"))
-
-        engine.submit(record("before"))
-        threading.Thread(target=serve).start()
-    """)
-
-    assert lines == ["emitted before quick", "emitted afterwards quick", "shutdown"]
 
 
 def test_a_submit_at_the_very_end_does_not_raise(run):

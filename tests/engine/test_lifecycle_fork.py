@@ -127,20 +127,6 @@ def test_the_default_engine_is_made_though_another_thread_was_making_it_at_the_f
         defaults.set_default_engine(before)
 
 
-def test_an_engine_that_cannot_start_afresh_keeps_no_other_from_it(fakes, make_engine, in_child, monkeypatch):
-    engines = [make_engine(fakes.ConstantMetric()) for _ in range(3)]
-    for engine in engines:
-        fakes.score(engine)
-    monkeypatch.setattr(engines[1], "_assemble", lambda: 1 // 0)
-
-    def use() -> object:
-        for engine in (engines[0], engines[2]):
-            engine.submit(fakes.a_record())
-        return [[engine.flush(fakes.PATIENCE), engine.stats().finished] for engine in (engines[0], engines[2])]
-
-    assert in_child(use) == [[True, 1], [True, 1]]
-
-
 def test_what_was_shut_down_stays_so_in_the_child(fakes, make_engine, in_child):
     engine = make_engine(fakes.ConstantMetric())
     engine.shutdown(fakes.PATIENCE)
@@ -150,45 +136,3 @@ def test_what_was_shut_down_stays_so_in_the_child(fakes, make_engine, in_child):
         return dict(engine.stats().dropped)
 
     assert in_child(submit) == {"shutdown": 1}
-
-
-@pytest.mark.slow
-def test_a_child_that_exits_in_good_order_says_nothing_of_what_it_inherited(run_script):
-    """Unfinished tasks and an open loop of the parent's are in its memory; the interpreter must not warn of them."""
-    done = run_script(
-        """
-        import asyncio, logging, os, queue, sys, warnings
-        logging.getLogger("ragspan").addHandler(logging.NullHandler())
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*fork.*")
-        from ragspan.engine import ScoringEngine
-        from ragspan.records import RagRecord
-        from ragspan.telemetry.emitter_protocols import ScoreEmitter
-
-        started = queue.SimpleQueue()
-
-        class Hanging:
-            name = "hanging"
-            async def score(self, record):
-                started.put(record)
-                await asyncio.Event().wait()
-
-        class Emitter(ScoreEmitter):
-            score_wait = 10.0
-            def emit(self, scored): pass
-            def shutdown(self, timeout): print("shutdown", flush=True)
-
-        engine = ScoringEngine(metrics=[Hanging()], emitters=[Emitter()])
-        for _ in range(3):
-            engine.submit(RagRecord(question="q", contexts=["c"], response="r"))
-        started.get()
-        child = os.fork()
-        if not child:
-            print("child", engine.stats().submitted, flush=True)
-            sys.exit(0)
-        os.waitpid(child, 0)
-        print("parent", engine.shutdown(0).abandoned)
-        """
-    )
-
-    assert done.stdout.splitlines() == ["child 0", "shutdown", "parent 3"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -45,22 +43,6 @@ def test_it_comes_back_with_the_outcomes_that_were_late_for_the_emitters(fakes, 
     assert emitter.journal == ["start", "emit", "late"]
 
 
-def test_any_number_of_loops_may_await_records_at_the_same_time(fakes, make_engine):
-    engine = make_engine(fakes.ConstantMetric(), concurrency=2)
-    start = threading.Barrier(4, timeout=fakes.PATIENCE)
-
-    async def score_many(loop: int) -> list[str]:
-        start.wait()
-        records = [fakes.a_record(record_id=f"{loop}-{number}") for number in range(50)]
-        return [scored.record.record_id for scored in await asyncio.gather(*map(engine.score, records))]
-
-    with ThreadPoolExecutor(4) as pool:
-        ids = list(pool.map(lambda loop: asyncio.run(score_many(loop)), range(4)))
-
-    assert ids == [[f"{loop}-{number}" for number in range(50)] for loop in range(4)]
-    assert engine.stats().finished == 200
-
-
 @pytest.mark.parametrize("drop", ["oldest", "newest"])
 def test_a_full_queue_neither_refuses_nor_evicts_what_is_awaited(fakes, make_engine, drop):
     metric = fakes.HangingMetric()
@@ -81,27 +63,6 @@ def test_a_full_queue_neither_refuses_nor_evicts_what_is_awaited(fakes, make_eng
     assert all(isinstance(scored, ScoredRecord) for scored in asyncio.run(score()))
     assert engine.flush(fakes.PATIENCE)
     assert engine.stats().dropped == {"queue_full": 3}
-
-
-def test_records_leave_in_the_order_in_which_they_came_whichever_way_that_was(fakes, make_engine):
-    hanging, order = fakes.HangingMetric(), []
-    noting = fakes.CallingMetric(lambda record: order.append(record.question))
-    engine = make_engine(hanging, noting, concurrency=1)
-    engine.submit(fakes.a_record(question="1"))
-    hanging.wait_until_started()
-
-    async def score() -> None:
-        first = asyncio.create_task(engine.score(fakes.a_record(question="2")))
-        await asyncio.sleep(0)
-        engine.submit(fakes.a_record(question="3"))
-        second = asyncio.create_task(engine.score(fakes.a_record(question="4")))
-        await asyncio.sleep(0)
-        hanging.release()
-        await asyncio.gather(first, second)
-
-    asyncio.run(score())
-
-    assert order == ["1", "2", "3", "4"]
 
 
 def test_cancelling_the_task_drops_a_record_that_waits(fakes, make_engine, caplog):
@@ -144,35 +105,6 @@ def test_cancelling_the_task_stops_the_metrics_and_ends_what_the_emitters_have_o
     assert emitter.journal == ["start", "abandon", "flush"]
     assert engine.stats().dropped == {"cancelled": 1}
     assert engine.stats().errors == {}
-
-
-def test_a_loop_that_ends_early_takes_its_records_with_it(fakes, make_engine):
-    metric = fakes.HangingMetric()
-    engine = make_engine(metric, concurrency=1)
-
-    async def leave() -> None:
-        for _ in range(3):
-            asyncio.create_task(engine.score(fakes.a_record()))  # noqa: RUF006 - its loop ends before it
-        await asyncio.to_thread(metric.wait_until_started)
-
-    asyncio.run(leave())
-
-    assert engine.flush(fakes.PATIENCE)
-    assert engine.stats().dropped == {"cancelled": 3}
-
-
-def test_shutdown_ends_what_waits_and_what_is_in_work(fakes, make_engine):
-    metric = fakes.StubbornMetric()
-    engine = make_engine(metric, concurrency=1)
-
-    async def shut_down() -> list[ScoredRecord | Dropped]:
-        scoring = [asyncio.create_task(engine.score(fakes.a_record())) for _ in range(2)]
-        await asyncio.to_thread(metric.wait_until_started)
-        await asyncio.to_thread(engine.shutdown, 0.0)
-        return [*await asyncio.gather(*scoring), await engine.score(fakes.a_record())]
-
-    assert asyncio.run(shut_down()) == [Dropped(reason="shutdown")] * 3
-    assert engine.stats().dropped == {"shutdown": 3}
 
 
 def test_what_is_not_scored_says_why(fakes, make_engine, monkeypatch):

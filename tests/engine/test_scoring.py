@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.outcomes import MetricFailure, NotApplicable, Score
+from ragspan.outcomes import NotApplicable, Score
 from ragspan.records import SpanAnchor
 from ragspan.testing import InMemoryTelemetry
 
@@ -118,31 +118,6 @@ def test_scores_that_come_after_the_wait_are_emitted_by_themselves(fakes, make_e
         ("constant", 1),
         ("hanging", 1),
     ]
-
-
-def test_the_most_patient_emitter_decides_how_long_all_wait(fakes, make_engine):
-    slow = fakes.HangingMetric()
-    emitters = [fakes.ListEmitter(score_wait=0), fakes.ListEmitter()]
-    engine = make_engine(slow, emitters=emitters)
-    engine.submit(fakes.a_record())
-    slow.wait_until_started()
-    slow.release()
-
-    assert engine.flush(fakes.PATIENCE)
-    assert [emitter.journal for emitter in emitters] == [["start", "emit", "flush"]] * 2
-
-
-def test_without_a_wait_scores_that_are_there_at_once_are_not_late(fakes, score_one):
-    scored = score_one(fakes.ConstantMetric(), emitter=fakes.ListEmitter(score_wait=0))
-
-    assert (list(scored.outcomes), scored.late) == (["constant"], False)
-
-
-def test_a_timeout_within_the_wait_comes_with_the_other_scores(fakes, score_one):
-    scored = score_one(fakes.HangingMetric(), fakes.ConstantMetric(), metric_timeout=0.01)
-
-    assert scored.outcomes["hanging"] == MetricFailure(error_type="timeout", message="no outcome within 0.01 s")
-    assert scored.outcomes["constant"] == SCORED
 
 
 def test_records_without_metrics_are_emitted_all_the_same(score_one):

@@ -29,24 +29,6 @@ def test_shutdown_scores_what_is_left_and_then_tells_the_emitters(fakes, make_en
     assert (engine.stats().finished, engine.stats().dropped) == (3, {"shutdown": 1})
 
 
-def test_the_report_counts_only_what_happened_in_the_shutdown(fakes, make_engine):
-    metric = fakes.BlockingMetric()
-    engine = make_engine(metric)
-    fakes.score(engine, fakes.FakeCapture())
-    engine.submit(fakes.a_record())
-    metric.wait_until_started()
-    reports: list[ShutdownReport] = []
-    shutting_down = threading.Thread(target=lambda: reports.append(engine.shutdown(fakes.PATIENCE)))
-    shutting_down.start()
-    while "shutdown" not in engine.stats().dropped:  # until it takes nothing any more
-        engine.submit(fakes.FakeCapture())
-    metric.release()
-    shutting_down.join(fakes.PATIENCE)
-
-    stats = engine.stats()
-    assert (reports[0].finished, reports[0].abandoned) == (stats.done - 1, 0)
-
-
 @pytest.mark.parametrize("kind", ["HangingMetric", "StubbornMetric", "BlockingMetric"])
 @pytest.mark.parametrize("timeout", [0, 0.2])
 def test_what_is_not_scored_in_time_is_abandoned(fakes, make_engine, caplog, kind: str, timeout: float):
@@ -68,32 +50,6 @@ def test_what_is_not_scored_in_time_is_abandoned(fakes, make_engine, caplog, kin
     assert kind == "BlockingMetric" or metric.was_cancelled.wait(fakes.PATIENCE)
 
 
-@pytest.mark.parametrize("place", ["to_record", "start"])
-def test_nothing_is_emitted_after_a_shutdown_that_the_worker_did_not_notice(fakes, make_engine, place: str):
-    reached, gate = threading.Event(), threading.Event()
-
-    def block(result: object) -> object:
-        reached.set()
-        gate.wait(fakes.PATIENCE)
-        return result
-
-    class Emitter(fakes.ListEmitter):
-        def start(self, record):
-            handle = super().start(record)
-            return block(handle) if place == "start" else handle
-
-    emitter = Emitter()
-    engine = make_engine(fakes.ConstantMetric(), emitters=[emitter], sample_rate=0, name="unaware")
-    engine.submit(fakes.FakeCapture(lambda: block(fakes.a_record()) if place == "to_record" else fakes.a_record()))
-    assert reached.wait(fakes.PATIENCE)
-    [worker] = [thread for thread in threading.enumerate() if thread.name == "unaware-worker"]
-    assert engine.shutdown(0).abandoned == 1
-    gate.set()
-    worker.join(fakes.PATIENCE)
-
-    assert emitter.journal == (["start", "shutdown"] if place == "start" else ["shutdown"])
-
-
 def test_two_threads_that_shut_down_get_one_report_and_so_does_a_later_call(fakes, make_engine):
     metric, emitter = fakes.HangingMetric(), fakes.ListEmitter()
     engine = make_engine(metric, emitters=[emitter])
@@ -109,13 +65,6 @@ def test_two_threads_that_shut_down_get_one_report_and_so_does_a_later_call(fake
 
     assert reports[0] is reports[1] is engine.shutdown(0)
     assert (reports[0].finished, emitter.journal.count("shutdown")) == (1, 1)
-
-
-def test_an_engine_that_was_never_used_shuts_down_at_once(fakes, make_engine):
-    emitter = fakes.ListEmitter()
-    report = make_engine(fakes.ConstantMetric(), emitters=[emitter]).shutdown(0)
-
-    assert (report.finished, report.abandoned, emitter.journal) == (0, 0, ["shutdown"])
 
 
 def test_shutdown_in_the_worker_waits_for_nobody(fakes, make_engine):
@@ -180,25 +129,6 @@ def test_a_signal_handler_may_shut_down_during_a_shutdown(fakes, make_engine, em
 
     assert report.seconds < fakes.PATIENCE
     assert (nested[0].finished, nested[0].abandoned) == (0, 0)
-
-
-@needs_signals
-def test_an_interrupted_shutdown_can_be_taken_up_again(fakes, make_engine, emitter_that_signals, on_signal):
-    """After a Ctrl-C, the hook at the end of the process does the rest."""
-    emitter = emitter_that_signals(signal.SIGUSR1)
-    engine = make_engine(fakes.ConstantMetric(), emitters=[emitter])
-    engine.submit(fakes.a_record())
-
-    def interrupt() -> None:
-        emitter.handled.set()
-        raise KeyboardInterrupt
-
-    on_signal(interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        engine.shutdown(fakes.PATIENCE)
-
-    assert engine.shutdown(fakes.PATIENCE).abandoned == 0
-    assert emitter.journal == ["start", "emit", "shutdown", "shutdown"]
 
 
 def interrupted_in_a_step(engine, handle):

@@ -30,32 +30,6 @@ def alive(pool: DaemonThreads) -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == pool.name]
 
 
-@pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt])
-def test_what_a_call_raises_is_its_callers_and_ends_no_thread(threads: DaemonThreads, error: type[BaseException]):
-    ran_in = []
-
-    def fail() -> None:
-        ran_in.append(threading.current_thread())
-        raise error
-
-    assert isinstance(threads.submit(fail).exception(PATIENCE), error)
-    assert threads.submit(int).result(PATIENCE) == 0
-    assert ran_in[0] in alive(threads)
-
-
-def test_threads_are_daemons_and_kept_for_the_next_call(threads: DaemonThreads):
-    first = threads.submit(threading.current_thread).result(PATIENCE)
-    assert first.daemon
-    gate = threading.Event()
-    busy = [threads.submit(gate.wait, PATIENCE) for _ in range(4)]
-    assert not any(call.running() or call.done() for call in busy[2:])
-    gate.set()
-
-    assert [call.result(PATIENCE) for call in busy] == [True] * 4
-    assert first in alive(threads)
-    assert len(alive(threads)) == 2
-
-
 def test_calls_that_were_cancelled_leave_the_line(threads: DaemonThreads):
     gate = threading.Event()
     started = threading.Barrier(3)
@@ -74,27 +48,8 @@ def test_calls_that_were_cancelled_leave_the_line(threads: DaemonThreads):
     gate.set()
 
 
-def test_its_end_lets_the_calls_that_wait_be_made_and_takes_no_others(threads: DaemonThreads):
-    gate = threading.Event()
-    calls = [threads.submit(gate.wait, PATIENCE) for _ in range(4)]
-    threads.shutdown()
-    gate.set()
-
-    assert [call.result(PATIENCE) for call in calls] == [True] * 4
-    assert "shut down" in str(threads.submit(int).exception(PATIENCE))
-
-
 class Kept:
     """Something that could be kept for too long."""
-
-
-def test_an_idle_thread_keeps_neither_argument_nor_result_of_its_last_call(threads: DaemonThreads):
-    argument = Kept()
-    references = [weakref.ref(argument), weakref.ref(threads.submit(Kept).result(PATIENCE))]
-    threads.submit(id, argument).result(PATIENCE)
-    del argument
-
-    assert all(map(is_let_go_of, references))
 
 
 def is_let_go_of(reference: weakref.ref[Kept]) -> bool:

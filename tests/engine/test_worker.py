@@ -73,25 +73,6 @@ def cancel_everything() -> None:
         task.cancel()
 
 
-@pytest.mark.parametrize("breaks", [True, False], ids=["the loop breaks", "a metric cancels everything"])
-def test_emitters_hear_of_records_that_are_dropped_in_work(fakes, make_engine, quick_restarts, breaks):
-    """They have opened something for each, which would stay open."""
-    emitter = fakes.ListEmitter(handle=fakes.NotingHandle)
-    stunt = fakes.break_the_loop if breaks else cancel_everything
-    metrics = [
-        fakes.ConstantMetric(),
-        fakes.CallingMetric(lambda record: stunt() if record.question == "break" else None),
-        fakes.HangingMetric(),
-    ]
-    engine = make_engine(*metrics, emitters=[emitter])
-    for question in ["other", "other", "break"]:
-        engine.submit(fakes.a_record(question=question))
-    assert engine.flush(fakes.PATIENCE)
-
-    assert dict(engine.stats().dropped) == {"worker_error": 3}
-    assert emitter.journal == ["start"] * 3 + ["abandon"] * 3 + ["flush"]
-
-
 class NoThread:
     """In place of a thread, on a system that has no more of them."""
 
@@ -113,14 +94,3 @@ def test_a_worker_that_cannot_be_started_costs_no_capture(fakes, make_engine, mo
 
     assert engine.flush(fakes.PATIENCE)
     assert engine.stats().finished == 2
-
-
-def test_starting_a_worker_is_not_tried_with_every_submit(fakes, make_engine, monkeypatch):
-    starts: list[str] = []
-    engine = make_engine(fakes.ConstantMetric())
-    with monkeypatch.context() as patch:
-        patch.setattr(engine_worker.threading, "Thread", lambda name, **_: starts.append(name) or NoThread())
-        for _ in range(100):
-            engine.submit(fakes.a_record())
-
-    assert starts.count("ragspan-worker") == 1

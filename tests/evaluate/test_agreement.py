@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from ragspan.evaluate.agreement import Bootstrap, Estimate, auroc, balanced_accuracy
+from ragspan.evaluate.estimates import Bootstrap, Estimate, auroc, balanced_accuracy
 
 
 def pairs_won(values, labels):

@@ -38,14 +38,6 @@ def test_rows_whose_ids_name_no_span_are_told_and_send_nothing(back_fill, otlp_l
     assert "1 row evaluated" in done.stdout
 
 
-def test_ids_may_be_in_other_columns(back_fill, otlp_listener):
-    row = {**ROW, "trace": {"trace": TRACE, "span": SPAN}}
-    done = back_fill([row], "--trace-id-column", "trace.trace", "--span-id-column", "trace.span")
-
-    assert done.exit_code == 0, done.stderr
-    assert [span.parent_id for span in otlp_listener.spans] == [SPAN]
-
-
 def test_scores_that_could_not_be_sent_are_exit_code_1(back_fill, otlp_listener):
     otlp_listener.answers(400, b"no")
     done = back_fill([{**ROW, "trace_id": TRACE, "span_id": SPAN}])

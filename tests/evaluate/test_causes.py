@@ -32,8 +32,8 @@ def test_the_cause_is_in_the_file_of_rows_and_in_the_reports_summary(tmp_path):
 
     rows = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()[1:]]
     causes = [[one["kind"] for one in row["outcomes"]["faithfulness"].get("causes", ())] for row in rows]
-    assert causes == [["lost_before_prompt"], [], ["lost_before_prompt"], ["unsupported"]]
-    assert evaluation.summary["faithfulness"].causes == {"lost_before_prompt": 2, "unsupported": 1}
+    assert causes == [["lost_before_prompt"], [], ["lost_before_prompt"], []]
+    assert evaluation.summary["faithfulness"].causes == {"lost_before_prompt": 2}
     page = report.read_text(encoding="utf-8")
     assert ">lost before prompt 2<" in page
     assert "Document 2 of search, which did not reach the prompt, supports a claim" in page

@@ -7,16 +7,14 @@ import math
 import threading
 
 import pandas as pd
-import polars as pl
 import pytest
 from result_lines import result_lines
 
 from ragspan.config import Settings
 from ragspan.evaluate import ResultFile, aevaluate, evaluate, running
-from ragspan.evaluate.rows import partial_of
+from ragspan.evaluate.row_file import partial_of
 from ragspan.evaluate.running import Plan, run
 from ragspan.exceptions import ConfigurationError, TableError
-from ragspan.judges import OpenAIJudge, Price
 from ragspan.metrics import Faithfulness
 from ragspan.outcomes import NotApplicable, Score
 from ragspan.records import RagRecord
@@ -93,12 +91,6 @@ def test_bad_rows_are_skipped_and_reported(rows, judge):
     assert {line.row for line in result_lines(evaluation)} == {1, 3, 4}
 
 
-def test_only_the_first_rows_are_evaluated_where_a_limit_is_set(judge):
-    endless = ({"question": "q", "contexts": "c", "answer": "r"} for _ in iter(int, 1))
-
-    assert evaluate(endless, METRICS, judge=judge, limit=3).rows == 3
-
-
 class Paid:
     """Costs something for each record."""
 
@@ -113,27 +105,6 @@ def test_what_judging_took_is_added_up(rows):
 
     assert evaluation.usage == Usage(requests=4, input_tokens=40, output_tokens=20, usd=1.0)
     assert [line.usd for line in result_lines(evaluation)] == [0.25] * 4
-
-
-@pytest.mark.parametrize("claims", ["I see no claims.", '{"answer": {"claims": []}}'], ids=["failed", "no claims"])
-def test_what_judging_took_without_a_score_is_added_up_too(rows, fake_openai, claims):
-    usage = {"prompt_tokens": 1000, "completion_tokens": 100}
-    fake_openai.answer = lambda _request: fake_openai.says(claims, usage=usage)
-    judge = OpenAIJudge("m", base_url=fake_openai.base_url, price=Price(1, 2))
-
-    evaluation = evaluate(rows, "faithfulness", judge=judge)
-
-    paid = len(fake_openai.requests)
-    assert evaluation.summary["faithfulness"].scored == 0
-    assert (evaluation.usage.requests, evaluation.usage.input_tokens) == (paid, 1000 * paid)
-    assert evaluation.usage.usd == pytest.approx(0.0012 * paid)
-    assert sum(line.requests or 0 for line in result_lines(evaluation)) == paid
-
-
-def test_the_share_of_answers_that_production_samples_does_not_matter_here(rows, judge, monkeypatch):
-    monkeypatch.setenv("RAGSPAN_SAMPLE_RATE", "0")
-
-    assert evaluate(rows, "faithfulness", judge=judge).summary["faithfulness"].scored == 2
 
 
 @pytest.mark.parametrize(
@@ -255,16 +226,6 @@ def records_of(rows):
         RagRecord(question=row["question"], contexts=row["contexts"], response=row["answer"], record_id=row["id"])
         for row in rows
     ]
-
-
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, iter, tuple, records_of, "a file"])
-async def test_every_kind_of_table_has_the_same_results_inside_a_running_loop_too(rows, judge, make, write_jsonl):
-    rows = rows[:2]
-    table = str(write_jsonl(rows)) if make == "a file" else make(rows)
-
-    assert list(result_lines(evaluate(table, METRICS, judge=judge))) == list(
-        result_lines(evaluate(rows, METRICS, judge=judge))
-    )
 
 
 # Results --------------------------------------------------------------------------------------------------------------

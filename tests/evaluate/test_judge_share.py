@@ -10,18 +10,15 @@ from doubtful import an_answer, some_answers
 from result_lines import result_lines
 
 from ragspan.engine import Budget
-from ragspan.engine.judge_share_decisions import TableDecisions
 from ragspan.evaluate import evaluate
-from ragspan.evaluate.ci import summary_lines
 from ragspan.evaluate.evaluation import plan_from
 from ragspan.evaluate.gates import Gate, check_gates
-from ragspan.evaluate.report import compare, write_report
-from ragspan.evaluate.rows import ResultFile, partial_of
+from ragspan.evaluate.report import write_report
+from ragspan.evaluate.row_file import ResultFile, partial_of
 from ragspan.evaluate.running import run
-from ragspan.exceptions import ConfigurationError, TableError
-from ragspan.judge_share import JudgeShare
+from ragspan.exceptions import ConfigurationError
 from ragspan.judges import OverlapJudge
-from ragspan.metrics import AnswerRelevance, ContextAdherence, Faithfulness
+from ragspan.metrics import AnswerRelevance, ContextAdherence
 from ragspan.testing import RecordingEmitter
 
 METRICS = "context_adherence,completeness,context_utilization,faithfulness"
@@ -91,26 +88,6 @@ def test_the_random_part_is_drawn_by_id_whatever_the_answers_are(asked_judge):
     assert len(drawn) == 24
 
 
-def test_a_row_of_which_the_embedded_judge_has_no_doubt_can_be_in_the_random_part_alone():
-    rows = TableDecisions(JudgeShare(total=0.5, random=0.25))
-    for row in range(400):
-        rows.add(str(row), None)
-
-    counts = Counter(rows.asked())
-    assert counts.keys() == {"random", None}
-    assert 80 <= counts["random"] <= 120
-
-
-def test_a_table_that_can_be_read_once_and_a_file_come_to_the_same(asked_judge, table):
-    answers = some_answers(60)
-    file = by_row(evaluate(table(answers), METRICS, judge=asked_judge, judge_share=0.2))
-    once = by_row(evaluate(iter(answers), METRICS, judge=asked_judge, judge_share=0.2))
-
-    assert {row: (one.score, one.judge, one.asked) for row, one in file.items()} == {
-        row: (one.score, one.judge, one.asked) for row, one in once.items()
-    }
-
-
 def test_rows_without_contexts_and_bad_rows_cost_nothing_and_keep_their_places(asked_judge, endpoint):
     rows = [
         {"question": "q", "contexts": [], "answer": "It is so."},
@@ -158,19 +135,6 @@ def test_averages_are_by_judge_and_the_rate_is_estimated_and_gates_go_by_it(aske
     assert lowest.trouble.endswith("the lowest is 0 by openai:m, which scored 120 of 600 rows")
 
 
-def test_the_lowest_score_of_a_gate_is_never_that_of_a_judge_who_was_not_to_give_it(asked_judge, endpoint):
-    answers = some_answers(60)
-    content = json.dumps({"answer": {"grounding": {"reasoning": "-", "verdict": "grounded"}}})
-    endpoint.answer = lambda request: endpoint.says(*[content] * request["n"])
-    evaluation = evaluate(answers, [ContextAdherence(asked_judge)], judge_share=0.2)
-    (result,) = check_gates(evaluation, [Gate(metric="context_adherence", kind="none_below", minimum=0.9)])
-
-    assert evaluation.summary["context_adherence"].minimum < 0.5, "by the embedded judge"
-    assert (result.reached, result.trouble) == (1.0, None)
-    assert str(result).endswith("no score below 0.9, by openai:m, which scored 12 of 60 rows")
-    assert f"- ✅ {result}" in "\n".join(summary_lines(evaluation, [result])).replace("&#58;", ":")
-
-
 def test_the_embedded_judge_reads_each_row_once(asked_judge, monkeypatch):
     read = Counter()
     score = ContextAdherence.score
@@ -192,7 +156,7 @@ def test_with_few_rows_at_random_a_gate_goes_by_the_embedded_judge_and_says_so(a
 
     (result,) = check_gates(evaluation, [Gate(metric="context_adherence", kind="passing", minimum=1.0)])
     summary = evaluation.summary["context_adherence"]
-    assert result.reached == summary.passed / 60
+    assert result.reached == summary.passed / summary.labelled
     assert "by the embedded judge: openai:m scored too few rows at random for an estimate" in result.trouble
     assert "no estimate for all rows: openai:m scored 3 at random, and 20 are needed" in str(evaluation)
 
@@ -206,14 +170,6 @@ def test_a_metric_that_the_embedded_judge_cannot_score_has_the_judges_scores_alo
     assert (relevance.scored, relevance.asked.unscreened, relevance.asked.scored) == (0, 12, 12)
     assert relevance.not_scored == {"not_asked": 48}
     assert evaluation.is_scored
-
-
-def test_metrics_with_the_embedded_judge_have_no_share(asked_judge, length_metric):
-    metrics = [ContextAdherence(asked_judge), Faithfulness(OverlapJudge()), length_metric]
-    evaluation = evaluate(some_answers(40), metrics, judge_share=0.2)
-
-    assert [evaluation.summary[name].asked is None for name in evaluation.metrics] == [False, True, True]
-    assert {one.judge for one in by_row(evaluation, "faithfulness").values()} == {"overlap"}
 
 
 def test_a_row_is_sent_once_with_the_score_that_counts(asked_judge):
@@ -264,14 +220,6 @@ def _partial_of_half(path, asked_judge, output):
     journal = partial_of(output)
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:31]))
     return journal
-
-
-def test_another_share_is_another_run(asked_judge, tmp_path, table):
-    output = tmp_path / "out.jsonl"
-    _partial_of_half(table(some_answers(60)), asked_judge, output)
-
-    with pytest.raises(TableError, match=r'judge_share was "0.2:0.05" and is "0.3:0.075"'):
-        evaluate(table(some_answers(60)), METRICS, judge=asked_judge, judge_share=0.3, output=output, resume=True)
 
 
 def test_rows_that_the_judge_failed_on_keep_the_embedded_judges_score_and_are_asked_about_again(
@@ -327,46 +275,6 @@ def test_the_result_file_the_wide_frame_and_the_report_say_who_scored(asked_judg
     assert "By the embedded judge alone: " in text
 
 
-def test_two_runs_are_compared_by_the_judge_that_read_all_rows_of_both(asked_judge, tmp_path):
-    answers = some_answers(60)
-    shared = evaluate(answers, [ContextAdherence(asked_judge)], judge_share=0.2)
-    embedded = evaluate(answers, [ContextAdherence(OverlapJudge())])
-
-    (metric,) = compare(shared, embedded).metrics
-    assert (metric.pairs, metric.difference, compare(shared, embedded).cautions) == (60, 0.0, ())
-
-
-def test_the_command_takes_a_share_and_its_summary_has_the_estimate(command, endpoint, monkeypatch, tmp_path, table):
-    monkeypatch.setenv("OPENAI_BASE_URL", endpoint.base_url)
-    monkeypatch.setenv("OPENAI_API_KEY", "-")
-    told = command(
-        *("evaluate", table(some_answers(200)), "--judge", "openai:m", "--judge-share", "0.4:0.2"),
-        *(
-            "--metrics",
-            "context_adherence",
-            "--json",
-            tmp_path / "summary.json",
-            "--min-passing",
-            "context_adherence=1",
-        ),
-    )
-
-    summary = json.loads((tmp_path / "summary.json").read_text())
-    asked = summary["metrics"]["context_adherence"]["asked"]
-    assert summary["judge_share"] == {"total": 0.4, "random": 0.2}
-    assert (asked["doubtful"] + asked["random"], asked["judge"]) == (80, "openai:m")
-    assert 0 < asked["failures"]["lower"] < asked["failures"]["value"] < asked["failures"]["upper"] < 1
-    assert told.exit_code == 1
-    assert "of all rows fail by openai:m, estimated" in told.stdout
-    assert "estimated from 80 of 200 rows" in told.stderr
-
-
-def test_the_variable_counts_where_no_share_is_given(asked_judge, monkeypatch):
-    monkeypatch.setenv("RAGSPAN_JUDGE_SHARE", "0.5:0")
-
-    assert evaluate(some_answers(10), METRICS, judge=asked_judge).summary["faithfulness"].asked.scored == 5
-
-
 def test_labels_are_compared_with_a_judge_that_reads_all_rows(command, endpoint, monkeypatch, write_jsonl):
     monkeypatch.setenv("OPENAI_BASE_URL", endpoint.base_url)
     monkeypatch.setenv("OPENAI_API_KEY", "-")
@@ -386,8 +294,3 @@ def test_labels_are_compared_with_a_judge_that_reads_all_rows(command, endpoint,
 def test_a_share_that_is_none_is_refused_before_the_table_is_read(asked_judge, share):
     with pytest.raises(ConfigurationError, match="judge_share is"):
         evaluate("nowhere.csv", METRICS, judge=asked_judge, judge_share=share)
-
-
-def test_without_another_judge_there_is_no_share():
-    with pytest.raises(ConfigurationError, match="the metrics ask none but the embedded one"):
-        evaluate(some_answers(5), METRICS, judge="overlap", judge_share=0.2)

@@ -10,7 +10,7 @@ from result_lines import result_lines
 
 from ragspan import Budget
 from ragspan.evaluate import ResultFile, evaluate, outages
-from ragspan.evaluate.rows import partial_of
+from ragspan.evaluate.row_file import partial_of
 from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.judges import OpenAIJudge
 from ragspan.judges.llm import breaker
@@ -180,16 +180,6 @@ def test_what_failed_is_judged_again_and_nothing_else(tmp_path):
     assert output.read_bytes() == whole.read_bytes()
     assert not partial_of(output).exists()
     assert not third.has_passing
-
-
-def test_a_run_with_failures_is_replaced_where_nobody_resumes_it(tmp_path):
-    output = tmp_path / "r.jsonl"
-    evaluate(ROWS, [Broken("r3")], output=output)
-    metric = Broken()
-    evaluate(ROWS, [metric], output=output)
-
-    assert (len(metric.asked), partial_of(output).exists()) == (len(ROWS), False)
-    assert len(list(result_lines(ResultFile(output)))) == len(ROWS)
 
 
 def test_rows_that_were_added_are_judged_with_those_that_failed(tmp_path):

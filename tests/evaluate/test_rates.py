@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ragspan.evaluate.rates import (
+from ragspan.evaluate.estimates import (
     LEAST_LABELS,
     RateEstimate,
     Stratum,

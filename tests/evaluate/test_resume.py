@@ -12,7 +12,7 @@ import pytest
 from programs import run_python
 
 from ragspan.config import Settings
-from ragspan.evaluate.rows import partial_of
+from ragspan.evaluate.row_file import partial_of
 from ragspan.evaluate.running import Plan
 from ragspan.evaluate.running import run as evaluate_as_planned
 

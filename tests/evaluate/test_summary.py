@@ -43,20 +43,6 @@ def test_where_nothing_was_scored_there_are_no_figures():
     assert MetricTally().summary("m") == MetricSummary(metric="m")
 
 
-@pytest.mark.parametrize(
-    ("values", "mean", "median", "deviation"),
-    [
-        ((0.3,), 0.3, 0.3, None),
-        ((0.0, 1.0, 0.5, 0.25), 0.4375, 0.375, pytest.approx(0.42696, abs=1e-4)),
-        ((0.1, 0.1, 0.1), 0.1, 0.1, 0.0),  # whose rounded sum is larger than three tenths
-    ],
-)
-def test_figures_of_few_scores(values, mean, median, deviation):
-    summary = summary_of(*values)
-
-    assert (summary.mean, summary.median, summary.standard_deviation) == (mean, median, deviation)
-
-
 # The lowest -----------------------------------------------------------------------------------------------------------
 
 
@@ -170,17 +156,6 @@ def test_rows_of_an_earlier_run_are_not_counted_into_the_rate(progress, shown, c
     clock.advance(10)
 
     assert "60 rows (60%) · 2.0 rows/s · 20 s left" in shown(progress)
-
-
-def test_where_there_is_no_terminal_a_line_comes_every_ten_seconds(progress, clock):
-    file = io.StringIO()
-    with progress_on_stderr(file=file, clock=clock) as on_row:
-        for _ in range(25):
-            clock.advance(1)
-            do(progress, 1)
-            on_row(progress)
-
-    assert [line.split(" · ")[0] for line in file.getvalue().splitlines()] == ["10 rows (10%)", "20 rows (20%)"]
 
 
 def test_on_a_terminal_a_line_is_renewed(progress, clock):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
-import json
 import subprocess
 import sys
 
@@ -218,19 +216,6 @@ def test_a_malformed_row_is_a_bad_row_and_reading_goes_on(read, rows, kept, told
     assert told in str(bad)
 
 
-def test_a_cell_has_a_limit_which_a_quote_that_is_not_closed_does_not_pass(read):
-    good, bad = read(b"question,answer\nq," + b"x" * 200_000 + b"\n")
-    assert (len(good[0].data["answer"]), bad) == (200_000, [])
-
-    limit = csv.field_size_limit(50)
-    try:
-        good, bad = read(b'question,answer\na,b\nq,"xxxxx\n' + b"c,d\n" * 20)
-    finally:
-        csv.field_size_limit(limit)
-    assert list(map(str, bad)) == ["row 2 (line 3): it is not CSV: field larger than field limit (50)"]
-    assert good[-1].data == {"question": "c", "answer": "d"}
-
-
 @pytest.mark.parametrize(
     ("data", "name", "what"),
     [
@@ -260,19 +245,6 @@ def test_a_bad_line_is_a_bad_row_that_quotes_nothing_and_blank_lines_are_nothing
     ]
 
 
-def test_a_json_file_may_be_an_array_or_lines(read):
-    rows = [{"question": "x" * 70_000, "answer": str(number)} for number in range(5)]
-    good, bad = read(json.dumps([*rows, 12, "text"], indent=1).encode(), "t.json")
-
-    assert data_of(good) == rows
-    assert [(entry.row, entry.reason) for entry in bad] == [
-        (6, "it is an int, but should be an object"),
-        (7, "it is a str, but should be an object"),
-    ]
-    lines = b"".join(b'\n {"question": "%d"}' % number for number in range(10_000))
-    assert [values["question"] for values in data_of(read(lines, "t.json")[0])] == list(map(str, range(10_000)))
-
-
 # Parquet --------------------------------------------------------------------------------------------------------------
 
 
@@ -294,14 +266,6 @@ def test_without_pyarrow_it_says_what_to_install(read, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ConfigurationError, match=r"ragspan\[datasets\]"):
         read(b"", "t.parquet")
-
-
-def test_a_cell_that_python_cannot_hold_is_an_error(tmp_path):
-    times = pa.array([0, 10**13], pa.timestamp("s"))
-    parquet.write_table(pa.table({"answer": ["a", "b"], "started": times}), tmp_path / "t.parquet")
-
-    with pytest.raises(TableError, match="cannot be read to its end"):
-        list(table_of(tmp_path / "t.parquet").entries)
 
 
 def test_a_file_with_carriage_returns_alone_says_that_it_is_no_csv(read):

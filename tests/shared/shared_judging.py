@@ -6,7 +6,7 @@ from collections import Counter
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
-from ragspan.evaluate.rates import by_part, estimate_rate
+from ragspan.evaluate.estimates import by_part, estimate_rate
 
 REQUESTS_AN_ANSWER = 1
 """With the four metrics of the default."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,6 +20,9 @@ RECORDED = {
     "openinference_dspy": "dspy",
     "traceloop_langchain": "langchain",
     "traceloop_llama_index": "llama_index",
+    "langfuse_langchain": "langchain",
+    "langfuse_own": "langfuse",
+    "langsmith_langchain": "langchain",
 }
 
 
@@ -52,6 +56,41 @@ def test_recorded_request_is_read(name: str, framework: str) -> None:
 
 def test_traceloop_tells_the_session() -> None:
     assert only(load("traceloop_langchain")).session_id == "s-1"
+
+
+def test_a_message_without_readable_text_leaves_contexts_unknown_and_a_tools_result_of_autogen_is_read() -> None:
+    """What nobody can read may be a document; AutoGen's instrumentor writes results of tools in a form of its own."""
+
+    def asked(**last: Any) -> RagRecord:
+        given = {"openinference.span.kind": "AGENT", "input.value": QUESTION, "output.value": ANSWER}
+        found = {"openinference.span.kind": "TOOL", "tool.name": "search_docs", "output.value": PASSAGES[0]}
+        messages = {
+            "llm.input_messages.0.message.role": "user",
+            "llm.input_messages.0.message.content": QUESTION,
+            "llm.input_messages.1.message.role": "function",
+            "llm.output_messages.0.message.role": "assistant",
+            "llm.output_messages.0.message.content": ANSWER,
+        }
+        model = {"openinference.span.kind": "LLM", **messages, **last}
+        spans = [span(1, None, "a"), span(2, 1, "b"), span(3, 1, "c")]
+        spans = [replace(one, attributes=about) for one, about in zip(spans, (given, found, model), strict=True)]
+        (record,) = records_of(spans, retrieval_tools=["search_docs"])
+        return record
+
+    assert (asked().contexts, asked().contexts_unknown) == (None, "picture")
+    result = json.dumps({"name": "search_docs", "content": PASSAGES[0], "is_error": False})
+    assert texts(asked(**{"llm.input_messages.1.function.0": result})) == [PASSAGES[0]]
+
+
+@pytest.mark.parametrize(
+    ("scope", "attributes"), [("gcp.vertex.agent", {"gcp.vertex.agent.llm_request": "{}"}), ("autogen-core", {})]
+)
+def test_spans_that_are_not_read_are_named(scope: str, attributes: dict[str, Any]) -> None:
+    told: list[str] = []
+    strange = replace(span(1, None, "call_llm"), attributes=attributes, scope=scope)
+
+    assert records_of([strange], not_read=told.append) == []
+    assert told == [f"spans of {scope!r} are of no convention that is read: without gen_ai.operation.name"]
 
 
 def test_ids_without_texts_leave_contexts_unknown() -> None:

@@ -119,8 +119,9 @@ class _Exit:
         """False, and nothing is done, if the signal interrupted what this would have to wait for."""
         if not all(engine.can_wait for engine in _engines()):
             return False
-        self._flush()
-        if os.getpid() != _FIRST:
+        if os.getpid() == _FIRST:
+            self._flush()
+        else:
             self._finish_and_tell()
         return True
 
@@ -141,6 +142,7 @@ class _Exit:
         waited = Deadline(math.inf)
         for engine in _engines():
             engine.is_ending = True
+        for engine in _engines():
             call_guarded(engine.end, engine.exit_timeout - self._spent - waited.elapsed)
 
     def _finish_and_tell(self, **_: object) -> None:

@@ -47,7 +47,7 @@ class SigtermWatch:
 
     def __init__(self, drain: Callable[[], bool]) -> None:
         self._drain = drain
-        self._has_begun = False
+        self._has_begun = self._is_draining = False
         self._wakeup: tuple[socket.socket, socket.socket] | None = None
         self._asked_at: float | None = None
         self._ask_main_thread = _main_thread_call(self._take_over)
@@ -88,7 +88,14 @@ class SigtermWatch:
 
     def _end(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a signal handler's
         self._has_begun = True
-        if not self._drain() and self._raise_again():
+        if self._is_draining:  # the signal has come again, and the first one ends the process
+            return
+        self._is_draining = True
+        try:
+            is_drained = self._drain()
+        finally:
+            self._is_draining = False
+        if not is_drained and self._raise_again():
             return
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)
@@ -118,7 +125,7 @@ class SigtermWatch:
     def _forget(self) -> None:
         """In the child of a fork: what was the parent's is undone."""
         self._asked_at = None
-        self._has_begun = False
+        self._has_begun = self._is_draining = False
         if _handler() == self._end:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if self._wakeup is not None:

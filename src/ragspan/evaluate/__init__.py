@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ragspan.evaluate.evaluated import Evaluation
     from ragspan.evaluate.evaluation import aevaluate, evaluate
-    from ragspan.evaluate.rows import BadRow, EvaluatedRow, ResultFile
+    from ragspan.evaluate.row_file import ResultFile
+    from ragspan.evaluate.rows import BadRow, EvaluatedRow
     from ragspan.evaluate.summaries import MetricSummary
 
 __all__ = ["BadRow", "EvaluatedRow", "Evaluation", "MetricSummary", "ResultFile", "aevaluate", "evaluate"]
@@ -23,6 +24,7 @@ __all__ = ["BadRow", "EvaluatedRow", "Evaluation", "MetricSummary", "ResultFile"
 _LAZY = {
     "Evaluation": "evaluated",
     "MetricSummary": "summaries",
+    "ResultFile": "row_file",
     "aevaluate": "evaluation",
     "evaluate": "evaluation",
 }

@@ -25,7 +25,7 @@ from ragspan.evaluate.gates import Gate, GateResult, Kind, check_gates, parse_ga
 from ragspan.evaluate.label_agreement import LabelAgreement, agreement, agreement_tables, measures_of, rate_in_words
 from ragspan.evaluate.progress import progress_on_stderr
 from ragspan.evaluate.records import RecordReader
-from ragspan.evaluate.rows import ResultFile, partial_of
+from ragspan.evaluate.row_file import ResultFile, partial_of
 from ragspan.evaluate.running import run
 from ragspan.evaluate.sources import stored_answers
 from ragspan.evaluate.written_files import replacing, require_apart

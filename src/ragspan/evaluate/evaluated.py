@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ragspan.counted import counted
 from ragspan.evaluate.columns import LABEL
-from ragspan.evaluate.rates import LEAST_LABELS
+from ragspan.evaluate.estimates import LEAST_LABELS
 from ragspan.evaluate.rows import WORST_KEPT, BadRow, EvaluatedRow
 from ragspan.evaluate.summaries import SUMMARY_HEADER, AskedFigures, MetricSummary
 from ragspan.judge_share import JudgeShare

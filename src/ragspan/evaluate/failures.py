@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ragspan.counted import counted
-from ragspan.evaluate.rows import EvaluatedRow, ResultFile, require_jsonl
+from ragspan.evaluate.row_file import ResultFile, require_jsonl
+from ragspan.evaluate.rows import EvaluatedRow
 from ragspan.evaluate.sources import StoredAnswer, stored_answers
 from ragspan.evaluate.tool_data_sets import KEY, DataSet, data_set_of
 from ragspan.evaluate.written_files import replacing, require_apart

@@ -12,9 +12,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from ragspan.evaluate.agreement import Bootstrap, Weights, auroc, balanced_accuracy
+from ragspan.evaluate.estimates import (
+    LEAST_LABELS,
+    Bootstrap,
+    RateEstimate,
+    Stratum,
+    Weights,
+    auroc,
+    balanced_accuracy,
+    rate_by_labels,
+)
 from ragspan.evaluate.evaluated import Evaluation, text_table
-from ragspan.evaluate.rates import LEAST_LABELS, RateEstimate, Stratum, rate_by_labels
 from ragspan.outcomes import Score
 
 CLOSE: Final = 0.05

@@ -25,7 +25,8 @@ from typing import Any, BinaryIO, Final, TypeAlias, cast
 
 from ragspan.arguments import with_article
 from ragspan.evaluate.cells import kind_of
-from ragspan.evaluate.rows import RUN, BadRow
+from ragspan.evaluate.row_file import RUN
+from ragspan.evaluate.rows import BadRow
 from ragspan.evaluate.tool_data_sets import data_set_of
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.records import RagRecord

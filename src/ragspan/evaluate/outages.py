@@ -6,11 +6,13 @@ for too long. All of it is called in one event loop.
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ragspan.outcomes import MetricFailure, Outcome, Score
+from ragspan.usage import Usage
 
 DEFAULT = 600.0
 """Seconds."""
@@ -89,6 +91,42 @@ class OutageRetry:
             if judge.failure is not None and _NOTICEABLE < now - judge.answered_at <= self._limit(judge)
         ]
         return max(found, key=lambda outage: outage.seconds, default=None)
+
+    async def outcomes(
+        self,
+        metrics: Sequence[str],
+        ask: Callable[[Sequence[str]], Awaitable[Mapping[str, Outcome] | None]],
+        paid: Collection[str],
+    ) -> dict[str, Outcome]:
+        """The outcomes of one row's metrics, asked again as long as their judges are away; each with all that it has spent.
+
+        Args:
+            metrics: by name.
+            ask: for the outcomes of some of them; None if the row is lost.
+            paid: the metrics whose judges cost money, which may be away where they time out.
+        """
+        found: dict[str, Outcome] = {}
+        spent: dict[str, Usage] = {}
+        attempts = {name: Attempts() for name in metrics}
+        left = list(metrics)
+        while left:
+            for name in left:
+                self.begin(name)
+            if (outcomes := await ask(left)) is None:
+                return found
+            for name, outcome in outcomes.items():
+                if outcome.usage is not None:
+                    spent[name] = spent.get(name, Usage()) + outcome.usage
+                found[name] = replace(outcome, usage=spent.get(name))
+            pauses = {
+                name: pause
+                for name in left
+                if (pause := self.pause(name, attempts[name], found[name], is_paid=name in paid)) is not None
+            }
+            left = list(pauses)
+            if left:
+                await asyncio.sleep(max(pauses.values()))
+        return found
 
     def begin(self, metric: str) -> None:
         """An attempt of the metric begins."""

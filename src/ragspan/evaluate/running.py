@@ -20,7 +20,7 @@ import pickle
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
@@ -39,10 +39,11 @@ from ragspan.engine.threads import Deadline, call_guarded
 from ragspan.evaluate.columns import LABEL, ColumnChoices
 from ragspan.evaluate.evaluated import Evaluation
 from ragspan.evaluate.opening import STANDARD_INPUT, table_of
-from ragspan.evaluate.outages import Attempts, OutageRetry
+from ragspan.evaluate.outages import OutageRetry
 from ragspan.evaluate.progress import RunProgress
 from ragspan.evaluate.records import RecordReader
-from ragspan.evaluate.rows import BadRow, EvaluatedRow, RowWriter, partial_of, require_jsonl
+from ragspan.evaluate.row_file import RowWriter, partial_of, require_jsonl
+from ragspan.evaluate.rows import BadRow, EvaluatedRow
 from ragspan.evaluate.written_files import require_apart
 from ragspan.exceptions import ConfigurationError
 from ragspan.metrics.doubt import doubt_of
@@ -51,7 +52,6 @@ from ragspan.outcomes import BUDGET_EXHAUSTED, MetricFailure, NotApplicable, Out
 from ragspan.redaction import RedactedRecord
 from ragspan.telemetry.emitter_protocols import Emitter
 from ragspan.throttled_log import ThrottledLog
-from ragspan.usage import Usage
 
 _Row: TypeAlias = "EvaluatedRow | BadRow"
 """A row that has no outcomes yet, or has them all."""
@@ -304,7 +304,7 @@ class _Run:
             if name in self._screens and row.asked is None:
                 found[name] = row.screened.get(name, _NOT_ASKED)
         judging = [name for name in left if name not in found]
-        result = await self._asked_again(engine, row, judging) if judging else {}
+        result = await self._asked(engine, row, judging) if judging else {}
         for name, outcome in result.items():
             screened = row.screened.get(name, _own_of(row.outcomes.get(name))) if name in self._screens else None
             found[name] = outcome if screened is None else _with_screen(outcome, screened)
@@ -313,28 +313,14 @@ class _Run:
         outcomes = {**row.outcomes, **found}
         return replace(row, outcomes={metric.name: outcomes[metric.name] for metric in self._plan.metrics}, screened={})
 
-    async def _asked_again(self, engine: ScoringEngine, row: EvaluatedRow, left: Sequence[str]) -> dict[str, Outcome]:
+    async def _asked(self, engine: ScoringEngine, row: EvaluatedRow, names: Sequence[str]) -> dict[str, Outcome]:
         """The outcomes of these metrics; while a judge is away it is asked again, after a pause."""
-        found: dict[str, Outcome] = dict.fromkeys(left, _LOST)
-        spent: dict[str, Usage] = {}
-        attempts = {name: Attempts() for name in left}
-        while True:
-            for name in left:
-                self._retry.begin(name)
+
+        async def ask(left: Sequence[str]) -> Mapping[str, Outcome] | None:
             result = await engine.score(RedactedRecord(row.record), only=left)  # the reader has redacted it
-            if isinstance(result, Dropped):
-                return found
-            for name, outcome in result.outcomes.items():
-                if outcome.usage is not None:
-                    spent[name] = spent.get(name, Usage()) + outcome.usage
-                found[name] = replace(outcome, usage=spent.get(name))
-            pauses = {
-                name: self._retry.pause(name, attempts[name], found[name], is_paid=name in self._paid) for name in left
-            }
-            left = [name for name, pause in pauses.items() if pause is not None]
-            if not left:
-                return found
-            await asyncio.sleep(max(pause for pause in pauses.values() if pause is not None))
+            return None if isinstance(result, Dropped) else result.outcomes
+
+        return {**dict.fromkeys(names, _LOST), **await self._retry.outcomes(names, ask, self._paid)}
 
     def _emit(self, row: EvaluatedRow, outcomes: dict[str, Outcome]) -> None:
         handle = self._emission.start(row.record)

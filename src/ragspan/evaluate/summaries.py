@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ragspan.evaluate.rates import RateEstimate, Stratum, by_part, estimate_rate
+from ragspan.evaluate.estimates import RateEstimate, Stratum, by_part, estimate_rate
 from ragspan.metrics.doubt import Part, judged
 from ragspan.metrics.metric import REFUSAL
 from ragspan.outcomes import Asked, Label, MetricFailure, NotApplicable, Outcome, Score, ScreenScore
@@ -23,7 +23,7 @@ class AskedFigures:
     """What a judge says that was asked about a share of the rows: of the most doubtful ones and of a random part of the rest.
 
     What it says of the rows that it was asked about says nothing of all rows, as most of them are doubtful. So figures of all rows are
-    estimated by strata; see `ragspan.evaluate.rates`. They are None where fewer than 20 rows of the random part have its score.
+    estimated by strata; see `ragspan.evaluate.estimates`. They are None where fewer than 20 rows of the random part have its score.
     """
 
     judge: str | None

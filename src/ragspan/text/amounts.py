@@ -23,14 +23,8 @@ _CARDINAL = "|".join(
     word for word, value in _VALUES.items() if value < _HUNDRED and word[0] != "a" and word not in {"twice", "thrice"}
 )
 _COUNT = rf"(?:{_CARDINAL}|\d{{1,4}})"
-_ROMAN = {"I": 1, "V": 5, "X": 10}
 _SIGNS = {"usd": "$", "eur": "€", "gbp": "£"}
 _UNITS = "|".join(sorted({re.escape(name) for _, _, *names in rows_of("en/units") for name in names if len(name) > 1}))
-
-_NAME_BEFORE = re.compile(
-    r"(?:\b[A-Z][a-z]+|\b(?i:version|release|section|chapter|build|v\.?|no\.?|python|node|php|ubuntu))[ -]?$"
-)
-_UNIT_AFTER = re.compile(rf" ?(?:%|(?:percent|per cent|[gmlCFVW]|(?:{_UNITS})s?)\b)")
 
 _Rule: TypeAlias = tuple[Sequence[str] | Callable[[str], object], re.Pattern[str], Callable[[re.Match[str]], str]]
 
@@ -47,11 +41,9 @@ def in_one_form(text: str) -> str:
 
 
 _TRIGGER = re.compile(
-    r"hundred|dozen|half|quarter|[½¼¾]|1/2|third|(?:four|fif|six|seven|eigh|nin|ten|eleven|twelf|teen|tie)th|-first|-second|o'clock|"
-    r"[0-9]\.[0-9]|[0-9]h[0-9]|[0-9]min|^min(?:ute)?s?\b|usd|eur|gbp|chf|swiss|v[0-9]|'[0-9]|e-mail|wi-fi|^[ivx]{1,5}\W*$"
+    r"hundred|dozen|half|third|(?:four|fif|six|seven|eigh|nin|ten|eleven|twelf|teen|tie)th|-first|-second|o'clock|[0-9]\.[0-9]|usd|eur|gbp|v[0-9]|e-mail|wi-fi"
 )
 """What some chunk of a text, in small letters, has that a rule changes; a chunk is what stands between spaces."""
-_THREE_DIGITS = re.compile("[0-9]{3}(?![0-9])")
 _SPACED = re.compile("[0-9] [0-9]{3}")
 _plain: set[str] = set()
 """Chunks without it. Safe from any thread: at worst, two look at one chunk."""
@@ -66,11 +58,6 @@ def has_other_form(chunk: str) -> bool:
         return True
     _remember([chunk])
     return False
-
-
-def may_end_number(chunk: str) -> bool:
-    """Whether a chunk may be the end of a number that is written with spaces: "1 500"."""
-    return _THREE_DIGITS.match(chunk) is not None
 
 
 def _may_change(text: str) -> bool:
@@ -110,31 +97,12 @@ def _with_part(found: re.Match[str]) -> str:
     return _decimal(_value(found[1]) + (0.5 if found[2].lower() == "half" else 0.25))
 
 
-def _quarter(found: re.Match[str]) -> str:
-    word = found[1].lower()
-    return f"Q{_PLACES[word] if word in _PLACES else word[0]}"
-
-
 def _ordinal(found: re.Match[str]) -> str:
     if not found[1] and found.string[: found.start()].lower().endswith(("a ", "one ", "two ", "three ", "-")):
         return found[0]  # a fraction
     place = _PLACES[found[2].lower()] + (_VALUES[found[1].rstrip("-").lower()] if found[1] else 0)
     ending = {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th") if place not in {11, 12, 13} else "th"
     return f"{place}{ending}"
-
-
-def _roman(found: re.Match[str]) -> str:
-    values = [_ROMAN[letter] for letter in found[2]]
-    return f"{found[1]}{sum(-one if one < after else one for one, after in zip(values, [*values[1:], 0], strict=True))}"
-
-
-def _measured(found: re.Match[str]) -> str:
-    """Without idle zeros, unless a name stands before the number and no unit after it: "Python 3.10" is not "Python 3.1".
-
-    A number that begins a text keeps its zeros: it may be a part of one that was read before.
-    """
-    is_version = not found.start() or _NAME_BEFORE.search(found.string, max(0, found.start() - _LONGEST), found.start())
-    return found[0] if is_version and not _UNIT_AFTER.match(found.string, found.end()) else found[1]
 
 
 def _rule(signs: str | re.Pattern[str], pattern: str, form: str | Callable[[re.Match[str]], str]) -> _Rule:
@@ -161,15 +129,6 @@ _RULES: Final[Sequence[_Rule]] = (
         r"1.5 \1s",
     ),
     _rule("and a half", rf"\b({_COUNT}) (\w{{3,12}}s) and a half\b", lambda found: f"{_value(found[1])}.5 {found[2]}"),
-    _rule(
-        "½|¼|¾",
-        r"(\d?)([½¼¾])",
-        lambda found: _decimal(int(found[1] or 0) + {"½": 0.5, "¼": 0.25, "¾": 0.75}[found[2]]),
-    ),
-    _rule("1/2", r"(?<![\d/])1/2(?![\d/])", "half"),
-    _rule("quarter", r"\b(?:a|one) quarter of (?=the|a|an|its|their|his|her|all)\b", "25% of "),
-    _rule("quarter", r"\bthree[ -]quarters of\b", "75% of"),
-    _rule("quarter", r"\b(first|second|third|fourth|1st|2nd|3rd|4th) quarter\b", _quarter),
     _rule("y-", rf"\b({_TENS})-({'|'.join(_ORDINALS[:9])})\b", _ordinal),
     _rule(
         _ENDS,
@@ -178,33 +137,14 @@ _RULES: Final[Sequence[_Rule]] = (
     ),
     _rule("o'clock", r"\b(\d{1,2}) o'clock\b", r"\1:00"),
     _rule(
-        re.compile(r"\d\.[0-5]\d"),
-        r"(\b(?:open|clos|leav|left|depart|arriv|start|begin|end|land|meet|run|serv)\w{0,4}\b[^.\n]{0,40}?\b(?:at|until|till|by|from|to) )([01]?\d|2[0-3])\.([0-5]\d)(?!\.?\d|\s?[ap]\.?m\b|\s?(?:%|percent|per cent))",
-        r"\1\2:\3",
-    ),
-    _rule(re.compile(r"\dh\d"), r"\b([01]?\d|2[0-3])h([0-5]\d)\b", r"\1:\2"),
-    _rule(
-        re.compile(r"\d ?min"),
-        r"\b(\d{1,2}) ?h(?:ours?|rs?)?(?: and)? (\d{1,2}) ?min(?:ute)?s?\b",
-        lambda found: f"{60 * int(found[1]) + int(found[2])} minutes",
-    ),
-    _rule(
         re.compile(r"\d \d\d\d"), r"(?<![\d.,/-])(?<!\d )(\d{1,3}) (\d{3})(?: (\d{3}))?(?![\d/-])(?! ?-?\d)", r"\1\2\3"
     ),
     _rule("usd|eur|gbp", r"\b(USD|EUR|GBP) ?(?=\d)", lambda found: _SIGNS[found[1].lower()]),
-    _rule("chf", r"\bCHF ?(\d[\d.,]*\d|\d)", r"\1 francs"),
-    _rule("swiss franc", r"\bSwiss (?=francs?\b)", ""),
-    _rule(re.compile(r"\.\d{1,7}0"), r"(?<![\d.,:/-])(\d{1,9}\.\d{0,6}?[1-9])0+(?![.:/-]?\d| ?[ap]\.?m\b)", _measured),
+    _rule(
+        re.compile(r"\.\d{1,7}0"),
+        r"(?<![\d.,:/-])(\d{1,9}\.\d{0,6}?[1-9])0+(?= ?%| ?(?:percent|per cent|euros?|dollars?|pounds?|kg|km|cm|mm|ml|g|m|l)\b)",
+        r"\1",
+    ),
     _rule(re.compile(r"[vV]\d"), r"\bv(?=\d)", "version "),
-    _rule(
-        "'0|'1|'2|'9",
-        r"\b((?:Jan|Febr)uary|March|April|May|June|July|August|(?:Septem|Octo|Novem|Decem)ber) '(0|1|2)(\d)\b",
-        r"\1 20\2\3",
-    ),
     _rule("e-mail|wi-fi", r"\b(e)-(mail)|\b(wi)-(fi)\b", lambda found: "".join(filter(None, found.groups()))),
-    _rule(
-        re.compile(r"[a-rt-z] [IVX]{1,5}(?![A-Za-z])"),
-        r"\b((?-i:Chapter|Part|Article|Section|Volume|Act|Book|Phase|Type|Title|Annex|World War) )((?-i:[IVX]{1,5}))\b",
-        _roman,
-    ),
 )

@@ -65,7 +65,7 @@ def test_a_record_reaches_it_with_all_that_can_be_read_there(fakes):
     expected = {"client": "lock", "part": 3, "much": 2**70, "nothing": "float"}
 
     assert unpack(pack(record)) == dataclasses.replace(
-        record, contexts=(dataclasses.replace(context, metadata=expected),)
+        record, contexts=(dataclasses.replace(context, text="caf?", metadata=expected),)
     )
 
 
@@ -199,6 +199,7 @@ def test_where_no_helper_can_be_started_a_thread_computes_and_the_log_says_what_
         (tmp_path / "python").chmod(0o755)
         executable = str(tmp_path / "python")
     monkeypatch.setattr("sys.executable", executable)
+    monkeypatch.setattr("sys.exec_prefix", "/not/there")
     engine, emitter = engine_of()
 
     assert explanations(engine, emitter, "tell_process") == {"tell_process": str(os.getpid())}

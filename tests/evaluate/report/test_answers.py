@@ -126,23 +126,6 @@ def test_a_claim_marks_the_sentence_that_makes_it(response, claims, found):
     assert [(piece.text, piece.numbers) for piece in pieces_of(response, claims) if piece.numbers] == found
 
 
-@pytest.mark.parametrize(
-    "response",
-    [
-        "  Leading space. And trailing.  \n",
-        "- one thing\n- another thing\n\n1. a third thing",
-        "Bidi \u202e marks. NUL \x00 too. Surrogate \ud800 as well. \u201cQuotes\u201d here.",
-        "Same. Same. Same.",
-        "...",
-    ],
-)
-def test_the_pieces_are_the_response_character_by_character(response):
-    pieces = pieces_of(response, {1: "Same.", 2: "another thing", 3: "NUL too."})
-
-    assert "".join(piece.text for piece in pieces) == response
-    assert all(response.startswith(piece.text, piece.start) for piece in pieces)
-
-
 def test_a_supported_sentence_leads_to_the_sentence_of_a_context_that_says_it(answered):
     context = "It opened in 1889. The tower is 300 m tall, without its antenna. " + "People like it. " * 100
     row = answered(1, {"faithfulness": Score(value=1.0, evidence=CLAIMS[:1])}, contexts=["Elsewhere.", context])
@@ -173,27 +156,6 @@ def judged(*values):
 def shown(count, outcomes):
     contexts = [RetrievedContext(text=f"text {index}") for index in range(count)]
     return show_contexts(contexts, outcomes, room=10_000)
-
-
-@pytest.mark.parametrize(
-    ("outcomes", "words", "is_useful"),
-    [
-        ({"context_utilization": useful(True)}, ["useful"], True),
-        ({"context_utilization": useful(False)}, ["not used"], False),
-        ({"faithfulness": Score(value=1.0)}, [], None),
-        ({"chunk_attribution": judged(1.0)}, ["useful"], True),
-        ({"chunk_attribution": judged(0.0)}, ["not used"], False),
-        ({"context_relevance": judged(0.5)}, ["relevance 0.50"], None),
-        ({"chunk_utilization": judged(0.25)}, ["25% of its text used"], None),
-        ({"my_metric": judged(0.25)}, ["my_metric 0.25"], None),
-        ({"context_utilization": useful(True), "chunk_attribution": judged(1.0)}, ["useful"], True),  # said once
-    ],
-)
-def test_each_metric_tells_what_it_found_of_a_context_in_its_own_words(outcomes, words, is_useful):
-    (context,) = shown(1, outcomes)
-
-    assert ([finding.words for finding in context.findings], context.is_useful) == (words, is_useful)
-    assert {finding.explanation for finding in context.findings} <= {"because", None}
 
 
 def test_of_many_contexts_the_useful_ones_are_kept_in_their_places():

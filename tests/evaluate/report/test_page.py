@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 import re
-import stat
 import time
 from dataclasses import replace
 from importlib.metadata import version
@@ -206,13 +204,6 @@ def test_signs_of_high_risk_are_named_at_the_top_and_explained(scored, page_of):
     assert "What to look at: the explanation lists what to look for: inventions" in text
 
 
-def test_a_sign_of_several_metrics_with_the_same_figures_is_explained_once(answered, evaluation_of, page_of):
-    text = page_of(evaluation_of([answered(1, {"faithfulness": 0.9, "completeness": 0.8})])).text
-
-    assert text.count("all figures of this metric are rough") == 1
-    assert "faithfulness, completeness: few scores" in text
-
-
 def test_the_summary_has_every_figure_and_no_nan(answered, evaluation_of, page_of):
     rows = [answered(1, {"a": 0.25}), answered(2, {"a": 0.75}), answered(3, {"a": ABSENT})]
 
@@ -238,16 +229,6 @@ def test_a_plot_has_every_count_the_quartiles_and_the_threshold(scored, page_of)
 )
 def test_a_run_without_answers_or_end_has_a_page_that_says_so(answered, evaluation_of, page_of, scores, more, told):
     assert told in page_of(evaluation_of([answered(1, {"a": score}) for score in scores], **more)).text
-
-
-def test_rows_that_could_not_be_read_are_listed_up_to_a_number(answered, evaluation_of, page_of):
-    bad = [BadRow(row=row, reason="no answer", line=row + 1) for row in range(1, 31)]
-
-    text = page_of(evaluation_of([answered(40, {"a": 0.5})], bad_rows=bad, bad_row_count=1_500)).text
-
-    assert "row 20 (line 21): no answer" in text
-    assert "row 21 " not in text
-    assert "… and 1,480 more." in text
 
 
 def test_an_answer_can_be_read_without_scripts(answered, evaluation_of, page_of):
@@ -292,20 +273,6 @@ def test_a_comparison_shows_both_runs_and_where_it_fell(answered, evaluation_of,
 
 
 # Files ----------------------------------------------------------------------------------------------------------------
-
-
-def test_the_report_is_one_file_that_replaces_an_older_one_and_is_its_owners(scored, tmp_path):
-    file = tmp_path / "report.html"
-    before = os.umask(0)
-    try:
-        file.write_text("older", encoding="utf-8")
-        write_report(scored("faithfulness", [0.2, 0.9]), str(file), title="Answers of May")
-    finally:
-        os.umask(before)
-
-    assert list(tmp_path.iterdir()) == [file]
-    assert "<title>Answers of May</title>" in file.read_text(encoding="utf-8")
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
 def test_a_report_that_cannot_be_made_leaves_the_older_one(scored, evaluation_of, tmp_path):

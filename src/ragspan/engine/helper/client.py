@@ -16,16 +16,14 @@ All of it runs in the worker's event loop.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import inspect
 import itertools
-import logging
 import pickle
 import pickletools
 from collections.abc import Callable, Sequence
 
 from ragspan.backoff import Backoff
-from ragspan.engine.helper.messages import FORMAT, Connection, ToApplication, ToHelper, pack
+from ragspan.engine.helper.messages import Connection, ToApplication, ToHelper, pack
 from ragspan.engine.helper.process import HelperProcess, NoHelperPossible
 from ragspan.engine.metric_judges import are_cpu_bound, spenders_of
 from ragspan.engine.threads import call_guarded
@@ -34,6 +32,7 @@ from ragspan.judges.session import session_of
 from ragspan.metrics.metric import Metric
 from ragspan.outcomes import Outcome
 from ragspan.records import RagRecord
+from ragspan.text.turns import give_turns
 from ragspan.throttled_log import ThrottledLog
 
 _MAX_START = 30.0  # seconds until a new helper must be ready
@@ -90,8 +89,8 @@ class HelperClient:
             answer = await (await self._ready_helper()).ask(number, *packed)
         except _HelperLost:
             answer = await self._ask_again(number, *packed)
-        if answer.kind == "refusal":
-            raise JudgeError("helper_refused", answer.text)
+        if answer.refusal is not None:
+            raise JudgeError("helper_refused", answer.refusal)
         about, outcome = pickle.loads(answer.content)  # noqa: S301 - our helper's
         session.get_or_make("about", lambda: about)
         return outcome  # type: ignore[no-any-return]
@@ -144,6 +143,7 @@ class HelperClient:
     def _failed_to_start(self, reason: str) -> None:
         self._pause.refused()
         self._cannot_start = True
+        give_turns()
         again = "" if self._is_impossible else f"; the next start is in {self._pause.remaining:.0f} s"
         self._log.report(
             "no helper",
@@ -207,11 +207,11 @@ class _Helper:
         number = next(self._numbers)
         answer: asyncio.Future[ToApplication] = self._loop.create_future()
         self.open[number] = answer
-        self._connection.send(ToHelper(kind="score", number=number, metric=metric, session=session, content=record))
+        self._connection.send(ToHelper(number, record, metric, session))
         try:
             return await answer
         except asyncio.CancelledError:
-            self._connection.send(ToHelper(kind="cancel", number=number))
+            self._connection.send(ToHelper(number))
             if self._loop.time() - self._heard >= _MAX_SILENCE:
                 self.is_hung = True
                 self.process.kill()
@@ -226,7 +226,7 @@ class _Helper:
     async def _start(self, metrics: Sequence[Metric]) -> str | None:
         try:
             await self._loop.create_connection(lambda: self._connection, sock=self.process.socket)
-            self._connection.send(ToHelper(kind="metrics", content=pickle.dumps(metrics)))
+            self._connection.send(ToHelper(0, pickle.dumps(metrics)))
             problem = await asyncio.wait_for(asyncio.shield(self._served), _MAX_START)
         except asyncio.TimeoutError:
             problem = "it was not ready in time"
@@ -237,14 +237,8 @@ class _Helper:
 
     def _received(self, message: ToApplication) -> None:
         self._heard = self._loop.time()
-        if message.kind == "log":
-            with contextlib.suppress(Exception):  # a handler of the application's
-                logging.getLogger(message.logger).log(message.number, "%s", message.text)
-        elif not message.number:
-            changed = "another version of ragspan has been installed since this process began"
-            self._served.set_result(
-                message.text if message.kind == "refusal" else None if message.text == FORMAT else changed
-            )
+        if not message.number:
+            self._served.set_result(message.refusal)
         elif not (answer := self.open.pop(message.number)).done():  # else it is cancelled
             answer.set_result(message)
 
@@ -262,10 +256,10 @@ class _Helper:
 def _reason_not_to_send(metric: Metric) -> str | None:
     """Why the helper cannot make a copy of the metric; None if it can."""
     pickled, error = call_guarded(pickle.dumps, metric)
-    if pickled is None:
-        return f"{type(error).__name__}: {error}"
-    if any(argument == "__main__" for _, argument, _ in pickletools.genops(pickled)):
-        return (
-            f"{type(metric).__name__} needs the main module, which is not run again there: move what it is defined in"
-        )
-    return None
+    if pickled is not None and all(argument != "__main__" for _, argument, _ in pickletools.genops(pickled)):
+        return None
+    return (
+        "it is defined in the main module, which is not run again there"
+        if error is None
+        else f"{type(error).__name__}: {error}"
+    )

@@ -3,52 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import struct
 from collections.abc import Callable
-from dataclasses import fields
-from typing import Generic, Literal, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 import msgspec
 
-from ragspan.outcomes import MetricFailure, Score
-from ragspan.records import RagRecord, RetrievedContext
+from ragspan.records import RagRecord
 
 _M = TypeVar("_M")
-FORMAT = repr([[field.name for field in fields(kind)] for kind in (RagRecord, RetrievedContext, Score, MetricFailure)])
-"""Differs between versions of ragspan whose data differ."""
 _LENGTH = struct.Struct(">Q")
 
 
-class ToHelper(msgspec.Struct, array_like=True, kw_only=True):
-    """What the application says.
+class ToHelper(msgspec.Struct, array_like=True):
+    """A question of this number: what does the metric say of the record? Without a record nobody waits for the answer any more.
 
-    `metrics`, once: all of them, pickled together, so that they share a judge there as they do here. `score`: a question, what this
-    metric says of this record. `cancel`: nobody waits for the answer to that question any more.
+    The message with the number 0 is the first one: all metrics, pickled together, so that they share a judge there as they do here.
     """
 
-    kind: Literal["metrics", "score", "cancel"]
-    number: int = 0
-    """Of the question."""
+    number: int
+    content: bytes = b""
     metric: int = 0
     session: int = 0
     """The same for all metrics of one record that is being scored."""
+
+
+class ToApplication(msgspec.Struct, array_like=True):
+    """The answer to the question of this number: what is known of the response, and the outcome, pickled; or why there is none."""
+
+    number: int
     content: bytes = b""
-
-
-class ToApplication(msgspec.Struct, array_like=True, kw_only=True):
-    """What the helper says.
-
-    `ready`: the metrics are there, with the helper's `FORMAT`. `answer`: what is known of the response, and the outcome, pickled.
-    `refusal`: why there is no answer, or no start. `log`: a line for the log, and the name of its logger.
-    """
-
-    kind: Literal["ready", "answer", "refusal", "log"]
-    number: int = 0
-    """Of the question; of a line its level."""
-    content: bytes = b""
-    text: str = ""
-    logger: str = ""
+    refusal: str | None = None
 
 
 def pack(record: RagRecord) -> bytes:
@@ -58,10 +43,7 @@ def pack(record: RagRecord) -> bytes:
 
 def unpack(packed: bytes) -> RagRecord:
     """The record that `pack` packed. It is ours: no limits are checked."""
-    try:
-        return msgspec.json.decode(packed, type=RagRecord)
-    except msgspec.DecodeError:  # a lone surrogate
-        return msgspec.convert(json.loads(packed), RagRecord)
+    return msgspec.json.decode(packed, type=RagRecord)
 
 
 class Connection(asyncio.Protocol, Generic[_M]):
@@ -77,7 +59,6 @@ class Connection(asyncio.Protocol, Generic[_M]):
         self._decode: Callable[[bytes], list[_M]] = msgspec.msgpack.Decoder(list[reads]).decode  # type: ignore[valid-type]
         self._encode = msgspec.msgpack.Encoder().encode
         self._on_message, self._on_lost = on_message, on_lost
-        self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._outgoing: list[object] = []
         self._incoming = bytearray()
@@ -88,7 +69,7 @@ class Connection(asyncio.Protocol, Generic[_M]):
     def send(self, message: object) -> None:
         """Send it with this turn's batch; nothing happens if the connection is lost."""
         if not self._outgoing:
-            self._loop.call_soon(self._send_batch)
+            asyncio.get_running_loop().call_soon(self._send_batch)
         self._outgoing.append(message)
 
     def close(self) -> None:

@@ -32,15 +32,11 @@ except ImportError:  # Windows
 _SOCKET = 3  # the descriptor in the helper
 _START = f"""
 import os, sys
-try:
-    for name in os.listdir("/dev/fd"):
-        if int(name) > {_SOCKET}:
-            try:
-                os.close(int(name))
-            except OSError:
-                pass
-except OSError:
-    pass
+for name in os.listdir("/dev/fd"):
+    try:
+        int(name) > {_SOCKET} and os.close(int(name))
+    except OSError:
+        pass
 _, application, *sys.path[:] = sys.argv[1:]
 from ragspan.engine.helper.serving import main
 main({_SOCKET}, int(application))
@@ -71,28 +67,26 @@ class HelperProcess:
         self._has_ended = False
         self._status: int | None = None
         self.socket, theirs = socket.socketpair()
-        try:
-            self.socket.settimeout(0)
-            self.pid = posix.posix_spawn(
-                interpreter,
-                [interpreter, *_options(), "-c", _START, _NAME, str(os.getpid()), *map(str, sys.path)],
-                {name: value for name, value in process_environment().items() if name not in _LEFT_OUT},
-                file_actions=[
-                    (posix.POSIX_SPAWN_DUP2, theirs.fileno(), _SOCKET),
-                    (posix.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                    (posix.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),  # what judges print goes nowhere
-                ],
-                setsid=True,
-                setsigmask=(),
-            )
-        except NotImplementedError:  # of the session
-            self.socket.close()
-            raise NoHelperPossible("this system cannot start a process in a session of its own") from None
-        except BaseException:
-            self.socket.close()
-            raise
-        finally:
-            theirs.close()
+        with theirs:
+            try:
+                self.socket.settimeout(0)
+                self.pid = posix.posix_spawn(
+                    interpreter,
+                    [interpreter, *_options(), "-c", _START, _NAME, str(os.getpid()), *map(str, sys.path)],
+                    {name: value for name, value in process_environment().items() if name not in _LEFT_OUT},
+                    file_actions=[
+                        (posix.POSIX_SPAWN_DUP2, theirs.fileno(), _SOCKET),
+                        (posix.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                        (posix.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),  # what judges print goes nowhere
+                    ],
+                    setsid=True,
+                    setsigmask=(),
+                )
+            except BaseException as error:
+                self.socket.close()
+                if isinstance(error, NotImplementedError):
+                    raise NoHelperPossible("this system cannot start a process in a session of its own") from None
+                raise
 
     def kill(self) -> None:
         if not self._look():
@@ -102,8 +96,7 @@ class HelperProcess:
         """Close the socket, wait for the process to end, and kill it when the time is over.
 
         Returns:
-            Its exit status, negative for a signal. None if it does not even end when it is killed, because it waits for a disk, or
-            if somebody else has taken the status.
+            Its exit status, negative for a signal. None if it waits for a disk even then, or somebody else has taken the status.
         """
         with contextlib.suppress(OSError):  # it is closed already
             self.socket.shutdown(socket.SHUT_RDWR)  # the event loop that would close it may have stopped

@@ -21,7 +21,7 @@ from ragspan.evaluate.report.comparison import Comparison, MetricComparison, Reg
 from ragspan.evaluate.report.failing import failing_of
 from ragspan.evaluate.report.head import counts, first_steps, not_scored, trust, worst_first
 from ragspan.evaluate.report.risk_signs import CAUSES, REASONS, Distribution, Sign, distribution, signs_of
-from ragspan.evaluate.rows import ResultFile
+from ragspan.evaluate.row_file import ResultFile
 from ragspan.evaluate.summaries import MetricSummary
 from ragspan.evaluate.written_files import replacing
 from ragspan.metrics.metric import Guide

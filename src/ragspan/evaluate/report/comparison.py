@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from ragspan.evaluate.evaluated import Evaluation
-from ragspan.evaluate.rows import ResultFile, named_judge
+from ragspan.evaluate.row_file import ResultFile
+from ragspan.evaluate.rows import named_judge
 from ragspan.evaluate.summaries import deviation_of
 from ragspan.outcomes import Label, Score
 

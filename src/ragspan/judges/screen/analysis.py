@@ -17,7 +17,7 @@ from ragspan.judges.screen.contexts import (
 )
 from ragspan.judges.screen.coverage import Coverage, conveyed_shares, cover, held_shares, shared_with_response
 from ragspan.judges.screen.evidence import Evidence
-from ragspan.judges.screen.grading import DECLINES, SHORT, Grade, Grader, answer_score, is_unrelated, probability
+from ragspan.judges.screen.grading import DECLINES, Grade, Grader, answer_score, is_unrelated, probability
 from ragspan.records import RagRecord
 from ragspan.text.answers import stated
 from ragspan.text.keys import content_of, is_content, is_negation, is_number
@@ -170,8 +170,6 @@ class Analysis:
     def shared(self) -> list[float]:
         """How much of the response each context shares, 0..2."""
         _require_comparable(self.languages)
-        if self.claims and all(grade.unsure == SHORT for grade in self.grades):
-            raise JudgeError(CANNOT_TELL, f"{SHORT}, which words do not show")
         return shared_with_response(self._evidence, self._each_context())
 
     def conveyed(self) -> list[float]:

@@ -11,7 +11,6 @@ from ragspan.judges.screen.english import english
 from ragspan.judges.screen.evidence import Aligned
 from ragspan.judges.screen.facts import Clause, SentenceFacts, compared, may_turn
 from ragspan.judges.screen.finding import Finding
-from ragspan.judges.screen.quantities import DATES, Quantity
 
 _INHERITED = 0.75
 """What a word counts if only an earlier clause of the sentence holds it."""
@@ -115,7 +114,7 @@ def _matches(claim: SentenceFacts, clause: Clause, one: Aligned, question: froze
     facts = one.facts
     if "than" in claim.keys and "than" in facts.keys:
         return  # `roles.find_swap` looks at comparisons
-    carried, turned = one.carried, _conditions_differ(claim, facts)
+    carried = one.carried
     words = clause.own if len(clause.own) > 1 else clause.own | clause.inherited
     facing = {word: english().opposites.get(word, _NONE) for word in clause.own}
     for other in facts.clauses:
@@ -128,7 +127,7 @@ def _matches(claim: SentenceFacts, clause: Clause, one: Aligned, question: froze
         for word in words:
             if word in other.own:
                 shared += 1
-            elif (said := facing.get(word, _NONE) & other.own - claim.content) and not _is_range(word, claim, facts):
+            elif said := facing.get(word, _NONE) & other.own - claim.content:
                 opposed.append((word, min(said)))
             elif word in inherited:
                 shared += _INHERITED
@@ -138,7 +137,7 @@ def _matches(claim: SentenceFacts, clause: Clause, one: Aligned, question: froze
         if rest <= 1:
             shared, rest = shared + held, max(1, rest + (len(asked) + 1) // 2)
         ended = 0 if opposed or not question else len((clause.own ^ other.own) & english().ending)
-        turns = bool(clause.negations) + bool(other.negations) + len(opposed) + ended + (turned and not clause.supposed)
+        turns = bool(clause.negations) + bool(other.negations) + len(opposed) + ended
         yield _Match(
             clause=other,
             facts=facts,
@@ -149,31 +148,6 @@ def _matches(claim: SentenceFacts, clause: Clause, one: Aligned, question: froze
             agrees=turns % 2 == 0,
             clear=_is_clear(claim, clause, facts, other, carried.union(*opposed)),
         )
-
-
-def _conditions_differ(claim: SentenceFacts, facts: SentenceFacts) -> bool:
-    """True where one says "unless" and the other "if" about the same."""
-    ours, theirs = ([one for one in side.clauses if one.supposed] for side in (claim, facts))
-    return any(
-        (claim.keys[one.start] == "unless") != (facts.keys[other.start] == "unless")
-        and 2 * len(one.own & other.own) >= len(one.own)
-        for one in ours
-        for other in theirs
-    )
-
-
-def _is_range(word: str, claim: SentenceFacts, facts: SentenceFacts) -> bool:
-    """True for "closes at six" where the context says "open from ten to six"."""
-    kinds = {one.kind for one in claim.quantities} & DATES
-    return word in english().bounds and any(
-        first.kind == last.kind and first.kind in kinds and _is_span(first, last, facts.keys)
-        for first, last in pairwise(facts.quantities)
-    )
-
-
-def _is_span(first: Quantity, last: Quantity, keys: Sequence[str]) -> bool:
-    """False for "Wednesdays and Sundays"."""
-    return keys[first.end : last.at] != ("and",) or keys[first.at - 1 : first.at] == ("between",)
 
 
 def _is_clear(

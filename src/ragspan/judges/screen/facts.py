@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import accumulate, compress, pairwise
@@ -55,7 +55,7 @@ class SentenceFacts:
 
     def __init__(self, text: str, language: Language = ENGLISH) -> None:
         self.words, self.pauses = _words(text[:_MOST_CHARACTERS])
-        self.keys = _with_phrases(_with_letters(tuple(map(compared, map(language.key, self.words))), self.words))
+        self.keys = _with_phrases(tuple(map(compared, map(language.key, self.words))))
         self.quantities = read_quantities(self.words, self.keys, self.pauses)
         self._measured = frozenset(
             place for one in self.quantities if one.kind not in WORDED for place in range(one.at, one.end)
@@ -96,7 +96,6 @@ class SentenceFacts:
     def _read_clauses(self) -> Iterator[Clause]:
         keys = self.keys
         starts = [0, *filter(self._begins_clause, range(1, len(keys))), len(keys)]
-        starts = sorted({*starts, *filter(None, (self._resumes(start, end) for start, end in pairwise(starts)))})
         inherited: frozenset[str] = frozenset()
         for start, end in pairwise(starts):
             own = frozenset(keys[place] for place in range(start, end) if self._tells(place))
@@ -128,15 +127,6 @@ class SentenceFacts:
                 if 0 < place < _SOON and word in known.joins and is_past(self.words[at + 1 + place]):
                     return is_content(following[place - 1])
         return False
-
-    def _resumes(self, start: int, end: int) -> int:
-        """Where the main clause goes on after a relative one: "a worker that does not answer | is removed"; else 0."""
-        keys, auxiliaries = self.keys, english().auxiliaries
-        if keys[start] not in {"that", "who", "which"}:
-            return 0
-        verb = next((at for at in range(start + 1, end) if keys[at] in auxiliaries), end)
-        first = next((at for at in range(verb + 1, end) if is_content(keys[at])), end)
-        return next((at for at in range(first + 1, end) if keys[at] in auxiliaries and self.words[at] != "not"), 0)
 
     def _denials(self, start: int, end: int) -> Iterator[int]:
         known, keys = english(), (*self.keys, "", "")
@@ -175,17 +165,6 @@ def _words(text: str) -> tuple[tuple[str, ...], Mapping[int, str]]:
         if len(words) > _MOST_TOKENS:
             break
     return tuple(words[:_MOST_TOKENS]), pauses
-
-
-def _with_letters(keys: tuple[str, ...], words: Sequence[str]) -> tuple[str, ...]:
-    """The keys; a single capital letter after a word is a part of a name: "Plan A" is not "a plan"."""
-    letters = {word for word in words if len(word) == 1 and word.isupper() and word != "I"}
-    if not letters:
-        return keys
-    return tuple(
-        word if word in letters and before and tells(before) else one
-        for before, one, word in zip(("", *keys), keys, words, strict=False)
-    )
 
 
 def _with_phrases(keys: tuple[str, ...]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
@@ -42,7 +42,6 @@ from ragspan.text.sentences import Sentence
 from ragspan.text.turns import turn
 
 DERIVED = "a number may follow from others"
-SHORT = "it says little more than yes or no"
 DECLINES = "it says that the contexts hold no answer"
 UNRELATED = "the contexts have hardly a word of the question"
 
@@ -184,9 +183,7 @@ class Grader:
         numbers = [at for at in absent if is_number(sought[at]) and sought[at] not in read.restated]
         names = [at for at in absent if self._is_name(claim, at)]
         credit = sum(sought[at] in read.restated or self._credit(sought[at]) for at in missing)
-        unsure = (
-            DECLINES if declines else self._unsure(claim, telling, [sought[at] for at in numbers], held / len(content))
-        )
+        unsure = DECLINES if declines else self._unsure(claim, telling, [sought[at] for at in numbers])
         self._said = sought
         findings: list[Finding] = []
         if not declines and not (not absent and evidence.has_sentence(sought)):
@@ -225,7 +222,7 @@ class Grader:
         word = claim.words[at]
         return at > 0 and word[0].isupper() and not self.language.capitalises_nouns and not is_number(claim.keys[at])
 
-    def _unsure(self, claim: Sentence, telling: frozenset[str], numbers: Sequence[str], held: float) -> str | None:
+    def _unsure(self, claim: Sentence, telling: frozenset[str], numbers: Sequence[str]) -> str | None:
         """Why words do not show whether a claim is supported; None where they do."""
         if has_equation(claim.text):
             return DERIVED
@@ -234,7 +231,7 @@ class Grader:
             near = sentences_near(places, self.contexts)
             beside = (*(key for key in self.question if is_number(key)), *self._said)
             return DERIVED if is_derived(numbers, claim.keys, beside, near) else None
-        return SHORT if is_short_reply(claim, telling, self.asked, held, self.language) else None
+        return None
 
     def _is_answered(self) -> bool:
         """Whether contexts hold most of the question's words close together."""
@@ -464,23 +461,6 @@ FINDERS: Final[dict[str, Callable[[Claim], Finding | None]]] = {
 """What is looked for in each claim, by the names under which `benchmarks/rules.py` switches it off."""
 _ALWAYS = frozenset({"equation", "flag", "other number"})
 """Findings that count even where words do not show the rest."""
-
-
-def is_short_reply(
-    claim: Sentence, telling: Collection[str], asked: Collection[str], held: float, spoken: Language
-) -> bool:
-    """Whether a claim is a yes or no with a few words of the question, of which contexts hold the share `held` close together."""
-    if held >= _LITTLE:
-        return False
-    words = [word.lower() for word in claim.words]
-    content = [word for word, key in zip(words, claim.keys, strict=True) if is_content(key)]
-    if all(word in spoken.replies for word in content):
-        return True  # "That's right."
-    if len(words) <= _FEW_WORDS and len(content) == 1 and any(map(is_negation, claim.keys)):
-        return True  # "Unfortunately not."
-    # "No fee is mentioned." states a fact, and does not reply
-    is_determiner = is_negation(claim.keys[0]) and claim.text[len(words[0]) :][:1] not in _STOPS
-    return words[0] in spoken.replies and not is_determiner and len(frozenset(telling) - frozenset(asked)) < _FEW_WORDS
 
 
 def is_unrelated(question: frozenset[str], contexts: Sequence[Context]) -> bool:

@@ -81,11 +81,7 @@ def find_other_quantity(
         saying = [other for other in claim.quantities if _says(other, rival)]
         if not saying or any(other in saying and _says(quantity, instead) for other, instead, _ in rivals):
             kind = "date" if quantity.kind in DATES else "unit" if quantity.raw == rival.raw else "number"
-            if quantity.text == rival.text and rival.per != quantity.per:
-                texts = f"{quantity.text} per {quantity.rate}", f"{rival.text} per {rival.rate}"
-            else:
-                texts = quantity.text, rival.text
-            return Finding(kind=kind, response=texts[0], context=texts[1], place=place)
+            return Finding(kind=kind, response=quantity.text, context=rival.text, place=place)
     return None
 
 

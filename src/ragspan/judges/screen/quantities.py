@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from ragspan.judges.screen.english import english
@@ -16,7 +16,6 @@ _NOUNS = 3
 _TENS = frozenset(range(20, 100, 10))
 _DAYS = frozenset(map(str, range(1, 32)))
 _YEAR = re.compile(r"1\d{3}|20\d{2}|2100")
-_EACH = frozenset({"per", "a", "an", "each", "every"})
 _DATING = word_set("in by until since from to of between and or before after till through on during")
 _DEGREE = "degre"
 _SYMBOLS = frozenset({"%", "$", "€", "£", "C", "F", "g", "m", "l", "L", "s", "V", "W"})
@@ -58,10 +57,6 @@ class Quantity:
     """The key of the number itself."""
     nouns: frozenset[str]
     """Keys of the next content words: what is counted."""
-    per: str = ""
-    """Of "per minute" or "a month" after it, the key of the unit, and"""
-    rate: str = ""
-    """... the unit as it is written."""
 
 
 def read_quantities(words: Sequence[str], keys: Sequence[str], pauses: Collection[int]) -> tuple[Quantity, ...]:
@@ -131,7 +126,6 @@ class _Reader:
         kind, size, end = self._unit(at, end)
         if not kind:
             kind = self._date_kind(at, end)
-        rate = self._rate(end)
         return Quantity(
             at=at,
             end=end,
@@ -142,8 +136,6 @@ class _Reader:
             is_scaled=is_scaled,
             raw=raw,
             nouns=self._nouns(end),
-            per=self._key(rate),
-            rate=self._words[rate] if rate >= 0 else "",
         )
 
     def _unit(self, at: int, end: int) -> tuple[str, float, int]:
@@ -162,13 +154,6 @@ class _Reader:
             kind, size = units[unit]
             return kind, size, place + 1
         return "", 1.0, end
-
-    def _rate(self, end: int) -> int:
-        """The place of the unit after "per" or the like, below 0 where there is none."""
-        for at in range(end, min(len(self._keys) - 1, end + _NOUNS + 1)):
-            if self._keys[at] in _EACH and self._keys[at + 1] in self._known.units:
-                return at + 1
-        return -1
 
     def _date_kind(self, at: int, end: int) -> str:
         if self._is_day(at) and (
@@ -226,9 +211,6 @@ def same(one: Quantity, other: Quantity) -> bool:
         if one.kind == other.kind or not one.kind or not other.kind:
             return one.raw == other.raw
         return False
-    if one.per and other.per and one.per != other.per:
-        return False
-    one, other = _in_hundredths(one, other), _in_hundredths(other, one)
     if one.kind != other.kind:
         halves = {(one.text.lower(), other.kind, other.value), (other.text.lower(), one.kind, one.value)}
         is_half = any(text.startswith("half") and kind == "%" and value == _HALF for text, kind, value in halves)
@@ -238,16 +220,6 @@ def same(one: Quantity, other: Quantity) -> bool:
     most = max(abs(one.value), abs(other.value))
     converted = _CONVERTED if one.size != other.size else _EXACT
     return abs(one.value - other.value) <= converted * most or _rounds_to(one, other) or _rounds_to(other, one)
-
-
-_HUNDREDTHS = {"cents": ("dollars", "euros"), "pence": ("pounds sterling",)}
-
-
-def _in_hundredths(quantity: Quantity, beside: Quantity) -> Quantity:
-    """A sum of money as the other one counts it: "$0.99" beside "99 cents"."""
-    if quantity.kind not in _HUNDREDTHS.get(beside.kind, ()):
-        return quantity
-    return replace(quantity, kind=beside.kind, value=100 * quantity.value)
 
 
 def _rounds_to(exact: Quantity, rounded: Quantity) -> bool:

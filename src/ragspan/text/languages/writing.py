@@ -145,18 +145,6 @@ def ascii_digits(word: str) -> str:
     return word if word.isascii() else "".join(str(unicodedata.digit(sign, sign)) for sign in word)
 
 
-_UMLAUT = re.compile("([aou])e")
-_NOT_COMPOSED = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "ı": "i", "ß": "ss", "æ": "ae", "œ": "oe"})
-
-
-def without_accents(word: str) -> str:
-    """A word in small letters without accents, as people write names whose letters their keyboard lacks: "Müller", "Mueller"."""
-    if not word.isascii():
-        apart = unicodedata.normalize("NFD", word.translate(_NOT_COMPOSED))
-        word = "".join(sign for sign in apart if not unicodedata.combining(sign))
-    return _UMLAUT.sub(r"\1", word)
-
-
 def canonical_number(word: str, decimal: str) -> str:
     """A number or a clock time without separators and idle zeros: "1.234,50" → "1234.5" if the comma is the decimal sign.
 

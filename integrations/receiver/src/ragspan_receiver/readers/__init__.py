@@ -1,4 +1,4 @@
-"""Makes records of others' spans: of OpenInference, OpenTelemetry's GenAI conventions, Traceloop and the Vercel AI SDK.
+"""Makes records of others' spans: of OpenInference, OpenTelemetry's GenAI conventions, Traceloop, the Vercel AI SDK, Langfuse, LangSmith.
 
 Each convention has a reader, which makes steps of its spans. `steps` says which steps belong to one request, `requests` makes
 the record of it, by the rule that the handlers have: what is in the answering prompt counts.
@@ -15,7 +15,7 @@ from ragspan.records import RagRecord
 from ragspan.request import ToolStep, documents_of_result, searched_with
 from ragspan.telemetry import semconv
 from ragspan.throttled_log import ThrottledLog
-from ragspan_receiver.readers import genai, openinference, vercel
+from ragspan_receiver.readers import exported, genai, openinference, vercel
 from ragspan_receiver.readers.payloads import Payloads
 from ragspan_receiver.readers.requests import Request
 from ragspan_receiver.readers.steps import ReadSpan, requests_in
@@ -23,11 +23,15 @@ from ragspan_receiver.spans import TracedSpan
 
 WHOLE_TRACE = ""
 """Stands for a span's id where an opinion is about all of a trace."""
-_CONVENTIONS = ("gen_ai.", "llm.", "ai.", "langfuse.observation.", "langsmith.", "mlflow.span", "lmnr.span")
+_CONVENTIONS = ("gen_ai.", "llm.", "ai.", "gcp.vertex.agent.", "mlflow.span", "lmnr.span")
 """The attributes of spans about models begin with these."""
+_UNREAD_SCOPES = ("autogen",)
+"""AutoGen's own spans have no such attributes."""
 _READERS: Sequence[tuple[str, Callable[[TracedSpan, Payloads], ReadSpan | None]]] = (
     (openinference.KIND, openinference.read),
     (vercel.OPERATION, vercel.read),
+    (exported.LANGFUSE, exported.read_langfuse),
+    (exported.LANGSMITH, exported.read_langsmith),
 )
 """The attribute that only spans of a convention have, and its reader. Spans without one may be of the GenAI conventions."""
 _log = ThrottledLog()
@@ -87,14 +91,16 @@ def _step(span: TracedSpan, payloads: Payloads, not_read: Callable[[str], object
 
 def _not_read_of(span: TracedSpan, step: ReadSpan | None) -> str | None:
     """Which spans of which instrumentation are about models, and cannot be read; None for this one."""
-    is_read = any(mark in span.attributes for mark, _ in _READERS) or genai.knows(span)
-    if step is None and (is_read or not any(key.startswith(_CONVENTIONS) for key in span.attributes)):
+    scope = span.scope[:100]
+    if step is not None:
+        is_silent = step.model is not None and not step.model.messages and step.model.reply is None
+        about = f"calls of models by {scope!r} have no texts: content is off, or in a form that is not read"
+        return about if is_silent else None
+    if any(mark in span.attributes for mark, _ in _READERS) or genai.knows(span):
         return None
-    if step is None:
+    if any(key.startswith(_CONVENTIONS) for key in span.attributes) or scope.startswith(_UNREAD_SCOPES):
         operation = str(span.attributes.get("gen_ai.operation.name", "without gen_ai.operation.name"))
-        return f"spans of {span.scope[:100]!r} are of no convention that is read: {operation[:100]}"
-    if step.model is not None and not step.model.messages and step.model.reply is None:
-        return f"calls of models by {span.scope[:100]!r} have no texts: content is off, or in a form that is not read"
+        return f"spans of {scope!r} are of no convention that is read: {operation[:100]}"
     return None
 
 

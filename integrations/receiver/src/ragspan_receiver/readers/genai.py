@@ -6,11 +6,11 @@ write messages as `gen_ai.prompt.0.content`, and its chains are tasks and workfl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ragspan.capturing import OPAQUE
 from ragspan.request import NO_INPUT_YET, ModelStep, PayloadMessage, Step, ToolStep
+from ragspan.safe_copy import OPAQUE
 from ragspan_receiver.readers.payloads import (
     Payloads,
     arguments_in,
@@ -51,8 +51,6 @@ _ENDS: dict[Kind, tuple[str, ...]] = {
 }
 """Endings of the names of those Traceloop tasks that are more than chains."""
 _EVENTS = {f"gen_ai.{role}.message": role for role in ("system", "user", "assistant", "tool")}
-_CHOICE = "gen_ai.choice"
-_FRAMEWORKS = {"llamaindex": "llama_index"}
 _PROPERTIES = "traceloop.association.properties."
 
 
@@ -61,57 +59,65 @@ def is_one(span: TracedSpan) -> bool:
     return any(name in span.attributes for name in ("gen_ai.operation.name", "traceloop.span.kind", "llm.request.type"))
 
 
-def read(span: TracedSpan, payloads: Payloads) -> ReadSpan | None:
-    """The step of a span; None for embeddings, and for an agent that is only created."""
-    attributes = span.attributes
-    kind = _kind_of(span)
-    if kind is None:
-        return None
-    framework = span.scope.rpartition(".")[2]
-    given, output = json_of(attributes.get("traceloop.entity.input")), attributes.get("traceloop.entity.output")
-    gave = output if json_of(output) is None else json_of(output)
-    read = ReadSpan(
-        span=span,
-        chain=Step(
-            name=_name_of(attributes) or span.name,
-            parent=None,
-            started_ns=span.start_ns,
-            inputs=payloads.snapshot(_given(given, gave)) if given is not None else OPAQUE,
-            output=payloads.read(_gave(gave)),
-        ),
-        kind=kind,
-        framework=_FRAMEWORKS.get(framework, framework),
-        metadata={key.removeprefix(_PROPERTIES): one for key, one in attributes.items() if key.startswith(_PROPERTIES)},
-    )
-    _DETAILS.get(kind, _read_chain)(read, payloads, gave)
-    return read
-
-
 def knows(span: TracedSpan) -> bool:
     """Whether the span's operation is one of those that are known, also if it is not a step."""
-    attributes = span.attributes
-    operation = str(attributes.get("gen_ai.operation.name") or attributes.get("llm.request.type")).lower()
-    return operation in _OPERATIONS or str(attributes.get("traceloop.span.kind")) in _ENTITIES
+    return _operation(span) in _OPERATIONS or str(span.attributes.get("traceloop.span.kind")) in _ENTITIES
 
 
-def _kind_of(span: TracedSpan) -> Kind | None:
-    attributes = span.attributes
-    operation = str(attributes.get("gen_ai.operation.name") or attributes.get("llm.request.type")).lower()
-    entity = _ENTITIES.get(str(attributes.get("traceloop.span.kind")))
-    kind = _OPERATIONS.get(operation, entity)
+def _operation(span: TracedSpan) -> str:
+    return str(span.attributes.get("gen_ai.operation.name") or span.attributes.get("llm.request.type")).lower()
+
+
+def _kind_of(span: TracedSpan, name: str) -> Kind | None:
+    entity = _ENTITIES.get(str(span.attributes.get("traceloop.span.kind")))
+    kind = _OPERATIONS.get(_operation(span), entity)
     if kind == "agent" and entity == "chain":
         kind = "chain"  # Traceloop calls every outermost chain an agent
     if kind != "chain" or entity is None:
         return kind
-    name = (_name_of(attributes) or "").lower()
-    if "embedding" in name:
+    if "embedding" in name.lower():
         return None
-    return next((found for found, ends in _ENDS.items() if name.endswith(ends)), kind)
+    return next((found for found, ends in _ENDS.items() if name.lower().endswith(ends)), kind)
 
 
-def _name_of(attributes: Mapping[str, Any]) -> str | None:
-    name = text(attributes, "traceloop.entity.name", "gen_ai.tool.name", "gen_ai.agent.name", "gen_ai.workflow.name")
-    return None if name is None else name.removesuffix(".task").removesuffix(".workflow")
+def read(span: TracedSpan, payloads: Payloads) -> ReadSpan | None:
+    """The step of a span; None for embeddings, and for an agent that is only created."""
+    about = span.attributes
+    named = text(about, "traceloop.entity.name", "gen_ai.tool.name", "gen_ai.agent.name", "gen_ai.workflow.name") or ""
+    named = named.removesuffix(".task").removesuffix(".workflow")
+    kind = _kind_of(span, named)
+    if kind is None:
+        return None
+    framework = span.scope.rpartition(".")[2]
+    given, output = json_of(about.get("traceloop.entity.input")), about.get("traceloop.entity.output")
+    gave = output if json_of(output) is None else json_of(output)
+    said = next((gave[key] for key in ("outputs", "output") if key in gave), gave) if isinstance(gave, dict) else gave
+    read = ReadSpan(
+        span=span,
+        chain=Step(
+            name=named or span.name,
+            parent=None,
+            started_ns=span.start_ns,
+            inputs=payloads.snapshot(_given(given, gave)) if given is not None else OPAQUE,
+            output=payloads.read(said),
+        ),
+        kind=kind,
+        framework="llama_index" if framework == "llamaindex" else framework,
+        metadata={key.removeprefix(_PROPERTIES): one for key, one in about.items() if key.startswith(_PROPERTIES)},
+    )
+    if kind == "model":
+        _read_model(read, payloads)
+    elif kind in {"retriever", "reranker"}:
+        _read_search(read, payloads, gave)
+    elif kind == "tool":
+        inputs, output = read.chain.inputs, read.chain.output
+        inputs = payloads.read(about.get("gen_ai.tool.call.arguments")) if inputs is OPAQUE else inputs
+        output = payloads.read(about.get("gen_ai.tool.call.result")) if output is OPAQUE else output
+        call_id = text(about, "gen_ai.tool.call.id") or getattr(output, "call_id", None)
+        read.become(ToolStep, inputs=inputs, output=output, call_id=call_id)
+    else:
+        _read_chain(read, payloads, gave)
+    return read
 
 
 def _given(data: Any, gave: Any) -> Any:
@@ -123,15 +129,6 @@ def _given(data: Any, gave: Any) -> Any:
         beside = gave.get("kwargs") if isinstance(gave, dict) and inputs == NO_INPUT_YET else None
         return beside.get("inputs", inputs) if isinstance(beside, dict) else inputs
     return arguments_in(data)
-
-
-def _gave(data: Any) -> Any:
-    if isinstance(data, dict):
-        return next((data[key] for key in ("outputs", "output") if key in data), data)
-    return data
-
-
-# The kinds
 
 
 def _read_chain(read: ReadSpan, payloads: Payloads, gave: Any) -> None:
@@ -158,17 +155,18 @@ def _read_chain(read: ReadSpan, payloads: Payloads, gave: Any) -> None:
     read.written = chunks_in(chain.inputs)
 
 
-def _read_model(read: ReadSpan, payloads: Payloads, _: Any) -> None:
-    attributes = read.span.attributes
+def _read_model(read: ReadSpan, payloads: Payloads) -> None:
+    about = read.span.attributes
     replies = _replies(read.span, payloads)
-    names = [text(attributes, f"gen_ai.{side}.model") for side in ("request", "response")]
+    names = [text(about, f"gen_ai.{side}.model") for side in ("request", "response")]
     asked, answered = (None if name == "unknown" else name for name in names)
-    reasons = attributes.get("gen_ai.response.finish_reasons")
-    usage = {name: whole(attributes, f"gen_ai.usage.{name}") for name in ("input_tokens", "output_tokens")}
-    about = usage | {
+    reasons = about.get("gen_ai.response.finish_reasons")
+    said = {
+        "input_tokens": whole(about, "gen_ai.usage.input_tokens"),
+        "output_tokens": whole(about, "gen_ai.usage.output_tokens"),
+        "cached_tokens": whole(about, "gen_ai.usage.cache_read.input_tokens"),
         "model": answered,
-        "id": text(attributes, "gen_ai.response.id"),
-        "cached_tokens": whole(attributes, "gen_ai.usage.cache_read.input_tokens"),
+        "id": text(about, "gen_ai.response.id"),
         "finish_reason": reasons[0] if isinstance(reasons, list) and reasons else None,
     }
     read.become(
@@ -176,52 +174,38 @@ def _read_model(read: ReadSpan, payloads: Payloads, _: Any) -> None:
         inputs=_prompt(read.span, payloads),
         reply=replies[0] if replies else None,
         model=asked,
-        provider=text(attributes, "gen_ai.provider.name", "gen_ai.system"),
-        provider_metadata=[about],
+        provider=text(about, "gen_ai.provider.name", "gen_ai.system"),
+        provider_metadata=[said],
     )
 
 
 def _read_search(read: ReadSpan, payloads: Payloads, gave: Any) -> None:
-    attributes = read.span.attributes
-    query = text(attributes, "gen_ai.retrieval.query.text") or query_in(read.chain.inputs)
-    top_k = whole(attributes, "gen_ai.retrieval.top_k") or whole(attributes, "gen_ai.request.top_k")
-    listed = json_of(attributes.get("gen_ai.retrieval.documents"))
+    about = read.span.attributes
+    query = text(about, "gen_ai.retrieval.query.text") or query_in(read.chain.inputs)
+    top_k = whole(about, "gen_ai.retrieval.top_k", "gen_ai.request.top_k")
+    listed = json_of(about.get("gen_ai.retrieval.documents"))
     if listed is None:
         listed = gave.get("documents") if isinstance(gave, dict) else gave
-    found = payloads.documents_in(listed, loosely=True) if isinstance(listed, list) else None
-    if not found and listed != []:
-        found = None
+    found = payloads.documents_in(listed, loosely=True) if isinstance(listed, list) else []
+    shown = found if found or listed == [] else None
     if read.kind == "reranker":
-        read.become_reranker((), found, query=query, top_k=top_k)
+        read.become_reranker((), shown, query=query, top_k=top_k)
     else:
-        read.become_search(query, found, top_k=top_k, data_source_id=text(attributes, "gen_ai.data_source.id"))
-
-
-def _read_tool(read: ReadSpan, payloads: Payloads, _: Any) -> None:
-    attributes, given, gave = read.span.attributes, read.chain.inputs, read.chain.output
-    if given is OPAQUE:
-        given = payloads.read(attributes.get("gen_ai.tool.call.arguments"))
-    if gave is OPAQUE:
-        gave = payloads.read(attributes.get("gen_ai.tool.call.result"))
-    call_id = text(attributes, "gen_ai.tool.call.id") or getattr(gave, "call_id", None)
-    read.become(ToolStep, inputs=given, output=gave, call_id=call_id)
-
-
-# Messages
+        read.become_search(query, shown, top_k=top_k, data_source_id=text(about, "gen_ai.data_source.id"))
 
 
 def _prompt(span: TracedSpan, payloads: Payloads) -> list[PayloadMessage]:
     """The system's instructions and the messages that a model or an agent was given."""
     system = [part.get("content") for part in _parts(_content(span, "gen_ai.system_instructions"))]
     messages = [PayloadMessage("system", each) for each in system if isinstance(each, str)]
-    given = list(_messages(_content(span, "gen_ai.input.messages"), payloads))
+    given = _messages(_content(span, "gen_ai.input.messages"), payloads)
     given = given or [_numbered(one, payloads) for one in numbered(span.attributes, "gen_ai.prompt")]
     return messages + (given or list(_in_events(span, payloads)))
 
 
 def _replies(span: TracedSpan, payloads: Payloads) -> list[PayloadMessage]:
     """The messages that it answered with."""
-    said = list(_messages(_content(span, "gen_ai.output.messages"), payloads))
+    said = _messages(_content(span, "gen_ai.output.messages"), payloads)
     said = said or [_numbered(one, payloads, "assistant") for one in numbered(span.attributes, "gen_ai.completion")]
     return said or list(_in_events(span, payloads, replies=True))
 
@@ -229,20 +213,15 @@ def _replies(span: TracedSpan, payloads: Payloads) -> list[PayloadMessage]:
 def _in_events(span: TracedSpan, payloads: Payloads, *, replies: bool = False) -> Iterator[PayloadMessage]:
     """The messages in events of their own, one each, as the conventions had them from 1.28 to 1.36."""
     for event in span.events:
-        role = "assistant" if replies else _EVENTS.get(event.name)
-        if role is None or (replies and event.name != _CHOICE):
+        role = ("assistant" if event.name == "gen_ai.choice" else None) if replies else _EVENTS.get(event.name)
+        if role is None:
             continue
         content = json_of(event.attributes.get("gen_ai.event.content"))
         body: Mapping[str, Any] = content if isinstance(content, dict) else event.attributes
         if replies:
-            said = json_of(body.get("message")) or body.get("message")
-            body = (
-                said if isinstance(said, dict) else {"content": said if isinstance(said, str) else body.get("content")}
-            )
-        parts, calls = json_of(body.get("content")), json_of(body.get("tool_calls"))
-        text = parts if isinstance(parts, list) else as_text(body.get("content")) or ""
-        about = {"content": text, "tool_calls": calls, "tool_call_id": body.get("tool_call_id", body.get("id"))}
-        yield payloads.message(about, role)
+            said = json_of(body.get("message")) or body.get("message", body.get("content"))
+            body = said if isinstance(said, dict) else {"content": said}
+        yield _numbered(body, payloads, role)
 
 
 def _content(span: TracedSpan, name: str) -> Any:
@@ -252,32 +231,19 @@ def _content(span: TracedSpan, name: str) -> Any:
     return json_of(own) if own is not None else next((json_of(each) for each in events if each is not None), None)
 
 
-def _parts(value: Any) -> Iterator[Mapping[str, Any]]:
-    for part in value if isinstance(value, list) else ():
-        if isinstance(part, Mapping):
-            yield part
+def _parts(value: Any) -> list[Mapping[str, Any]]:
+    return [part for part in value if isinstance(part, Mapping)] if isinstance(value, list) else []
 
 
-def _messages(value: Any, payloads: Payloads) -> Iterator[PayloadMessage]:
-    for one in _parts(value):
-        yield payloads.message(one, str(one.get("role", "user")))
+def _messages(value: Any, payloads: Payloads) -> list[PayloadMessage]:
+    return [payloads.message(one, str(one.get("role", "user"))) for one in _parts(value)]
 
 
 def _numbered(fields: Mapping[str, Any], payloads: Payloads, role: str = "user") -> PayloadMessage:
-    """A message of attributes named `gen_ai.prompt.0.role` and the like."""
-    content = fields.get("content")
-    parts = json_of(content)
-    about = {
-        "content": parts if isinstance(parts, list) else as_text(content),
-        "tool_calls": numbered(fields, "tool_calls"),
-        "tool_call_id": fields.get("tool_call_id"),
-    }
+    """A message of attributes named `gen_ai.prompt.0.role` and the like, or of an event."""
+    parts = json_of(fields.get("content"))
+    content = parts if isinstance(parts, list) else as_text(fields.get("content"))
+    calls = numbered(fields, "tool_calls") or json_of(fields.get("tool_calls"))
+    call_id = fields.get("tool_call_id", fields.get("id"))
+    about = {"content": content or "", "tool_calls": calls, "tool_call_id": call_id}
     return payloads.message(about, str(fields.get("role") or role))
-
-
-_DETAILS: Mapping[Kind, Callable[[ReadSpan, Payloads, Any], None]] = {
-    "model": _read_model,
-    "retriever": _read_search,
-    "reranker": _read_search,
-    "tool": _read_tool,
-}

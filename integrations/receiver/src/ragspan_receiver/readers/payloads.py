@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ragspan import field_names
-from ragspan.capturing import CUT, OPAQUE, Hidden, Snapshot
 from ragspan.request import MEDIA, ROLES, Call, Document, PayloadMessage
+from ragspan.safe_copy import CUT, OPAQUE, Hidden, Snapshot
 
 Fields = Mapping[str, Any]
+Scored = tuple[Document, float | None]
 
 _MAX_VALUES = 200_000
 _MAX_DEPTH = 40
@@ -21,6 +22,7 @@ _REPR = re.compile(r"<[\w.]+(?: object| at 0x|\()[^>]*>$|[A-Z]\w*\(\w+=|[A-Z]\w*
 """How Python prints an object, which is not text for a user."""
 _CHUNKS = ("text_chunks", "context", "contexts", "passages")
 _CALLED = {"args", "kwargs"}
+_UNREAD = ("a message without readable text",)
 
 
 class Payloads:
@@ -34,14 +36,11 @@ class Payloads:
 
     def document(self, text: str, *, own_id: Any = None, metadata: Any = None) -> Document:
         """The document with this text; the first id and metadata stay."""
-        known = self._documents.get(text)
-        if known is None:
-            known = self._documents[text] = Document(text, None, {})
+        known = self._documents.setdefault(text, Document(text, None, {}))
         if known.id is None and isinstance(own_id, (str, int)) and own_id != "":
             known.id = str(own_id)
             self.by_id.setdefault(known.id, known)
-        if not known.metadata:
-            known.metadata = as_fields(metadata)
+        known.metadata = known.metadata or as_fields(metadata)
         return known
 
     def read(self, value: Any) -> Snapshot:
@@ -49,7 +48,7 @@ class Payloads:
         data = value
         if isinstance(value, str):
             data = json_of(value)
-            if data is None or not isinstance(data, (dict, list)):
+            if not isinstance(data, (dict, list)):
                 return OPAQUE if value == "null" or _REPR.match(value) else value
         return OPAQUE if data is None else self.snapshot(data)
 
@@ -74,8 +73,7 @@ class Payloads:
             return self.message(inner, role, depth)
         if value.get("type") == "constructor" and isinstance(inner, Mapping):  # any other object of LangChain's
             return self.snapshot(inner, depth + 1)
-        found = self.document_in(value)
-        if found is not None:
+        if (found := self._document_in(value)) is not None:
             return found[0]
         role = value.get("role", value.get("type"))
         if isinstance(role, str) and role.lower() in ROLES and ("content" in value or "parts" in value):
@@ -86,7 +84,7 @@ class Payloads:
             return Hidden({"update": self.snapshot(value["update"], depth + 1)})
         return {str(key): self.snapshot(item, depth + 1) for key, item in value.items()}
 
-    def document_in(self, value: Fields) -> tuple[Document, float | None] | None:
+    def _document_in(self, value: Fields) -> Scored | None:
         """The document that these fields are, as LangChain, LlamaIndex or Haystack writes one; with its score."""
         score = value.get("score")
         inner = value.get("node", value.get("document"))
@@ -98,20 +96,19 @@ class Payloads:
         found = self._with_text(value)
         return None if found is None else (found, number(score))
 
-    def documents_in(self, values: Any, *, loosely: bool = False) -> list[tuple[Document, float | None]]:
+    def documents_in(self, values: Any, *, loosely: bool = False) -> list[Scored]:
         """The documents in a list; `loosely`, texts and whatever has a text are documents, too."""
         found = []
         for each in values if isinstance(values, (list, tuple)) else [values]:
             data = json_of(each)  # some write each document as JSON within JSON
             value = each if data is None else data
-            entry = self.document_in(value) if isinstance(value, Mapping) else None
+            entry = self._document_in(value) if isinstance(value, Mapping) else None
             if entry is None and loosely:
                 fields = value if isinstance(value, Mapping) else {"text": value}
                 document = self._with_text(fields)
                 if document is not None and document.text:
                     entry = document, number(_first(fields, field_names.SCORE))
-            if entry is not None:
-                found.append(entry)
+            found += [] if entry is None else [entry]
         return found
 
     def _with_text(self, value: Fields) -> Document | None:
@@ -139,6 +136,8 @@ class Payloads:
         beside = value.get("additional_kwargs")
         if isinstance(beside, Mapping) and beside.get("documents") is not None:
             message.documents = self.snapshot(beside["documents"], depth + 1)
+        if message.role != "ai" and not message.prompt_text.strip():
+            message.unread = _UNREAD  # what it shows may be a document
         return message
 
     def _read_parts(self, message: PayloadMessage, parts: Iterable[Any], depth: int) -> None:
@@ -158,9 +157,33 @@ class Payloads:
     def _call(self, value: Fields, depth: int) -> Call:
         function = value.get("function")
         named = function if isinstance(function, Mapping) else value
-        arguments = next((named[key] for key in ("args", "arguments") if named.get(key) is not None), None)
+        arguments = _first(named, ("args", "arguments"))
         data = json_of(arguments) if isinstance(arguments, str) else arguments
         return Call(named.get("name"), value.get("id"), self.snapshot(arguments if data is None else data, depth + 1))
+
+    def prompt_in(self, given: Any) -> list[PayloadMessage]:
+        """The messages that a model was given: a text, messages, or fields with them."""
+        data = self.read(given)
+        asked = data.get("messages", data.get("prompts")) if isinstance(data, dict) else data
+        while isinstance(asked, list) and len(asked) == 1 and isinstance(asked[0], list):
+            asked = asked[0]
+        each = asked if isinstance(asked, list) else [asked]
+        made = [PayloadMessage("human", one) if isinstance(one, str) else one for one in each]
+        return [one for one in made if isinstance(one, PayloadMessage)]
+
+    def reply_in(self, gave: Any) -> PayloadMessage | None:
+        """What a model said: a text, a message, or LangChain's generations."""
+        data = json_of(gave)
+        said: Any = data.get("generations") if isinstance(data, dict) and "generations" in data else None
+        while isinstance(said, list) and said:
+            said = said[0]
+        if isinstance(said, Mapping):
+            gave = said.get("message") or said.get("text")
+        reply = self.read(gave)
+        reply = reply[0] if isinstance(reply, list) and reply else reply
+        if isinstance(reply, PayloadMessage):
+            return PayloadMessage("ai", reply.content, reply.calls)
+        return PayloadMessage("ai", reply) if isinstance(reply, str) else None
 
 
 def _role_of_wrapped(value: Fields) -> str | None:
@@ -210,8 +233,9 @@ def text(fields: Fields, *names: str) -> str | None:
     return next((value for name in names if isinstance(value := fields.get(name), str) and value), None)
 
 
-def whole(fields: Fields, name: str) -> int | None:
-    found = number(fields.get(name))
+def whole(fields: Fields, *names: str) -> int | None:
+    """The first of these fields that is a number, as a whole one."""
+    found = next((one for name in names if (one := number(fields.get(name))) is not None), None)
     return int(found) if found is not None and abs(found) < 1e15 else None  # noqa: PLR2004  no count is as large
 
 

@@ -4,33 +4,29 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from ragspan import field_names
-from ragspan.capturing import OPAQUE, Opaque, Snapshot
 from ragspan.messages import MAX_MESSAGE, MAX_STACKTRACE, ErrorReport
-from ragspan.records import RagRecord, RetrievedContext
+from ragspan.records import RagRecord
 from ragspan.request import (
     INTERRUPT,
     Document,
     ModelStep,
     PayloadMessage,
-    PromptTexts,
     RequestTree,
     RerankStep,
     SearchStep,
     Step,
-    originals_of,
     record_of,
 )
+from ragspan.safe_copy import OPAQUE, Opaque, Snapshot
 from ragspan_receiver.readers.payloads import text
 from ragspan_receiver.readers.steps import ReadSpan, anchor_of
 from ragspan_receiver.spans import TracedSpan
 
-_MAX_OF_A_KIND = 100
 _MAX_WRITTEN = 1000
 _MAX_COMPARED = 100_000_000
 _SYNTHESIS = (".synthesize", ".asynthesize")
@@ -70,7 +66,6 @@ class Request:
             record,
             record_id=f"{self._span.trace_id}{self._span.span_id}",
             is_agent=record.is_agent or any(read.kind == "agent" for read in self._spans),
-            evidence=self._evidence(record),
             swallowed_errors=self._swallowed() if record.status == "complete" else (),
         )
 
@@ -166,40 +161,17 @@ class Request:
     # Documents
 
     def _others_written(self) -> list[Document]:
-        """Tell the documents found how prompts have them, as LlamaIndex writes them with their metadata; texts of no such one are others."""
-        found = [document for read in self._spans for document, _ in read.found or ()][:_MAX_WRITTEN]
+        """Tell the documents found how LlamaIndex writes them, with their metadata; texts that no search found are others."""
+        found = [document for read in self._spans for document, _ in read.found or ()]
         for document in found:
             lines = "\n".join(f"{key}: {value}" for key, value in document.metadata.items())
             document.written = f"{lines}\n\n{document.text}" if lines else None
         # LangChain's steps show documents as such: a text is none.
         spans = () if self._framework == "langchain" else self._spans
         texts = list(dict.fromkeys(each for read in spans for each in read.written if each.strip()))[:_MAX_WRITTEN]
-        others = []
-        for written in texts if len(found) * sum(map(len, texts)) <= _MAX_COMPARED else ():
-            inside = [document for document in found if document.text.strip() and document.text in written]
-            largest = max(inside, key=lambda document: len(document.text), default=None)
-            if largest is None:
-                others.append(written)
-            elif all(document.text in largest.text for document in inside):  # else it is several, packed together
-                largest.written = written
-        return [Document(each, None, {}) for each in _without_joined(others)]
-
-    def _evidence(self, record: RagRecord) -> tuple[RetrievedContext, ...]:
-        """The documents in the prompts of the models that wrote the contexts which no search found."""
-        documents = {context.text: context for search in record.retrievals for context in search.contexts}
-        generated = [context for context in record.contexts or () if not _is_of(context.text, documents)]
-
-        def shown(model: ModelStep) -> Iterator[RetrievedContext]:
-            prompt = "\n".join(part.prompt_text for part in model.messages)
-            matches = PromptTexts([prompt]).find(list(documents), excerpts=False, order=[0])
-            return (document for document, match in zip(documents.values(), matches, strict=True) if match)
-
-        said = (
-            (self._said[read].text.strip(), model)
-            for read, model in self._models[:_MAX_OF_A_KIND]
-            if read in self._said
-        )
-        return originals_of(generated, ((text, partial(shown, model)) for text, model in said if " " in text))
+        if len(found) * sum(map(len, texts)) > _MAX_COMPARED:
+            return []
+        return [Document(each, None, {}) for each in texts if not any(one.text in each for one in found if one.text)]
 
     def _swallowed(self) -> tuple[str, ...]:
         """The errors after which a framework answered all the same; with LangChain they are retries, which do not count."""
@@ -271,18 +243,6 @@ def _says_nothing(payload: Snapshot) -> bool:
     if isinstance(payload, (dict, list)):
         return bool(payload) and all(map(_says_nothing, items))
     return isinstance(payload, Opaque)
-
-
-def _is_of(text: str, documents: Iterable[str]) -> bool:
-    """Whether a text is a document, maybe with its metadata, or a part of one."""
-    return any(text in document or document in text for document in documents if document.strip())
-
-
-def _without_joined(texts: list[str]) -> list[str]:
-    """The texts, except those that are several others together, as LlamaIndex packs documents into its model's window."""
-    if len(texts) * sum(map(len, texts)) > _MAX_COMPARED:
-        return texts
-    return [text for text in texts if sum(other in text for other in texts) <= 2]  # noqa: PLR2004  itself and one more
 
 
 def _error_of(span: TracedSpan) -> ErrorReport | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
-from ragspan.capturing import OPAQUE
 from ragspan.records import SpanAnchor
 from ragspan.request import Document, ModelStep, PayloadMessage, RerankStep, SearchStep, SeenDocument, Step, ToolStep
+from ragspan.safe_copy import OPAQUE
 from ragspan_receiver.spans import TracedSpan
 
 Kind: TypeAlias = Literal["chain", "agent", "model", "retriever", "reranker", "tool", "ignored"]
@@ -17,9 +17,8 @@ Kind: TypeAlias = Literal["chain", "agent", "model", "retriever", "reranker", "t
 Scored: TypeAlias = tuple[Document, float | None]
 """A document, with its score if it came with one."""
 _MAX_STEPS = 2000
-_MAX_DEPTH = 100
-_MAX_COMPARED = 100_000_000
 _MAX_AROUND = 1000  # spans that are looked through for the step around one
+_MAX_COMPARED = 100_000_000
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
@@ -36,7 +35,7 @@ class ReadSpan:
     kind: Kind = "chain"
     """What it said that it is, whatever its step turned out to be."""
     written: Sequence[str] = ()
-    """Documents as a step wrote them for the model, such as with their metadata."""
+    """Documents as a step was given them as texts."""
     made_prompt: Sequence[PayloadMessage] = ()
     """The prompt that a chain filled in for the next model."""
     has_ended: bool = True
@@ -61,9 +60,8 @@ class ReadSpan:
         output = OPAQUE if found is None else [list(pair) for pair in found]
         was, left = ([SeenDocument(each, None, score) for each, score in pairs] for pairs in (given, found or ()))
         is_filter = "rank" not in self.chain.name.lower()
-        self.become(
-            RerankStep, inputs=self.chain.inputs, output=output, given=was, found=left, is_filter=is_filter, **about
-        )
+        inputs = self.chain.inputs
+        self.become(RerankStep, inputs=inputs, output=output, given=was, found=left, is_filter=is_filter, **about)
 
     @property
     def model(self) -> ModelStep | None:
@@ -71,10 +69,10 @@ class ReadSpan:
         return self.step if isinstance(self.step, ModelStep) else None
 
     @property
-    def found(self) -> Sequence[Scored] | None:
-        """The documents that a search or a reranker gave; None if their texts are not known."""
+    def found(self) -> Sequence[Any] | None:
+        """The documents that a search or a reranker gave, with their scores; None if their texts are not known."""
         is_one = isinstance(self.step, (SearchStep, RerankStep)) and isinstance(self.step.output, list)
-        return cast("Sequence[Scored]", self.step.output) if is_one else None
+        return self.step.output if is_one else None
 
     @property
     def is_bare(self) -> bool:
@@ -117,110 +115,86 @@ def requests_in(
     by_id = {span.span_id: span for span in spans}
     inside: dict[str, list[ReadSpan]] = defaultdict(list)
     bare: dict[str, list[ReadSpan]] = defaultdict(list)
+    roots: list[ReadSpan] = []
     for step in sorted(steps.values(), key=lambda step: step.span.start_ns):
-        around, top = _around(step.span, by_id, steps)
-        if around is not None:
-            inside[around].append(step)
+        path = _path_up(step.span, by_id, until=steps)
+        if len(path) > 1 and path[-1] in steps:
+            inside[path[-1]].append(step)
         elif step.is_bare:
-            bare[top].append(step)
+            bare[path[-1]].append(step)
         elif step.kind != "ignored":
-            inside[""].append(step)
-    for root in inside[""]:
+            roots.append(step)
+    for root in roots:
         yield _below([root], inside), None
-    for top, roots in bare.items():
-        for around, together in _apart(top, roots, by_id, inside):
-            yield _below(together, inside), by_id.get(around, together[0].span) if len(together) > 1 else None
+    for top, together in bare.items():
+        for around, group in _apart(top, together, by_id, inside):
+            yield _below(group, inside), by_id.get(around, group[0].span) if len(group) > 1 else None
+
+
+def _path_up(span: TracedSpan, spans: Mapping[str, TracedSpan], *, until: Container[str] = ()) -> list[str]:
+    """The ids of a span and of those around it, the innermost first, to the first one in `until`; the last may be missing."""
+    path = {span.span_id: None}  # parents may form a circle
+    while span.parent_id is not None and span.parent_id not in path and len(path) < _MAX_AROUND:
+        path[span.parent_id] = None
+        if span.parent_id in until or span.parent_id not in spans:
+            break
+        span = spans[span.parent_id]
+    return list(path)
 
 
 def _apart(
     top: str, roots: Sequence[ReadSpan], spans: Mapping[str, TracedSpan], inside: Mapping[str, Sequence[ReadSpan]]
-) -> list[tuple[str, Sequence[ReadSpan]]]:
-    """The requests below a span, each with the span around it: one, or those below its inner spans."""
-    for _ in range(_MAX_DEPTH):
-        groups: dict[str, list[ReadSpan]] = defaultdict(list)
-        for root in roots:
-            groups[_child_of(top, root.span, spans)].append(root)
-        if len(groups) != 1 or top in groups:
-            break
-        (inner,) = groups
-        if all(root.span.span_id == inner for root in roots):
-            break
-        top = inner
-    each = [_Group(_below(group, inside)) for group in groups.values()]
-    return list(groups.items()) if len(each) > 1 and _are_strangers(each) else [(top, roots)]
+) -> Sequence[tuple[str, Sequence[ReadSpan]]]:
+    """The requests below a span, each with the span around it: one, or those below the first spans where they part."""
+    paths = [_path_up(root.span, spans)[::-1] for root in roots]  # from the outermost
+    depth = 0
+    while depth < min(map(len, paths)) and len({path[depth] for path in paths}) == 1:
+        depth += 1
+    groups: dict[str, list[ReadSpan]] = defaultdict(list)
+    for root, path in zip(roots, paths, strict=True):
+        groups[path[min(depth, len(path) - 1)]].append(root)
+    if len(groups) > 1 and _are_strangers([_below(group, inside) for group in groups.values()]):
+        return list(groups.items())
+    return [(paths[0][depth - 1] if depth else top, roots)]
 
 
-def _child_of(top: str, span: TracedSpan, spans: Mapping[str, TracedSpan]) -> str:
-    """The id of the span directly below another one that leads to this span."""
-    for _ in range(_MAX_AROUND):
-        if span.parent_id is None or span.parent_id == top or span.parent_id not in spans:
-            break
-        span = spans[span.parent_id]
-    return span.span_id
-
-
-class _Group:
-    """The prompts of the models among some steps, and the texts of these steps that may stand in other prompts."""
-
-    def __init__(self, steps: Sequence[ReadSpan]) -> None:
-        models = [step.model for step in steps if step.model is not None and step.model.messages]
-        self.prompts = "\n".join(part.prompt_text for model in models for part in model.messages)
-        self.asked = next(
-            (part.text for model in models[-1:] for part in model.messages[::-1] if part.role == "human"), ""
-        )
-        said = [model.said.strip() for model in models]
-        found = [document.text for step in steps for document, _ in step.found or ()]
-        self.texts = frozenset(text for text in [*said, *found] if " " in text)
-        self.is_whole = bool(models) and any(isinstance(step.step, (SearchStep, ToolStep)) for step in steps)
-
-
-def _are_strangers(groups: Sequence[_Group]) -> bool:
+def _are_strangers(groups: Sequence[Sequence[ReadSpan]]) -> bool:
     """Whether each group has searched and answered by itself, another question each, and its prompts hold nothing of the others."""
-    texts = [(group, text) for group in groups for text in group.texts]
-    if not all(group.is_whole for group in groups) or len({group.asked for group in groups}) < len(groups):
-        return False
-    if len(texts) * sum(len(group.prompts) for group in groups) > _MAX_COMPARED:
+    prompts, texts, questions = [], [], set()
+    for group in groups:
+        models = [step.model for step in group if step.model is not None and step.model.messages]
+        if not models or not any(isinstance(step.step, (SearchStep, ToolStep)) for step in group):
+            return False
+        prompts.append("\n".join(part.prompt_text for model in models for part in model.messages))
+        questions.add(next((part.text for part in models[-1].messages[::-1] if part.role == "human"), ""))
+        found = [document.text for step in group for document, _ in step.found or ()]
+        texts.append({text for text in [*(model.said.strip() for model in models), *found] if " " in text})
+    if len(questions) < len(groups) or sum(map(len, texts)) * sum(map(len, prompts)) > _MAX_COMPARED:
         return False
     return not any(
-        text in group.prompts
-        for group in groups
-        for other, text in texts
-        if other is not group and text not in group.texts
+        text in prompt
+        for own, prompt in zip(texts, prompts, strict=True)
+        for others in texts
+        if others is not own
+        for text in others - own
     )
-
-
-def _around(span: TracedSpan, spans: Mapping[str, TracedSpan], steps: Mapping[str, ReadSpan]) -> tuple[str | None, str]:
-    """The id of the step around a span, if any, and that of the outermost span around it, which may be missing."""
-    top, parent = span.span_id, span.parent_id
-    for _ in range(_MAX_AROUND):  # parents may form a circle
-        if parent is None or parent == top:
-            break
-        if parent in steps:
-            return parent, parent
-        top = parent
-        if parent not in spans:
-            break
-        parent = spans[parent].parent_id
-    return None, top
 
 
 def _below(roots: Sequence[ReadSpan], inside: Mapping[str, Sequence[ReadSpan]]) -> Sequence[ReadSpan]:
     """The roots and the steps below them; of very many the last, which made the answer."""
     found: list[ReadSpan] = []
-    waiting = [(root, 0) for root in reversed(roots)]
+    waiting = list(reversed(roots))
     while waiting:
-        step, depth = waiting.pop()
+        step = waiting.pop()
         if step.kind != "ignored":
             found.append(step)
-            outer = step if depth < _MAX_DEPTH else step.outer
             for inner in reversed(inside.get(step.span.span_id, ())):
-                inner.outer = outer
-                waiting.append((inner, min(depth + 1, _MAX_DEPTH)))
-    if len(found) <= _MAX_STEPS:
-        return found
-    kept = [found[0], *found[-_MAX_STEPS + 1 :]]
-    known = set(map(id, kept))
-    for step in kept[1:]:
-        if step.outer is not None and id(step.outer) not in known:
-            step.outer = found[0]
-    return kept
+                inner.outer = step
+                waiting.append(inner)
+    if len(found) > _MAX_STEPS:
+        found = [found[0], *found[-_MAX_STEPS + 1 :]]
+        kept = set(map(id, found))
+        for step in found[1:]:
+            if step.outer is not None and id(step.outer) not in kept:
+                step.outer = found[0]
+    return found

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ragspan.capturing import OPAQUE, Snapshot
 from ragspan.request import ModelStep, PayloadMessage, Step, ToolStep
-from ragspan_receiver.readers.payloads import Payloads, as_text, json_of, text, whole
+from ragspan.safe_copy import OPAQUE
+from ragspan_receiver.readers.payloads import Payloads, as_fields, as_text, json_of, text, whole
 from ragspan_receiver.readers.steps import ReadSpan
 from ragspan_receiver.spans import TracedSpan
 
@@ -20,72 +20,54 @@ _ABOUT = "ai.telemetry.metadata."
 
 def read(span: TracedSpan, payloads: Payloads) -> ReadSpan | None:
     """The step of a span; None for embeddings."""
-    attributes = span.attributes
-    operation = str(attributes.get(OPERATION)).split(" ")[0]
+    about = span.attributes
+    operation = str(about.get(OPERATION)).split(" ")[0]
     is_call = operation.endswith(_CALLS) and operation.startswith(_CHAINS)
     if operation not in {_TOOL, *_CHAINS} and not is_call:
         return None
-    about = {key.removeprefix(_ABOUT): value for key, value in attributes.items() if key.startswith(_ABOUT)}
-    name = text(attributes, "ai.toolCall.name", "ai.telemetry.functionId") or span.name
+    name = text(about, "ai.toolCall.name", "ai.telemetry.functionId") or span.name
     read = ReadSpan(
         span=span,
         chain=Step(name=name, parent=None, started_ns=span.start_ns),
         framework="vercel_ai",
-        metadata=about,
+        metadata={key.removeprefix(_ABOUT): value for key, value in about.items() if key.startswith(_ABOUT)},
     )
+    said, called = (
+        about.get("ai.response.text") or about.get("ai.response.object"),
+        _listed(about, "ai.response.toolCalls"),
+    )
+    fields = {"content": as_text(said) or "", "tool_calls": [_call(one) for one in called]}
+    reply = payloads.message(fields, "ai") if said or called else None
     if operation == _TOOL:
-        given = payloads.read(_first(attributes, "ai.toolCall.args", "ai.toolCall.input"))
-        gave = payloads.read(_first(attributes, "ai.toolCall.result", "ai.toolCall.output"))
-        read.become(ToolStep, call_id=text(attributes, "ai.toolCall.id"), inputs=given, output=gave)
+        given = payloads.read(about.get("ai.toolCall.args", about.get("ai.toolCall.input")))
+        gave = payloads.read(about.get("ai.toolCall.result", about.get("ai.toolCall.output")))
+        read.become(ToolStep, call_id=text(about, "ai.toolCall.id"), inputs=given, output=gave)
     elif is_call:
-        _read_model(read, payloads)
+        used = {
+            "input_tokens": whole(about, "ai.usage.inputTokens", "ai.usage.promptTokens"),
+            "output_tokens": whole(about, "ai.usage.outputTokens", "ai.usage.completionTokens"),
+            "finish_reason": text(about, "ai.response.finishReason"),
+        }
+        read.become(
+            ModelStep,
+            inputs=[each for one in _listed(about, "ai.prompt.messages") for each in _messages(one, payloads)],
+            reply=reply,
+            model=text(about, "ai.model.id"),
+            provider=text(about, "ai.model.provider"),
+            provider_metadata=[used],
+        )
     else:
-        read.chain.inputs = _asked(json_of(attributes.get("ai.prompt")), payloads)
-        read.chain.output = _said(attributes, payloads) or OPAQUE
+        asked = as_fields(about.get("ai.prompt"))  # a prompt, or messages; the system prompt is not a question
+        listed = [*_listed(asked, "messages"), *_listed(asked, "prompt")]
+        messages = [each for one in listed for each in _messages(one, payloads)]
+        prompt = asked.get("prompt")
+        read.chain.inputs = {"messages": messages} if messages else prompt if isinstance(prompt, str) else OPAQUE
+        read.chain.output = reply or OPAQUE
     return read
 
 
-def _first(attributes: Mapping[str, Any], *names: str) -> Any:
-    return next((attributes[name] for name in names if attributes.get(name) is not None), None)
-
-
-def _asked(given: Any, payloads: Payloads) -> Snapshot:
-    """A prompt, or messages; the system prompt is not a question."""
-    if not isinstance(given, dict):
-        return OPAQUE
-    messages = [message for one in _listed(given.get("messages")) for message in _messages(one, payloads)]
-    asked = given.get("prompt")
-    messages += [message for one in _listed(asked) for message in _messages(one, payloads)]
-    return {"messages": messages} if messages else asked if isinstance(asked, str) else OPAQUE
-
-
-def _read_model(read: ReadSpan, payloads: Payloads) -> None:
-    attributes = read.span.attributes
-    given = _listed(json_of(attributes.get("ai.prompt.messages")))
-    usage = {
-        name: next((found for key in keys if (found := whole(attributes, f"ai.usage.{key}")) is not None), None)
-        for name, keys in {
-            "input_tokens": ("inputTokens", "promptTokens"),
-            "output_tokens": ("outputTokens", "completionTokens"),
-        }.items()
-    }
-    read.become(
-        ModelStep,
-        inputs=[message for one in given for message in _messages(one, payloads)],
-        reply=_said(attributes, payloads),
-        model=text(attributes, "ai.model.id"),
-        provider=text(attributes, "ai.model.provider"),
-        provider_metadata=[usage | {"finish_reason": text(attributes, "ai.response.finishReason")}],
-    )
-
-
-def _said(attributes: Mapping[str, Any], payloads: Payloads) -> PayloadMessage | None:
-    said, calls = _first(attributes, "ai.response.text", "ai.response.object"), attributes.get("ai.response.toolCalls")
-    called = [_call(one) for one in _listed(json_of(calls))]
-    return payloads.message({"content": as_text(said) or "", "tool_calls": called}, "ai") if said or called else None
-
-
-def _listed(value: Any) -> list[Mapping[str, Any]]:
+def _listed(fields: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    value = json_of(fields.get(name))
     return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
@@ -100,18 +82,14 @@ def _messages(value: Mapping[str, Any], payloads: Payloads) -> Iterator[PayloadM
     if isinstance(content, str):
         yield payloads.message({"content": content}, role)
         return
-    parts = _listed(content)
+    parts = _listed(value, "content")
     for part in parts:
         if part.get("type") == "tool-result":
-            yield payloads.message({"content": _result(part), "tool_call_id": part.get("toolCallId")}, "tool")
+            output = part.get("output", part.get("result"))
+            output = output["value"] if isinstance(output, Mapping) and "value" in output else output
+            about = {"content": as_text(output) or "", "tool_call_id": part.get("toolCallId")}
+            yield payloads.message(about, "tool")
     texts = [part["text"] for part in parts if part.get("type") == "text" and isinstance(part.get("text"), str)]
     calls = [_call(part) for part in parts if part.get("type") == "tool-call"]
     if texts or calls:
         yield payloads.message({"content": "\n".join(texts), "tool_calls": calls}, role)
-
-
-def _result(part: Mapping[str, Any]) -> str:
-    output = part.get("output", part.get("result"))
-    if isinstance(output, Mapping) and "value" in output:
-        output = output["value"]
-    return as_text(output) or ""
