@@ -15,7 +15,7 @@ from traffic import SCRIPT
 EXPERIMENT = "library"
 SECONDS = 60.0
 BAD_QUESTIONS = [asked.question for asked in SCRIPT if not asked.is_good] * 2  # one for each framework
-CONDITION = "feedback.faithfulness < 0.5"
+CONDITION = "feedback.faithfulness = 'fail'"
 
 
 @pytest.fixture(scope="module")
@@ -48,14 +48,14 @@ def bad_traces(scored):
 
 
 def assessments_of(mlflow, scored):
-    """By trace and span: each assessment, with the source that MLflow shows."""
+    """By trace and span: each assessment, with its score."""
     return Counter(
         (
             trace_id(one),
             found["span_id"],
             found["assessment_name"],
             found["feedback"]["value"],
-            found["source"]["source_type"],
+            float(found["metadata"]["ragspan.score"]),
         )
         for one in scored
         for found in mlflow.assessments(trace_id(one))
@@ -64,17 +64,10 @@ def assessments_of(mlflow, scored):
 
 def test_every_score_is_one_assessment_of_the_answers_span(mlflow, scored):
     assert assessments_of(mlflow, scored) == Counter(
-        (trace_id(one), f"{one.span.span_id:016x}", metric, outcome.value, "CODE")
+        (trace_id(one), f"{one.span.span_id:016x}", metric, outcome.label, outcome.value)
         for one in scored
         for metric, outcome in one.outcomes.items()
     )
-
-
-def test_the_explanation_is_the_rationale(mlflow, scored):
-    for one in scored:
-        assert {found["assessment_name"]: found["rationale"] for found in mlflow.assessments(trace_id(one))} == {
-            metric: outcome.explanation for metric, outcome in one.outcomes.items()
-        }
 
 
 def test_a_second_run_of_the_same_records_leaves_no_duplicate(mlflow, scored):
@@ -87,19 +80,7 @@ def test_a_second_run_of_the_same_records_leaves_no_duplicate(mlflow, scored):
     assert engine.flush(SECONDS)
     engine.shutdown(SECONDS)
 
-    assert again.stats().delivered == sum(before.values())
     assert assessments_of(mlflow, scored) == before
-
-
-def test_an_answer_within_a_request_has_its_assessments_in_the_requests_trace(mlflow):
-    writer = MLflowEmitter(tracking_uri=mlflow.url, experiment="requests")
-    application = Application(writer.span_exporter(), writer=writer)
-    application.ask_everything()
-    answers = application.scored()
-    application.close()
-
-    assert sum(assessments_of(mlflow, answers).values()) == writer.stats().delivered == len(METRICS) * len(answers)
-    assert {trace["trace_id"] for trace in mlflow.traces("requests", CONDITION)} == bad_traces(answers)
 
 
 def test_the_search_of_mlflows_client_finds_exactly_the_bad_answers(mlflow, scored):
@@ -107,12 +88,12 @@ def test_the_search_of_mlflows_client_finds_exactly_the_bad_answers(mlflow, scor
     assert f'filter_string="{CONDITION}"' in DOCUMENTATION
 
 
-def test_the_columns_show_the_scores(screen, shown, scored):
-    screen.resize(width=2460, height=800)
+def test_what_is_low_looks_low_in_the_table(screen, shown, scored):
+    """MLflow draws `fail` in red, and a number without a colour."""
+    screen.resize(width=1600, height=800)
     shown.open_traces(EXPERIMENT)
 
-    shown.wait_for_column("faithfulness", [f"{one.outcomes['faithfulness'].value:.0f}" for one in scored])
-    shown.wait_for_column("completeness", [f"{one.outcomes['completeness'].value:.2f}" for one in scored])
+    shown.wait_for_column("faithfulness", [one.outcomes["faithfulness"].label.capitalize() for one in scored])
     shown.picture("mlflow-traces", height=580)
 
 
@@ -128,18 +109,3 @@ def test_the_trace_shows_the_scores(shown, scored):
         what="the assessments of the answer",
     )
     shown.picture("mlflow-trace", height=560)
-
-
-def test_the_filter_of_the_page_compares_feedback_only_with_one_value(shown):
-    """Else the documentation should show the condition there, too."""
-    shown.open_traces(EXPERIMENT)
-
-    assert shown.operators_for_feedback() == ["=", "!="]
-
-
-def test_the_filter_of_the_page_finds_the_answers_with_one_score(shown):
-    shown.open_traces(EXPERIMENT)
-
-    shown.filter_feedback("faithfulness", "=", "0.0")
-
-    shown.wait_for_column("Input", [f'"{question}"' for question in BAD_QUESTIONS])

@@ -5,7 +5,7 @@ Start MLflow first, from a virtual environment of its own; spans by OTLP need an
     pip install "mlflow>=3.6"
     MLFLOW_DISABLE_TELEMETRY=true mlflow server --backend-store-uri sqlite:///mlflow.db     # http://127.0.0.1:5000
 
-Then look at the experiment "ragspan" there, and filter for: feedback.faithfulness < 0.5
+Then look at the experiment "ragspan" there, and filter for: feedback.faithfulness = 'fail'
 """
 
 import sys

@@ -15,7 +15,7 @@ import httpx
 
 ARTEFACTS = Path(__file__).parents[1] / "artefacts"
 """Where logs and pictures go."""
-READY_SECONDS = 120.0
+READY_SECONDS = 300.0  # a first start on a busy machine
 STOP_SECONDS = 30.0
 _POLL_SECONDS = 0.1
 

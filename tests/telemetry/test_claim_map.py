@@ -57,15 +57,6 @@ def test_there_is_none_where_the_response_may_not_stand(policy):
     assert shown(**policy) is None
 
 
-def test_of_many_claims_as_many_are_told_as_one_attribute_holds():
-    verdicts = tuple(ClaimVerdict(index=at, verdict="unsupported", claim=f"{at} " * 90) for at in range(100))
-
-    told = claim_map(RECORD, Score(value=0.0, evidence=verdicts), ContentPolicy(capture_content=True))
-
-    assert len(told) <= 8192
-    assert 20 < len(json.loads(told)) < 50
-
-
 @pytest.mark.parametrize("spans", ["answer", "scores"])
 def test_it_stands_on_the_span_that_has_the_score_and_is_redacted(telemetry, parent, spans):
     emitter = telemetry.emitter(capture_content=True, spans=spans)
@@ -111,19 +102,6 @@ def test_the_map_names_the_kind_of_background_that_a_claim_rests_on(kind):
     assert "ground" not in unsure
 
 
-@pytest.mark.parametrize(
-    ("contexts", "background", "ground"),
-    [(["Grey."], [], "context"), ([], [Background(text="Grey.", kind="tool")], "tool"), (["Grey."], ["Blue."], None)],
-)
-def test_where_words_do_not_tell_the_only_kind_there_is_counts(contexts, background, ground):
-    record = RagRecord(question="?", contexts=contexts, response=FEE, background=background)
-    verdicts = (ClaimVerdict(index=0, verdict="supported", claim=FEE),)
-
-    told = claim_map(record, Score(value=1.0, evidence=verdicts), ContentPolicy(capture_content=True))
-
-    assert json.loads(told)[0].get("ground") == ground
-
-
 def test_the_span_says_why_contexts_are_unknown(telemetry, parent):
     emitter = telemetry.emitter()
     record = RagRecord(
@@ -156,14 +134,3 @@ def test_what_was_masked_before_the_prompt_is_on_no_span_of_the_answer(telemetry
         assert engine.flush(60)
 
     assert "Ottilie" not in repr(dict(telemetry.span("invoke_workflow rivers").attributes))
-
-
-def test_unsure_claims_are_counted_in_an_explanation_without_quotes():
-    evidence = tuple(
-        ClaimVerdict(index=index, verdict=verdict, claim="quoted")
-        for index, verdict in enumerate(["supported", "unsupported", "unsure"])
-    )
-
-    told = ContentPolicy(capture_content=False).explanation(Score(value=0.5, explanation="quoted", evidence=evidence))
-
-    assert told == "1 of 3 claims unsupported: claim 2; 1 of 3 unsure: claim 3"

@@ -231,9 +231,3 @@ def test_an_explanation_without_quotes_gives_counts_and_places(judge, evidence, 
     score = Score(value=0.5, explanation="quoted", judge=judge, evidence=tuple(evidence))
 
     assert without_quotes(score) == explanation
-
-
-def test_many_places_are_not_all_listed():
-    verdicts = tuple(ContextVerdict(index=index, useful=True) for index in range(1000))
-
-    assert without_quotes(Score(value=1.0, evidence=verdicts)).endswith("19, 20 and 980 more")

@@ -79,14 +79,6 @@ def test_all_signals_are_sent_where_the_environment_says(set_variables, make_pro
     assert (span.name, span.resource["service.name"]) == ("span", "shop")
 
 
-def test_the_application_describes_itself_and_the_environment_fills_in(set_variables, make_providers):
-    set_variables(SERVICE_NAME="from the environment", RESOURCE_ATTRIBUTES="team=search,tier=1")
-    attributes = make_providers({"tier": "from code"}).tracer_provider.resource.attributes
-
-    assert attributes["service.name"] == "from the environment"
-    assert (attributes["team"], attributes["tier"]) == ("search", "from code")
-
-
 def test_samplers_limits_and_batches_are_those_of_the_environment(set_variables, make_providers, otlp_listener):
     set_variables(
         EXPORTER_OTLP_ENDPOINT=otlp_listener.url,
@@ -121,10 +113,3 @@ def test_a_protocol_that_nobody_knows_is_an_error_that_names_it(set_variables, n
 
     with pytest.raises(ConfigurationError, match=f"OTEL_{name} is 'smoke signals', but should be one of grpc"):
         providers_from_environment()
-
-
-@pytest.mark.parametrize("endpoint", ["http://127.0.0.1:1", "http://127.0.0.1:not-a-port", "127.0.0.1"])
-def test_any_endpoint_makes_an_exporter(set_variables, make_providers, endpoint):
-    set_variables(EXPORTER_OTLP_ENDPOINT=endpoint)
-
-    assert make_providers()

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from opentelemetry.sdk.trace import SpanLimits
-from opentelemetry.trace import NonRecordingSpan, SpanContext
 
 from ragspan.outcomes import Score
-from ragspan.telemetry.values import set_within_limit
 
 
 def outcomes(number):
@@ -70,43 +66,3 @@ def test_a_provider_without_a_limit_gets_everything(make_telemetry, make_record,
     span = telemetry.span("invoke_workflow rivers")
     assert kinds_of(span) == {"ragspan.score": 100, "ragspan.label": 100, "ragspan.explanation": 100}
     assert span.attributes["evaluations.99.evaluation.name"] == "m99"
-
-
-@pytest.mark.parametrize(("longest", "items"), [(1000, 3), (80, 2), (30, 1), (10, 0)])
-def test_json_is_not_cut_in_the_middle(make_telemetry, longest, items):
-    telemetry = make_telemetry(limits=SpanLimits(max_span_attribute_length=longest))
-    span = telemetry.tracer_provider.get_tracer("t").start_span("s")
-    claims, text = (
-        [{"claim": "It hums."}, {"claim": "It is new."}, {"claim": "It stands there." * 3}],
-        "[It is a text. " * 80,
-    )
-    set_within_limit(
-        span,
-        [{"claims": json.dumps(claims), "object": json.dumps(dict.fromkeys(map(str, range(300)), 1)), "text": text}],
-    )
-
-    assert json.loads(span.attributes["claims"]) == claims[:items]
-    assert span.attributes["text"] == text[:longest]
-    assert "object" not in span.attributes
-
-
-def test_nothing_less_important_takes_the_place_of_a_group_that_does_not_fit(make_telemetry):
-    telemetry = make_telemetry(limits=SpanLimits(max_span_attributes=3))
-    span = telemetry.tracer_provider.get_tracer("t").start_span("s", attributes={"theirs": 1})
-    set_within_limit(span, [{"first": 1}, {"second.a": 1, "second.b": 1}, {"third": 1}])
-
-    assert set(span.attributes) == {"theirs", "first"}
-
-
-def test_a_span_that_tells_no_limit_is_taken_to_have_the_default():
-    class KeepsAttributes(NonRecordingSpan):
-        def is_recording(self):
-            return True
-
-        def set_attributes(self, attributes):
-            self.kept = attributes
-
-    span = KeepsAttributes(SpanContext(trace_id=1, span_id=1, is_remote=False))
-    set_within_limit(span, ({f"name{number}": number} for number in range(200)))
-
-    assert len(span.kept) == 128

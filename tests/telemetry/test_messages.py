@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from ragspan.messages import Message, ToolRequest
-from ragspan.telemetry.step_attributes import fitted
 
 SYSTEM = Message(role="system", text="Answer from the handbook.")
 ASKED = Message(role="user", text="How long is a loan?")
@@ -65,22 +64,3 @@ def test_where_a_span_is_full_the_oldest_messages_give_way(make_telemetry, make_
     assert span.dropped_attributes == 0
     assert "llm.input_messages.8.message.content" in span.attributes
     assert "llm.input_messages.0.message.content" not in span.attributes
-
-
-@pytest.mark.parametrize(
-    "messages",
-    [
-        [Message(role="user", text="\x00" * 100_000)],
-        [Message(role="user", text='"\\' * 50_000)] * 50,
-        [Message(role="assistant", text="", tool_requests=(ToolRequest(name="n" * 9999, arguments='"' * 9999),) * 50)],
-        [Message(role="tool", text="x", tool_call_id="i" * 9999)] * 30,
-        [SYSTEM] * 100,
-    ],
-)
-def test_whatever_they_hold_they_fit_one_attribute(shown, messages):
-    attributes = shown(messages)
-
-    for name in ("gen_ai.input.messages", "gen_ai.system_instructions"):
-        assert json.loads(attributes.get(name, "[]")) or name not in attributes
-        assert len(attributes.get(name, "")) <= 8192
-    assert fitted(messages)

@@ -82,17 +82,6 @@ def test_an_sdk_that_is_switched_off_gives_no_span(monkeypatch, make_telemetry, 
     assert make_telemetry().emitter().start(make_record()).span is None
 
 
-def test_a_record_that_was_submitted_twice_has_two_spans_and_none_is_kept(telemetry, make_record):
-    emitter, record = telemetry.emitter(), make_record()
-    handles = [emitter.start(record), emitter.start(record)]
-    for handle in handles:
-        handle.finish(ScoredRecord(record=record, outcomes=SCORES, span=handle.span))
-
-    ended = [span.context.span_id for span in telemetry.spans if span.name == "invoke_workflow rivers"]
-    assert ended == [handle.span.span_id for handle in handles]
-    assert emitter.unfinished == {}
-
-
 class TestShutdown:
     def test_open_spans_end_bare_with_their_own_end_time(self, telemetry, make_record):
         emitter, record = telemetry.emitter(), make_record()

@@ -1,10 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
-import pytest
 from opentelemetry.sdk.trace import sampling
-from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, ParentBased, SamplingResult, TraceIdRatioBased
+from opentelemetry.sdk.trace.sampling import ParentBased, SamplingResult, TraceIdRatioBased
 
 from ragspan.outcomes import Score, ScoredRecord
 
@@ -21,14 +18,6 @@ def test_at_half_the_rate_no_trace_is_torn(make_telemetry, make_record, answer):
     assert 0 < len(kept) < 200
     assert set(sizes.values()) == {3}
     assert len(telemetry.spans) == 3 * len(kept)
-
-
-@pytest.mark.parametrize("remote", [True, False])
-def test_a_sampler_can_tell_remote_parents_from_local_ones(make_telemetry, make_record, parent, remote):
-    telemetry = make_telemetry(sampler=ParentBased(ALWAYS_ON, local_parent_sampled=ALWAYS_OFF))
-    anchor = telemetry.emitter().start(make_record(parent=replace(parent, is_remote=remote))).span
-
-    assert anchor.sampled is remote
 
 
 class KeepsWhatItIsAskedFor(sampling.Sampler):

@@ -125,15 +125,6 @@ def test_a_collected_engine_vanishes_and_its_name_is_free_again(telemetry):
     assert again
 
 
-def test_engines_of_different_providers_do_not_mix(telemetry, make_telemetry):
-    other = make_telemetry()
-    engines = [Engine(telemetry.meter_provider, name="here"), Engine(other.meter_provider, name="there")]
-
-    assert telemetry.values("ragspan.queue.size") == {attributes(engine="here"): 0}
-    assert other.values("ragspan.queue.size") == {attributes(engine="there"): 0}
-    assert engines
-
-
 @pytest.mark.usefixtures("no_global_providers")
 class TestGlobalProvider:
     def test_a_provider_that_is_set_later_hears_of_engines_made_before(self, telemetry):

@@ -179,22 +179,6 @@ def look(queue, clock, result, *, after=0.0):
     queue.settle(queue.take(), [result])
 
 
-def test_who_asks_need_not_wait_for_a_span_that_does_not_come(make_queue, clock, letters):
-    queue = make_queue()
-    entries = queue.put(letters("a"))
-
-    look(queue, clock, SpanNotFound(), after=60.0)
-    assert state(entries, max_span_wait=5.0) == "waiting"  # it may have come since
-    look(queue, clock, SpanNotFound(), after=4.0)
-    assert state(entries, max_span_wait=5.0) == "waiting"
-    look(queue, clock, SpanNotFound(), after=4.0)
-
-    assert state(entries, max_span_wait=5.0) == "settled"
-    assert state(entries) == "waiting"
-    look(queue, clock, Failed(), after=8.0)
-    assert state(entries, max_span_wait=5.0) == "waiting"  # there it is
-
-
 def test_a_later_item_of_a_key_replaces_the_one_that_waits(make_queue, clock, letter):
     queue = make_queue()
     first = queue.put([letter("first", key="span")])
@@ -284,19 +268,6 @@ class Numbered:
 
     def __init__(self, number):
         self.key = number % 3
-
-
-def test_an_item_is_given_up_at_the_end_of_its_time_and_not_at_its_next_try(make_queue, clock, letters):
-    queue = make_queue(retry_window=4.0)
-    queue.put(letters("a"))
-    for _ in range(3):  # at 0, 1 and 3 seconds; the next try would be at 7
-        clock.advance(pause(queue))
-        queue.settle(queue.take(), [Failed()])
-
-    assert pause(queue) == pytest.approx(1.0)
-    clock.advance(1.0)
-    assert queue.take() == []
-    assert queue.stats().dropped == {"failed": 1}
 
 
 @pytest.mark.parametrize(

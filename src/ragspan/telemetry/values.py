@@ -133,33 +133,16 @@ def json_list(items: list[Any], most: int = MAX_TEXT_CHARS) -> str:
     return json.dumps(items[:kept])
 
 
-def _whole_json(value: AttributeValue, most: int) -> AttributeValue | None:
-    """A JSON text that the SDK would cut in the middle: a list with as many items as fit, no object. Other values as they are."""
-    if not isinstance(value, str) or len(value) <= most or value[:1] not in {"[", "{"}:
-        return value
-    try:
-        found = json.loads(value)
-    except ValueError:
-        return value
-    return json_list(found, most) if isinstance(found, list) else None
-
-
 def set_within_limit(span: Span, groups: Iterable[Attributes]) -> None:
     """Set the groups of attributes, the most important first, and stop at the first group that does not fit."""
     if not span.is_recording():
         return
     # None is in the API. The SDK's spans have their limits only in a private field; other spans get the default.
-    limits = getattr(span, "_limits", None)
-    limit, longest = (
-        getattr(limits, "max_span_attributes", DEFAULT_LIMIT),
-        getattr(limits, "max_span_attribute_length", None),
-    )
+    limit = getattr(getattr(span, "_limits", None), "max_span_attributes", DEFAULT_LIMIT)
     room = sys.maxsize if limit is None else limit - len(getattr(span, "attributes", None) or ())
     chosen: dict[str, AttributeValue] = {}
     for group in groups:
         attributes = encodable(group)
-        if longest is not None:
-            attributes = encodable({name: _whole_json(value, longest) for name, value in attributes.items()})
         if len(chosen) + len(attributes) > room:
             break
         chosen.update(attributes)

@@ -7,7 +7,7 @@ contexts that were themselves answers, what its reader got of a stream, and the 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from itertools import pairwise
@@ -58,21 +58,23 @@ def record_of_log(log: RequestLog) -> RagRecord | None:
         tree.inputs = about["asked"]
     if about.get("is_run") and tree.noted is None and not tree.output:
         tree.output = _last_streamed(tree)  # it gave its answer as events
-    answers = _answers_in_block(tree) if log.grouped else []
-    tree.output = "\n".join(answers) if answers else tree.output  # all that was asked for inside may be in the answer
+    in_block = _answers_in_block(tree) if log.grouped else []
+    tree.output = "\n".join(in_block) if in_block else tree.output  # all that was asked for inside may be in the answer
     record = record_of(tree)
     if record is None or (about.get("is_run") and not (record.response or tree.noted or tree.all_of(ModelStep))):
         return None  # a run that did other work: it read documents in, say
-    if answers:
-        record = replace(record, response=answers[-1])
+    if in_block:
+        record = replace(record, response=in_block[-1])
     if record.status != "complete":
         record = replace(record, response=about["awaited"].text() if "awaited" in about else None)
+    answers = list(_answers_in(tree, record.question))
+    contexts = list(_as_given(record.contexts or (), tree, {text for text, _ in answers}, record.response))
     is_agent = record.is_agent or bool(about.get("is_agent"))
     errors = [event.payload.name for event in read.history if event.kind is EventKind.ERROR]
     return replace(
         record,
-        contexts=record.contexts and tuple(_as_given(record.contexts, tree)),
-        evidence=originals_of(record.contexts or (), _answers_in(tree, record.question)),
+        contexts=record.contexts and tuple(contexts),
+        evidence=originals_of(contexts, answers),
         is_agent=is_agent,
         name=about["agent_name"] if is_agent and about.get("agent_name") not in _UNNAMED else record.name,
         swallowed_errors=tuple(name for name in dict.fromkeys(errors) if name not in _NO_ERRORS)
@@ -103,14 +105,24 @@ def _tree_of(log: RequestLog, around: Mapping[RunKey, Step] | None = None) -> Re
     return tree
 
 
-def _as_given(contexts: Iterable[RetrievedContext], tree: RequestTree) -> Iterator[RetrievedContext]:
+def _as_given(
+    contexts: Iterable[RetrievedContext], tree: RequestTree, answers: Collection[str], response: str | None
+) -> Iterator[RetrievedContext]:
     """Contexts as the last synthesizer was given them: with the scores, and twice where it was given one twice.
 
-    A long node that the framework cuts over several prompts is whole where these have all of it.
+    Where it was given the answers of earlier calls, these are its contexts, and what they rest on is evidence behind them. A long
+    node that the framework cuts over several prompts is whole where these have all of it.
     """
     synthesis = next(reversed(tree.all_of(SynthesisStep)), None)
     given = [] if synthesis is None else [pair for found in documents_in(synthesis.inputs) for pair in found]
     models = [model for model in tree.all_of(ModelStep) if synthesis is not None and model.is_within(synthesis)]
+    if (
+        synthesis is not None
+        and synthesis.output == response
+        and any(each.text.strip() in answers for each, _ in given)
+    ):
+        handed = {text for document, _ in given for text in (document.text, document.written)}
+        contexts = [context for context in contexts if context.text in handed] or contexts
     for context in contexts:
         own, pairs = context, [pair for pair in given if context.text in (pair[0].text, pair[0].written)]
         if context.truncated and len(models) > 1:
