@@ -44,7 +44,7 @@ CLIENT_TOOLS := ddtrace langfuse langsmith opentelemetry-exporter-otlp-proto-htt
 
 E2E := .venv-e2e/.installed .venv-phoenix/.installed-$(PHOENIX) .venv-mlflow/.installed-$(MLFLOW)
 
-.PHONY: test-clients test-deploys test-slow test-alone environments docs docs-build pages e2e pictures phoenix chromium demo test test-all test-push nightly test-oldest test-between test-hhem test-environments test-neighbours test-newest-neighbours peers check format install build constraints clean
+.PHONY: test-clients test-deploys test-slow test-alone environments docs docs-build pages e2e e2e-nightly pictures phoenix chromium demo test test-all test-push nightly test-oldest test-between test-hhem test-environments test-neighbours test-newest-neighbours peers check format install build constraints clean
 
 # The demo runs where everything is installed already, else in a small environment of its own.
 DEMO := $(if $(wildcard $(VENV)/.installed),$(VENV),.venv-demo)
@@ -213,7 +213,10 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs
 	@touch $@
 
 e2e: $(E2E) chromium  ## answers with their scores in a real Phoenix and a real MLflow, as a browser shows them
-	.venv-e2e/bin/python -m pytest -c e2e/pytest.ini -q e2e
+	.venv-e2e/bin/python -m pytest -c e2e/pytest.ini -q -m "not nightly" e2e
+
+e2e-nightly: $(E2E) chromium  ## the rest of it
+	.venv-e2e/bin/python -m pytest -c e2e/pytest.ini -q -m nightly e2e
 
 pictures: $(E2E) chromium  ## the documentation's pictures: what the demo prints, and what the browser shows
 	$(BIN)/python e2e/draw_demo.py docs/demo.svg

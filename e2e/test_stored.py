@@ -57,6 +57,9 @@ def agreement(tool, folder, **environment):
     return lines_of(table), json.loads(figures.read_text())["metrics"]
 
 
+pytestmark = pytest.mark.nightly
+
+
 @pytest.fixture(scope="module")
 def in_phoenix(phoenix):
     answers = traced(OTLPSpanExporter(f"{phoenix.url}/v1/traces"), resource={"openinference.project.name": PROJECT})
