@@ -168,12 +168,8 @@ def _held(read: Callable[[Any], Any], value: Any) -> Any:
 
 def text_keyed(mapping: dict[Any, Any]) -> dict[str, Any]:
     """The entries of a dictionary whose keys are texts. Keys of the program's own classes may compare as they like."""
-    if type(mapping) is dict:
-        for key in mapping:
-            if type(key) is not str:
-                break
-        else:
-            return mapping
+    if type(mapping) is dict and _TEXT.issuperset(map(type, mapping)):
+        return mapping
     return {
         key if type(key) is str else str.__str__(key): item
         for key, item in list(dict.items(mapping))
@@ -322,6 +318,7 @@ SMALL: Final = 200
 """Bytes of an entry, its name and its value, that counts for a queue's bytes as three other parts do."""
 MAX_ENTRIES: Final = 200
 """Of metadata, and of each list or dictionary inside."""
+_TEXT: Final = frozenset({str})
 _SMALL_KINDS = frozenset(map(id, (str, int, float, bool, type(None))))
 _MAX_SEEN = 10_000  # entries without a name that can be kept included
 _MAX_NESTED = 5
@@ -332,12 +329,10 @@ def small_entries(metadata: Any) -> dict[str, Any] | None:
     if type(metadata) is not dict or len(metadata) > MAX_ENTRIES:
         return None
     kept = metadata.copy()
-    values = kept.values()
-    try:  # in loops of C: documents are read on the request path
-        size = len("".join(kept)) + sum(map(sys.getsizeof, values))
-    except TypeError:  # a name that is no text
+    values = kept.values()  # in loops of C: documents are read on the request path
+    if not (_SMALL_KINDS.issuperset(map(id, map(type, values))) and _TEXT.issuperset(map(type, kept))):
         return None
-    return kept if size <= SMALL * len(kept) and _SMALL_KINDS.issuperset(map(id, map(type, values))) else None
+    return kept if len("".join(kept)) + sum(map(sys.getsizeof, values)) <= SMALL * len(kept) else None
 
 
 def kept_entries(metadata: Any, *, nested: bool = False, texts: dict[int, str] | None = None) -> dict[str, Any]:
@@ -490,6 +485,7 @@ class Snapshots:
         readers: how to read the framework's own classes and their subclasses; the first that fits.
         hidden: names of dataclasses that hold no data, though documents may lie inside.
         in_steps: by the framework's own classes, what stands for such a value where not the whole is wanted.
+        marks: names of fields that a dictionary of the framework's own has, such as a message.
     """
 
     def __init__(
@@ -498,7 +494,9 @@ class Snapshots:
         *,
         hidden: Collection[str] = (),
         in_steps: Mapping[type, Opaque] = MappingProxyType({}),
+        marks: Collection[str] = (),
     ) -> None:
+        self._marks = frozenset(marks)
         self._by_base = [*readers.items(), *_COMMON.items()]
         self._hidden = hidden
         self.known: dict[int, tuple[Reader, type]] = {}
@@ -516,7 +514,19 @@ class Snapshots:
         if type(value) is str and (whole or len(value) <= _MAX_TEXT_OF_STEP):  # as most are
             log.texts[id(value)] = value
             return value
-        if not whole and (known := self._in_steps.get(id(type(value)))) is not None:
+        if type(value) is dict and 0 < len(value) <= _MAX_FIELDS:
+            fields = value.copy()
+            texts = fields.values()
+            if (
+                _TEXT.issuperset(map(type, texts))
+                and _TEXT.issuperset(map(type, fields))
+                and self._marks.isdisjoint(fields)
+                and (whole or max(map(len, texts)) <= _MAX_TEXT_OF_STEP)
+            ):
+                log.texts.update(zip(map(id, texts), texts))  # noqa: B905  as many
+                log.parts += 1 + len(fields)
+                return fields
+        elif not whole and (known := self._in_steps.get(id(type(value)))) is not None:
             log.parts += 1
             return known[1]
         copying = Copying(self, log, whole)

@@ -20,9 +20,9 @@ Program = Callable[[WrittenLog, str], object]
 
 def supports(record: RagRecord, claim: str) -> bool:
     """Whether the words of a claim stand in a row in one of the texts that a judge of this record gets."""
-    wanted = f" {' '.join(words_of(claim)[0])} "
+    wanted = f" {' '.join(words_of(claim))} "
     texts = [*(each.text for each in record.contexts or ()), *(each.text for each in record.background)]
-    return any(wanted in f" {' '.join(words_of(text)[0])} " for text in texts)
+    return any(wanted in f" {' '.join(words_of(text))} " for text in texts)
 
 
 def record_of(program: Program, claim: str) -> RagRecord:

@@ -174,7 +174,7 @@ class Mapped(TypedDict, total=False):
     answer: str
 
 
-@program([PUMP, HOSE], background=[("other", "Take notes."), ("other", "Take notes.")])
+@program([PUMP, HOSE], background=[("other", "Take notes.")])
 def notes_that_are_taken_side_by_side(config):
     def plan(state):
         return {"question": state["question"]}

@@ -1,26 +1,22 @@
 """Finds texts in the prompts that models were given; every integration uses it to decide which documents count.
 
 Runs in the worker, and within bounds: the time is linear in the texts, whatever they hold, and no single step keeps other
-threads from running for more than milliseconds. `prompt_texts` finds texts, `prompt_words` looks for words,
-`normalization` undoes what formatters do to a text.
+threads from running for more than milliseconds. `places` finds texts, `words` undoes what formatters do to them.
 """
 
-from ragspan.matching.literal import occurrences
-from ragspan.matching.needles import Needles
-from ragspan.matching.normalization import unescaped, words_of
-from ragspan.matching.prompt_texts import Match, PromptTexts
-from ragspan.matching.prompt_words import PromptWords
-from ragspan.matching.speech import Holders, Speech
-from ragspan.matching.word_positions import Span
+from ragspan.matching.places import ASKED, FOUND, FREE, SILENT, LiteralPlaces, Match, PromptTexts, occurrences
+from ragspan.matching.words import Span, WordIndex, unescaped, words_of
 
 __all__ = [
-    "Holders",
+    "ASKED",
+    "FOUND",
+    "FREE",
+    "SILENT",
+    "LiteralPlaces",
     "Match",
-    "Needles",
     "PromptTexts",
-    "PromptWords",
     "Span",
-    "Speech",
+    "WordIndex",
     "occurrences",
     "unescaped",
     "words_of",

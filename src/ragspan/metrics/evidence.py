@@ -45,7 +45,7 @@ def _may_be_judged(record: RagRecord) -> bool:
         return True
     if not record.prompts_seen or record.contexts_unknown in _UNREAD:
         return False
-    return any(one.kind == "tool" and len(one.text.split()) >= _LEAST_WORDS for one in record.background)
+    return any(one.kind in {"tool", "history"} and len(one.text.split()) >= _LEAST_WORDS for one in record.background)
 
 
 EVIDENCE_SCREENS = (screen_status, screen_response, screen_origin, screen_evidence, screen_statement)

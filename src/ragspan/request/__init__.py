@@ -30,7 +30,7 @@ from ragspan.request.events import (
     record_of_log,
     tree_of,
 )
-from ragspan.request.grounds import Grounds, contexts_behind, grounds_of, originals_of, with_recorded
+from ragspan.request.evidence import Evidence, contexts_behind, evidence_of, originals_of, with_recorded
 from ragspan.request.question_and_response import question_in
 from ragspan.request.record_making import record_of, record_with
 from ragspan.request.step_records import context_of, context_of_seen
@@ -60,8 +60,8 @@ __all__ = [
     "UNREAD",
     "Call",
     "Document",
+    "Evidence",
     "FilledPrompt",
-    "Grounds",
     "ModelStart",
     "ModelStep",
     "PayloadMessage",
@@ -83,7 +83,7 @@ __all__ = [
     "contexts_behind",
     "documents_in",
     "documents_of_result",
-    "grounds_of",
+    "evidence_of",
     "json_in",
     "notes_of",
     "originals_of",

@@ -115,7 +115,9 @@ def _status_and_words(tree: RequestTree) -> tuple[AnswerStatus, str | None]:
         return "interrupted", None
     if tree.error in _LEFT or (tree.error is None and tree.streamed and _was_left_early(tree)):
         received, model = _received(tree), _speaker(tree)
-        is_whole = received is not None and model is not None and _is_last(model.last_chunk)
+        # A graph goes on with its model when its reader has left: the last token tells nothing then.
+        has_read = not tree.delivered or tree.streamed
+        is_whole = received is not None and model is not None and has_read and _is_last(model.last_chunk)
         return ("complete" if is_whole else "aborted"), received
     if tree.error is not None:
         return "error", _received(tree)
@@ -368,7 +370,7 @@ class _Answers:
 
 def _has_words(text: str) -> bool:
     """Whether a text is more than one word: a single word may occur in any text."""
-    return len(words_of(text[:_LOOKED_AT])[0]) > 1
+    return len(words_of(text[:_LOOKED_AT])) > 1
 
 
 def _words(key: str) -> set[str]:

@@ -11,7 +11,7 @@ from ragspan.matching import PromptTexts
 from ragspan.record_json import plain_entries
 from ragspan.records import AnswerStatus, RagRecord
 from ragspan.request.documents import SeenDocuments
-from ragspan.request.grounds import Grounds, grounds_of
+from ragspan.request.evidence import Evidence, evidence_of
 from ragspan.request.question_and_response import question_in, status_and_response
 from ragspan.request.step_records import StepRecords, ToContext, context_of_seen
 from ragspan.request.tree import ModelStep, RequestTree, RerankStep, SearchStep, SynthesisStep, ToolStep
@@ -34,13 +34,13 @@ def record_of(tree: RequestTree) -> RagRecord | None:
         return None
     question = _question(tree, seen)
     to_context = functools.cache(context_of_seen)  # most documents are found, and reach the prompt
-    grounds = grounds_of(tree, seen, question, response, to_context)
-    return record_with(tree, grounds, question, response, status, to_context)
+    evidence = evidence_of(tree, seen, question, response, to_context)
+    return record_with(tree, evidence, question, response, status, to_context)
 
 
 def record_with(
     tree: RequestTree,
-    grounds: Grounds,
+    evidence: Evidence,
     question: str | None,
     response: str | None,
     status: AnswerStatus,
@@ -71,7 +71,7 @@ def record_with(
         rerankings=steps.rerankings(tree.all_of(RerankStep)),
         is_agent=_is_agent(tree),
         error=tree.noted.report() if status == "error" and tree.noted is not None else None,
-        **grounds._asdict(),
+        **evidence._asdict(),
     )
 
 
@@ -86,7 +86,7 @@ def _shows_documents(tree: RequestTree, seen: SeenDocuments, response: str | Non
     """No model was asked, and what came out is what a search found: a search with a formatter."""
     if response is None or tree.grouped or tree.recorded or tree.answering_models:
         return False
-    return any(PromptTexts([response]).find([entry.text for entry in seen.all], excerpts=False, order=[0]))
+    return any(PromptTexts([response]).find([entry.text for entry in seen.all], cut=False))
 
 
 def _question(tree: RequestTree, seen: SeenDocuments) -> str | None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 
-from ragspan.matching import Needles, Span
+from ragspan.matching import Span
 from ragspan.request.contents import ROLES
 
 _ROLE = r"human|user|ai|assistant|system|developer|tool|function"
@@ -24,8 +24,6 @@ _fields = re.compile(r"[\"']properties[\"']\s*:")
 _type = re.compile(r"[\"']type[\"']\s*:\s*[\"'](?:object|string|integer|number|boolean|array|null)[\"']")
 _next_section = re.compile(r"\n[ \t]*\n(?=[#<\[]|[A-Z][\w ]{0,40}:)")
 _MAX_LOOKED_AT = 200_000
-_MAX_COMPARED = 5_000_000
-_NEAR = 200
 
 
 def spoken_in(text: str) -> Iterator[tuple[str, Span]]:
@@ -45,7 +43,7 @@ def memories_in(text: str) -> Iterator[Span]:
     """Where a text has what a program remembers, between tags of that name, without the tags inside."""
     for match in _memory.finditer(text[:_MAX_LOOKED_AT]):
         start, end = match.span("kept")
-        yield from without([(start, end)], (tag.span() for tag in _tag.finditer(text, start, end)))
+        yield from subtract_spans([(start, end)], (tag.span() for tag in _tag.finditer(text, start, end)))
 
 
 def schemas_in(text: str) -> Iterator[Span]:
@@ -62,27 +60,10 @@ def schemas_in(text: str) -> Iterator[Span]:
                 yield span
 
 
-def lines_of_models(text: str, said: Needles, is_own: Callable[[str], bool]) -> Iterator[Span]:
-    """Where a text has what models said by themselves as lines of their own."""
-    for start, words in said.places_in(text) if len(text) <= _MAX_COMPARED else ():
-        end = start + len(words)
-        line, after = text.rfind("\n", 0, start) + 1, text.find("\n", end)
-        before = text[max(line, start - _NEAR) : start]
-        around = before + text[end : min(end + _NEAR, len(text) if after < 0 else after)]
-        if (before.rstrip().endswith(":") or not any(map(str.isalnum, around))) and is_own(words):
-            yield start, end
-
-
-def without(spans: Sequence[Span], taken: Iterable[Span]) -> list[Span]:
+def subtract_spans(spans: Sequence[Span], taken: Iterable[Span]) -> list[Span]:
     """What is left of ranges of characters, in order."""
     left = list(spans)
     for start, end in taken:
         pieces = [piece for low, high in left for piece in ((low, min(high, start)), (max(low, end), high))]
         left = [(low, high) for low, high in pieces if low < high]
     return left
-
-
-def within(spans: Iterable[Span], around: Span) -> list[Span]:
-    """What lies of ranges in another one."""
-    cut = [(max(start, around[0]), min(end, around[1])) for start, end in spans]
-    return [(start, end) for start, end in cut if start < end]

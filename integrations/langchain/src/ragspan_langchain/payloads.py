@@ -139,14 +139,16 @@ def end_of_stream(chunk: Any) -> tuple[bool, Sequence[Mapping[str, Any]]]:
 
 def rewritten_documents(log: RequestLog) -> list[tuple[Document, str]]:
     """The documents that were rewritten in place since they passed by, with their texts as they are now."""
+    others = [
+        pair
+        for pair in list(log.kept.values())
+        if type(pair[0]) is not LangChainDocument or pair[0].__dict__.get("page_content") is not pair[1].text
+    ]
     changed = []
-    for document, snapshot in list(log.kept.values()):
-        if type(document) is LangChainDocument and type(fields := document.__dict__) is dict:  # mostly
-            text = fields.get("page_content")
-        else:
-            fields = text_keyed(document) if is_dict(document) else fields_of(document)
-            text = fields.get("page_content")
-        if text is not snapshot.text and (text := text_of(text)) is not None and text != snapshot.text:
+    for document, snapshot in others:
+        fields = text_keyed(document) if is_dict(document) else fields_of(document)
+        text = text_of(fields.get("page_content"))
+        if text is not None and text != snapshot.text:
             changed.append((snapshot, log.count(text)))
     return changed
 
@@ -303,6 +305,7 @@ SNAPSHOTS = Snapshots(
         dict: _read_fields,
         tuple: _read_tuple,
     },
+    marks=("page_content", "content", "role", "type"),
     hidden={"Command"},  # LangGraph's steers a graph and holds no question
     in_steps={
         **dict.fromkeys((*_ROLE_OF, AIMessageChunk, ToolMessage), MESSAGE),

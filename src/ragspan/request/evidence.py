@@ -1,0 +1,252 @@
+"""What an answer rests on: the documents in the prompts behind it, and the other evidence there, as far as both can be known.
+
+An answer rests on the words of these prompts, no more and no less. Instructions, what the user said and what a model said
+are not evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Final, NamedTuple
+
+from ragspan.matching import words_of
+from ragspan.records import MAX_BACKGROUND, Background, BackgroundKind, RetrievedContext, UnknownContexts
+from ragspan.request.answering import answering_calls, is_said_by, shares_words
+from ragspan.request.contents import FilledPrompt, PayloadMessage, prompt_of
+from ragspan.request.documents import SeenDocuments
+from ragspan.request.pieces import PromptPiece, Source, pieces_of, says_something, trimmed
+from ragspan.request.prompts import AnswerPrompts, Turn, prompts_behind
+from ragspan.request.step_records import ToContext
+from ragspan.request.templates import filled_texts, summaries_in
+from ragspan.request.tree import ModelStep, RequestTree, RerankStep, SearchStep, Step
+from ragspan.safe_copy import Snapshot
+
+_KINDS: Final[Mapping[Source, BackgroundKind]] = {
+    Source.TOOL: "tool",
+    Source.HISTORY: "history",
+    Source.METADATA: "metadata",
+    Source.DATA: "other",
+}
+_REMOTE = {"RemoteRunnable", "RemoteGraph"}
+"""Steps that call a program elsewhere, which may search."""
+_UNMARKED = 8
+"""Words in one piece that may be a document, though nothing says so."""
+_TAIL = 64
+_MAX_LOOKED_AT = 20_000
+
+
+class Evidence(NamedTuple):
+    """The fields of a record that say what its response is judged against."""
+
+    contexts: tuple[RetrievedContext, ...] | None
+    background: tuple[Background, ...]
+    background_truncated: bool
+    contexts_unknown: UnknownContexts | None
+    prompts_seen: bool
+    from_model: bool | None
+
+
+def evidence_of(
+    tree: RequestTree, seen: SeenDocuments, question: str | None, response: str | None, to_context: ToContext
+) -> Evidence:
+    """What the answer of a request rests on."""
+    models = tree.answering_models
+    answering = answering_calls(models, response)
+    if not models:  # a client that nobody sees may have used what templates gave out
+        answering = models = [
+            _filled(step, step.output.messages, seen) for step in tree.steps if isinstance(step.output, FilledPrompt)
+        ]
+    filled = filled_texts(tree)
+    prompts = prompts_behind(seen.all, models, answering, seen.queries, question or "", filled)
+    pieces = pieces_of(tree, seen, prompts, question or "", filled)
+    background = _background(pieces)
+    contexts = with_recorded(tree, _contexts(prompts, to_context))
+    unseen = _unseen(tree, seen, prompts, models)
+    why = unseen if prompts.texts.is_complete else "too_much"
+    if why is None and not contexts:
+        why = _why_unknown(tree, seen, prompts, pieces, response)
+        if why is None and not background and _rests_on_earlier_answers(prompts, response):
+            why = "earlier_answer"
+    is_seen = bool(tree.answering_models) and prompts.texts.is_complete and all(map(_has_prompt, prompts.calls))
+    return Evidence(
+        contexts=contexts if why is None else None,
+        background=background,
+        background_truncated=bool(contexts) and _has_earlier_summary(tree, prompts),
+        contexts_unknown=why,
+        prompts_seen=is_seen
+        and not any(part.unread for part, _ in prompts.parts.values())
+        and unseen != "provider_search",
+        from_model=_is_from_model(tree.answering_models, response),
+    )
+
+
+def contexts_behind(
+    tree: RequestTree, seen: SeenDocuments, question: str | None, calls: Sequence[ModelStep], to_context: ToContext
+) -> list[RetrievedContext] | None:
+    """The documents in the prompts behind what these calls said; None if there may be more."""
+    prompts = prompts_behind(seen.all, tree.answering_models, calls, seen.queries, question or "", filled_texts(tree))
+    return _contexts(prompts, to_context) if prompts.texts.is_complete else None
+
+
+def _contexts(prompts: AnswerPrompts, to_context: ToContext) -> list[RetrievedContext]:
+    """The documents in prompt order."""
+    found: dict[str, RetrievedContext] = {}
+    for placed in prompts.placed:
+        match = placed.match
+        if match.text not in found:
+            own = to_context(placed.entry)
+            is_own = match.whole and match.text is own.text
+            found[match.text] = own if is_own else replace(own, text=match.text, truncated=not match.whole)
+    return list(found.values())
+
+
+def _background(pieces: Iterable[PromptPiece]) -> tuple[Background, ...]:
+    """The other evidence, in prompt order, each text once and as much as a record keeps."""
+    found: dict[tuple[str, BackgroundKind], None] = {}
+    left = MAX_BACKGROUND + 1
+    for piece in pieces:
+        source = Source.HISTORY if piece.source is Source.DOCUMENT and piece.document is None else piece.source
+        kind = _KINDS.get(piece.source)
+        text = trimmed(piece.text) if source is not Source.HISTORY else piece.text.strip()
+        if kind is not None and left > 0 and (text, kind) not in found and says_something(text):
+            found[text[:left], kind] = None
+            left -= len(text)
+    return tuple(Background(text=text, kind=kind) for text, kind in found)
+
+
+Answers = Iterable[tuple[str, Callable[[], Iterable[RetrievedContext] | None]]]
+"""What earlier steps answered, each with what that rests on. A single word of a model, such as a grade, stands anywhere and is none."""
+
+
+def originals_of(contexts: Iterable[RetrievedContext], answers: Answers) -> tuple[RetrievedContext, ...]:
+    """The contexts behind those of these contexts that were themselves answers."""
+    known = {context.text: context for context in contexts}
+    given, waiting, leaves = set(known), list(known.values()), list[RetrievedContext]()
+    said = [(text, behind) for text, behind in answers if text]
+    for context in waiting:
+        own = [list(behind() or ()) for text, behind in said if text in context.text]
+        # A step's own context that happens to hold its answer was not made from it.
+        inner = [each for some in own if all(each.text != context.text for each in some) for each in some]
+        if not inner and context.text not in given:
+            leaves.append(context)
+        waiting += [known.setdefault(each.text, each) for each in inner if each.text not in known]
+    return tuple(leaves)
+
+
+def with_recorded(tree: RequestTree, contexts: Sequence[RetrievedContext]) -> tuple[RetrievedContext, ...]:
+    """These contexts, and those that the program named and that are not among them."""
+    by_id = {context.id: context.text for context in contexts if context.id is not None}
+    known = {context.text for context in contexts}
+    named = {
+        context.text: context
+        for context in tree.recorded
+        if context.text not in known
+        and context.text not in by_id.get(context.id or "", "")  # written with its metadata
+    }
+    return (*contexts, *named.values())
+
+
+def _is_from_model(models: Sequence[ModelStep], response: str | None) -> bool | None:
+    """Whether a model said a response; None where it cannot be known, as where one has not been heard."""
+    if not (models and response):
+        return None
+    return is_said_by(models, response) or (
+        None if any(not call.said and call.reply is None for call in models) else False
+    )
+
+
+def _has_prompt(call: ModelStep) -> bool:
+    """Whether anything is known of what a model was asked."""
+    return any(part.text.strip() or part.unread for part in call.prompt)
+
+
+def _filled(step: Step, messages: Sequence[Snapshot], seen: SeenDocuments) -> ModelStep:
+    """What a prompt template gave out, as the prompt of a call that nobody saw."""
+    return ModelStep(
+        name=step.name,
+        parent=step.parent,
+        started_ns=step.started_ns,
+        ended_ns=step.ended_ns,
+        prompt=prompt_of(messages, None),
+        seen={entry: entry.text for entry in seen.all},
+    )
+
+
+def _has_earlier_summary(tree: RequestTree, prompts: AnswerPrompts) -> bool:
+    """Whether a prompt holds a summary that a model wrote before this request: what that rested on is evidence that nobody has."""
+    said = [call.said.strip() for call in tree.answering_models]
+    texts = [text for text in islice(summaries_in(tree), _MAX_TEXTS) if not any(text.strip() in one for one in said)]
+    parts = [part.text for part, turn in prompts.parts.values() if turn is not Turn.SPOKEN]
+    if any(text.strip() in part for text in texts for part in parts):
+        return True
+    opening = next(
+        (part.text.lstrip()[:_TAIL].lower() for part, _ in prompts.parts.values() if part.role != "system"), ""
+    )
+    is_told = opening.startswith("here is a summary of the conversation")  # as LangChain's own middleware begins it
+    return is_told and not any(one and one in part for one in said for part in parts)
+
+
+_MAX_TEXTS = 200
+
+
+# What cannot be known
+
+
+def _unseen(
+    tree: RequestTree, seen: SeenDocuments, prompts: AnswerPrompts, models: Sequence[ModelStep]
+) -> UnknownContexts | None:
+    """Why a part of what an answer rests on cannot be read."""
+    shown = {end for part, turn in prompts.parts.values() if turn is Turn.THIS for end in part.unread}
+    if shown and (seen.all or tree.all_of(SearchStep)) and not _are_the_users(shown, tree.inputs):
+        return "picture"
+    if any(call.reply is not None and call.reply.searched for call in models):
+        return "provider_search"
+    return "unmarked_text" if seen.unreadable else None
+
+
+def _are_the_users(shown: Iterable[str], inputs: Snapshot) -> bool:
+    """Whether pictures came with the question: their data or addresses end alike, whatever stands before."""
+    given = [end for end in _ends_in(inputs) if end]
+    return all(any(picture.endswith(end) for end in given) for picture in shown)
+
+
+def _ends_in(value: Snapshot) -> Iterator[str]:
+    """The ends of all pictures, and of texts that may be one, that a request was called with."""
+    if isinstance(value, str):
+        yield value[-_TAIL:] if len(value) >= _TAIL or "/" in value else ""
+    elif isinstance(value, PayloadMessage):
+        yield from value.unread
+    elif isinstance(value, (dict, list)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _ends_in(item)
+
+
+def _why_unknown(
+    tree: RequestTree,
+    seen: SeenDocuments,
+    prompts: AnswerPrompts,
+    pieces: Sequence[PromptPiece],
+    response: str | None,
+) -> UnknownContexts | None:
+    """Why it cannot be known which documents reached the prompts, where none was found there; None if there were none."""
+    searched = bool(seen.empty_search or seen.has_earlier_documents or tree.all_of(SearchStep))
+    if any(step.name in _REMOTE for step in tree.steps):
+        return "unseen_prompt"
+    if not (tree.answering_models and all(map(_has_prompt, prompts.calls))):  # another client's, or not shown
+        filters = tree.all_of(RerankStep)
+        is_none = not seen.all or (filters and filters[-1].output == [])  # one that left nothing of what was found
+        is_known = response is None or (searched and is_none)
+        return None if is_known else "unseen_prompt"
+    if not searched and not seen.all:
+        return "unmarked_text"
+    unmarked = (piece for piece in pieces if piece.source in {Source.UNKNOWN, Source.TOOL})
+    return "unmarked_text" if any(len(words_of(piece.text)) >= _UNMARKED for piece in unmarked) else None
+
+
+def _rests_on_earlier_answers(prompts: AnswerPrompts, response: str | None) -> bool:
+    """Whether a response repeats what the assistant said in earlier turns."""
+    said = {Turn.SPOKEN, Turn.QUOTED}
+    earlier = [part.text[:_MAX_LOOKED_AT] for part, turn in prompts.parts.values() if turn in said]
+    return bool(earlier) and shares_words(words_of((response or "")[:_MAX_LOOKED_AT]), earlier)
