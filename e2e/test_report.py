@@ -199,7 +199,7 @@ def test_without_scripts_everything_is_to_be_read(browser, report):
     page.goto(report.as_uri())
 
     assert page.locator("figure svg.plot").count() == len(METRICS)
-    assert not page.locator("form.filter").is_visible()
+    assert not page.locator("form#filter").is_visible()
     first = page.locator("details.answer").first
     first.locator("summary").first.click()
     assert first.locator(".said").is_visible()

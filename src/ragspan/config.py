@@ -214,7 +214,7 @@ class Settings:
     judge_options: tuple[Mapping[str, Any], ...] = _row(
         (),
         _options,
-        'JSON: `{"timeout": 60, "max_retries": 1}`, and [further options](judges.md#options); a list has one '
+        'JSON: `{"timeout": 60, "max_retries": 1}`, and [further options](reference/providers.md#options); a list has one '
         "entry for each judge of a jury.",
         shown="none",
         secret=True,
@@ -232,7 +232,7 @@ class Settings:
     judge_when: JudgeWhen | None = _row(
         None,
         _judge_when,
-        "[Which answers are judged](operations.md), such as `tag=prod and latency>2s`, or `completeness: 0.1`.",
+        "[Which answers are judged](production.md), such as `tag=prod and latency>2s`, or `completeness: 0.1`.",
         shown="all answers",
     )
     judge_share: JudgeShare | None = _row(
@@ -259,7 +259,7 @@ class Settings:
     unknown_contexts: UnknownContextsRule = _row(
         "skip",
         _read(choice("skip", "prompt")),
-        "`prompt` scores answers without known documents [by the text of their prompts](unknown-contexts.md).",
+        "`prompt` scores answers without known documents [by the text of their prompts](frameworks.md#documents-that-no-callback-shows).",
     )
     hhem_model: str | None = _row(
         None,
@@ -327,7 +327,7 @@ class Settings:
         (),
         _read(_DIMENSIONS, _listed),
         "`release,prompt_version,tenant`: [metadata by which scores are "
-        "grouped](sessions.md#scores-by-release-prompt-or-tenant), at most five keys.",
+        "grouped](frameworks.md#scores-by-release-prompt-or-tenant), at most five keys.",
         shown="none",
     )
     retrieval_tools: tuple[str, ...] = _row(

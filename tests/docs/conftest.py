@@ -60,7 +60,7 @@ class Reader:
 
 def fake(tool, name):
     """A server that behaves as a backend does, as the tests of its emitter have it."""
-    return runpy.run_path(str(ROOT / "tests" / "emitters" / tool / "conftest.py"))[name]()
+    return runpy.run_path(str(ROOT / "tests" / "tools" / tool / "conftest.py"))[name]()
 
 
 @pytest.fixture

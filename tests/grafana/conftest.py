@@ -211,7 +211,7 @@ class Shop:
         return engine
 
     def ask(self, engine, *answers):
-        """Have answers scored. No engine is flushed: between two scrapes that confuses the exporter, see operations.md."""
+        """Have answers scored. No engine is flushed: between two scrapes that confuses the exporter, see production.md."""
         for answer in answers:
             engine.submit(RagRecord(**answer))
             assert self._scored.acquire(timeout=30)

@@ -92,7 +92,7 @@ def test_every_name_is_documented(name):
 
 
 def test_every_reason_for_a_drop_is_documented():
-    documentation = (DOCS / "operations.md").read_text(encoding="utf-8")
+    documentation = (DOCS / "production.md").read_text(encoding="utf-8")
     missing = [reason for reason in get_args(DropReason) if f"`{reason}`" not in documentation]
 
     assert missing == []

@@ -76,6 +76,7 @@ def watch_record(judge: Judge, settings: Settings, seconds: float) -> list[Findi
                 settings,
                 metric_timeout=min(settings.metric_timeout, seconds * _SCORING),
                 exit_timeout=min(settings.exit_timeout, seconds),
+                drain_on_sigterm=False,
             )
             named = [emitter_from(name, usable, providers) for name in settings.emitters if name != "console"]
             writers = [emitter for emitter in named if isinstance(emitter, ScoreWriter)]
