@@ -65,7 +65,8 @@ def _plain_documents_of(items: list[Any], log: RequestLog) -> list[Any] | None:
     except (KeyError, TypeError):
         return None
     kinds = {*map(id, map(type, texts)), *map(id, map(type, names)), *map(id, map(type, scores))}
-    small: list[Any] = small_copies(metadata) or [small_entries(each) for each in metadata]
+    small: Any = small_copies(metadata)
+    small = [small_entries(each) for each in metadata] if small is None else small
     if not kinds <= _PLAIN or None in small or any(map(kept.get, map(id, nodes))):
         return None
     documents = list(map(Document, texts, names, small))
