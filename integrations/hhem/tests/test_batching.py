@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import json
 import logging
@@ -15,7 +14,7 @@ import pytest
 
 from ragspan.exceptions import JudgeError
 from ragspan_hhem.batching import BatchComputer
-from ragspan_hhem.prompt import Pair, PairFinding
+from ragspan_hhem.prompt import Pair
 
 PATIENCE = 20.0
 """Seconds after which a test gives up waiting for what should have come at once."""
@@ -100,13 +99,6 @@ def test_those_who_ask_while_it_computes_are_answered_in_their_order(computer, l
     assert letter_classifier.batches == [["first"], ["aa", "bb"], ["cc"], ["dd", "ee", "ff"], ["gg"]]
 
 
-def test_the_thread_ends_with_the_work_and_the_next_question_starts_another(computer):
-    ask(computer, "one").result(PATIENCE)
-    wait_until_idle()
-
-    assert probabilities(ask(computer, "three")) == [0.05]
-
-
 def test_a_computer_that_nobody_holds_is_let_go_with_its_classifier(letter_classifier):
     loaded = []
 
@@ -135,18 +127,6 @@ def test_the_classifier_is_loaded_once_and_nobody_who_asks_waits_for_that(letter
     assert [probabilities(answer) for answer in answers] == [[0.03], [0.05]]
     assert probabilities(ask(computer, "seven")) == [0.05]
     assert loads == ["ragspan-hhem"]
-
-
-def test_event_loops_go_on_while_it_computes(computer, busy):
-    async def turns_taken_until_answered():
-        answer = asyncio.wrap_future(ask(computer, "second"))
-        for _ in range(100):
-            await asyncio.sleep(0)
-        assert not answer.done()
-        busy.admit_all()
-        return await answer
-
-    assert asyncio.run(turns_taken_until_answered()) == [PairFinding(probability=0.06)]
 
 
 def failing(*errors, then):

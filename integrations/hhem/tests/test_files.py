@@ -98,20 +98,6 @@ def test_without_a_network_it_says_what_to_do(find):
     assert "hf download" in message
 
 
-def test_a_folder_that_is_not_there_is_not_looked_for_on_the_hub(hub, find):
-    assert find("./hhem") == ["hhem_unavailable", "there is no folder './hhem'"]
-    assert hub.asked == []
-
-
-def test_a_folder_with_both_files_is_enough(tmp_path):
-    for name in ("model.safetensors", "tokenizer.json"):
-        (tmp_path / name).touch()
-
-    found = files.find_files(str(tmp_path), "main")
-
-    assert found == (tmp_path / "model.safetensors", tmp_path / "tokenizer.json")
-
-
 def test_a_copy_of_the_models_own_files_gets_the_tokenizer_of_its_foundation(hub, find, tmp_path):
     (tmp_path / "model.safetensors").write_text("the weights")
 

@@ -6,7 +6,6 @@ import pytest
 
 from ragspan import Budget, ScoringEngine
 from ragspan.config import Settings
-from ragspan.defaults import budget_from
 from ragspan.exceptions import JudgeError
 from ragspan.judges import LLMJudge, OverlapJudge
 from ragspan.metrics import ContextAdherence, Faithfulness, FaithfulnessWithHHEM
@@ -108,9 +107,3 @@ def test_hhem_is_made_for_the_model_and_device_that_are_named():
     assert metric.name == "faithfulness_hhem"
     assert isinstance(metric.judge, OverlapJudge)
     assert metric.verifier == HHEMVerifier(model="models/hhem", device="cuda:0")
-
-
-def test_hhem_is_the_published_model_unless_another_is_named():
-    settings = Settings(budget_requests_per_minute=9, budget_fallback="hhem")
-
-    assert budget_from(settings) == Budget(requests_per_minute=9, fallback=HHEMVerifier())

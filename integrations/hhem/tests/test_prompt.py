@@ -63,22 +63,11 @@ def test_the_prompt_is_the_published_one(fit):
     assert remark is None
 
 
-def test_several_passages_are_read_as_one_text(fit):
-    assert fit("The pump hums.", "It is blue.") == fit("The pump hums.\nIt is blue.")
-
-
 def test_long_passages_are_cut_to_the_same_length_and_short_ones_stay_whole(fit):
     prompt, remark = fit(many("a", 50), many("b", 4), many("c", 50), claim="it does", room=30)
 
     assert prompt.endswith(f"Premise: {many('a', 12)} {many('b', 4)} {many('c', 12)} Hypothesis: it does </s>")
     assert remark == "the classifier read only 28 tokens of the contexts"
-
-
-def test_a_long_claim_gets_half_of_the_room(fit):
-    prompt, remark = fit(many("a", 50), claim=many("c", 50), room=30)
-
-    assert prompt.endswith(f"Premise: {many('a', 15)} Hypothesis: {many('c', 15)} </s>")
-    assert remark == "the classifier read only 15 tokens of the contexts and 15 tokens of the claim"
 
 
 def test_what_could_never_be_read_is_not_tokenized(fit, words):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import pickle
 
 import pytest
 
@@ -94,23 +93,9 @@ async def test_a_model_that_is_not_the_published_one_gives_a_failure_and_no_scor
     assert "HHEM does not score (hhem_reference_mismatch)" in caplog.text
 
 
-def test_only_a_checked_model_is_called_hhem(make_verifier, tiny_model):
-    assert HHEMVerifier().name == "hhem"
-    assert make_verifier(reference_check=True).name == "hhem"
-    assert make_verifier().name == f"hhem:{tiny_model.folder.name}"
-    assert HHEMVerifier(model="us/our-hhem", reference_check=False).name == "hhem:our-hhem"
-
-
 def test_verifiers_that_want_the_same_share_one_model(make_verifier):
     assert make_verifier()._computer is make_verifier(threshold=0.7, premise="best_context")._computer
     assert make_verifier()._computer is not make_verifier(max_tokens=512)._computer
-
-
-def test_a_copy_has_the_same_settings(make_verifier):
-    verifier = make_verifier(device="cuda:0", batch_size=3, threshold=0.4, premise="best_context", max_tokens=999)
-    copied = pickle.loads(pickle.dumps(verifier))
-
-    assert (copied, copied.name) == (verifier, verifier.name)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from opentelemetry.sdk.trace.sampling import (
     ALWAYS_OFF,
     ParentBased,
@@ -61,14 +59,6 @@ def test_every_span_says_which_delivery_it_is_of_unless_it_is_the_first(number, 
     spans = spans_of(a_record(), number=number)
 
     assert [span.attributes.get(COUNT) for span in spans] == [count] * 3
-
-
-@given(record_id=st.text(min_size=1), name=st.text(max_size=50))
-def test_no_id_is_zero_whatever_a_record_is_called(record_id, name):
-    spans = spans_of(a_record(record_id, name=name))
-
-    assert spans
-    assert all(trace_id and span_id for trace_id, span_id in ids_of(spans).values())
 
 
 @pytest.mark.parametrize("parent", [SpanAnchor(trace_id=1, span_id=2, trace_flags=0), None])

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from dataclasses import replace
 
 import pytest
 from fleet_records import a_record
-from nats.errors import TimeoutError as NoAnswerError
 from servers.judge import FleetJudge
 from waiting import until
-from worker_process import STREAM, is_empty, publish
+from worker_process import STREAM, publish
 
 from ragspan.config import Settings
 from ragspan.telemetry import environment
 from ragspan.testing import InMemoryTelemetry
 from ragspan_nats import worker as worker_module
-from ragspan_nats.connection import BrokerClient
 from ragspan_nats.settings import BrokerAccess, WorkerOptions
 from ragspan_nats.worker import WorkerStats
 
@@ -69,29 +66,6 @@ def run(broker, backend, monkeypatch):
         loop.close()
 
 
-def a_large_record():
-    """One that is read in a thread."""
-    return replace(a_record(1), metadata={"k": "x" * 100_000})
-
-
-def test_the_loop_turns_while_a_large_message_is_read(run, broker, judge, monkeypatch):
-    """Reading is bounded, but not so short that the broker should not hear of us meanwhile."""
-    read = worker_module._read
-    turns = []
-
-    def read_and_look(text, redact):
-        asyncio.run_coroutine_threadsafe(asyncio.sleep(0), worker.loop).result(60)
-        turns.append(len(text))
-        return read(text, redact)
-
-    monkeypatch.setattr(worker_module, "_read", read_and_look)
-    worker = run(judge="openai:judge", judge_api_key="key", judge_base_url=judge.base_url)
-    publish(broker, a_large_record())
-
-    until(lambda: worker.stats().acknowledged == 1, what="a scored record", patience=60)
-    assert len(turns) == 1
-
-
 def test_deliveries_are_counted_by_their_end_and_reason_in_statistics_and_metrics(run, broker, judge, telemetry):
     judge.hold_all()
     broker.make_stream(name=STREAM.name, subjects=[STREAM.records], retention="workqueue")
@@ -117,21 +91,3 @@ def test_an_answer_whose_trace_is_not_sampled_costs_no_judge(run, broker, judge,
 
     until(lambda: worker.stats().acknowledged == 1, what="an end", patience=60)
     assert judge.asked == []
-
-
-def test_an_acknowledgement_that_gets_lost_is_sent_again(run, broker, judge, backend, monkeypatch):
-    request, lost = BrokerClient.request, []
-
-    async def request_lossily(client, subject, payload=b"", **options):
-        if payload == b"+ACK" and not lost:
-            lost.append(subject)
-            raise NoAnswerError
-        return await request(client, subject, payload, **options)
-
-    monkeypatch.setattr(BrokerClient, "request", request_lossily)
-    publish(broker, a_record(1))
-    worker = run(judge="openai:judge", judge_api_key="key", judge_base_url=judge.base_url)
-
-    until(lambda: worker.stats().acknowledged == 1, what="an end", patience=60)
-    assert is_empty(broker)
-    assert (len(lost), len(judge.asked), len(backend.answers())) == (1, 1, 1)
