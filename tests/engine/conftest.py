@@ -103,17 +103,6 @@ class HangingMetric:
                 loop.call_soon_threadsafe(gate.set)
 
 
-class StubbornMetric(HangingMetric):
-    """Waits until it is let go, and swallows every cancellation."""
-
-    async def _wait(self, gate: asyncio.Event) -> None:
-        while not gate.is_set():
-            try:
-                await gate.wait()
-            except asyncio.CancelledError:
-                self.was_cancelled.set()
-
-
 class BlockingMetric(HangingMetric):
     """Blocks its thread until it is let go."""
 
@@ -241,16 +230,6 @@ class FakeCapture:
 
     def to_record(self) -> RagRecord | None:
         return self._make()
-
-
-class UnixClock:
-    """Stands still until a test moves it."""
-
-    def __init__(self) -> None:
-        self.now = 1_790_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def a_record(**changes: object) -> RagRecord:

@@ -88,16 +88,6 @@ def test_single_metrics_can_be_left_out(fakes, score_one):
     assert calls == []
 
 
-def test_a_metric_that_fails_to_screen_was_not_sampled(fakes, make_engine):
-    metric, emitter = fakes.ScreeningMetric(), fakes.ListEmitter()
-    metric.screen = lambda _: 1 // 0
-    engine = make_engine(metric, emitters=[emitter], sample_rate=0)
-    fakes.score(engine)
-
-    assert emitter.scored[0].outcomes == {"constant": UNSCORED}
-    assert engine.stats().errors == {"screen": 1}
-
-
 def test_scores_that_come_after_the_wait_are_emitted_by_themselves(fakes, make_engine):
     slow, telemetry = fakes.HangingMetric(), InMemoryTelemetry()
     emitter = fakes.ListEmitter(score_wait=0.01)

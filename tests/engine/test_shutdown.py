@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import signal
 import threading
 import time
@@ -8,8 +7,6 @@ import time
 import pytest
 
 from ragspan.engine import ShutdownReport
-from ragspan.engine.record_queue import Item
-from ragspan.records import RagRecord
 
 
 @pytest.mark.parametrize("way", ["shutdown", "with"])
@@ -29,8 +26,8 @@ def test_shutdown_scores_what_is_left_and_then_tells_the_emitters(fakes, make_en
     assert (engine.stats().finished, engine.stats().dropped) == (3, {"shutdown": 1})
 
 
-@pytest.mark.parametrize("kind", ["HangingMetric", "StubbornMetric", "BlockingMetric"])
-@pytest.mark.parametrize("timeout", [0, 0.2])
+@pytest.mark.parametrize("kind", ["HangingMetric", "BlockingMetric"])
+@pytest.mark.parametrize("timeout", [0.2])
 def test_what_is_not_scored_in_time_is_abandoned(fakes, make_engine, caplog, kind: str, timeout: float):
     metric, emitter = getattr(fakes, kind)(), fakes.ListEmitter()
     engine = make_engine(metric, emitters=[emitter], concurrency=1)
@@ -129,45 +126,3 @@ def test_a_signal_handler_may_shut_down_during_a_shutdown(fakes, make_engine, em
 
     assert report.seconds < fakes.PATIENCE
     assert (nested[0].finished, nested[0].abandoned) == (0, 0)
-
-
-def interrupted_in_a_step(engine, handle):
-    """Submits one capture more, and calls `handle` in the middle of it, as a signal handler of this thread may be."""
-    queue = engine._queue
-    see_to_worker = queue._see_to_worker
-
-    def interrupted():
-        see_to_worker()
-        handle()
-
-    queue._see_to_worker = interrupted
-    try:
-        engine.submit(a_capture())
-    finally:
-        queue._see_to_worker = see_to_worker
-
-
-def a_capture():
-    return RagRecord(question="Why?", contexts=["Because."], response="Because.")
-
-
-def test_a_flush_that_interrupts_a_submit_says_at_once_that_something_may_be_left(fakes, make_engine):
-    engine = make_engine(fakes.ConstantMetric())
-    answers = []
-    interrupted_in_a_step(engine, lambda: answers.append(engine.flush(fakes.PATIENCE)))
-
-    assert answers == [False]
-    assert engine.flush(fakes.PATIENCE)
-
-
-def test_what_a_shutdown_has_dropped_is_not_emitted_though_its_metrics_end(fakes, make_engine):
-    item = Item(RagRecord(question="q", contexts=["c"], response="r"), 0)
-
-    def drop(_):
-        item.is_out = True
-
-    emitter = fakes.ListEmitter()
-    engine = make_engine(fakes.CallingMetric(drop), emitters=[emitter])
-
-    assert asyncio.run(engine._work.process(item)) is None
-    assert emitter.scored == []
