@@ -42,7 +42,6 @@ async def test_background_supports_what_the_documents_do_not_hold(metric, kind):
     [
         "The annual fee of the silver card is 99 euros, payable in May.",
         "Le chat est sur la table, et la maison est grande pour les enfants de la ville.",
-        "The silver card has no chip and no photograph of its owner.",
         '{"rows": [{"card": "silver", "chip": false}]}',
     ],
 )

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from ragspan.exceptions import JudgeError
 from ragspan.judges import OverlapJudge
 from ragspan.records import RagRecord
-from ragspan.text.responses import is_refusal
 
 # Text with what breaks judges: surrogates, controls, bidirectional and combining marks, pieces of JSON and of refusals.
 _PIECES = (
@@ -82,8 +81,3 @@ async def test_a_passage_that_is_the_answer_supports_it_at_least_as_well_as_none
     without, with_copy = [(await ask_everything(record))[0] for record in (alone, copied)]
 
     assert not (without and with_copy) or without[0].probability <= with_copy[0].probability
-
-
-@given(texts)
-def test_any_text_is_a_refusal_or_is_none(text):
-    assert is_refusal(text) in {True, False}
