@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import threading
 import time
@@ -61,26 +60,6 @@ def test_the_words_of_a_judge_of_the_users_own_are_not_logged(fakes, make_engine
     assert caplog.messages == ["metric own failed with InvalidVerdict"]
 
 
-def test_the_worker_goes_on_after_a_task_of_a_metric_that_exits(fakes, make_engine):
-    """asyncio lets `SystemExit` out of any task, and stops the loop."""
-
-    async def exits() -> None:
-        raise SystemExit
-
-    class Spawning(fakes.ConstantMetric):
-        async def score(self, record):
-            task = asyncio.ensure_future(exits())
-            await asyncio.wait({task})
-            return Score(value=float(isinstance(task.exception(), SystemExit)))
-
-    emitter = fakes.ListEmitter()
-    engine = make_engine(Spawning(), emitters=[emitter])
-    fakes.score(engine, times=2)
-
-    assert [scored.outcomes["constant"].value for scored in emitter.scored] == [1.0, 1.0]
-    assert engine.stats().errors["worker"] == 2
-
-
 @pytest.mark.parametrize(
     ("error", "failure"),
     [
@@ -107,13 +86,6 @@ def test_an_answer_that_is_no_outcome_is_a_failure(score_one, fakes, answer: obj
 
     assert outcome.error_type == "invalid_outcome"
     assert type(answer).__name__ in outcome.message
-
-
-def test_a_plain_method_runs_in_a_thread(fakes, score_one):
-    names: list[str] = []
-    score_one(fakes.ThreadMetric(lambda _: names.append(threading.current_thread().name), "plain"))
-
-    assert names == ["ragspan-plain"]
 
 
 @pytest.mark.parametrize("kind", ["CallingMetric", "ThreadMetric"])

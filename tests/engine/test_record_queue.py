@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from ragspan.engine.record_queue import Item, RecordQueue
-from ragspan.engine.stats import Dropped
 from ragspan.engine.threads import Deadline
 
 
@@ -49,32 +48,6 @@ def test_who_waits_is_told_when_everything_before_is_out_and_not_later(records: 
 
     assert records.wait_until_out(MeanwhileDeadline(meanwhile))
     assert records.stats.queued == 1
-
-
-def test_records_may_end_in_any_order(records: RecordQueue):
-    records.submit(an_item())
-    records.submit(an_item())
-    first, second = records.take(), records.take()
-    records.end(second)
-    assert not records.wait_until_out(Deadline(0))
-
-    records.end(first)
-    assert records.wait_until_out(Deadline(0))
-
-
-@pytest.mark.parametrize(
-    "happens",
-    [
-        lambda records, item: records.end(item),
-        lambda records, item: records.end(item, Dropped(reason="nothing_to_score")),
-        lambda records, item: records.abandon(),
-    ],
-)
-def test_a_record_is_out_however_it_ends(records: RecordQueue, happens: Callable[[RecordQueue, Item], None]):
-    records.submit(an_item())
-    item = records.take()
-
-    assert records.wait_until_out(MeanwhileDeadline(lambda: happens(records, item)))
 
 
 @pytest.mark.parametrize("is_in_work", [False, True])

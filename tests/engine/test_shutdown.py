@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import signal
 import threading
 import time
 
@@ -62,67 +61,3 @@ def test_two_threads_that_shut_down_get_one_report_and_so_does_a_later_call(fake
 
     assert reports[0] is reports[1] is engine.shutdown(0)
     assert (reports[0].finished, emitter.journal.count("shutdown")) == (1, 1)
-
-
-def test_shutdown_in_the_worker_waits_for_nobody(fakes, make_engine):
-    """It abandons the record that it is called for."""
-    reports: list[ShutdownReport] = []
-    called = threading.Event()
-
-    def shut_down(_: object) -> None:
-        reports.append(engine.shutdown(fakes.PATIENCE))
-        called.set()
-
-    engine = make_engine(fakes.CallingMetric(shut_down))
-    engine.submit(fakes.a_record())
-
-    assert called.wait(fakes.PATIENCE)
-    assert reports[0].abandoned == 1
-    assert engine.stats().dropped == {"shutdown": 1}
-
-
-needs_signals = pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="this system has no signals for threads")
-
-
-@pytest.fixture
-def emitter_that_signals(fakes):
-    """An emitter whose `shutdown` sends the main thread a signal, until that was handled."""
-
-    class Signalling(fakes.ListEmitter):
-        def __init__(self, number: int) -> None:
-            super().__init__()
-            self.handled = threading.Event()
-            self._number = number
-
-        def shutdown(self, timeout: float) -> None:
-            super().shutdown(timeout)
-            while not self.handled.wait(0.05):  # again: a signal does not wake a thread that is just about to wait
-                signal.pthread_kill(threading.main_thread().ident, self._number)
-
-    return Signalling
-
-
-@pytest.fixture
-def on_signal():
-    """Sets what the main thread does when it gets SIGUSR1."""
-    before = signal.getsignal(signal.SIGUSR1)
-    yield lambda handle: signal.signal(signal.SIGUSR1, lambda *_: handle())
-    signal.signal(signal.SIGUSR1, before)
-
-
-@needs_signals
-def test_a_signal_handler_may_shut_down_during_a_shutdown(fakes, make_engine, emitter_that_signals, on_signal):
-    """As the second SIGTERM may. It cannot wait for the call that it interrupts."""
-    nested: list[ShutdownReport] = []
-    emitter = emitter_that_signals(signal.SIGUSR1)
-    engine = make_engine(fakes.ConstantMetric(), emitters=[emitter])
-
-    def shut_down_again() -> None:
-        nested.append(engine.shutdown(fakes.PATIENCE))
-        emitter.handled.set()
-
-    on_signal(shut_down_again)
-    report = engine.shutdown(fakes.PATIENCE)
-
-    assert report.seconds < fakes.PATIENCE
-    assert (nested[0].finished, nested[0].abandoned) == (0, 0)

@@ -41,30 +41,6 @@ def test_the_reserve_is_a_tenth_and_a_second_at_most(clock, timeout: float, rese
     assert earlier.remaining == pytest.approx(max(0.0, timeout / 2 - reserve))
 
 
-def test_a_fork_leaves_the_event_loops_of_the_parents_threads_alone(run_script):
-    """Also where the child collects them."""
-    done = run_script(
-        """
-        import asyncio, gc, os, time, warnings
-        warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*fork.*")
-        from ragspan.engine.threads import DaemonThreads, run_in_loop
-
-        async def waits_for_a_thread():
-            return await asyncio.to_thread(lambda: time.sleep(0.1) or 1)
-
-        threads = DaemonThreads(1, name="test")
-        print(threads.submit(run_in_loop, waits_for_a_thread).result(30))
-        if not os.fork():
-            gc.collect()
-            os._exit(0)
-        os.wait()
-        print(threads.submit(run_in_loop, waits_for_a_thread).result(30))
-        """
-    )
-
-    assert done.stdout.splitlines() == ["1", "1"]
-
-
 async def test_what_computes_runs_also_where_the_thread_has_a_loop_already():
     """As all threads of gevent have that are one thread."""
 

@@ -20,20 +20,6 @@ def worker_of(name: str) -> threading.Thread:
     return worker
 
 
-@pytest.mark.parametrize(
-    "stunt",
-    [lambda loop: loop.stop(), lambda loop: loop.call_soon(lambda: 1 // 0)],
-)
-def test_the_worker_survives_what_a_metric_does_to_its_loop(fakes, make_engine, stunt):
-    engine = make_engine(fakes.CallingMetric(lambda _: stunt(asyncio.get_running_loop()) and None), name="tough")
-    fakes.score(engine)
-    worker = worker_of("tough")
-    fakes.score(engine)
-
-    assert worker_of("tough") is worker
-    assert engine.stats().finished == 2
-
-
 def test_errors_of_tasks_that_a_metric_leaves_behind_are_counted_and_not_quoted(fakes, make_engine, caplog):
     async def fails() -> None:
         raise ValueError("secret")

@@ -98,19 +98,6 @@ def test_a_wrong_name_of_the_variable_is_an_error_that_names_it(others):
         metrics_from(Settings.from_environment({"RAGSPAN_METRICS": "brevety"}), judge=FakeJudge())
 
 
-def test_hhem_is_made_as_the_settings_say(hhem):
-    variables = {
-        "HHEM_DEVICE": "cuda:1",
-        "HHEM_MODEL": "folder",
-        "METRICS": "faithfulness_hhem",
-    }
-    settings = Settings.from_environment({f"RAGSPAN_{name}": value for name, value in variables.items()})
-
-    [metric] = metrics_from(settings, judge=FakeJudge())
-
-    assert metric.verifier.options == {"device": "cuda:1", "model": "folder"}
-
-
 def test_the_metric_makes_hhem_itself_or_takes_a_verifier(hhem):
     made = BUILT_IN["faithfulness_hhem"](FakeJudge(), device="cuda", batch_size=4)
     given = Hhem()

@@ -153,20 +153,6 @@ def endpoint_of_its_own(fake_openai):
         assert not endpoint.troubles
 
 
-def test_a_judge_that_refuses_connections_costs_the_scores_until_it_listens(
-    endpoint_of_its_own, judged, assert_conserved
-):
-    endpoint = endpoint_of_its_own(listening=False)
-
-    engine, in_trouble = judged(endpoint)
-    assert found(in_trouble, "error") == dict.fromkeys(METRICS, "APIConnectionError")
-    assert assert_conserved(engine).errors == {"metric": 4}
-
-    endpoint.start()
-    _, well_again = judged(endpoint)
-    assert found(well_again, "score") == dict.fromkeys(METRICS, 1.0)
-
-
 def test_a_judge_with_a_certificate_of_another_host_is_not_told_anything(
     endpoint_of_its_own, judged, monkeypatch, tmp_path
 ):
