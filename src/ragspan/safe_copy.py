@@ -319,20 +319,33 @@ SMALL: Final = 200
 MAX_ENTRIES: Final = 200
 """Of metadata, and of each list or dictionary inside."""
 _TEXT: Final = frozenset({str})
+_DICT: Final = frozenset({id(dict)})
+chain = itertools.chain.from_iterable
 _SMALL_KINDS = frozenset(map(id, (str, int, float, bool, type(None))))
 _MAX_SEEN = 10_000  # entries without a name that can be kept included
 _MAX_NESTED = 5
 
 
+def small_copies(several: Sequence[Any]) -> list[dict[str, Any]] | None:
+    """Copies of metadata of which a record keeps everything, and which take up little, as most do; None if one is another.
+
+    In loops of C: documents are read on the request path.
+    """
+    if not _DICT.issuperset(map(id, map(type, several))):
+        return None
+    if sum(map(len, several)) > MAX_ENTRIES * len(several):
+        return None
+    copies = list(map(dict.copy, several))
+    names, values = list(chain(copies)), list(chain(map(dict.values, copies)))
+    if not (_SMALL_KINDS.issuperset(map(id, map(type, values))) and _TEXT.issuperset(map(type, names))):
+        return None
+    return copies if len("".join(names)) + sum(map(sys.getsizeof, values)) <= SMALL * len(names) else None
+
+
 def small_entries(metadata: Any) -> dict[str, Any] | None:
-    """A copy of metadata of which a record keeps everything, and which takes up little, as most does; None for all others."""
-    if type(metadata) is not dict or len(metadata) > MAX_ENTRIES:
-        return None
-    kept = metadata.copy()
-    values = kept.values()  # in loops of C: documents are read on the request path
-    if not (_SMALL_KINDS.issuperset(map(id, map(type, values))) and _TEXT.issuperset(map(type, kept))):
-        return None
-    return kept if len("".join(kept)) + sum(map(sys.getsizeof, values)) <= SMALL * len(kept) else None
+    """As `small_copies`, of one."""
+    copies = small_copies((metadata,))
+    return None if copies is None else copies[0]
 
 
 def kept_entries(metadata: Any, *, nested: bool = False, texts: dict[int, str] | None = None) -> dict[str, Any]:

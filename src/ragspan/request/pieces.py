@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
-from ragspan.matching import PromptTexts, Span, occurrences, unescaped, words_of
+from ragspan.matching import LiteralPlaces, PromptTexts, Span, occurrences, unescaped, words_of
 from ragspan.request.contents import PayloadMessage, texts_in
 from ragspan.request.documents import SeenDocuments
 from ragspan.request.prompts import AnswerPrompts, PlacedDocument, Turn, stands_as_line
@@ -109,6 +109,12 @@ class _Cutter:
         for call in earlier:
             if text := call.said.strip():
                 self._said.setdefault(text, []).append(call)
+        self._said_in: dict[int, list[tuple[int, str]]] = {}
+        """By the number of a part, where it has what models said."""
+        places = LiteralPlaces(prompts.texts.parts, len(self._said))
+        for said in self._said:
+            for number, start in places.of(said):
+                self._said_in.setdefault(number, []).append((start, said))
         written = ((text.strip(), call) for call in earlier if call.reply for text in texts_in(call.reply.arguments))
         self._written: dict[str, list[ModelStep]] = {}
         for text, call in islice(written, _MAX_TEXTS):
@@ -200,13 +206,12 @@ class _Cutter:
     def _mark_lines_of_models(self, number: int, text: str) -> list[Span]:
         """Mark what models of this request said by themselves, as lines of their own."""
         spans: list[Span] = []
-        for said, calls in self._said.items() if len(text) <= _MAX_SEARCHED else ():
-            for start in occurrences(text, said):
-                end = start + len(said)
-                is_line = stands_as_line(text, start, end) or text[max(0, start - 20) : start].rstrip().endswith(":")
-                if is_line and _is_own(said, calls):
-                    self._prompts.texts.claim(number, start, end, Source.MODEL)
-                    spans.append((start, end))
+        for start, said in self._said_in.get(number, ()):
+            end = start + len(said)
+            is_line = stands_as_line(text, start, end) or text[max(0, start - 20) : start].rstrip().endswith(":")
+            if is_line and _is_own(said, self._said[said]):
+                self._prompts.texts.claim(number, start, end, Source.MODEL)
+                spans.append((start, end))
         return spans
 
     def _mark_history(self, number: int) -> None:

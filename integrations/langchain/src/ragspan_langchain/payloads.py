@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from operator import is_
+from operator import is_, itemgetter
 from typing import Any
 
 from langchain_core.documents import Document as LangChainDocument
@@ -25,7 +25,16 @@ from ragspan.request import (
     notes_of,
     reports_search,
 )
-from ragspan.safe_copy import fields_of, is_dict, items_of, kept_entries, small_entries, text_keyed, text_of
+from ragspan.safe_copy import (
+    fields_of,
+    is_dict,
+    items_of,
+    kept_entries,
+    small_copies,
+    small_entries,
+    text_keyed,
+    text_of,
+)
 
 _END = 64
 _DATA = ("data", "base64", "file_data", "url", "image_url", "file_id", "file_uri", "uri")
@@ -89,13 +98,30 @@ def take_filled(
 
 
 def take_found(found: Any, log: RequestLog) -> Snapshot:
-    """A snapshot of what a retriever found: mostly documents of the framework's own class."""
-    taken: list[Snapshot] = []
-    for each in found[:_MAX_FOUND] if type(found) is list else (None,):
-        if type(each) is not LangChainDocument or type(own := each.__dict__) is not dict:
-            return SNAPSHOTS.take(found, log)
-        taken.append(_read_document(log, each, 0, own))
-    return taken
+    """A snapshot of what a retriever found: mostly documents of the framework's own class, which are read in loops of C."""
+    if type(found) is not list or not 0 < len(found) <= _MAX_FOUND or not _OWN.issuperset(map(id, map(type, found))):
+        return SNAPSHOTS.take(found, log)
+    try:
+        texts, ids, metadata = zip(*map(_FIELDS, map(vars, found)), strict=True)
+    except KeyError:
+        return SNAPSHOTS.take(found, log)
+    keys = set(map(id, found))
+    is_plain = _TEXTS.issuperset(map(type, texts)) and _IDS.issuperset(map(type, ids))
+    copies = (
+        small_copies(metadata) if is_plain and len(keys) == len(found) and log.kept.keys().isdisjoint(keys) else None
+    )
+    if copies is None:
+        return [_read_document(log, each, 0) for each in found]
+    documents = list(map(Document, texts, ids, copies))
+    log.kept.update(zip(map(id, found), zip(found, documents, strict=True), strict=True))
+    log.texts.update(zip(map(id, texts), texts, strict=True))
+    log.parts += 3 * sum(map(len, copies))  # names and small texts
+    return documents
+
+
+_OWN = frozenset({id(LangChainDocument)})
+_FIELDS = itemgetter("page_content", "id", "metadata")
+_TEXTS, _IDS = frozenset({str}), frozenset({str, type(None)})
 
 
 def take_reply(response: Any, log: RequestLog) -> tuple[PayloadMessage, Sequence[Mapping[str, Any]]]:

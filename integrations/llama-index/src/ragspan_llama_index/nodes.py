@@ -16,6 +16,7 @@ from ragspan.safe_copy import (
     items_of,
     kept_entries,
     number_of,
+    small_copies,
     small_entries,
     text_keyed,
     texts_among,
@@ -64,7 +65,8 @@ def _plain_documents_of(items: list[Any], log: RequestLog) -> list[Any] | None:
     except (KeyError, TypeError):
         return None
     kinds = {*map(id, map(type, texts)), *map(id, map(type, names)), *map(id, map(type, scores))}
-    small: list[Any] = list(map(small_entries, metadata))
+    small: Any = small_copies(metadata)
+    small = [small_entries(each) for each in metadata] if small is None else small
     if not kinds <= _PLAIN or None in small or any(map(kept.get, map(id, nodes))):
         return None
     documents = list(map(Document, texts, names, small))

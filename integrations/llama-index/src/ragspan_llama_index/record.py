@@ -37,6 +37,7 @@ from ragspan.request import (
     record_of,
     texts_in,
     tree_of,
+    unescaped,
 )
 from ragspan_llama_index.classes import UUID_LENGTH
 from ragspan_llama_index.files import File
@@ -123,8 +124,12 @@ def _as_given(
     ):
         handed = {text for document, _ in given for text in (document.text, document.written)}
         contexts = [context for context in contexts if context.text in handed] or contexts
+    prompts = [unescaped(part.text) for model in models for part in model.messages]
     for context in contexts:
         own, pairs = context, [pair for pair in given if context.text in (pair[0].text, pair[0].written)]
+        wide = pairs[0][0].written if pairs else None
+        if wide and wide != context.text and any(wide in each for each in prompts):
+            own = replace(context, text=wide)  # where the framework writes a list of texts, with escapes
         if context.truncated and len(models) > 1:
             pairs = [pair for pair in given if context.id is not None and pair[0].id == context.id]
             texts = [document.written or document.text for document, _ in pairs]

@@ -1,0 +1,82 @@
+"""Evidence beside found documents: values of templates and states, metadata shown alone, short documents, primed messages."""
+
+from written_logs import ANSWER, FILTER, PUMP, QUESTION, WrittenLog
+
+from ragspan.request.contents import Document, PayloadMessage
+
+ORDER = "Order K-2214 was shipped with the carrier Borealis on the fourth of March."
+RULES = "Answer in two sentences and never guess a number."
+
+
+def test_a_field_of_the_callers_that_fills_a_template_is_background_beside_documents():
+    log = WrittenLog(
+        {"question": QUESTION, "order": ORDER, "persona": "You are the calm and friendly voice of the works."}
+    )
+    log.searches(PUMP)
+    given = {"context": PUMP, "question": QUESTION, "order": ORDER}
+    prompt = log.fills(given, PayloadMessage("system", f"{RULES}\n{ORDER}\n{PUMP}"), PayloadMessage("human", QUESTION))
+    log.says(ANSWER, prompt)
+
+    record = log.ends(ANSWER)
+
+    assert [context.text for context in record.contexts] == [PUMP]
+    assert [(one.kind, one.text.rstrip(".")) for one in record.background] == [("other", ORDER.rstrip("."))]
+
+
+def test_a_text_that_a_node_wrote_is_background_in_a_system_message_of_its_own():
+    log = WrittenLog({"question": QUESTION})
+    log.searches(PUMP)
+    log.steps({"question": QUESTION}, {"order": ORDER})
+    log.says(ANSWER, [PayloadMessage("system", f"{RULES}\n{ORDER}"), PayloadMessage("human", f"{PUMP}\n{QUESTION}")])
+
+    record = log.ends(ANSWER)
+
+    assert [one.text for one in record.background] == [ORDER]
+
+
+def test_values_of_the_metadata_that_stand_together_are_the_contexts_text():
+    log = WrittenLog()
+    documents = [
+        Document("lamp for reading", "1", {"name": "Aurora", "price": "49 euros"}),
+        Document("lamp for the floor", "2", {"name": "Borealis", "price": "89 euros"}),
+    ]
+    log.steps(QUESTION, documents)
+    log.says(ANSWER, f"Aurora: 49 euros\nBorealis: 89 euros\n{QUESTION}")
+
+    record = log.ends(ANSWER)
+
+    assert [(context.id, context.text) for context in record.contexts] == [
+        ("1", "Aurora: 49 euros"),
+        ("2", "Borealis: 89 euros"),
+    ]
+
+
+def test_short_documents_are_found_with_other_marks_between_their_words():
+    log = WrittenLog()
+    log.steps(QUESTION, [Document("Cem -> born_in -> 1984", "1", {}), Document("Ada -> knows -> Bo", "2", {})])
+    log.says(ANSWER, f"(Ada)-[:knows]->(Bo)\n(Cem)-[:born_in]->(1984)\n{QUESTION}")
+
+    record = log.ends(ANSWER)
+
+    assert [context.id for context in record.contexts] == ["2", "1"]
+
+
+def test_documents_in_an_assistants_message_that_no_model_said_are_contexts():
+    log = WrittenLog()
+    log.searches(PUMP, FILTER)
+    primed = [PayloadMessage("human", "What do your notes say?"), PayloadMessage("ai", f"{PUMP}\n\n{FILTER}")]
+    log.says(ANSWER, [*primed, PayloadMessage("human", QUESTION)])
+
+    record = log.ends(ANSWER)
+
+    assert [context.text for context in record.contexts] == [PUMP, FILTER]
+
+
+def test_beside_a_summary_of_an_earlier_turn_there_is_more_evidence_than_the_record_has():
+    log = WrittenLog({"question": QUESTION})
+    summary = "They spoke of the paid leave, which is twenty-six days in Lisbon."
+    log.steps({"summary": summary}, {})
+    log.searches(PUMP)
+    log.says(ANSWER, [PayloadMessage("system", f"Summary: {summary}"), PayloadMessage("human", f"{PUMP}\n{QUESTION}")])
+
+    assert log.ends(ANSWER).background_truncated
