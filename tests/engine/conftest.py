@@ -20,7 +20,7 @@ import pytest
 from doubtful import asked_judge, endpoint  # noqa: F401 - fixtures
 
 from ragspan.engine import EngineStats, ScoringEngine
-from ragspan.outcomes import NotApplicable, Outcome, Score, ScoredRecord
+from ragspan.outcomes import Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry.emitter_protocols import AnswerHandle, EmitHandle, ScoreEmitter
 
@@ -58,13 +58,6 @@ class ThreadMetric(CallingMetric):
     def score(self, record: RagRecord) -> Outcome:  # type: ignore[override]
         result = self._call(record)
         return result if result is not None else Score(value=1.0)
-
-
-class ScreeningMetric(ConstantMetric):
-    """Applies to nothing, and knows it beforehand."""
-
-    def screen(self, record: RagRecord) -> NotApplicable | None:
-        return NotApplicable(reason="no_contexts")
 
 
 class HangingMetric:

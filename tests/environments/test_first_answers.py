@@ -52,29 +52,3 @@ print(engine.flush(30), engine.stats().finished, engine.stats().errors, in_threa
 
     assert program.wait() == 0
     assert program.output[-1] == "True 1 {} []"
-
-
-def test_children_of_forks_at_any_moment_of_the_first_answer_score_their_own(start, judge, scores):
-    """Their work begins when the parent has done its own, which they would else slow down."""
-    judge.release()
-    program = start("""
-        reading, writing = os.pipe()
-        answer("parent")
-        children = []
-        while not engine.stats().done and len(children) < 40:
-            child = os.fork()
-            if not child:
-                os.close(writing)
-                os.read(reading, 1)
-                answer(f"child {len(children)}")
-                os._exit(0 if engine.flush(30) else 1)
-            children.append(child)
-            time.sleep(0.001)
-        os.close(writing)
-        print({os.waitpid(child, 0)[1] for child in children}, len(children))
-    """)
-
-    assert program.wait() == 0
-    statuses, children = program.output[-1].rsplit(maxsplit=1)
-    assert statuses == "{0}"
-    assert scores() == dict.fromkeys(["parent", *(f"child {number}" for number in range(int(children)))], 1.0)

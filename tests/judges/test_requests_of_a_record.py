@@ -103,6 +103,15 @@ def common_share(prompts):
     return common * len(prompts) / sum(map(len, prompts))
 
 
+async def test_all_metrics_that_ask_one_judge_take_one_request(endpoint, openai_judge, five_contexts):
+    judge = openai_judge()
+
+    scores = await all_at_once(five_contexts, [metric(judge) for metric in ALL])
+
+    assert [score.label for score in scores] == ["pass"] * len(ALL)
+    assert [request["n"] for request in endpoint.requests] == [3]
+
+
 @pytest.mark.parametrize(("metrics", "requests"), [(THE_FOUR, 5), (ALL, 8)])
 async def test_thorough_requests_are_few_and_begin_with_the_same_four_fifths(
     endpoint, openai_judge, five_contexts, metrics, requests

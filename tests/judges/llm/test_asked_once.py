@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from ragspan.exceptions import BudgetExhausted
 from ragspan.judges.llm.prompt_context import AskedOnce
 
 
@@ -41,18 +40,6 @@ async def callers(question, once):
     tasks = [asyncio.ensure_future(once.ask("claims", question)) for _ in range(3)]
     await turns()
     return tasks
-
-
-async def test_what_one_caller_may_not_spend_the_next_may(callers, question):
-    question.answers[0].set_exception(BudgetExhausted("requests_per_minute"))
-    await turns()
-    question.answers[1].set_result("yes")
-
-    first, *others = callers
-    with pytest.raises(BudgetExhausted):
-        await first
-    assert await asyncio.gather(*others) == ["yes"] * 2
-    assert len(question.answers) == 2
 
 
 async def test_a_caller_who_is_cancelled_leaves_the_question_to_the_next(callers, question):
