@@ -20,7 +20,7 @@ import pytest
 from doubtful import asked_judge, endpoint  # noqa: F401 - fixtures
 
 from ragspan.engine import EngineStats, ScoringEngine
-from ragspan.outcomes import NotApplicable, Outcome, Score, ScoredRecord
+from ragspan.outcomes import Outcome, Score, ScoredRecord
 from ragspan.records import RagRecord, SpanAnchor
 from ragspan.telemetry.emitter_protocols import AnswerHandle, EmitHandle, ScoreEmitter
 
@@ -60,13 +60,6 @@ class ThreadMetric(CallingMetric):
         return result if result is not None else Score(value=1.0)
 
 
-class ScreeningMetric(ConstantMetric):
-    """Applies to nothing, and knows it beforehand."""
-
-    def screen(self, record: RagRecord) -> NotApplicable | None:
-        return NotApplicable(reason="no_contexts")
-
-
 class HangingMetric:
     """Waits on the event loop until it is let go, or cancelled."""
 
@@ -101,17 +94,6 @@ class HangingMetric:
         for loop, gate in self._waiting:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(gate.set)
-
-
-class StubbornMetric(HangingMetric):
-    """Waits until it is let go, and swallows every cancellation."""
-
-    async def _wait(self, gate: asyncio.Event) -> None:
-        while not gate.is_set():
-            try:
-                await gate.wait()
-            except asyncio.CancelledError:
-                self.was_cancelled.set()
 
 
 class BlockingMetric(HangingMetric):
@@ -241,16 +223,6 @@ class FakeCapture:
 
     def to_record(self) -> RagRecord | None:
         return self._make()
-
-
-class UnixClock:
-    """Stands still until a test moves it."""
-
-    def __init__(self) -> None:
-        self.now = 1_790_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def a_record(**changes: object) -> RagRecord:

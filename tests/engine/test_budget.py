@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
-import threading
 
 import pytest
 from hypothesis import given
@@ -13,7 +11,6 @@ from hypothesis import strategies as st
 from ragspan import Budget
 from ragspan.engine.budget import BudgetTracker, DailySum, TokenBucket
 from ragspan.exceptions import BudgetExhausted, ConfigurationError, JudgeError
-from ragspan.judges import OverlapJudge
 from ragspan.usage import Usage
 
 DAY = 24 * 60 * 60
@@ -24,17 +21,9 @@ FALLBACKS = "one of 'skip', 'overlap', 'hhem', a judge or a verifier"
     ("arguments", "message"),
     [
         ({"usd_per_day": 0}, "usd_per_day is 0, but should be a number above 0"),
-        ({"usd_per_day": math.inf}, "usd_per_day is inf, but should be a number above 0"),
-        ({"usd_per_day": "5"}, "usd_per_day is '5', but should be a number above 0"),
-        ({"tokens_per_minute": True}, "tokens_per_minute is True, but should be a number above 0"),
         ({"requests_per_minute": 0.5}, "requests_per_minute is 0.5, but should be a whole number, at least 1"),
         ({}, "a budget needs a limit: usd_per_day, tokens_per_minute or requests_per_minute"),
         ({"usd_per_day": 1, "fallback": "guess"}, f"fallback is 'guess', but should be {FALLBACKS}"),
-        (
-            {"usd_per_day": 1, "fallback": OverlapJudge},
-            f"fallback is the class OverlapJudge, but should be {FALLBACKS}",
-        ),
-        ({"usd_per_day": 1, "fallback": 7}, f"fallback is 7, but should be {FALLBACKS}"),
     ],
 )
 def test_a_wrong_argument_is_refused_by_name(arguments, message):
@@ -64,7 +53,7 @@ def test_a_bucket_starts_full_lets_through_what_time_adds_and_holds_no_more_than
     assert bucket.level == 3.0
 
 
-@pytest.mark.parametrize(("used", "level"), [(1, 4.0), (5, 0.0), (0, 5.0), (-100, 5.0), (15, -10.0)])
+@pytest.mark.parametrize(("used", "level"), [(1, 4.0), (15, -10.0)])
 def test_what_was_taken_is_corrected_to_what_was_used_down_into_debt(clock, used, level):
     bucket = TokenBucket(rate_per_second=1.0, capacity=5.0, clock=clock)
     bucket.take(5)
@@ -93,24 +82,6 @@ def test_over_any_time_no_more_is_let_through_than_capacity_and_rate_allow(rate,
         assert amount <= capacity + rate * (taken[last][0] - taken[first][0]) + 1e-6
 
 
-@given(
-    rate=RATES,
-    capacity=RATES,
-    steps=st.lists(st.tuples(st.floats(min_value=0, max_value=30), AMOUNTS, AMOUNTS), max_size=40),
-)
-def test_what_is_used_beyond_the_expectation_is_paid_back_in_time(rate, capacity, steps):
-    """Over the whole time, what was used never exceeds what was allowed by more than the last debt."""
-    now, used_in_all = [0.0], 0.0
-    bucket = TokenBucket(rate, capacity, clock=lambda: now[0])
-    for passed, expected, used in steps:
-        now[0] += passed
-        if bucket.take(expected):
-            bucket.settle(taken=expected, used=used)
-            used_in_all += used
-        debt = max(0.0, -bucket.level)
-        assert used_in_all <= capacity + rate * now[0] + debt + 1e-6
-
-
 # The daily sum: an amount in each window of 24 hours.
 
 
@@ -130,7 +101,7 @@ def test_the_first_window_begins_with_the_first_spending_and_holds_no_more_than_
     assert dollars.take(1.0)
 
 
-@pytest.mark.parametrize(("taken", "used", "left"), [(1.0, 0.25, 0.75), (0.5, 0.5, 0.5), (0.5, 1.5, 0.0)])
+@pytest.mark.parametrize(("taken", "used", "left"), [(1.0, 0.25, 0.75), (0.5, 1.5, 0.0)])
 def test_what_was_taken_in_this_window_is_corrected_to_what_was_used(dollars, taken, used, left):
     dollars.take(taken)
     dollars.settle(taken=taken, used=used)
@@ -170,11 +141,7 @@ def test_the_limit_that_denies_a_request_is_named(clock, budget, limit):
 
 @pytest.mark.parametrize(
     "limits",
-    [
-        {"requests_per_minute": 5, "tokens_per_minute": 50},
-        {"requests_per_minute": 5, "usd_per_day": 0.1},
-        {"tokens_per_minute": 500, "usd_per_day": 0.1},
-    ],
+    [{"requests_per_minute": 5, "tokens_per_minute": 50}, {"requests_per_minute": 5, "usd_per_day": 0.1}],
 )
 def test_a_request_that_one_limit_denies_takes_nothing_from_the_others(clock, limits):
     tracker = BudgetTracker(Budget(**limits), clock=clock)
@@ -188,15 +155,11 @@ def test_a_request_that_one_limit_denies_takes_nothing_from_the_others(clock, li
 @pytest.mark.parametrize(
     ("limits", "used", "spent"),
     [
-        ({"tokens_per_minute": 100}, Usage(requests=1, usd=0.0), None),
         ({"usd_per_day": 0.25}, Usage(requests=1, usd=0.0), None),
         ({"requests_per_minute": 1}, Usage(requests=1, usd=0.0), "requests_per_minute"),
-        ({"usd_per_day": 0.25}, Usage(requests=1), "usd_per_day"),
         ({"tokens_per_minute": 1000}, Usage(requests=10, input_tokens=5000, usd=4.0), "tokens_per_minute"),
-        ({"usd_per_day": 3}, Usage(requests=10, input_tokens=5000, usd=4.0), "usd_per_day"),
-        ({"requests_per_minute": 10}, Usage(requests=10, input_tokens=5000, usd=4.0), "requests_per_minute"),
     ],
-    ids=["no tokens", "no dollars", "a failure is a request", "dollars untold", "tokens", "dollars", "requests"],
+    ids=["no dollars", "a failure is a request", "tokens"],
 )
 def test_what_a_request_took_counts_in_place_of_what_was_expected(clock, limits, used, spent):
     tracker = BudgetTracker(Budget(**limits), clock=clock)
@@ -222,21 +185,6 @@ def test_dollars_need_a_price_and_other_limits_do_not(clock):
 
     assert refused.value.error_type == "unknown_price"
     assert denied(BudgetTracker(Budget(requests_per_minute=1), clock=clock), unpriced) is None
-
-
-def test_many_threads_take_no_more_than_there_is(clock):
-    tracker = BudgetTracker(Budget(requests_per_minute=500), clock=clock)
-    allowed = []
-    threads = [
-        threading.Thread(target=lambda: allowed.extend(1 for _ in range(100) if denied(tracker) is None))
-        for _ in range(16)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert len(allowed) == 500
 
 
 def test_what_yesterdays_request_took_less_gives_the_new_day_no_more_than_its_limit(clock):

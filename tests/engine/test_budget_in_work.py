@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
@@ -13,9 +12,8 @@ from ragspan.engine import Budget
 from ragspan.judges import LLMJudge, OverlapJudge, Price
 from ragspan.judges.judge_protocols import ClaimVerdict, Completion
 from ragspan.metrics import Completeness, ContextAdherence, Faithfulness
-from ragspan.outcomes import NotApplicable, Score
+from ragspan.outcomes import NotApplicable
 from ragspan.records import RagRecord
-from ragspan.testing import FakeJudge, InMemoryTelemetry
 from ragspan.usage import Usage
 
 GROUNDED = {"grounding": {"reasoning": "stated", "verdict": "grounded"}}
@@ -53,18 +51,6 @@ class CountingVerifier:
     async def verify_claims(self, record, claims):
         self.claims += claims
         return [ClaimVerdict(index=index, verdict="supported") for index in range(len(claims))]
-
-
-@dataclass(frozen=True)
-class PrivateJudging:
-    """A user's metric that asks a judge which none of its fields shows."""
-
-    ask: object
-    name: str = "private"
-
-    async def score(self, record):
-        claims = await self.ask(record)  # type: ignore[operator]
-        return Score(value=float(bool(claims)))
 
 
 @pytest.fixture
@@ -160,19 +146,6 @@ def test_a_budget_that_runs_out_in_the_middle_falls_back_and_keeps_what_was_spen
     assert client.requests == 1
 
 
-def test_votes_that_suffice_need_no_fallback_for_those_that_were_denied(outcomes_in_turn):
-    class Stingy(PaidClient):
-        async def complete(self, messages, *, schema, n, temperature):
-            return (await super().complete(messages, schema=schema, n=n, temperature=temperature))[: max(1, n - 1)]
-
-    judge = LLMJudge(Stingy(GROUNDED), name="paid")
-    [outcomes] = outcomes_in_turn(
-        ContextAdherence(judge, polls=3), budget=Budget(requests_per_minute=1, fallback="overlap")
-    )
-
-    assert (outcomes["context_adherence"].judge, outcomes["context_adherence"].fallback) == ("paid", None)
-
-
 def test_the_embedded_judge_is_never_stopped_by_a_budget(outcomes_in_turn):
     judge, _ = a_judge(GROUNDED)
     outcomes = outcomes_in_turn(
@@ -181,69 +154,6 @@ def test_the_embedded_judge_is_never_stopped_by_a_budget(outcomes_in_turn):
 
     assert [found["faithfulness"].judge for found in outcomes] == ["overlap"] * 3
     assert [found["faithfulness"].fallback for found in outcomes] == [None] * 3
-
-
-def test_a_reason_of_the_metrics_own_comes_before_the_budgets(fakes, make_engine, a_record):
-    judge, _ = a_judge(GROUNDED)
-    emitter = fakes.ListEmitter()
-    engine = make_engine(ContextAdherence(judge, polls=1), emitters=[emitter], budget=Budget(requests_per_minute=1))
-    for record in (a_record, fakes.a_record(contexts=[])):
-        fakes.score(engine, record)
-
-    assert emitter.scored[1].outcomes["context_adherence"].reason == "no_contexts"
-
-
-def test_a_spent_budget_is_noticed_before_a_paid_judge_is_asked(outcomes_in_turn):
-    @dataclass(frozen=True, kw_only=True)
-    class OwnPaidJudge(FakeJudge):
-        """A user's, which does not ask whether it may: its price tells that it should not be asked in vain."""
-
-        price: Price = PRICE
-
-        async def rate_completeness(self, record, ratings):
-            asked.append(record)
-            return await super().rate_completeness(record, ratings)
-
-    asked = []
-    judge, _ = a_judge(GROUNDED)
-    outcomes = outcomes_in_turn(
-        Completeness(OwnPaidJudge()), ContextAdherence(judge, polls=1), times=3, budget=Budget(requests_per_minute=1)
-    )
-
-    assert len(asked) == 1
-    assert [type(found["completeness"]) for found in outcomes] == [Score, NotApplicable, NotApplicable]
-
-
-@pytest.mark.parametrize("runs", ["on the loop", "in a thread"])
-def test_a_judge_that_no_field_shows_is_limited_all_the_same(fakes, outcomes_in_turn, runs):
-    judge, client = a_judge(CLAIM)
-    metric = PrivateJudging(judge.extract_claims)
-    if runs == "in a thread":
-        metric = fakes.ThreadMetric(lambda record: asyncio.run(judge.extract_claims(record)) and None, name="private")
-    outcomes = outcomes_in_turn(metric, times=3, budget=Budget(requests_per_minute=2, fallback="overlap"))
-
-    assert [type(found["private"]) for found in outcomes] == [Score, Score, NotApplicable]
-    assert client.requests == 2
-
-
-@pytest.mark.parametrize("fallback", ["skip", "overlap"])
-def test_what_was_spent_before_the_budget_ran_out_is_told_of_no_judge(fakes, make_engine, a_record, fallback):
-    """Nor of the one that stood in, which did not take it."""
-    telemetry = InMemoryTelemetry()
-    judge, _ = a_judge(CLAIM, SUPPORTED)
-    engine = make_engine(
-        Faithfulness(judge),
-        emitters=[fakes.ListEmitter()],
-        budget=Budget(requests_per_minute=1, fallback=fallback),
-        meter_provider=telemetry.meter_provider,
-    )
-    fakes.score(engine, a_record)
-
-    measurements = telemetry.measurements()
-    assert sum(value for _, value in measurements["ragspan.judge.tokens"]) == 100
-    [(attributes, cost)] = measurements["ragspan.judge.cost"]
-    assert cost == pytest.approx(0.0001)
-    assert "ragspan.judge" not in attributes
 
 
 def test_a_spent_budget_is_logged(fakes, make_engine, a_record, caplog):

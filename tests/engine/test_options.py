@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from ragspan.engine import Budget, ScoringEngine
@@ -16,22 +14,9 @@ NAME = "lower case letters, digits and underscores"
     ("argument", "value", "allowed"),
     [
         ("queue_size", 0, "a whole number, at least 1"),
-        ("queue_size", True, "a whole number, at least 1"),
-        ("queue_bytes", 1.5, "a whole number, at least 1"),
-        ("concurrency", -1, "a whole number, at least 1"),
         ("drop", "random", "'oldest' or 'newest'"),
         ("sample_rate", 1.01, "a number from 0 to 1"),
-        ("sample_rate", math.nan, "a number from 0 to 1"),
-        ("sample_rate", "0.5", "a number from 0 to 1"),
-        ("metric_sample_rates", 0.5, "a mapping of shares by metric"),
-        ("max_records_per_second", 0, "a number above 0"),
-        ("max_records_per_second", math.inf, "a number above 0"),
-        ("budget", 5.0, "a Budget"),
         ("metric_timeout", 0, "a number of seconds, more than 0"),
-        ("metric_timeout", math.inf, "a number of seconds, more than 0"),
-        ("exit_timeout", -0.1, "a number of seconds, 0 or more"),
-        ("exit_timeout", None, "a number of seconds, 0 or more"),
-        ("name", "", "a text that is not empty"),
     ],
 )
 def test_a_wrong_value_is_refused_by_name(fakes, argument: str, value: object, allowed: str):
@@ -51,7 +36,6 @@ class Part:
 METRICS = [Part(score=print, name=name) for name in ("constant", "other")]
 EMITTER = {"start": print, "flush": print, "shutdown": print, "score_wait": 0.0}
 LACKS = "emitters[0] is a Part, but should be an object with the methods start, flush, shutdown"
-WAITS = "but should be a number of seconds, 0 or more"
 
 
 @pytest.mark.parametrize(
@@ -59,8 +43,6 @@ WAITS = "but should be a number of seconds, 0 or more"
     [
         ({"metrics": "faithfulness"}, "metrics is 'faithfulness', but should be a list"),
         ({"metrics": [Part(name="m")]}, "metrics[0] is a Part, but should be an object with a score method"),
-        ({"metrics": [Part]}, "metrics[0] is the class Part, but should be an object with a score method"),
-        ({"metrics": [Part(score=print)]}, f"metrics[0].name is None, but should be {NAME}"),
         ({"metrics": [Part(score=print, name="My M")]}, f"metrics[0].name is 'My M', but should be {NAME}"),
         (
             {"metrics": METRICS[:1] * 2},
@@ -70,18 +52,7 @@ WAITS = "but should be a number of seconds, 0 or more"
             {"metric_sample_rates": {"costant": 0.5}},
             "a name in metric_sample_rates is 'costant', but should be one of constant, other; did you mean 'constant'?",
         ),
-        (
-            {"metric_sample_rates": {"constant": 2}},
-            "metric_sample_rates['constant'] is 2, but should be a number from 0 to 1",
-        ),
-        (
-            {"metric_sample_rates": {"constant": None}},
-            "metric_sample_rates['constant'] is None, but should be a number from 0 to 1",
-        ),
         *(({"emitters": [Part(**EMITTER | {method: None})]}, LACKS) for method in ("start", "flush", "shutdown")),
-        ({"emitters": [Part(**EMITTER | {"score_wait": -1})]}, f"emitters[0].score_wait is -1, {WAITS}"),
-        ({"emitters": [Part(**EMITTER | {"score_wait": math.nan})]}, f"emitters[0].score_wait is nan, {WAITS}"),
-        ({"emitters": [Part(**EMITTER | {"score_wait": None})]}, f"emitters[0].score_wait is None, {WAITS}"),
     ],
 )
 def test_a_wrong_part_is_refused_by_its_place(options: dict[str, object], message: str):
@@ -125,13 +96,3 @@ def test_the_environment_can_be_wrong_too(fakes, monkeypatch: pytest.MonkeyPatch
 
     with pytest.raises(ConfigurationError, match="RAGSPAN_ENABLED is 'maybe'"):
         ScoringEngine(metrics=[fakes.ConstantMetric()])
-
-
-def test_lists_that_change_later_do_not_change_the_engine(fakes, make_engine):
-    emitters = [fakes.ListEmitter()]
-    engine = ScoringEngine(metrics=[fakes.ConstantMetric()], emitters=emitters)
-    emitter = emitters.pop()
-    with engine:
-        engine.submit(fakes.a_record())
-
-    assert emitter.journal == ["start", "emit", "shutdown"]

@@ -6,9 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ragspan.engine.budget import TokenBucket
 from ragspan.engine.record_queue import Item, RecordQueue
-from ragspan.engine.stats import Dropped
 from ragspan.engine.threads import Deadline
 
 
@@ -40,28 +38,6 @@ class MeanwhileDeadline(Deadline):
         return 0.0
 
 
-def test_the_worker_is_woken_once_until_it_has_found_the_queue_empty(records: RecordQueue, calls: list[str]):
-    records.submit(an_item())
-    records.submit(an_item())
-    assert calls == ["wake"]
-
-    while item := records.take():
-        records.end(item)
-    records.submit(an_item())
-    assert calls == ["wake", "wake"]
-
-
-def test_what_is_refused_for_another_reason_does_not_use_up_the_rate(clock):
-    rate_limit = TokenBucket(1.0, 2.0, clock)
-    records = RecordQueue(max_count=1, max_bytes=9, drop="newest", wake_worker=lambda: None, rate_limit=rate_limit)
-    for _ in range(3):
-        records.submit(an_item())
-    records.take()
-    records.submit(an_item())
-
-    assert records.stats.dropped == {"queue_full": 2}
-
-
 def test_who_waits_is_told_when_everything_before_is_out_and_not_later(records: RecordQueue):
     records.submit(an_item())
     first = records.take()
@@ -72,34 +48,6 @@ def test_who_waits_is_told_when_everything_before_is_out_and_not_later(records: 
 
     assert records.wait_until_out(MeanwhileDeadline(meanwhile))
     assert records.stats.queued == 1
-
-
-def test_records_may_end_in_any_order(records: RecordQueue):
-    records.submit(an_item())
-    records.submit(an_item())
-    first, second = records.take(), records.take()
-    records.end(second)
-    assert not records.wait_until_out(Deadline(0))
-
-    records.end(first)
-    assert records.wait_until_out(Deadline(0))
-
-
-@pytest.mark.parametrize(
-    "happens",
-    [
-        lambda records, item: records.end(item),
-        lambda records, item: records.end(item, Dropped(reason="nothing_to_score")),
-        lambda records, item: records.end(item, Dropped(reason="capture_error")),
-        lambda records, item: records.drop_in_work(),
-        lambda records, item: records.abandon(),
-    ],
-)
-def test_a_record_is_out_however_it_ends(records: RecordQueue, happens: Callable[[RecordQueue, Item], None]):
-    records.submit(an_item())
-    item = records.take()
-
-    assert records.wait_until_out(MeanwhileDeadline(lambda: happens(records, item)))
 
 
 @pytest.mark.parametrize("is_in_work", [False, True])
@@ -113,25 +61,3 @@ def test_the_bytes_of_a_cancelled_record_are_given_back(records: RecordQueue, is
     assert records.bytes == 0
     records.submit(Item(object(), 1000))  # type: ignore[arg-type]
     assert (records.stats.queued, dict(records.stats.dropped)) == (1, {"cancelled": 1})
-
-
-def test_the_queue_holds_as_many_bytes_as_its_bound_and_not_one_more(records: RecordQueue):
-    records.submit(Item(object(), 400))  # type: ignore[arg-type]
-    records.submit(Item(object(), 600))  # type: ignore[arg-type]
-    assert (records.bytes, records.stats.queued) == (1000, 2)
-
-    records.submit(Item(object(), 1))  # type: ignore[arg-type]
-    assert (records.bytes, dict(records.stats.dropped)) == (601, {"queue_bytes": 1})
-
-
-def test_what_is_given_up_at_the_end_gives_its_bytes_back(records: RecordQueue):
-    for _ in range(3):
-        records.submit(an_item())
-    records.submit(Item(object(), 5, on_end=lambda _: None))  # type: ignore[arg-type]
-    records.take()
-    records.take()
-    assert records.bytes == 8
-
-    records.abandon()
-
-    assert (records.bytes, dict(records.stats.dropped)) == (0, {"shutdown": 4})

@@ -31,8 +31,6 @@ def test_emitters_see_a_record_before_any_judge_is_paid(fakes, score_one):
         ("The passages do not contain this information.", True, "en"),
         ("It was opened in 1931, and it is the oldest of them all.", False, "en"),
         ("Er wurde 1931 eröffnet und ist nicht der älteste.", False, "de"),
-        ("它于1931年开业。", False, "zh"),
-        ("ის გაიხსნა", False, "und"),
         (None, False, None),
     ],
 )
@@ -70,34 +68,6 @@ def test_the_answers_span_decides_and_else_its_parent(fakes, score_one, span, pa
     assert len(calls) == (outcome is SCORED)
 
 
-def test_single_metrics_can_be_left_out(fakes, score_one):
-    calls: list[object] = []
-    scored = score_one(
-        fakes.CallingMetric(calls.append),
-        fakes.ConstantMetric(),
-        fakes.ScreeningMetric(name="screening"),
-        metric_sample_rates={"calling": 0, "screening": 0},
-    )
-
-    assert list(scored.outcomes.items()) == [
-        ("calling", UNSCORED),
-        ("constant", SCORED),
-        ("screening", NotApplicable(reason="no_contexts")),
-    ]
-    assert list(scored.durations) == ["constant"]
-    assert calls == []
-
-
-def test_a_metric_that_fails_to_screen_was_not_sampled(fakes, make_engine):
-    metric, emitter = fakes.ScreeningMetric(), fakes.ListEmitter()
-    metric.screen = lambda _: 1 // 0
-    engine = make_engine(metric, emitters=[emitter], sample_rate=0)
-    fakes.score(engine)
-
-    assert emitter.scored[0].outcomes == {"constant": UNSCORED}
-    assert engine.stats().errors == {"screen": 1}
-
-
 def test_scores_that_come_after_the_wait_are_emitted_by_themselves(fakes, make_engine):
     slow, telemetry = fakes.HangingMetric(), InMemoryTelemetry()
     emitter = fakes.ListEmitter(score_wait=0.01)
@@ -118,7 +88,3 @@ def test_scores_that_come_after_the_wait_are_emitted_by_themselves(fakes, make_e
         ("constant", 1),
         ("hanging", 1),
     ]
-
-
-def test_records_without_metrics_are_emitted_all_the_same(score_one):
-    assert score_one().outcomes == {}

@@ -20,24 +20,6 @@ def worker_of(name: str) -> threading.Thread:
     return worker
 
 
-@pytest.mark.parametrize(
-    "stunt",
-    [
-        lambda loop: loop.stop(),
-        lambda loop: loop.call_soon(lambda: 1 // 0),
-        lambda loop: loop.set_exception_handler(None),
-    ],
-)
-def test_the_worker_survives_what_a_metric_does_to_its_loop(fakes, make_engine, stunt):
-    engine = make_engine(fakes.CallingMetric(lambda _: stunt(asyncio.get_running_loop()) and None), name="tough")
-    fakes.score(engine)
-    worker = worker_of("tough")
-    fakes.score(engine)
-
-    assert worker_of("tough") is worker
-    assert engine.stats().finished == 2
-
-
 def test_errors_of_tasks_that_a_metric_leaves_behind_are_counted_and_not_quoted(fakes, make_engine, caplog):
     async def fails() -> None:
         raise ValueError("secret")
@@ -66,31 +48,3 @@ def test_a_worker_whose_loop_breaks_counts_its_records_and_goes_on_with_another_
     stats = engine.stats()
     assert (stats.submitted, stats.finished, dict(stats.dropped)) == (4, 3, {"worker_error": 1})
     assert worker_of("mortal") is worker
-
-
-def cancel_everything() -> None:
-    for task in asyncio.all_tasks():
-        task.cancel()
-
-
-class NoThread:
-    """In place of a thread, on a system that has no more of them."""
-
-    def __init__(self, error: Exception | None = None, **_: object) -> None:
-        self._error = error or RuntimeError("can't start new thread")
-
-    def start(self) -> None:
-        raise self._error
-
-
-@pytest.mark.parametrize("error", [RuntimeError("can't start new thread"), MemoryError()])
-def test_a_worker_that_cannot_be_started_costs_no_capture(fakes, make_engine, monkeypatch, quick_restarts, error):
-    engine = make_engine(fakes.ConstantMetric())
-    with monkeypatch.context() as patch:
-        patch.setattr(engine_worker.threading, "Thread", lambda **_: NoThread(error))
-        engine.submit(fakes.a_record())
-        engine.submit(fakes.a_record())
-    assert engine.stats().queued == 2
-
-    assert engine.flush(fakes.PATIENCE)
-    assert engine.stats().finished == 2

@@ -46,27 +46,6 @@ def test_a_main_thread_that_cannot_set_a_handler_is_named_in_the_log(start, judg
     program.line_with("SIGTERM will end this process without its last scores: the main thread waits")
 
 
-def test_a_handler_that_is_taken_away_while_the_judge_is_asked_is_set_again(start, judge, scores):
-    """The judge answers nothing in the meantime, so that no answer begins or ends."""
-    program = start("""
-        answer("answer")
-        wait_for_test()
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        while signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            time.sleep(0.01)
-        print("set again")
-        signal.pause()
-    """)
-    judge.wait_until_asked(1)
-    program.let_go_on()
-    program.line_with("set again")
-    program.send(signal.SIGTERM)
-    judge.release()
-
-    assert program.wait() == -signal.SIGTERM
-    assert scores() == {"answer": 1.0}
-
-
 def test_a_handler_from_before_uvicorn_is_called_when_uvicorn_has_ended(start, judge, scores):
     """uvicorn sets it again, and raises the signal for it: what comes after the server is the application's to say."""
     judge.release()

@@ -19,12 +19,6 @@ def record(**changes):
     return RagRecord(**({"question": "What?", "contexts": ["Cards are grey."], "response": FEE} | changes))
 
 
-def test_background_that_fits_is_shown_as_it_is():
-    given = (Background(text="a b", kind="tool"), Background(text="c", kind="history"))
-
-    assert shown_background(record(background=given)) == given
-
-
 def test_of_long_background_a_judge_gets_what_the_response_speaks_of():
     background = [Background(text=f"{LONG[:25_000]}{FEE} {LONG[:25_000]}", kind="tool"), Background(text="It rained.")]
 

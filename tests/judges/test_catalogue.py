@@ -57,9 +57,7 @@ def test_the_embedded_judge_and_providers_have_names():
     assert (judge.name, judge.price) == ("anthropic:claude-haiku-4-5", Price(1.0, 5.0))
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "made"), [("house", {}, "small"), ("house:large:v2", {"strict": True}, "large:v2")]
-)
+@pytest.mark.parametrize(("name", "options", "made"), [("house:large:v2", {"strict": True}, "large:v2")])
 def test_a_judge_of_another_package_gets_what_follows_its_name_and_the_options(house, name, options, made):
     judge = named_judge(name, **options)
 
@@ -70,18 +68,10 @@ def test_a_judge_of_another_package_gets_what_follows_its_name_and_the_options(h
     ("name", "message"),
     [
         ("gpt-4o", "did you mean 'openai:gpt-4o'\\?"),
-        ("claude-haiku-4-5", "did you mean 'anthropic:claude-haiku-4-5'"),
         ("antropic:claude", "did you mean 'anthropic:claude'"),
-        ("anthropic/claude-x", "did you mean 'anthropic:claude-x'"),
-        ("google:gemini-2.5-flash", "did you mean 'gemini:gemini-2.5-flash'"),
-        ("azur:ours", "did you mean 'azure:ours'"),
-        ("overlab", "did you mean 'overlap'"),
-        ("hause:large", "did you mean 'house:large'"),
         ("anthropic", "'anthropic' names no model: the judge should be like 'anthropic:claude-haiku-4-5'"),
-        ("openai: ", "'openai:' names no model"),
         ("zebra", "there is no judge 'zebra' here .*; there are: overlap, openai:<model>, .*, house"),
         ("langchain:x:y", r"pip install 'ragspan\[langchain\]'"),
-        ("verifies", "verifies claims and answers no other question"),
         ("gone", "nowhere:Judge cannot be imported"),
     ],
 )
@@ -95,11 +85,7 @@ def test_a_wrong_name_is_an_error_that_says_what_may_be_meant(house, name, messa
     [
         ("openai:m", {"timeuot": 3}, r"has no option 'timeuot'; it has: base_url, .*; did you mean 'timeout'\?"),
         ("openai:m", {"client": KEY}, "has no option 'client'"),
-        ("house", {"stric": 1}, "did you mean 'strict'"),
-        ("overlap", {"timeout": 3}, "has no option 'timeout'; it has none"),
         ("openai:m", {"timeout": KEY}, "timeout is a text, but should be a number of seconds"),
-        ("openai:m", {"price": KEY}, "price should be dollars for a million tokens"),
-        ("openai:m", {"price": [1]}, "price should be dollars for a million tokens"),
         ("broken:m", {"api_key": KEY}, "'broken:m' cannot be made: LookupError: no model m for …"),
     ],
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from contextlib import AsyncExitStack
 
 import pytest
 
@@ -43,22 +42,9 @@ def pool(log, monkeypatch):
     return ClientPool(lambda: Client(log))
 
 
-async def borrow(pool, stack, count):
-    return [await stack.enter_async_context(pool.borrowed()) for _ in range(count)]
-
-
 async def use(pool):
     async with pool.borrowed() as client:
         return client
-
-
-@pytest.mark.parametrize(("requests", "shares"), [(2, [2]), (3, [2, 1]), (4, [2, 2]), (8, [4, 4])])
-async def test_a_client_is_opened_when_the_others_are_full_up_to_the_limit(pool, requests, shares):
-    for _ in range(2):  # the second time they are open
-        async with AsyncExitStack() as stack:
-            borrowed = await borrow(pool, stack, requests)
-
-    assert [borrowed.count(client) for client in dict.fromkeys(borrowed)] == shares
 
 
 def test_each_loop_has_its_own_which_is_closed_at_its_end_and_released(pool, log):

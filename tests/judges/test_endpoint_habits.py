@@ -28,7 +28,6 @@ def refuses(fake_openai, status, message, *, unless):
     ("status", "message", "kinds"),
     [
         (400, "Invalid schema for response_format 'answer'", ["json_schema", "json_object"]),
-        (400, "This model does not support structured outputs", ["json_schema", "json_object"]),
         (500, "failed to load grammar", ["json_schema", "json_object"]),
     ],
 )
@@ -61,7 +60,7 @@ async def test_a_generation_that_broke_the_schema_costs_one_request_its_schema(f
     assert judge.refused == {}
 
 
-@pytest.mark.parametrize("message", ["Bad request", "Provider returned error", "The context length is exceeded"])
+@pytest.mark.parametrize("message", ["Bad request"])
 async def test_nothing_is_guessed_over_a_refusal_that_names_no_parameter(
     fake_openai, openai_judge, super_bowl, message
 ):
@@ -83,16 +82,6 @@ async def test_what_a_user_sends_besides_is_never_left_out(fake_openai, openai_j
 
     assert "data_collection" in outcome.message
     assert len(fake_openai.requests) == 1
-
-
-async def test_a_refusal_that_goes_on_without_the_parameter_teaches_nothing(fake_openai, openai_judge, super_bowl):
-    refuses(fake_openai, 400, "temperature is out of range", unless=lambda _: False)
-    judge = openai_judge()
-
-    await ContextAdherence(judge).score(super_bowl)
-
-    assert ["temperature" in request for request in fake_openai.requests] == [True, False]
-    assert judge.refused == {}
 
 
 async def test_small_judges_learn_as_well(fake_openai, super_bowl):

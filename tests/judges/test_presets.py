@@ -69,15 +69,10 @@ def test_a_missing_address_is_an_error_that_names_its_variable(name, variables):
 @pytest.mark.parametrize(
     ("name", "variables", "address"),
     [
-        ("openai", {}, "https://api.openai.com/v1"),
         ("openai", {"OPENAI_BASE_URL": "http://gateway:1/v1/"}, "http://gateway:1/v1"),
         ("azure", {"AZURE_OPENAI_ENDPOINT": "https://a.openai.azure.com/"}, "https://a.openai.azure.com/openai/v1"),
-        ("azure", {"AZURE_OPENAI_ENDPOINT": "https://a.azure.com/openai/v1/"}, "https://a.azure.com/openai/v1"),
         ("azure", {}, None),
         ("bedrock", {"AWS_DEFAULT_REGION": "eu-west-1"}, "https://bedrock-mantle.eu-west-1.api.aws/v1"),
-        ("bedrock", {"AWS_REGION": "a", "AWS_DEFAULT_REGION": "b"}, "https://bedrock-mantle.a.api.aws/v1"),
-        ("ollama", {}, "http://localhost:11434/v1"),
-        ("vllm", {}, None),
     ],
 )
 def test_an_address_is_completed_by_the_environment(monkeypatch, name, variables, address):

@@ -10,7 +10,6 @@ from ragspan.judges.prices import Price, price_of
 from ragspan.usage import Usage
 
 MINI = Price(0.15, 0.60, cached_input=0.075)
-OPENAI = "https://api.openai.com/v1"
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +44,7 @@ def test_a_model_has_the_price_of_the_table_whatever_its_date(model, price):
 
 @pytest.mark.parametrize(
     ("arguments", "named"),
-    [((-1, 2), "input"), ((1, math.inf), "output"), (("1", 2), "input"), ((1, 2, math.nan), "cached_input")],
+    [((-1, 2), "input"), ((1, math.inf), "output")],
 )
 def test_a_wrong_price_is_refused_by_name(arguments, named):
     with pytest.raises(ConfigurationError, match=f"a price's {named} is .*, but should be a number of dollars"):
@@ -57,13 +56,8 @@ def test_a_wrong_price_is_refused_by_name(arguments, named):
     [
         ("api.openai.com", MINI),
         ("EU.api.openai.com", MINI),
-        ("us.api.openai.com", MINI),
         ("our-resource.openai.azure.com", MINI),
-        ("our-resource.services.ai.azure.com", MINI),
         ("api.openai.com.evil.example", None),
-        ("fakeapi.openai.com", None),
-        ("openai.azure.com", None),
-        ("localhost", None),
     ],
 )
 def test_a_price_is_known_at_openais_hosts_and_azures(host, price):
@@ -75,14 +69,7 @@ def test_a_price_is_known_at_openais_hosts_and_azures(host, price):
 
 @pytest.mark.parametrize(
     ("options", "price"),
-    [
-        ({}, MINI),
-        ({"base_url": OPENAI}, MINI),
-        ({"base_url": "https://eu.api.openai.com/v1"}, MINI),
-        ({"base_url": "http://localhost:8000/v1"}, None),
-        ({"price": Price(0.1, 0.2)}, Price(0.1, 0.2)),
-        ({"price": Price(0, 0)}, Price(0, 0)),
-    ],
+    [({}, MINI), ({"base_url": "http://localhost:8000/v1"}, None), ({"price": Price(0.1, 0.2)}, Price(0.1, 0.2))],
 )
 def test_only_openais_own_models_have_a_price_unless_one_is_given(options, price):
     assert OpenAIJudge("gpt-4o-mini-2024-07-18", api_key="sk-key", **options).price == price

@@ -48,9 +48,7 @@ def test_a_message_of_the_user_counts_without_the_question():
     [
         [("system", f"Never say that: {INVENTED}"), ("user", QUESTION)],
         [("assistant", INVENTED), ("user", QUESTION)],
-        [("user", f"I heard this: {INVENTED}"), ("assistant", "I see."), ("user", QUESTION)],
         [("user", f"Human: {INVENTED} Is it so, please tell me now?\nAI: {INVENTED} It is so.\n\n{QUESTION}")],
-        [("user", "A few words only.")],
     ],
 )
 def test_words_of_the_system_of_models_and_of_users_before_do_not_count(messages):

@@ -140,16 +140,3 @@ async def test_what_a_provider_refuses_is_left_out_one_after_the_other(name, fak
     assert len(fake_openai.requests) == asked + 3, "nothing is refused twice"
     assert set(fake_openai.requests[-1]) == {"model", "messages", "max_completion_tokens"}
     assert fake_openai.requests[-1]["max_completion_tokens"] == 900
-
-
-@pytest.mark.parametrize("refused", REFUSABLE)
-@pytest.mark.parametrize("name", WORDS)
-def test_what_a_provider_takes_is_kept(name, refused):
-    from ragspan.judges.llm.capabilities import refused_parameter
-
-    class Refused(Exception):
-        status_code, body = WORDS[name](refused)
-
-    if Refused.status_code == 200:
-        Refused.status_code, Refused.body = 400, Refused.body["error"]
-    assert refused_parameter(Refused(), REFUSABLE) == refused

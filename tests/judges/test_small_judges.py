@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import pickle
 
 import pytest
 
@@ -114,7 +113,7 @@ async def test_minicheck_is_asked_about_a_document_and_each_claim(named, fake_op
     assert (adherence.value, adherence.label) == (0.0, "fail")
 
 
-@pytest.mark.parametrize("form", ["<score> {} </score>", '{{"score": "{}"}}', "<think>hm</think><score>{}</score>"])
+@pytest.mark.parametrize("form", ["<score> {} </score>", '{{"score": "{}"}}'])
 @pytest.mark.parametrize(("score", "supported"), [("yes", False), ("no", True)])
 async def test_granite_guardian_says_yes_where_text_is_not_grounded(named, fake_openai, record, form, score, supported):
     replies(fake_openai, {"": form.format(score)}, usage={"prompt_tokens": 7, "completion_tokens": 3})
@@ -181,12 +180,6 @@ async def test_a_server_that_is_down_and_one_that_says_something_else_are_failur
     fake_openai.answer = lambda _: (200, {"predictions": [{"start": 0, "end": 3, "hallucination_score": 7}]})
     outcome = await Faithfulness(named("lettucedetect", path="")).score(record)
     assert (outcome.error_type, outcome.outage) == ("InvalidResponse", True)
-
-
-def test_small_judges_pickle(named):
-    copy = pickle.loads(pickle.dumps(named("minicheck", model="other")))
-
-    assert copy.name == "minicheck:other"
 
 
 def test_what_a_small_judge_cannot_answer_is_an_error_at_start(named):

@@ -22,11 +22,6 @@ class PlainClient:
         return []
 
 
-class Client:
-    async def complete(self, messages, *, schema, n, temperature):
-        return []
-
-
 class PlainJudge(FakeJudge):
     def verify_claims(self, record, claims):
         return []
@@ -37,13 +32,7 @@ class PlainJudge(FakeJudge):
     [
         (PlainClient(), "complete() of client, a PlainClient, is a plain function, but should be `async def complete`"),
         (None, "client is None, but should be a ChatClient, with a method complete()"),
-        (object(), "client is an object, but should be a ChatClient"),
-        (Client, "client is the class Client, but should be a ChatClient"),
         (openai.OpenAI(api_key=KEY), "client is an OpenAI, but should be a ChatClient"),
-        (
-            openai.AsyncOpenAI(api_key=KEY),
-            "client is an AsyncOpenAI, but should be a ChatClient, with a method complete()",
-        ),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -57,14 +46,12 @@ def test_a_client_that_cannot_complete_a_chat_is_refused(client, message):
     [
         (lambda: Faithfulness(PlainJudge()), "verify_claims() of judge, a PlainJudge, is a plain function"),
         (lambda: Jury([FakeJudge(), object()]), "judges[1] is an object, but should be a judge"),
-        (lambda: Jury([]), "the number of judges is 0, but should be two or more"),
-        (lambda: OpenAIJudge(openai.AsyncOpenAI(api_key=KEY)), "model is an AsyncOpenAI, but should be a model's name"),
         (
             lambda: OpenAIJudge("m", client=openai.OpenAI(api_key=KEY)),
             "client is an OpenAI, but should be an openai.AsyncOpenAI",
         ),
     ],
-    ids=["metric", "jury", "empty jury", "model", "client"],
+    ids=["metric", "jury", "client"],
 )
 def test_what_is_no_judge_is_refused_where_it_is_given(made, message):
     with pytest.raises(ConfigurationError, match=re.escape(message)):
@@ -78,16 +65,8 @@ def test_what_is_no_judge_is_refused_where_it_is_given(made, message):
             [],
             "judge is an empty list, but should be a judge, or its name, such as 'openai:gpt-4o-mini', or a list of several",
         ),
-        ((), "judge is an empty tuple, but should be a judge"),
-        ("", "judge is '', but should be a judge"),
         ([""], "judge[0] is '', but should be a judge, or its name, such as 'openai:gpt-4o-mini'"),
-        ([None], "judge[0] is None, but should be a judge"),
-        (["overlap", []], "judge[1] is an empty list, but should be a judge"),
-        ({"overlap"}, "judge is a set, but should be a judge"),
-        (3, "judge is 3, but should be a judge"),
-        (FakeJudge, "judge is the class FakeJudge, but should be a judge"),
         (openai.AsyncOpenAI(api_key=KEY), "make one of the client: OpenAIJudge('gpt-4o-mini', client=…)"),
-        ([openai.OpenAI(api_key=KEY)], "judge[0] is an OpenAI, but should be a judge"),
     ],
     ids=lambda value: type(value).__name__,
 )

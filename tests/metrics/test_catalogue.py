@@ -8,7 +8,7 @@ import pytest
 
 from ragspan import ConfigurationError, NotApplicable
 from ragspan.config import Settings
-from ragspan.metrics.metric_catalogue import BUILT_IN, guide_of, judge_from, metric_names, metrics_from
+from ragspan.metrics.metric_catalogue import BUILT_IN, guide_of, metric_names, metrics_from
 from ragspan.outcomes import Score
 from ragspan.testing import FakeJudge
 
@@ -84,7 +84,6 @@ def test_a_report_says_what_the_metric_asks_in_the_first_line_of_its_docstring(o
             "faithfullness",
             r"there is no metric 'faithfullness' here; did you mean 'faithfulness'\?; there are: context_adherence, ",
         ),
-        ("brevety", r"did you mean 'brevity'\?"),
         ("broken", "nowhere:Metric cannot be imported"),
     ],
 )
@@ -97,19 +96,6 @@ def test_an_unknown_name_is_an_error_that_says_what_may_be_meant(others, name, m
 def test_a_wrong_name_of_the_variable_is_an_error_that_names_it(others):
     with pytest.raises(ConfigurationError, match=r"^metrics or RAGSPAN_METRICS: there is no metric 'brevety'"):
         metrics_from(Settings.from_environment({"RAGSPAN_METRICS": "brevety"}), judge=FakeJudge())
-
-
-def test_hhem_is_made_as_the_settings_say(hhem):
-    variables = {
-        "HHEM_DEVICE": "cuda:1",
-        "HHEM_MODEL": "folder",
-        "METRICS": "faithfulness_hhem",
-    }
-    settings = Settings.from_environment({f"RAGSPAN_{name}": value for name, value in variables.items()})
-
-    [metric] = metrics_from(settings, judge=FakeJudge())
-
-    assert metric.verifier.options == {"device": "cuda:1", "model": "folder"}
 
 
 def test_the_metric_makes_hhem_itself_or_takes_a_verifier(hhem):
@@ -127,12 +113,3 @@ def test_without_its_package_hhem_is_an_error_that_says_what_to_install(register
 
     with pytest.raises(ConfigurationError, match=r"pip install 'ragspan\[hhem\]'"):
         metrics_from(Settings(metrics=("faithfulness_hhem",)))
-
-
-@pytest.mark.parametrize(("of_metric", "of_attempt"), [(60.0, 30.0), (10.0, 30.0), (600.0, 300.0)])
-async def test_an_attempt_has_half_of_the_time_that_a_metric_has_and_at_least_thirty_seconds(of_metric, of_attempt):
-    settings = Settings(judge="openai:m", judge_base_url="http://127.0.0.1:9/v1", metric_timeout=of_metric)
-    endpoint = judge_from(settings).client._endpoint
-
-    async with endpoint._clients.borrowed() as client:
-        assert client.timeout == of_attempt

@@ -136,8 +136,7 @@ def call(*texts):
 @pytest.mark.parametrize(
     "held",
     [
-        {"generations": (call(f"Summarise:\n{FEES.text.upper()}"),)},  # only a summariser saw it
-        {"generations": (call("Question?"), call(f"  1\t{FEES.text[:30]}\n  2\t{FEES.text[30:]}"))},
+        {"generations": (call(f"Summarise:\n{FEES.text.upper()}"),)},
         {"background": (Background(text=f"earlier: {FEES.text}", kind="history"),)},
     ],
 )

@@ -31,10 +31,8 @@ def of_lengths(*lengths):
         (ContextRelevance, [1, 0.5, 0], of_lengths(500, 1, 1), 0.5, "pass", {"best": 1.0, "contexts": 3}),
         (ContextRelevance, [0, 0], of_lengths(1, 1), 0.0, "fail", {"best": 0.0, "contexts": 2}),
         (ChunkUtilization, [1, 0.5, 0], of_lengths(70, 20, 10), 0.8, "pass", {"used_contexts": 2, "contexts": 3}),
-        (ChunkUtilization, [0.1], of_lengths(100), 0.1, "pass", {"used_contexts": 1, "contexts": 1}),
         (ChunkUtilization, [0, 0], of_lengths(1, 1), 0.0, "fail", {"used_contexts": 0, "contexts": 2}),
         (ChunkAttribution, [1, 0, 0, 0], of_lengths(1, 1, 1, 1), 0.25, "pass", {"attributed": 1, "contexts": 4}),
-        (ChunkAttribution, [0, 0, 0, 0, 1], of_lengths(1, 1, 1, 1, 1), 0.2, "pass", {"attributed": 1, "contexts": 5}),
         (ChunkAttribution, [0, 0], of_lengths(1, 1), 0.0, "fail", {"attributed": 0, "contexts": 2}),
         (ContextUtilization, [1, 0, 1, 0], of_lengths(1, 1, 1, 1), 5 / 6, "pass", {"precision": 0.5}),
         (ContextUtilization, [0, 0], of_lengths(1, 1), 0.0, "fail", {"precision": 0.0}),
@@ -63,16 +61,6 @@ async def test_the_value_its_label_and_its_details(
             ChunkUtilization,
             "25% of the contexts' text was used, from contexts 1 (doc-7).",
             "The response used none of the 2 contexts.",
-        ),
-        (
-            ChunkAttribution,
-            "1 of 2 contexts contributed to the response: 1 (doc-7).",
-            "0 of 2 contexts contributed to the response.",
-        ),
-        (
-            ContextUtilization,
-            "1 of 2 contexts were useful for the response; their places by rank: 2.",
-            "None of the 2 contexts was useful for the response.",
         ),
     ],
 )
@@ -115,16 +103,7 @@ async def test_a_context_without_a_valid_verdict_is_a_failure(fixed_judge, answe
 
 @pytest.mark.parametrize(
     ("useful", "value"),
-    [
-        ([1], 1.0),
-        ([1, 1, 1], 1.0),
-        ([1, 1, 0, 0], 1.0),
-        ([1, 0, 0, 0, 0, 0, 0, 0, 0, 0], 1.0),
-        ([1, 0, 1], 5 / 6),
-        ([0, 1], 0.5),
-        ([0, 0, 1], 1 / 3),
-        ([0, 0], 0.0),
-    ],
+    [([1, 1, 1], 1.0), ([1, 0, 1], 5 / 6), ([0, 1], 0.5), ([0, 0, 1], 1 / 3), ([0, 0], 0.0)],
 )
 def test_average_precision_is_exact(useful, value):
     assert average_precision(useful) == value

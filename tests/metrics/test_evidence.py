@@ -42,7 +42,6 @@ async def test_background_supports_what_the_documents_do_not_hold(metric, kind):
     [
         "The annual fee of the silver card is 99 euros, payable in May.",
         "Le chat est sur la table, et la maison est grande pour les enfants de la ville.",
-        "The silver card has no chip and no photograph of its owner.",
         '{"rows": [{"card": "silver", "chip": false}]}',
     ],
 )
@@ -74,15 +73,17 @@ async def test_without_documents_background_counts_if_it_supports_a_claim(metric
         ({"contexts_unknown": "unmarked_text"}, True),
         ({"prompts_seen": False}, False),
         ({"background": [replace(TOOL, kind="history")]}, True),
-        ({"background": [replace(TOOL, kind="metadata")]}, False),
+        ({"background": [replace(TOOL, kind="other")]}, False),
         ({"background": [Background(text="49 euros in March", kind="tool")]}, False),
-        ({"background": [replace(TOOL, kind="history")], "background_is_prompt": True}, True),
+        ({"background": [replace(TOOL, kind="other")], "background_is_prompt": True}, True),
         ({"contexts_unknown": "picture"}, False),
         ({"contexts_unknown": "provider_search"}, False),
         ({"response": "You are welcome."}, False),
     ],
 )
-async def test_with_unknown_documents_the_results_of_tools_count_if_all_prompts_were_seen(metric, changes, judged):
+async def test_with_unknown_documents_results_of_tools_and_history_count_if_all_prompts_were_seen(
+    metric, changes, judged
+):
     unknown = record(contexts=None, response=FEE, background=[TOOL], prompts_seen=True)
 
     outcome = await metric(OverlapJudge()).score(replace(unknown, **changes))

@@ -20,16 +20,9 @@ def test_claims_are_the_sentences_without_their_list_markers():
     "sentence",
     [
         "Sure!",
-        "Hello there!",
-        "Thank you for asking!",
         "Of course, I'd be happy to help!",
-        "I’m happy to help you with that.",
-        "I hope this helps!",
         "Please let me know if you have further questions.",
-        "Feel free to ask for more details.",
-        "Is there anything else I can help you with?",
         "Here is a summary of the article in 42 words or less:",
-        "Sure, here are the steps:",
     ],
 )
 def test_courtesies_and_announcements_claim_nothing(sentence):
@@ -41,7 +34,6 @@ def test_courtesies_and_announcements_claim_nothing(sentence):
     [
         "Thanks to its harbour, the city grew.",
         "Here is where the river begins.",
-        "Hi-Fi systems are sold there.",
         "Unable to answer based on the passages.",
     ],
 )

@@ -10,35 +10,18 @@ from ragspan.text.vocabulary import rows_of, stemmer_of
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ("three", "3"),
         ("Twelve", "12"),
         ("3rd", "3"),
-        ("21st", "21"),
         ("1,234,567", "1234567"),
-        ("3.00", "3"),
-        ("4.0", "4"),
-        ("007", "7"),
         ("5 pm", "17:00"),
-        ("5 p.m.", "17:00"),
-        ("5:30PM", "17:30"),
         ("12 am", "0:00"),
-        ("12 PM", "12:00"),
-        ("09:05", "9:05"),
-        ("17:0", "17:00"),
         ("per cent", "%"),
-        ("percent", "%"),
         ("Sept", "September"),
-        ("tues", "Tuesday"),
         ("U.S.", "US"),
         ("don't", "not"),
-        ("cannot", "not"),
         ("company's", "company"),
         ("running", "runs"),
-        ("organizations", "Organization"),
-        ("ﬁnancial", "financial"),
-        ("１２", "12"),
         ("cafe\u0301", "café"),
-        ("co\u00adoperate", "cooperate"),
     ],
 )
 def test_two_spellings_of_one_thing_have_the_same_key(one, other):
@@ -47,16 +30,7 @@ def test_two_spellings_of_one_thing_have_the_same_key(one, other):
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [
-        ("1889", "1898"),
-        ("3.5", "35"),
-        ("1,2345", "12345"),
-        ("5 am", "5 pm"),
-        ("one", "1"),
-        ("US", "us"),
-        ("sun", "Sunday"),
-        ("univers", "reverse"),
-    ],
+    [("1889", "1898"), ("3.5", "35"), ("5 am", "5 pm"), ("sun", "Sunday")],
 )
 def test_different_things_have_different_keys(one, other):
     assert keys(one) != keys(other)
@@ -85,13 +59,6 @@ def test_tokens_are_words_numbers_times_percent_and_currency_signs():
 
 def test_a_script_without_spaces_gives_a_token_for_each_character():
     assert tokens("東京タワー is tall") == ["東", "京", "タ", "ワ", "ー", "is", "tall"]
-
-
-def test_a_word_longer_than_a_token_may_be_is_cut_into_pieces():
-    pieces = tokens("a" * 1000)
-
-    assert "".join(pieces) == "a" * 1000
-    assert max(map(len, pieces)) <= 256
 
 
 def test_stop_words_and_negations_are_no_content():

@@ -6,9 +6,8 @@ import pickle
 
 import pytest
 
-from ragspan.text import keys as english
 from ragspan.text.keys import is_content, is_negation, is_number
-from ragspan.text.languages import ENGLISH, UNKNOWN, Language, guess, language, languages_of
+from ragspan.text.languages import UNKNOWN, Language, guess, language, languages_of
 from ragspan.text.languages.language import CODES
 from ragspan.text.sentences import split_sentences
 
@@ -17,25 +16,15 @@ from ragspan.text.sentences import split_sentences
     ("code", "one", "other"),
     [
         ("de", "1.234,50", "1234,5"),
-        ("de", "3.5", "3,5"),
         ("de", "dreißig", "30"),
         ("de", "Häuser", "Haus"),
         ("fr", "1 234,5", "1234,5"),
-        ("fr", "17h30", "17:30"),
         ("fr", "l'eau", "d'eau"),
         ("hi", "१२", "12"),
-        ("ar", "١٬٢٣٤٫٥", "1,234.5"),
-        ("ar", "٣٠ ٪", "30 %"),
         ("ar", "كِتَاب", "كتاب"),
-        ("ru", "двадцать", "20"),
-        ("ru", "города", "город"),
         ("tr", "İstanbul'da", "istanbul"),
-        ("tr", "IŞIK", "ışık"),
-        ("pl", "dwudziestu", "20"),
         ("el", "ΑΘΗΝΑ", "αθήνα"),
-        ("zh", "三十天", "30天"),
         ("zh", "3.5万", "35,000"),
-        ("zh", "二〇二四年", "2024年"),
         ("ja", "１２個", "12個"),
     ],
 )
@@ -58,11 +47,8 @@ def test_different_things_have_different_keys(code, one, other):
     [
         ("de", "Das Medikament darf nicht eingenommen werden"),
         ("fr", "Il ne faut pas le prendre"),
-        ("es", "No se puede devolver"),
         ("ru", "Лекарство нельзя принимать"),
         ("zh", "不可以退货"),
-        ("ja", "服用してはいけません"),
-        ("en", "It must not be taken"),
     ],
 )
 def test_negations_are_known_and_are_no_content(code, sentence):
@@ -103,20 +89,6 @@ def test_where_words_are_not_apart_or_change_much_pairs_of_signs_are_compared(co
     assert list(filter(is_content, language(code).keys(text))) == content
 
 
-def test_overlapping_pairs_are_shown_as_they_were_written():
-    assert language("zh").spelled(language("zh").tokens("可以退货")) == ("可以退货",)
-    assert language("hi").spelled(language("hi").tokens("भारतीय दवा")) == ("भारतीय", "दवा")
-    assert language("de").spelled(["Haus", "aus"]) == ("Haus", "aus")
-
-
-def test_english_is_read_by_the_functions_for_english():
-    text = "Within three days, it wasn't 1,234.50."
-
-    assert ENGLISH.tokens(text) == english.tokens(text)
-    assert ENGLISH.keys(text) == english.keys(text)
-    assert ENGLISH.key is english.key
-
-
 def test_an_unknown_code_is_read_without_words_of_its_own():
     assert language("xx") is UNKNOWN
     assert [is_content(key) for key in UNKNOWN.keys("Nyumba kubwa 12")] == [True] * 3
@@ -131,17 +103,13 @@ def test_a_language_is_the_same_after_pickling():
     ("code", "text", "sentences"),
     [
         ("zh", "这是书。那是狗！是吗？", ["这是书。", "那是狗！", "是吗？"]),
-        ("zh", "这是书.那是狗", ["这是书.", "那是狗"]),
         ("hi", "यह किताब है। वह कुत्ता है।", ["यह किताब है।", "वह कुत्ता है।"]),
         ("ar", "هل هذا كتاب؟ نعم هو كتاب.", ["هل هذا كتاب؟", "نعم هو كتاب."]),
-        ("ur", "یہ کتاب ہے۔ وہ کتا ہے۔", ["یہ کتاب ہے۔", "وہ کتا ہے۔"]),
-        ("hy", "Սա գիրք է։ Նա շուն է։", ["Սա գիրք է։", "Նա շուն է։"]),
         (
             "de",
             "Am 24. Mai kam Dr. Braun z. B. aus Ulm. Danach ging er.",
             ["Am 24. Mai kam Dr. Braun z. B. aus Ulm.", "Danach ging er."],
         ),
-        ("ru", "В 1905 г. А. С. Попов жил там. Он ушёл.", ["В 1905 г. А. С. Попов жил там.", "Он ушёл."]),
     ],
 )
 def test_sentences_end_where_the_script_ends_them(code, text, sentences):
@@ -154,23 +122,12 @@ def test_sentences_end_where_the_script_ends_them(code, text, sentences):
         ("en", "The tower was built by a company and it opened in March."),
         ("de", "Der Turm wurde von einer Firma gebaut und im März eröffnet."),
         ("fr", "La tour a été construite par une société et elle a ouvert en mars."),
-        ("es", "La torre fue construida por una empresa y se abrió en marzo para todos."),
-        ("pt", "A torre foi construída por uma empresa e não foi aberta em março."),
-        ("it", "La torre è stata costruita da una società e non è stata aperta a marzo."),
-        ("nl", "De toren werd door een bedrijf gebouwd en het is in maart geopend."),
-        ("pl", "Wieża została zbudowana przez firmę i nie jest otwarta w marcu."),
-        ("vi", "Tòa tháp được xây dựng bởi một công ty và được mở vào tháng ba."),
         ("ru", "Башня была построена компанией и открыта в марте."),
-        ("uk", "Вежа була збудована компанією, і її відкрили у березні."),
         ("el", "Ο πύργος χτίστηκε από μια εταιρεία."),
         ("ar", "تم بناء البرج من قبل شركة وافتتح في مارس."),
-        ("fa", "این برج توسط یک شرکت ساخته شد و در مارس باز شد."),
-        ("he", "המגדל נבנה על ידי חברה."),
         ("hi", "यह मीनार एक कंपनी ने बनाई थी।"),
         ("zh", "这座塔是由一家公司建造的。"),
-        ("ja", "この塔は会社によって建てられた。"),
         ("ko", "이 탑은 회사가 지었습니다."),
-        ("th", "หอคอยนี้สร้างโดยบริษัท"),
         ("und", "ეს კოშკი კომპანიამ ააშენა."),
     ],
 )
@@ -187,7 +144,6 @@ def test_a_text_that_tells_nothing_is_not_guessed(text):
     "text",
     [
         "```\nfor x in the_list: if x is not None and x or y: return x\n```\nDie Funktion gibt das erste Element der Liste zurück.",
-        "Siehe https://example.com/the/and/of/with/this/that/for. Der Preis ist in der Tabelle und nicht im Text.",
         "Das Apple iPhone 15 Pro Max ist mit dem MacBook Air und der Apple Watch Ultra kompatibel, nicht mit dem Pixel.",
         "| Name | Value |\n|---|---|\n| a | 1 |\n\nDie Tabelle zeigt den Wert von a und ist nicht vollständig.",
     ],

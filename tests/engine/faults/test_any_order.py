@@ -1,22 +1,4 @@
-"""Submits, flushes, forks, faults and a shutdown, in whatever order Hypothesis comes up with.
-
-Where each fault is tested, here unless another place is named:
-
-- The judge: `test_judge.py`; what its client makes of an endpoint's answers: `tests/judges/test_openai.py`.
-- The exporter: `test_exporter.py`; a provider that hangs or raises by itself: `tests/telemetry/test_otel_emitter.py`.
-- A full queue, by count and by bytes, oldest and newest, and bursts from many threads: `tests/engine/test_scoring_engine.py`; records
-  of 10 MB, and memory while nothing is scored: `test_load.py`.
-- A fork: `tests/engine/test_lifecycle_fork.py`; with a judge, an exporter or multiprocessing in mid-work:
-  `tests/environments/test_exits.py`; under gunicorn: `tests/environments/test_deploys.py`.
-- The end of the process: `tests/engine/test_lifecycle_exit.py`, which also makes the engine before and after the
-  TracerProvider; by signals and by `os._exit`, with a judge and an exporter: `tests/environments/test_exits.py`; under uvicorn,
-  with and without reloading: `tests/environments/test_deploys.py`.
-- A clock that goes backwards: `tests/environments/test_machines.py`.
-- A capture that raises: `tests/engine/test_scoring_engine.py`. A metric that raises, `BaseException` included, or never
-  returns: `tests/engine/test_metric_run.py`. An emitter that raises or hangs: `tests/engine/test_emission.py`. That of all
-  these nothing else suffers, in any order: `test_any_order.py`.
-- A worker that dies: `tests/engine/test_worker.py`. An engine after another, in tests say: `test_reuse.py`.
-"""
+"""Submits, flushes, forks, faults and a shutdown, in whatever order Hypothesis comes up with."""
 
 from __future__ import annotations
 

@@ -74,12 +74,7 @@ def test_a_record_reaches_it_with_all_that_can_be_read_there(fakes):
     ("command", "expected"),
     [
         ("fail", MetricFailure(error_type="too_hard", message="nobody knows")),
-        ("raise_what_has_no_text", MetricFailure(error_type="UnspeakableError", message="")),
         ("exit", MetricFailure(error_type="SystemExit", message="1")),
-        (
-            "fail_by_an_outage",
-            MetricFailure(error_type="model_unavailable", message="its files are not there", outage=True),
-        ),
     ],
 )
 def test_what_a_judge_raises_is_the_failure_wherever_it_computes(fakes, engine_of, judging, command, expected):
@@ -110,27 +105,6 @@ def test_what_does_not_pickle_is_scored_in_a_thread_and_that_is_logged_once(engi
     assert set(explained.values()) == {str((LOCK,))}
     [line] = caplog.messages
     assert line.startswith("metric obeying is scored in a thread of the application, not in the helper: ")
-
-
-def test_an_outcome_that_does_not_pickle_is_a_failure(engine_of, explanations):
-    engine, emitter = engine_of()
-
-    assert explanations(engine, emitter, "return_what_does_not_pickle") == {
-        "return_what_does_not_pickle": "helper_refused"
-    }
-
-
-def test_a_judge_in_the_helper_stops_when_nobody_waits_for_it_any_more(engine_of, explanations, obedient):
-    """What it is still at would keep those waiting that ask now, until nobody gets an answer in time."""
-    engine, emitter = engine_of(obedient.WaitingJudge(), metric_timeout=2.0)
-    while explanations(engine, emitter, "count_waiting 0")["count_waiting 0"] == "timeout":
-        emitter.scored.clear()  # the helper is being started
-
-    explanations(engine, emitter, *(f"wait_for_ever {number}" for number in range(3)))
-    while (waiting := explanations(engine, emitter, "count_waiting 1")["count_waiting 1"]) == "timeout":
-        emitter.scored.clear()  # the machine is busy
-
-    assert waiting == "0"
 
 
 # Deaths
@@ -182,12 +156,7 @@ def test_a_helper_that_answers_nothing_is_killed_and_replaced(
 
 @pytest.mark.parametrize(
     ("executable", "reason"),
-    [
-        ("/not/there/python", "No such file or directory"),
-        ("/not/there/application", "does not look like a Python interpreter"),
-        ("frozen", "this application is frozen"),
-        ("says nothing", "it ended at once, with the status 7"),
-    ],
+    [("/not/there/python", "No such file or directory"), ("says nothing", "it ended at once, with the status 7")],
 )
 def test_where_no_helper_can_be_started_a_thread_computes_and_the_log_says_what_that_costs(
     engine_of, explanations, monkeypatch, caplog, tmp_path, executable, reason
@@ -253,37 +222,6 @@ def test_a_child_that_lives_on_keeps_no_helper(start, watch):
 
     assert helper.ends()
     assert child.lives()
-
-
-def test_a_helper_that_hangs_in_a_judge_ends_with_the_application(start, watch, blockade):
-    hang = f"ask(engine, {blockade.question!r}); ask(engine, 'loop_forever'); threading.Event().wait()"
-    application = start(ASKING.format("tell_process", hang))
-    helper = watch(application.line().split()[-1])
-    blockade.wait_until_started()
-    blockade.let_go()
-    application.process.kill()
-
-    assert helper.ends()
-
-
-def test_interrupting_the_application_does_not_take_its_helper(start, blockade):
-    """Ctrl-C reaches all processes of the terminal's group."""
-    application = start(f"""
-        engine = make_engine()
-        ask(engine, {blockade.question!r}, name="interrupted")
-        try:
-            threading.Event().wait()
-        except KeyboardInterrupt:
-            print("on its way out", flush=True)
-            ask(engine, "tell_process", name="afterwards")
-    """)
-    helper = blockade.wait_until_started()
-    os.killpg(application.pid, signal.SIGINT)
-    assert application.line() == "on its way out"
-    os.kill(helper, signal.SIGTERM)
-    blockade.let_go()
-
-    assert application.rest() == ["interrupted b'.'", f"afterwards {helper}"]
 
 
 def test_it_has_no_descriptor_of_the_applications_and_leaves_none_and_no_zombie(start):

@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from ragspan.exceptions import BudgetExhausted, JudgeError
 from ragspan.judges.llm.prompt_context import AskedOnce
 
 
@@ -41,38 +40,6 @@ async def callers(question, once):
     tasks = [asyncio.ensure_future(once.ask("claims", question)) for _ in range(3)]
     await turns()
     return tasks
-
-
-async def test_those_who_ask_at_the_same_time_share_one_answer(callers, question):
-    question.answers[0].set_result("yes")
-
-    assert await asyncio.gather(*callers) == ["yes"] * 3
-    assert len(question.answers) == 1
-
-
-async def test_an_error_is_that_of_all_who_wait_and_whoever_comes_later_asks_again(callers, question, once):
-    question.answers[0].set_exception(JudgeError("RateLimitError", "Slow down."))
-    await turns()
-
-    for caller in callers:
-        with pytest.raises(JudgeError, match="Slow down"):
-            await caller
-    later = asyncio.ensure_future(once.ask("claims", question))
-    await turns()
-    question.answers[1].set_result("yes")
-    assert await later == "yes"
-
-
-async def test_what_one_caller_may_not_spend_the_next_may(callers, question):
-    question.answers[0].set_exception(BudgetExhausted("requests_per_minute"))
-    await turns()
-    question.answers[1].set_result("yes")
-
-    first, *others = callers
-    with pytest.raises(BudgetExhausted):
-        await first
-    assert await asyncio.gather(*others) == ["yes"] * 2
-    assert len(question.answers) == 2
 
 
 async def test_a_caller_who_is_cancelled_leaves_the_question_to_the_next(callers, question):

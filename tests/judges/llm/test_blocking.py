@@ -47,15 +47,6 @@ async def ask(model, n=1):
     return [completion.text for completion in completions]
 
 
-async def test_the_loop_turns_on_while_a_model_thinks():
-    released = threading.Event()
-    asking = asyncio.ensure_future(ask(Model(lambda _: str(released.wait(PATIENCE)))))
-    await asyncio.sleep(0)
-    released.set()
-
-    assert await asking == ["True"]
-
-
 @pytest.mark.usefixtures("one_thread")
 async def test_a_request_knows_nothing_of_who_asks_and_nothing_of_the_request_before():
     def look(_):
@@ -95,15 +86,7 @@ async def test_a_request_that_nobody_waits_for_any_more_is_not_made():
     ("complaint", "understood"),
     [
         (Complaint("json_schema is not supported"), lambda capabilities: capabilities.response_format != "json_schema"),
-        (
-            Complaint("no support for tool use", status_code=404),
-            lambda capabilities: capabilities.response_format != "json_schema",
-        ),
         (Complaint("got an unexpected keyword 'temperature'"), lambda capabilities: not capabilities.temperature),
-        (
-            Complaint("schema of 'x'", status_code=400, param="temperature"),
-            lambda capabilities: not capabilities.temperature,
-        ),
     ],
 )
 async def test_what_a_model_complains_about_is_left_out_from_then_on(complaint, understood):

@@ -4,7 +4,7 @@ import pytest
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.llm.chat_protocol import read_completions
-from ragspan.judges.llm.replies import BROKEN_OFF, CUT_OFF, EMPTY, REFUSED, THOUGHTS_ONLY
+from ragspan.judges.llm.replies import BROKEN_OFF, EMPTY, REFUSED, THOUGHTS_ONLY
 from ragspan.usage import Usage
 
 
@@ -23,19 +23,7 @@ def test_a_choice_holds_the_models_text_and_the_first_one_the_usage():
 
 @pytest.mark.parametrize(
     "usage",
-    [
-        None,
-        "cheap",
-        {"prompt_tokens": "many"},
-        {"prompt_tokens": float("nan"), "completion_tokens": None},
-        {"prompt_tokens": -7, "completion_tokens": "-3"},
-        {"prompt_tokens": True, "completion_tokens": {"value": 3}},
-        {"prompt_tokens": 10**5000, "completion_tokens": float("inf")},
-        ["prompt_tokens", 9],
-        {"cost": "free", "cost_details": None, "is_byok": True},
-        {"cost": {"total_cost": None}, "cost_in_usd_ticks": []},
-        {"prompt_tokens": []},
-    ],
+    [None, {"prompt_tokens": "many"}, {"prompt_tokens": -7, "completion_tokens": "-3"}],
 )
 def test_usage_that_cannot_be_read_still_counts_as_a_request(usage):
     [completion] = read_completions(chat("a", usage=usage))
@@ -46,27 +34,9 @@ def test_usage_that_cannot_be_read_still_counts_as_a_request(usage):
 @pytest.mark.parametrize(
     ("about", "problem"),
     [
-        *(
-            ({"finish_reason": reason}, CUT_OFF)
-            for reason in ("length", "MAX_TOKENS", "model_length", "max_output_tokens")
-        ),
-        *(
-            ({"finish_reason": reason}, REFUSED)
-            for reason in (
-                "content_filter",
-                "SAFETY",
-                "RECITATION",
-                "PROHIBITED_CONTENT",
-                "guardrail_intervened",
-                "refusal",
-            )
-        ),
         ({"finish_reason": "error", "error": {"code": 502, "message": "upstream"}}, BROKEN_OFF),
-        ({"error": {"code": 502}}, BROKEN_OFF),
         ({"message": {"content": None, "refusal": "I cannot."}}, REFUSED),
         ({"message": {"content": None, "reasoning_content": "It is grounded."}}, THOUGHTS_ONLY),
-        ({"message": {"content": "", "reasoning": "It is grounded."}}, THOUGHTS_ONLY),
-        ({"message": {"content": None, "reasoning_content": "It"}, "finish_reason": "length"}, CUT_OFF),
         ({"message": {"content": None}}, EMPTY),
     ],
 )
@@ -89,17 +59,13 @@ def test_a_stream_is_called_by_its_name():
         (
             {"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 4}},
             (9, 4, 3),
-        ),  # OpenAI
-        ({"prompt_tokens": 9, "completion_tokens": 3, "prompt_cache_hit_tokens": 4}, (9, 4, 3)),  # DeepSeek
-        ({"prompt_tokens": 9, "completion_tokens": 3, "cached_tokens": 4, "total_tokens": 12}, (9, 4, 3)),  # Moonshot
+        ),
+        ({"prompt_tokens": 9, "completion_tokens": 3, "prompt_cache_hit_tokens": 4}, (9, 4, 3)),
         (
             {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 20},
             (9, 0, 11),
-        ),  # Gemini, whose thoughts are apart
-        ({"inputTokens": 9, "outputTokens": 3, "cacheReadInputTokens": 4, "totalTokens": 12}, (9, 4, 3)),  # Bedrock
-        ({"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 2}, (9, 0, 3)),
-        ({"prompt_tokens": "9", "completion_tokens": " 3 ", "total_tokens": "12"}, (9, 0, 3)),  # texts
-        ({"prompt_tokens": 9.0, "completion_tokens": 2.6, "cached_tokens": "4.0"}, (9, 4, 3)),  # decimals
+        ),
+        ({"inputTokens": 9, "outputTokens": 3, "cacheReadInputTokens": 4, "totalTokens": 12}, (9, 4, 3)),
     ],
 )
 def test_tokens_are_read_under_every_providers_names(usage, expected):
@@ -124,13 +90,10 @@ def test_an_answer_without_choices_is_an_error(reply):
         (
             {"prompt_tokens": 9, "cost": 0.00014, "cost_details": {"upstream_inference_cost": None}},
             0.00014,
-        ),  # OpenRouter
-        ({"cost": 0.95, "is_byok": True, "cost_details": {"upstream_inference_cost": 19}}, 19.95),  # with one's own key
-        ({"cost": 0.95, "is_byok": False, "cost_details": {"upstream_inference_cost": 0.95}}, 0.95),
-        ({"cost": {"input_tokens_cost": 0.1, "total_cost": 0.3}}, 0.3),  # Perplexity
-        ({"cost_in_usd_ticks": 37_756_000}, 0.0037756),  # xAI
-        ({"estimated_cost": "1.2e-5"}, 0.000012),  # DeepInfra
-        ({"cost": 0}, None),
+        ),
+        ({"cost": 0.95, "is_byok": True, "cost_details": {"upstream_inference_cost": 19}}, 19.95),
+        ({"cost": {"input_tokens_cost": 0.1, "total_cost": 0.3}}, 0.3),
+        ({"cost_in_usd_ticks": 37_756_000}, 0.0037756),
     ],
 )
 def test_what_a_provider_says_that_it_charges_is_the_cost(usage, usd):
@@ -143,13 +106,8 @@ def test_what_a_provider_says_that_it_charges_is_the_cost(usage, usd):
     ("content", "text"),
     [
         ([{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}, {"type": "text", "text": "a"}], "a"),
-        ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "ab"),
         ([{"type": "output_text", "text": "a", "annotations": []}], "a"),
-        ([{"text": "a"}], "a"),
         (["a", "b"], "ab"),
-        ([None, 3, {"type": "text", "text": None}, "a"], "a"),
-        ({"text": "a"}, ""),
-        (3, ""),
     ],
 )
 def test_content_may_be_in_parts(content, text):

@@ -28,23 +28,12 @@ class InvalidJSON(OSError, ValueError):
     [
         *(({"status_code": status}, True) for status in (401, 402, 403, 404, 407, 408, 425, 429, 500, 502, 503, 529)),
         *(({"kind": ConnectionError, "status_code": status}, False) for status in (400, 409, 413, 415, 422)),
-        # where clients keep the status
-        ({"code": 422}, False),
-        ({"http_status": 422}, False),
         ({"response": SimpleNamespace(status_code=422)}, False),
-        ({"response": {"ResponseMetadata": {"HTTPStatusCode": 422}}}, False),
         ({"cause": an_error(status_code=422)}, False),
-        # codes that are no status decide nothing
-        *(({"code": code}, True) for code in ("context_length_exceeded", None, True, 7)),
-        # without a status the type decides
         *(({"kind": kind}, True) for kind in (ConnectionError, TimeoutError, OSError, InvalidJSON, RuntimeError)),
         *(({"kind": kind}, False) for kind in (ValueError, TypeError, NotImplementedError)),
         ({"name": "ContextWindowExceededError"}, False),
-        ({"name": "ContextOverflowError"}, False),
-        ({"name": "ContentFilterFinishReasonError"}, False),
         ({"name": "LengthFinishReasonError"}, False),
-        ({"name": "BlockedPromptException"}, False),
-        ({"name": "OutputParserException"}, False),
     ],
 )
 def test_an_error_is_an_outage_unless_it_is_about_one_request(errors, outage):
@@ -55,8 +44,6 @@ def test_an_error_is_an_outage_unless_it_is_about_one_request(errors, outage):
     ("error", "shown"),
     [
         (an_error(message="bad request", status_code=400), "HTTP 400: bad request"),
-        (an_error(words="overloaded", message={"type": "error"}), "overloaded"),
-        (ValueError("no such model: m"), "no such model: m"),
         (
             ValueError("You sent internal-token-42 and sk-ant-api03-x*****6789."),
             "You sent [key] and [key].",
@@ -67,9 +54,8 @@ def test_an_error_is_an_outage_unless_it_is_about_one_request(errors, outage):
         ),
         (ValueError("x" * 100_000), "x" * 280),
         (an_error(body="<html><style>p {color: red}</style><p>502 Bad\nGateway</p></html>"), "502 Bad Gateway"),
-        (an_error(message="bad gateway", body="<style " * 500_000), "bad gateway"),
     ],
-    ids=["message", "message that is no text", "words", "keys", "prompt", "long", "page", "hostile page"],
+    ids=["message", "keys", "prompt", "long", "page"],
 )
 def test_a_providers_words_are_shown_without_keys_and_prompt(error, shown):
     assert redacted_message(error, PROMPT, secrets=[None, "", "m", "internal-token-42"]) == shown

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ragspan.judges.llm.prompt_context import (
-    MAX_SENTENCES,
     fit,
     split_context,
 )
@@ -14,15 +13,7 @@ from ragspan.text.limits import fair_limit
 
 @pytest.mark.parametrize(
     ("lengths", "room", "limit"),
-    [
-        ([], 100, 100),
-        ([10, 20], 100, 100),
-        ([1000], 100, 100),
-        ([1000, 1000], 100, 50),
-        ([10, 1000], 100, 90),
-        ([1000, 10, 30, 1000], 100, 30),
-        ([1, 1, 1], 2, 0),
-    ],
+    [([], 100, 100), ([1000, 1000], 100, 50), ([10, 1000], 100, 90), ([1000, 10, 30, 1000], 100, 30)],
 )
 def test_short_texts_leave_their_room_to_long_ones(lengths, room, limit):
     assert fair_limit(lengths, room) == limit
@@ -50,20 +41,9 @@ def test_what_is_kept_fits_into_the_room(lengths, room):
     [
         ("One. Two! Three?", ["One. ", "Two! ", "Three?"]),
         ("A line\n\n  and another", ["A line\n\n  ", "and another"]),
-        ('He said "no." Then he left.', ['He said "no." ', "Then he left."]),
-        ("3.5 of 7.0", ["3.5 of 7.0"]),
         ("\u4e00\u3002\u4e8c\u3002", ["\u4e00\u3002", "\u4e8c\u3002"]),
-        ("\n\nOne.", ["\n\nOne."]),
         (" \n", []),
-        ("", []),
     ],
 )
 def test_a_context_is_split_at_the_ends_of_sentences_and_lines(text, sentences):
     assert split_context(text) == sentences
-
-
-def test_of_very_many_sentences_neighbours_count_as_one():
-    pieces = split_context("Yes. " * 1000)
-
-    assert len(pieces) == MAX_SENTENCES
-    assert set(pieces) == {"Yes. " * 10}

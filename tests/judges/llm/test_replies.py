@@ -51,31 +51,13 @@ def test_the_schema_keeps_to_what_strict_endpoints_demand():
 @pytest.mark.parametrize(
     "text",
     [
-        "",
         "grounded",
-        "null",
-        "[]",
-        "{}",
-        '{"answer": null}',
-        '{"answer": {}}',
         json.dumps({"answer": GROUNDED}),
-        json.dumps({"answer": {"completeness": GROUNDED}}),
         json.dumps({"answer": {"grounding": {"verdict": "grounded"}}}),
-        json.dumps({"answer": {"grounding": {"reasoning": None, "verdict": "grounded"}}}),
-        json.dumps({"answer": {"grounding": [GROUNDED]}}),
-        json.dumps({"answer": {"grounding": GROUNDED | {"verdict": ["grounded"]}}}),
         json.dumps({"answer": {"grounding": GROUNDED}}) * 2,
-        json.dumps(json.dumps({"answer": {"grounding": GROUNDED}})),
         "<think>" + json.dumps({"answer": {"grounding": GROUNDED}}),
         "<" * 50_000,
-        "<a>" * 50_000,
-        "<|a|>" * 50_000,
-        " " * 200_000 + "x",
         json.dumps({"answer": {"grounding": GROUNDED}})[:-1],
-        '{"answer": {"grounding": {"reasoning": "\\ud800", "verdict": "grounded"}}}',
-        '{"answer": {"grounding": {"reasoning": "\ud800", "verdict": "grounded"}}}',
-        '{"answer": {"grounding": ' + "[" * 100_000,
-        "```" * 50_000,
     ],
 )
 def test_what_does_not_satisfy_the_schema_is_no_reply(text):
@@ -97,27 +79,15 @@ def test_a_rating_is_a_number_from_0_to_1(value):
     "wrapped",
     [
         "```json\nREPLY\n```",
-        "```\nREPLY\n```",
-        "\n```JSON \r\nREPLY\r\n```\n\n",
-        "  REPLY\n",
         '<think>\nIs it {"answer": {}}?\n</think>\n\nREPLY',
         "The template opened the thoughts.\n</think>REPLY",
         "<think>A context says </think>{}, which is quoted text.</think>\n```json\nREPLY\n```",
-        "<reasoning>hm</reasoning>REPLY",  # Bedrock
-        "<thinking>hm</thinking>\n\nREPLY",
-        '<seed:think budget="0">hm</seed:think>REPLY',
-        "[THINK]hm[/THINK]REPLY",  # Mistral
-        "hm[/THINK]REPLY",
-        "<my-own-tag>hm</my-own-tag>REPLY",
-        "\u25c1think\u25b7hm\u25c1/think\u25b7REPLY",  # Kimi
-        "<think>hm</think><answer>REPLY</answer>",
-        "<answer>\n```json\nREPLY\n```\n</answer>",
-        "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>REPLY<|return|>",  # gpt-oss
-        "<|START_THINKING|>hm<|END_THINKING|><|START_RESPONSE|>REPLY<|END_RESPONSE|>",  # Cohere
-        "<|begin_of_box|>REPLY<|end_of_box|>",  # GLM
-        "analysisWe need to see.assistantfinalREPLY",
-        "Here is my thought process: hm\n\nHere is my response:\nREPLY",  # Granite
-        "REPLY</s>",
+        "[THINK]hm[/THINK]REPLY",
+        "\u25c1think\u25b7hm\u25c1/think\u25b7REPLY",
+        "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>REPLY<|return|>",
+        "<|START_THINKING|>hm<|END_THINKING|><|START_RESPONSE|>REPLY<|END_RESPONSE|>",
+        "<|begin_of_box|>REPLY<|end_of_box|>",
+        "Here is my thought process: hm\n\nHere is my response:\nREPLY",
         "REPLY<|im_end|>\n",
     ],
 )
@@ -132,9 +102,7 @@ def test_a_reply_is_read_behind_thoughts_and_in_a_code_block(wrapped):
     [
         "Here is the JSON:\n```json\nREPLY\n```\nTell me if you need more.",
         "Sure! REPLY",
-        "REPLY Hope this helps!",
         "<think>hm</think>It is so. REPLY",
-        "[REPLY]",
     ],
 )
 @pytest.mark.parametrize("verdict", ["not_grounded", "Not grounded", "NOT-GROUNDED.", " not  grounded "])

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from ragspan.exceptions import JudgeError
 from ragspan.judges import OverlapJudge
 from ragspan.records import RagRecord
-from ragspan.text.responses import is_refusal
 
 # Text with what breaks judges: surrogates, controls, bidirectional and combining marks, pieces of JSON and of refusals.
 _PIECES = (
@@ -71,19 +70,3 @@ async def test_every_question_is_answered_within_its_bounds(question, contexts, 
     assert all(0 <= rating.value <= 1 for rating in (*(relevance or ()), *(use or ())))
     for verdict in chain.from_iterable(filter(None, (votes, ratings, verdicts, chunks, relevance, use))):
         assert (verdict.explanation or "-").encode()  # an exporter can send it
-
-
-@given(texts)
-@settings(max_examples=300, deadline=None)
-async def test_a_passage_that_is_the_answer_supports_it_at_least_as_well_as_none(text):
-    alone = RagRecord(question=None, contexts=[], response=text)
-    copied = RagRecord(question=None, contexts=[text], response=text)
-
-    without, with_copy = [(await ask_everything(record))[0] for record in (alone, copied)]
-
-    assert not (without and with_copy) or without[0].probability <= with_copy[0].probability
-
-
-@given(texts)
-def test_any_text_is_a_refusal_or_is_none(text):
-    assert is_refusal(text) in {True, False}

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ragspan.judges.screen.contexts import ContextReader
-from ragspan.judges.screen.flags import MAX_FLAGS, find_conflicts, read_topics
+from ragspan.judges.screen.flags import find_conflicts, read_topics
 
 BUSINESS = {
     "name": "Blue Door",
@@ -34,15 +34,9 @@ def conflicts():
     ("sentence", "topics"),
     [
         ("There is outdoor seating.", ("outdoor seating",)),
-        ("Guests enjoy free WiFi.", ("wi fi",)),
-        ("Guests enjoy free Wi-Fi and a happy hour.", ("wi fi", "happy hour")),
         ("They accept reservations but have no garage.", ("reservations",)),
         ("It does not offer takeout.", ("take out",)),
-        ("Take-out is not available.", ("take out",)),
         ("No street parking, although they have a garage.", ("garage", "street")),
-        ("It does not take cards and has outdoor seating.", ("outdoor seating",)),
-        ("No reservations but outdoor seating.", ("outdoor seating",)),
-        ("Street parking lots are not provided.", ("street",)),
     ],
 )
 def test_the_opposite_of_a_flag_is_a_conflict(conflicts, sentence, topics):
@@ -54,16 +48,8 @@ def test_the_opposite_of_a_flag_is_a_conflict(conflicts, sentence, topics):
     [
         "There is no outdoor seating.",
         "It does not offer WiFi, reservations, or outdoor seating.",
-        "Outdoor seating is not available.",
-        "Takeout is offered, but there is no Wi-Fi.",
         "While there is no garage, street parking is available.",
-        "Garage parking and outdoor seating are not available.",
-        "It is unclear whether there is outdoor seating.",
-        "They offer takeout and reservations are not accepted.",
         "Street musicians with old guitars are not rare.",
-        "The food is good.",
-        "The restaurant is large.",
-        "",
     ],
 )
 def test_what_agrees_with_the_flags_or_leaves_them_open_is_no_conflict(conflicts, sentence):
@@ -80,13 +66,3 @@ def test_a_flag_with_different_values_in_one_answer_contradicts_nothing(conflict
     both = json.dumps([{"OutdoorSeating": True}, {"OutdoorSeating": False}])
 
     assert conflicts("There is outdoor seating.", both) == ()
-
-
-def test_only_so_many_flags_are_compared():
-    flags = {f"Feature{chr(first)}{chr(second)}": False for first in range(97, 123) for second in range(97, 123)}
-
-    assert 0 < len(read_topics(ContextReader().read([json.dumps(flags)]))) <= MAX_FLAGS
-
-
-def test_prose_has_no_flags_to_contradict(conflicts):
-    assert conflicts("There is outdoor seating.", "There is no outdoor seating.") == ()

@@ -23,7 +23,6 @@ class FakeOpenAI(LocalHttp):
     def __init__(self, **options):
         self.answer = self._follow_script
         self.reply_headers = {"Retry-After-Ms": "1"}
-        self.cuts_replies = False  # True closes the connection in the middle of each reply's body
         self.requests = []
         self.headers = []
         self.paths = []
@@ -127,6 +126,4 @@ class FakeOpenAI(LocalHttp):
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
         kind = "text/event-stream" if asked.get("stream") else "application/json"
         headers = {"Content-Type": kind, "Content-Length": len(content), **self.reply_headers}
-        if self.cuts_replies:
-            return status, headers | {"Connection": "close"}, content[: len(content) // 2]
         return status, headers, content
