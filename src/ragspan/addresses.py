@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator, Mapping
-from typing import Literal, TypeAlias
+from collections.abc import Iterator
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
 _PLAIN = re.compile(r"v\d{1,2}(?:alpha|beta)?\d?|[a-z]{1,14}(?:[._-][a-z]{1,14}){0,3}")
@@ -69,33 +68,24 @@ def without_credentials(url: str) -> tuple[SplitResult, str | None]:
     return bare, basic(unquote(parts.username or ""), unquote(parts.password or ""))
 
 
-Cause: TypeAlias = Literal[
-    "socks", "untrusted", "no_tls", "unresolved", "refused", "silent", "no_http", "closed", "no_address", "failed"
-]
-_CAUSES: Mapping[Cause, tuple[str, str]] = {
-    "socks": (
-        "SOCKS support|SOCKS proxy",
-        "the environment names a SOCKS proxy, which needs a package: pip install pysocks",
-    ),
-    "untrusted": ("CERTIFICATE_VERIFY_FAILED", "its certificate is not trusted"),
-    "no_tls": (r"SSLError|\[SSL|SSL_ERROR", "no TLS connection can be made"),
-    "unresolved": (
-        "getaddrinfo|Name or service|nodename|name resolution|NameResolution",
-        "the host name cannot be resolved",
-    ),
-    "refused": ("[Rr]efused", "no server listens there: connection refused"),
-    "silent": ("timed out|[Tt]imeout", "it does not answer in time"),
-    "no_http": ("BadStatusLine|HTTPException|LineTooLong", "what answers does not speak HTTP"),
-    "closed": (
+_CAUSES = (
+    ("SOCKS support|SOCKS proxy", "the environment names a SOCKS proxy, which needs a package: pip install pysocks"),
+    ("CERTIFICATE_VERIFY_FAILED", "its certificate is not trusted"),
+    (r"SSLError|\[SSL|SSL_ERROR", "no TLS connection can be made"),
+    ("getaddrinfo|Name or service|nodename|name resolution|NameResolution", "the host name cannot be resolved"),
+    ("[Rr]efused", "no server listens there: connection refused"),
+    ("timed out|[Tt]imeout", "it does not answer in time"),
+    ("BadStatusLine|HTTPException|LineTooLong", "what answers does not speak HTTP"),
+    (
         "Connection(Reset|Aborted)|RemoteDisconnected|EOFError|[Dd]isconnected",
         "it closes the connection without an answer",
     ),
-    "no_address": (
+    (
         "Invalid(Schema|URL)|MissingSchema|could not be cast",
         "it is not an address that begins with http:// or https://",
     ),
-    "failed": ("OSError|ConnectionError|ConnectError", "the connection fails"),
-}
+    ("OSError|ConnectionError|ConnectError", "the connection fails"),
+)
 """A pattern for what libraries say, and our words. The first one counts."""
 
 
@@ -111,9 +101,4 @@ def cause_of(error: BaseException) -> str | None:
 
 def cause_in(said: str) -> str | None:
     """Why a connection failed, by what a library says of it; None if that is about something else."""
-    return next((words for pattern, words in _CAUSES.values() if re.search(pattern, said)), None)
-
-
-def named_cause(words: str) -> Cause | None:
-    """The cause whose words, as the others here give them, are among these."""
-    return next((cause for cause, (_, ours) in _CAUSES.items() if ours in words), None)
+    return next((words for pattern, words in _CAUSES if re.search(pattern, said)), None)

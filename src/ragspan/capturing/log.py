@@ -45,13 +45,6 @@ class EventKind(enum.Enum):
     """A step filled a template, for the models inside it, with the values in the payload."""
     REREAD = enum.auto()
     """Documents that the program had changed in place until now, each with its text as it is now."""
-    TEXTS = enum.auto()
-    """A synthesizer wrote its nodes for the model."""
-    NODES = enum.auto()
-    """The nodes as they are at the end of the request."""
-    WORK = enum.auto()
-    """A step of a workflow begins."""
-    WORK_OVER = enum.auto()
 
 
 class Event(NamedTuple):
