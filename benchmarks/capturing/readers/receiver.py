@@ -14,6 +14,7 @@ from capturing.grading import Seen
 from capturing.readers.ragspan import seen_of
 from capturing.traces import LocalSpans
 from ragspan.records import RagRecord
+from ragspan_receiver.intake import MAX_BODY
 from ragspan_receiver.readers import records_of
 from ragspan_receiver.spans import RawSpan, batch_of, decoded
 
@@ -51,7 +52,7 @@ class Receiver:
         traces: dict[bytes, list[RawSpan]] = defaultdict(list)
         spans = self._spans.exporter.take()
         if spans:
-            for trace_id, raw in batch_of(encode_spans(spans).SerializeToString()).traces.items():
+            for trace_id, raw in batch_of(encode_spans(spans).SerializeToString(), most=MAX_BODY).traces.items():
                 traces[trace_id] += raw
         return [record for raw in traces.values() for record in records_of(list(decoded(raw)))]
 

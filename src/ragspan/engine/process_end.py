@@ -108,7 +108,7 @@ class _Exit:
                 signals.worker_process_shutdown.connect(self._finish_and_tell, weak=False, dispatch_uid="ragspan")
 
     def drain(self) -> None:
-        """Where the end begins. A SIGTERM that comes now, or again, waits as well. Threads that are no daemons may go on for long."""
+        """Where the end begins. A SIGTERM that comes now, or again, waits as well. Threads that are not daemons may go on for long."""
         if _engines():
             _sigterm.look()
             self._flush()

@@ -206,7 +206,7 @@ def _listed(text: str, separator: str | None) -> list[Any]:
 
 
 def _printed(text: str) -> Any:
-    """The list that Python has printed; None if the text is no list.
+    """The list that Python has printed; None if the text is not a list.
 
     Raises:
         CellError: it is a list as another program prints it: NumPy leaves out commas, and `...` stands for what it leaves out.

@@ -50,7 +50,7 @@ class ResultFile:
         path: of the file.
 
     Raises:
-        TableError: while it is read: it is no such file, or damaged.
+        TableError: while it is read: it is not such a file, or damaged.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

@@ -18,7 +18,7 @@ def require_apart(read: Mapping[str, Any], written: Mapping[str, Path | None]) -
     """Refuse to write a file that is read, or written twice, under whatever name: another spelling, a link, a hard link.
 
     Args:
-        read: what is read, by what it is called in a message. What is not a path is no file.
+        read: what is read, by what it is called in a message. What is not a path is not a file.
         written: the files by the name of their option.
 
     Raises:
@@ -52,7 +52,7 @@ def _is_same(one: str | os.PathLike[str], other: Path) -> bool:
 def replacing(path: Path) -> Iterator[Path]:
     """A file to write, which replaces `path` in one step at the end. Only its owner may read it.
 
-    What is there already and is no file, such as /dev/stdout, is written itself.
+    What is there already and is not a file, such as /dev/stdout, is written itself.
 
     Raises:
         OSError: it cannot be written; then `path` is as it was.

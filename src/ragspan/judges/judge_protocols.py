@@ -154,7 +154,7 @@ class Judge(Verifier, Protocol):
     A judge may also have:
 
     - `prompt_version`, a text that changes with its prompts: do not compare scores of different versions.
-    - `only_ranks`, the questions (names of methods) whose answers rank responses and are no verdicts: their scores have no label.
+    - `only_ranks`, the questions (names of methods) whose answers rank responses and are not verdicts: their scores have no label.
     - `share_read(record)`, the share of the texts' characters that it reads, 0..1.
     - `cpu_bound`, True if it computes, False if it waits. An engine's helper process scores the metrics whose judges all have
       it, with copies that pickle makes. If there is no helper, a thread does that for judges that compute. Metrics with a

@@ -217,7 +217,7 @@ def _seen_in(documents: Snapshot) -> list[SeenDocument]:
 
 
 def _join_models(tree: RequestTree) -> None:
-    """A call of a model that another one consists of is no call of its own; it may show what was written out for it."""
+    """A call of a model that another one consists of is not a call of its own; it may show what was written out for it."""
     inner: dict[Step, list[ModelStep]] = {}
     for step in tree.all_of(ModelStep):
         if isinstance(step.parent, ModelStep):

@@ -129,7 +129,7 @@ def _values_in(value: Snapshot, least: int, told: set[str]) -> Iterator[str]:
 
 
 def _leaves(value: Snapshot, name: str, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """The texts in a value by the names of their fields; no messages, documents, and nothing that is no data."""
+    """The texts in a value by the names of their fields; no messages, documents, and nothing that is not data."""
     if isinstance(value, str):
         yield name, value
     elif isinstance(value, (dict, list)) and depth < _MAX_DEPTH:

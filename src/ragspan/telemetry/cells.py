@@ -49,7 +49,7 @@ class Cells:
 
     @classmethod
     def of_notebook(cls) -> Cells | None:
-        """Those of this process; None where it is no notebook's kernel."""
+        """Those of this process; None where it is not a notebook's kernel."""
         shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
         if not hasattr(getattr(shell, "kernel", None), "get_parent"):
             return None

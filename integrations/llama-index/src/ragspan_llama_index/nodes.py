@@ -43,7 +43,7 @@ def documents_of(items: Any, log: RequestLog, *, again: bool = False) -> list[An
     if again:
         try:
             return list(map(_second, map(kept.get, map(id, items))))
-        except TypeError:  # some are new, or it is no list
+        except TypeError:  # some are new, or it is not a list
             pass
     read = items if type(items) is list else items_of(items) if is_list(items) else None
     if not read:

@@ -307,7 +307,7 @@ def _found_tools(end: Event, start: Event | None) -> bool:
 
 
 def _without_files(payload: Any) -> Any:
-    """Messages with the texts of their files; of those that are no text, only that they are there is kept."""
+    """Messages with the texts of their files; of those that are not a text, only that they are there is kept."""
     if isinstance(payload, dict):
         return {name: _without_files(value) for name, value in payload.items()}
     if isinstance(payload, list):

@@ -21,7 +21,7 @@ _LEAST_FAILING = 2
 _SHOWN = 20  # documents, words
 _WORD = re.compile(r"[^\W\d_]{4,}")
 _COMMON = 0.4
-"""A word in a larger part of the questions is no topic."""
+"""A word in a larger part of the questions is not a topic."""
 _ASKING = frozenset(
     {"what", "when", "where", "which", "does", "have", "will", "would", "could", "should", "about", "with", "from"}
     | {"that", "this", "there", "their", "they", "into", "your", "many", "much", "long", "need", "please", "tell"}
