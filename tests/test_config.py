@@ -141,30 +141,6 @@ def test_options_that_are_no_json_object_are_refused_without_a_word_of_them(text
     assert "secret" not in str(refusal.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "hint"),
-    [
-        ('{"timeout": 60,}', "it is not JSON from character 1[56] on"),
-        ("{'timeout': 60}", "it is not JSON from character 2 on: JSON has double quotes"),
-    ],
-)
-def test_options_that_are_no_json_say_where(text, hint):
-    with pytest.raises(ConfigurationError, match=f"; {hint}$"):
-        Settings.from_environment({"RAGSPAN_JUDGE_OPTIONS": text})
-
-
-@pytest.mark.parametrize("text", ["a fifth", "0", "-0.2", "nan", "1.5", "0.2:0.3", "0.2:0.1:0.1", "0.2/0.1", "1/0"])
-def test_a_share_that_is_none_says_what_is_one(text):
-    with pytest.raises(ConfigurationError, match=r"a share above 0, up to 1, such as 0.2; .* such as '0.2:0.1'$"):
-        Settings.from_environment({"RAGSPAN_JUDGE_SHARE": text})
-
-
-def test_options_may_be_one_for_each_judge():
-    found = Settings.from_environment({"RAGSPAN_JUDGE_OPTIONS": '[{"timeout": 5}, {}]'}).judge_options
-
-    assert found == ({"timeout": 5}, {})
-
-
 def test_the_switch_is_read_from_the_environment(monkeypatch):
     assert is_enabled()
 

@@ -168,16 +168,6 @@ def test_a_file_is_read_by_its_ending_and_its_options(read, data, name, rows):
     assert (data_of(good), bad) == (rows, [])
 
 
-def test_the_share_that_was_read_grows_to_the_whole(write_bytes):
-    table = table_of(write_bytes(b"question\n" + b"abcdefgh\n" * 50_000))
-    before = table.share_read()
-    assert sum(1 for _ in table.entries) == 50_000
-
-    assert 0 < before < 1
-    assert table.share_read() == 1
-    table.close()
-
-
 def test_standard_input_is_read_by_the_name_of_a_dash(tmp_path):
     program = (
         "import sys; from ragspan.evaluate.opening import table_of\n"

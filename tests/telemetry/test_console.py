@@ -120,17 +120,3 @@ def test_text_of_an_answer_is_no_markup_and_no_escape_sequence():
     assert "[red]q[/red]" in shown
     assert "[bold]x" in shown
     assert "\x1b" not in shown
-
-
-class ClosedPipe(io.StringIO):
-    def write(self, text):
-        raise BrokenPipeError
-
-
-@pytest.mark.parametrize("file", [ClosedPipe(), io.StringIO()], ids=["pipe", "file"])
-def test_where_nobody_reads_any_more_nothing_breaks(file):
-    emitter = ConsoleEmitter(file=file)
-    if not isinstance(file, ClosedPipe):
-        file.close()
-
-    emitter.emit(scored({"faithfulness": Score(value=0.9)}))

@@ -55,18 +55,6 @@ def test_a_reply_says_whether_the_feedback_or_the_server_is_the_reason(mlflow, w
     assert (type(found), str(found)) == (type(result), str(result))
 
 
-def test_an_answer_that_got_lost_makes_no_second_assessment(mlflow, write, make):
-    def lose_the_answer(request):
-        mlflow.assessments[make.trace(1)].append(make.assessment(make.feedback()))
-        return mlflow.hangs(request)
-
-    mlflow.script.append(lose_the_answer)
-
-    assert isinstance(write(make.feedback(), timeout=1.0)[0], TimeoutError)
-    assert write(make.feedback()) == [Delivered()]
-    assert len(mlflow.assessments[make.trace(1)]) == 1
-
-
 @pytest.mark.parametrize(("values", "value"), [("labels", "fail"), ("numbers", 0.25)])
 def test_a_value_is_a_label_that_mlflow_colours_or_the_number(mlflow, write, make, values, value):
     write(make.feedback(0.25), values=values)
