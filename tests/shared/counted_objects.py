@@ -158,3 +158,41 @@ class Model(BaseModel, arbitrary_types_allowed=True):
 def numbers() -> Any:
     RUNS["numbers"] += 1
     yield 1
+
+
+def hostile_objects() -> dict[str, Any]:
+    """One object of each kind, by its name."""
+    slotted = Slotted()
+    slotted.text = "kept in a slot"
+    return {
+        "everything": Everything(),
+        "watched": Watched(),
+        "liar": Liar(),
+        "document": LyingDocument(),
+        "hidden dictionary": HiddenDict(),
+        "text": Text("a text"),
+        "keys": {
+            Key("type"): 1,
+            Key("page_content"): "text",
+            Key("role"): "user",
+            Key("content"): "text",
+            Key("text"): "text",
+        },
+        "number": Integer(3),
+        "real": Real(0.5),
+        "fields": Fields(question="a text", page_content="a text", inner=Everything()),
+        "items": Items(["a text", Everything()]),
+        "pair": Pair(("user", Everything())),
+        "members": Members({"a text"}),
+        "mapping": AbstractMapping(),
+        "sequence": AbstractSequence(),
+        "cached": Cached(),
+        "lazy field": LazyField(),
+        "row": WatchedRow(),
+        "slots": slotted,
+        "model": Model(inner=Everything()),
+        "generator": numbers(),
+        "range": range(10**7),
+        "class": Everything,
+        "bytes": bytearray(1000),
+    }
