@@ -21,14 +21,6 @@ def test_pauses_grow_with_each_refusal_up_to_the_longest(service, clock):
     assert pauses == [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
 
 
-def test_what_is_refused_during_a_pause_makes_it_no_longer(service, clock):
-    for _ in range(16):
-        service.refused()
-    clock.advance(0.25)
-
-    assert (service.remaining, service.refusals) == (0, 1)
-
-
 def test_the_first_success_ends_the_pause(service):
     service.refused()
     service.succeeded()

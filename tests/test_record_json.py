@@ -100,12 +100,6 @@ def test_metadata_that_json_cannot_hold_is_replaced_and_the_rest_comes_back(valu
     assert RagRecord.from_json(record.to_json()).metadata == {"k": read}
 
 
-def test_half_of_a_surrogate_pair_is_replaced_and_the_rest_comes_back():
-    record = RagRecord(question="\ud800 alone", contexts=["c"], response="r")
-
-    assert RagRecord.from_json(record.to_json()).question == "? alone"
-
-
 def test_words_that_only_a_newer_release_knows_do_not_spoil_a_record():
     known = RagRecord(question="Q", contexts=None, response="R", background=[Background(text="B", kind="tool")])
     newer = json.loads(known.to_json())

@@ -93,13 +93,6 @@ def test_documents_of_frameworks_become_contexts(passage, text):
     assert as_contexts([passage])[0].text == text
 
 
-def test_a_passage_without_text_is_refused():
-    with pytest.raises(
-        ConfigurationError, match=r"a context is a text, or has one under one of page_content.*; this int has none"
-    ):
-        as_contexts([3])
-
-
 def test_background_given_as_texts_is_of_the_kind_other():
     record = RagRecord(question="q", contexts=[], response="r", background=["a", Background(text="b", kind="tool")])
 
@@ -115,13 +108,6 @@ def test_background_beyond_the_limit_is_cut_and_the_record_says_so():
     assert [(one.kind, len(one.text)) for one in record.background] == [("tool", 40_000), ("history", 20_000)]
     assert record.background_truncated
     assert replace(record, response="s").background_truncated
-
-
-def test_the_reason_for_unknown_contexts_is_dropped_with_contexts():
-    unknown = RagRecord(question="q", contexts=None, response="r", contexts_unknown="picture")
-
-    assert unknown.contexts_unknown == "picture"
-    assert replace(unknown, contexts=()).contexts_unknown is None
 
 
 def test_json_keeps_background_and_what_is_not_known_of_contexts():

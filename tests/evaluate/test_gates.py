@@ -88,14 +88,6 @@ def test_a_gate_holds_or_says_why_not(kind, minimum, responses, told):
     assert (result.trouble is None) == (told is None)
 
 
-def test_the_share_that_should_have_a_score_can_be_chosen():
-    gate = Gate(metric="graded", kind="mean", minimum=0.5)
-    evaluation = graded("1", "fails", "fails")
-
-    assert check_gates(evaluation, [gate], min_scored=0.3)[0].trouble is None
-    assert "only 1 of 3 rows have a score" in check_gates(evaluation, [gate], min_scored=0.4)[0].trouble
-
-
 def test_tests_can_ask_for_shares_and_single_scores(rows):
     half = FakeJudge(supported=[True, False], claims=["a", "b"], explanations={"claim": "the contexts say otherwise"})
     with pytest.raises(AssertionError, match="pass 90% of the labelled rows, but passes 0 of 2"):

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 
 import pytest
-from doubtful import an_answer, some_answers
+from doubtful import some_answers
 from result_lines import result_lines
 
 from ragspan.evaluate import evaluate
@@ -61,20 +61,6 @@ def test_the_judge_is_asked_about_exactly_its_share_and_all_metrics_of_a_row_are
     for one in result_lines(evaluation):
         assert one.judge == ("openai:m" if one.asked else "overlap")
         assert (one.screen_score is not None) == bool(one.asked)
-
-
-def test_rows_without_contexts_and_bad_rows_cost_nothing_and_keep_their_places(asked_judge, endpoint):
-    rows = [
-        {"question": "q", "contexts": [], "answer": "It is so."},
-        "no row",
-        {"question": "q", "contexts": None, "answer": "r"},
-    ]
-    answers = [an_answer(5), *rows, an_answer(0, 1)]
-    evaluation = evaluate(answers, METRICS, judge=asked_judge, judge_share="0.5:0")
-
-    assert {row: one.asked for row, one in by_row(evaluation).items()} == {1: "doubtful", 2: None, 4: None, 5: None}
-    assert [bad.row for bad in evaluation.bad_rows] == [3]
-    assert len(endpoint.requests) == 1
 
 
 def test_averages_are_by_judge_and_the_rate_is_estimated_and_gates_go_by_it(asked_judge):

@@ -14,7 +14,7 @@ from ragspan.evaluate.estimates import (
     rate_by_labels,
 )
 from ragspan.metrics.doubt import judged
-from ragspan.outcomes import Asked, Label, MetricFailure, NotApplicable, Outcome, Score
+from ragspan.outcomes import Asked, Label, NotApplicable, Outcome, Score
 
 DOUBTFUL = Stratum(answers=160, labels=160, failing=60)
 REST = Stratum(answers=840, labels=42, failing=2)
@@ -70,13 +70,8 @@ FAILING = Score(value=0.1, threshold=0.5, judge="openai:m")
     [
         (FAILING, "doubtful", ("doubtful", "fail")),
         (FAILING, "random", ("rest", "fail")),
-        (FAILING, None, ("rest", None)),
         (replace(FAILING, fallback="timeout"), "doubtful", ("doubtful", None)),
-        (Score(value=0.1), "doubtful", ("doubtful", None)),
-        (NotApplicable(reason="cannot_tell"), "doubtful", ("doubtful", None)),
-        (NotApplicable(reason="cannot_tell"), None, ("rest", None)),
         (NotApplicable(reason="refusal"), "random", None),
-        (MetricFailure(error_type="timeout", message=""), "random", ("rest", None)),
     ],
 )
 def test_an_outcome_has_a_part_and_a_label_where_the_judge_gave_one(

@@ -70,15 +70,6 @@ def test_the_lowest_are_kept_whatever_the_order_and_of_equals_the_earlier_rows()
     assert numbers(equal) == list(range(WORST_KEPT))
 
 
-def test_a_row_that_is_low_by_two_metrics_is_there_once_and_each_metric_has_its_order():
-    rows = [row(1, m=0.9, n=0.1), row(2, m=0.2, n=0.3), row(3, m=0.2, n=None), row(4, m=None)]
-    evaluation = evaluated(rows, "m", "n")
-
-    assert numbers(evaluation.worst) == [1, 2, 3]
-    assert numbers(evaluation.worst_by("m")) == [2, 3, 1]
-    assert numbers(evaluation.worst_by("n")) == [1, 2]
-
-
 # Progress -------------------------------------------------------------------------------------------------------------
 
 

@@ -106,13 +106,6 @@ def test_there_are_colours_on_a_terminal_only(monkeypatch):
     assert "\x1b" not in printed(failing)
 
 
-def test_scores_that_come_late_are_told_apart():
-    late = scored({"faithfulness": Score(value=0.9)}, late=True)
-
-    assert "late scores" in printed(late, capture_content=True)
-    assert "When?" not in printed(late, capture_content=True)
-
-
 def test_text_of_an_answer_is_no_markup_and_no_escape_sequence():
     record = RagRecord(question="[red]q[/red]", contexts=[], response="a\x1b[2Jb", name="[bold]x")
     shown = printed(ScoredRecord(record=record, outcomes={}), capture_content=True)

@@ -4,7 +4,6 @@ import os
 
 import pytest
 from forked import in_child
-from opentelemetry import metrics
 
 from ragspan.engine import EngineStats
 from ragspan.engine.processor import BackgroundProcessor, ProcessorOptions
@@ -109,18 +108,6 @@ def test_several_engines_have_a_series_each_and_warn_about_nothing(telemetry, na
     }
     assert caplog.records == []
     assert engines
-
-
-@pytest.mark.usefixtures("no_global_providers")
-class TestGlobalProvider:
-    def test_a_provider_that_is_set_later_hears_of_engines_made_before(self, telemetry):
-        engine = Engine(name="early", queued=4)
-        engine._self_metrics.judged("m", None, 1.0, None)  # lost, and harmless
-        metrics.set_meter_provider(telemetry.meter_provider)
-        engine._self_metrics.judged("m", None, 2.0, None)
-
-        assert telemetry.values("ragspan.queue.size")[attributes(engine="early")] == 4
-        assert telemetry.points("ragspan.judge.duration")[0].sum == 2.0
 
 
 def test_tokens_are_told_in_kinds_that_add_up_and_cost_where_the_price_is_known(telemetry):

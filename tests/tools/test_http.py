@@ -113,13 +113,6 @@ def test_a_reply_larger_than_its_bound_is_not_read_to_its_end(server, call, pack
         call()
 
 
-def test_a_server_that_does_not_answer_in_time_is_a_timeout(server, call):
-    server.script.append(server.hangs)
-
-    with pytest.raises(TimeoutError):
-        call(timeout=0.5)
-
-
 def test_no_request_follows_a_redirect(server, call):
     server.script.append((307, "", {"Location": "/elsewhere"}))
 

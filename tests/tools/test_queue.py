@@ -173,19 +173,6 @@ def test_a_later_item_of_a_key_in_flight_comes_after_it(make_queue, clock, lette
     assert (queue.stats().delivered, queue.stats().dropped) == (1, {"replaced": 1})
 
 
-@pytest.mark.parametrize(
-    ("result", "expected"), [(SpanNotFound(), "settled"), (Failed(), "lost"), (Unavailable("down"), "lost")]
-)
-def test_what_was_given_up_is_lost_unless_there_is_no_span_for_it(make_queue, clock, letters, result, expected):
-    queue = make_queue(retry_window=5.0)
-    entries = queue.put(letters("a"))
-
-    run(queue, clock, lambda batch: result if isinstance(result, Unavailable) else [result])
-
-    assert queue.stats().waiting == 0
-    assert state(entries) == expected
-
-
 REPLIES = st.one_of(
     st.lists(st.sampled_from([Delivered(), SpanNotFound(), Failed(), Rejected("no")]), max_size=4),
     st.sampled_from([Unavailable("away"), BatchRejected("no"), RuntimeError()]),

@@ -134,14 +134,6 @@ def test_the_head_says_what_fails_whether_the_gates_held_and_how_far_to_trust_th
     assert "Refusal 1 Unsure 1 Without contexts 1" in text
 
 
-def test_labels_say_how_far_the_judge_can_be_trusted(answered, evaluation_of, page_of):
-    rows = [answered(row, {"faithfulness": 0.9 if row % 2 else 0.1}) for row in range(1, 21)]
-    text = page_of(evaluation_of(rows, labels={row: row % 2 == 1 for row in range(1, 21)})).text
-
-    assert "faithfulness agrees with your labels with a balanced accuracy of 1" in text
-    assert "label some" not in text
-
-
 def test_what_to_do_first_names_the_metric_the_cause_and_the_group(answered, evaluation_of, page_of):
     causes = (Cause(kind="lost_before_prompt"),)
     bad = Score(value=0.1, threshold=0.5, causes=causes)

@@ -28,10 +28,8 @@ def export():
     [
         ({}, "support", "7"),
         ({}, "new", "2"),
-        ({}, 12, "12"),
         ({}, None, "0"),
         ({"MLFLOW_EXPERIMENT_ID": "3", "MLFLOW_EXPERIMENT_NAME": "support"}, None, "3"),
-        ({"MLFLOW_EXPERIMENT_NAME": "support"}, None, "7"),
     ],
 )
 def test_spans_arrive_in_the_experiment_that_is_named_and_a_missing_one_is_made(

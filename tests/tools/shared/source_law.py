@@ -51,8 +51,8 @@ class SourceLaw:
         done = evaluate("-o", tmp_path / "scores.jsonl")
 
         assert done.exit_code == 0, done.output
-        rows = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text().splitlines()]
-        assert sorted(row["score"] for row in rows) == [0.0, 1.0, 1.0, 1.0]
+        rows = [json.loads(line) for line in (tmp_path / "scores.jsonl").read_text().splitlines()[1:]]
+        assert sorted(row["outcomes"]["faithfulness"]["value"] for row in rows) == [0.0, 1.0, 1.0, 1.0]
         assert {request.headers["authorization"] for request in server.requests} == {f"Bearer {backend.secret}"}
 
     def test_where_a_page_is_larger_than_we_read_smaller_ones_are_asked_for(self, evaluate, server):
