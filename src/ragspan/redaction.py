@@ -58,9 +58,9 @@ _OWN_WORDS: Mapping[str, frozenset[str]] = {
     "reason": frozenset(
         (
             *("answer_aborted", "answer_error", "interrupted", "not_from_a_model", "no_response", "no_question"),
-            *("contexts_unknown", "no_contexts", "no_claims", "cannot_tell", "refusal"),
+            *("contexts_unknown", "no_contexts", "no_claims", "no_citations", "cannot_tell", "refusal"),
             *("too_many_contexts", "language"),
-            *("not_sampled", "not_exported", "budget_exhausted"),
+            *("not_sampled", "not_asked", "judge_when", "not_exported", "budget_exhausted"),
         )
     ),
     "fallback": frozenset({"budget_exhausted"}),

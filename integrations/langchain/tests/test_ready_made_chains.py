@@ -72,7 +72,7 @@ def test_a_retrieval_chain_whose_stream_is_closed(captured, closed_at):
 
 
 def test_a_documents_prompt_that_shows_only_where_they_come_from(captured):
-    layout = PromptTemplate.from_template("see page {page}")
+    layout = PromptTemplate.from_template("page {page}")
     retrieval_chain(document_prompt=layout).invoke({"input": QUESTION}, captured.config)
 
     assert captured.answers() == [Answered(QUESTION, [], ANSWER)]

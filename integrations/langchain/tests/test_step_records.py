@@ -28,10 +28,10 @@ from rag_programs import (
 )
 
 import ragspan
-from ragspan.judges import OverlapJudge
 from ragspan.messages import Message
 from ragspan.metrics import Faithfulness
 from ragspan.records import Reranking
+from ragspan.testing import FakeJudge
 
 
 @tool
@@ -195,7 +195,7 @@ async def test_a_filter_is_no_step_of_its_own_and_is_named_where_an_answer_lacks
 
     record = captured.record()
     assert [step.name for step in record.steps if isinstance(step, Reranking)] == []
-    score = await Faithfulness(OverlapJudge()).score(record)
+    score = await Faithfulness(FakeJudge(supported=[False])).score(record)
     assert (score.cause, score.losing_step) == ("lost_before_prompt", "ContextualCompressionRetriever")
     assert score.losses == (
         "Document 1, which ContextualCompressionRetriever dropped, supports a claim that the contexts do not."
@@ -206,7 +206,7 @@ async def test_the_document_that_a_program_left_out_of_the_prompt_is_named(captu
     source = TopicRetriever() | RunnableLambda(lambda documents: documents[1:])
     rag_chain(source, chat_model(PUMP)).invoke("pump or motor?", captured.config)
 
-    score = await Faithfulness(OverlapJudge()).score(captured.record())
+    score = await Faithfulness(FakeJudge(supported=[False])).score(captured.record())
     assert score.losses == (
         "Document 1 of TopicRetriever, which did not reach the prompt, supports a claim that the contexts do not."
     )

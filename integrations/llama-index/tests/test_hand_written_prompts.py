@@ -85,7 +85,7 @@ def test_nodes_none_of_which_reach_the_model(captured):
 
 @answers(
     Answered(QUESTION, [CELLO, HARP], "The harp has more of them."),
-    said=["The cello has four strings.", "The harp has forty-seven.", "The harp has more of them."],
+    said=["Four strings on a cello.", "The harp has forty-seven.", "The harp has more of them."],
 )
 def test_partial_answers_of_a_model(query):
     """Each was given a passage of its own, and the last prompt holds their words only."""

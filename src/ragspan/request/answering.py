@@ -28,7 +28,7 @@ _BAD = {"no", "false", "irrelevant", "incorrect", "bad", "fail"}
 def answering_calls(models: Sequence[ModelStep], response: str | None) -> list[ModelStep]:
     """The calls whose words the caller received; if these were changed on the way, the likeliest call."""
     response = response or ""
-    same = [call for call in models if call.said == response]
+    same = [call for call in models if call.said == response] if response else []
     if same:
         return same[-1:]  # as mostly
     answer = words_of(response[:_MAX_RESPONSE])

@@ -363,7 +363,7 @@ def _parts_that_quote(text: str, prompts: PromptTexts, places: LiteralPlaces) ->
     in_documents: set[int] = set()
     for number, start in places.of(wanted) if wanted else ():
         end = start + len(wanted)
-        if not prompts.is_free(number, start, end):
+        if number not in prompts.silent and not prompts.is_free(number, start, end):
             in_documents.add(number)
         elif stands_as_line(prompts.parts[number], start, end):
             lines.add(number)
@@ -378,7 +378,7 @@ def _parts_that_quote(text: str, prompts: PromptTexts, places: LiteralPlaces) ->
             free |= {index.part_of(place) for place in index.places(own) if index.is_free(place, len(own))}
         enough = min(_MIN_WORDS, max(_MIN_SAID, _MOST * len(words)))
         free |= {part for part, runs in index.runs(words).items() if sum(run.length for run in runs) >= enough}
-    return (lines | (free - in_documents)) - prompts.silent
+    return lines | (free - in_documents - prompts.silent)
 
 
 def stands_as_line(text: str, start: int, end: int) -> bool:

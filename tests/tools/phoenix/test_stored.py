@@ -63,7 +63,7 @@ def test_what_is_written_before_an_outage_is_kept(evaluate, phoenix, tmp_path):
     assert "http_503" in stopped.stderr
 
     assert evaluate("-o", scores, "--resume").exit_code == 0
-    assert len(scores.read_text().splitlines()) == 1 + 4
+    assert len(scores.read_text().splitlines()) == 1 + 4  # the first says what was evaluated
 
 
 def test_labels_of_people_become_a_table(pull, ragspan, tmp_path):
