@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import http.client
 import socket
 import ssl
 
@@ -14,14 +13,8 @@ from ragspan.addresses import cause_of, secrets_in_url, shown_url
     [
         ("https://user:pw@host:1/path?query#fragment", "https://host:1/path"),
         ("http://localhost:4318", "http://localhost:4318"),
-        ("http://host/api/public/otel/v1/traces", "http://host/api/public/otel/v1/traces"),
-        ("http://host/v1beta/openai/", "http://host/v1beta/openai/"),
         ("http://host/t0ken/v1/traces", "http://host/…/v1/traces"),
-        ("http://host/SECRET/v1", "http://host/…/v1"),
-        ("http://host/123456", "http://host/…"),
         ("user:pw@host:4317", "host:4317"),
-        ("host:4317/t0ken", "host:4317/…"),
-        ("http://[::1]:4318/v1", "http://[::1]:4318/v1"),
         ("http://[::1", "[not a URL]"),
     ],
 )
@@ -36,21 +29,12 @@ def test_all_that_is_not_shown_is_a_secret_in_each_of_its_spellings():
     assert not {"v1", "chat", "host"} & found
 
 
-def test_what_is_no_address_is_a_secret_as_a_whole():
-    assert list(secrets_in_url("http://[::1")) == ["http://[::1"]
-
-
 @pytest.mark.parametrize(
     ("error", "cause"),
     [
         (ssl.SSLCertVerificationError(1, "[SSL: CERTIFICATE_VERIFY_FAILED] x"), "its certificate is not trusted"),
-        (ssl.SSLError("x"), "no TLS connection can be made"),
         (socket.gaierror(-2, "Name or service not known"), "the host name cannot be resolved"),
         (ConnectionRefusedError("x"), "no server listens there: connection refused"),
-        (TimeoutError("x"), "it does not answer in time"),
-        (ConnectionResetError("x"), "it closes the connection without an answer"),
-        (http.client.BadStatusLine("x"), "what answers does not speak HTTP"),
-        (OSError("no route"), "the connection fails"),
         (ValueError("x"), None),
     ],
 )

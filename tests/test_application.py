@@ -44,23 +44,6 @@ def test_without_a_backend_each_answer_is_printed_with_its_scores():
 
 
 @pytest.mark.slow
-def test_an_application_with_metrics_alone_has_its_scores_printed_and_measured():
-    shown = run({}, OTEL_METRICS_EXPORTER="console")
-
-    assert "context_adherence    0." in shown
-    assert '"name": "ragspan.score"' in shown
-
-
-@pytest.mark.slow
-def test_with_content_on_the_question_and_the_response_are_printed():
-    shown = run({"capture_content": True, "metrics": ["faithfulness"]})
-
-    assert "When are card payments settled?" in shown
-    assert "Beta settles card payments after midnight." in shown
-    assert "completeness" not in shown
-
-
-@pytest.mark.slow
 def test_what_redact_takes_out_is_on_no_span(otlp_listener):
     run(
         {"metrics": ["faithfulness"], "capture_content": True},
@@ -101,13 +84,6 @@ def test_a_second_call_replaces_the_first(make_otlp_listener):
 
 
 @pytest.mark.slow
-def test_after_a_flush_and_a_shutdown_nothing_is_captured_any_more():
-    shown = run({}, words=["flush", "shutdown"])
-
-    assert shown.count("invoke_workflow payments") == 1
-
-
-@pytest.mark.slow
 def test_a_program_that_knows_nothing_of_ragspan_is_run_with_it(otlp_listener):
     program = ("-m", "ragspan.cli", "run", "-q", APPLICATION.parent / "plain.py")
 
@@ -115,14 +91,6 @@ def test_a_program_that_knows_nothing_of_ragspan_is_run_with_it(otlp_listener):
 
     assert shown.splitlines() == ["__main__ ['plain.py', '[]', '--loud']"]
     assert "invoke_workflow payments" in [span.name for span in otlp_listener.spans]
-
-
-@pytest.mark.slow
-def test_a_module_is_run_with_it_too():
-    shown = run(program=("-m", "ragspan.cli", "run", "-q", "-m", "plain"), PYTHONPATH=str(APPLICATION.parent))
-
-    assert shown.splitlines()[0] == "__main__ ['plain.py', '[]']"
-    assert "invoke_workflow payments" in shown
 
 
 @pytest.mark.parametrize(
@@ -151,15 +119,9 @@ def test_switched_off_it_sets_nothing_up():
         ({"judge": "openai"}, "'openai' names no model: the judge should be like 'openai:gpt-4o-mini'"),
         ({"metrics": ["faithfullness"]}, "there is no metric 'faithfullness' here; did you mean 'faithfulness'"),
         ({"metrics": "faithfulness"}, "metrics is 'faithfulness', but should be a list of names and objects"),
-        ({"emitters": "console"}, "emitters is 'console', but should be a list of names and objects"),
-        ({"metrics": 5}, "metrics is 5, but should be a list of names and objects"),
         ({"metrics": [None]}, r"metrics\[0\] is None, but should be an object with a score method"),
-        ({"emitters": b"console"}, "emitters is a bytes, but should be a list of names and objects"),
-        ({"emitters": ["elsewhere"]}, "there is no emitter 'elsewhere' here"),
         ({"redact": 5}, "redact is of type int, but should be a function that takes a text and returns one"),
-        ({"redact": "mask"}, "RAGSPAN_REDACT is 'mask', but should be module:function"),
         ({"sample_rate": 2}, "sample_rate is 2, but should be a number from 0 to 1"),
-        ({"capture_content": "no"}, "capture_content is 'no', but should be True"),
     ],
 )
 def test_a_wrong_argument_is_refused_by_name(arguments, message):
@@ -204,21 +166,6 @@ print("later is", later.STATE)
     [
         ({"RAGSPAN_METRICS": "faithfulnes"}, "metrics or RAGSPAN_METRICS: there is no metric 'faithfulnes' here"),
         ({"RAGSPAN_JUDGE": "openai:gpt-4o-mini"}, "there is no key for OpenAI"),
-        (
-            {"RAGSPAN_JUDGE": "openai:gpt-4o-mini", "OPENAI_API_KEY": "secret", "SSL_CERT_FILE": "/nowhere.pem"},
-            "No such file or directory (certificates: SSL_CERT_FILE",
-        ),
-        (
-            {
-                "RAGSPAN_JUDGE": "openai:gpt-4o-mini",
-                "OPENAI_API_KEY": "secret",
-                "RAGSPAN_JUDGE_OPTIONS": '{"timeout": "soon"}',
-            },
-            "RAGSPAN_JUDGE_OPTIONS: timeout is",
-        ),
-        ({"RAGSPAN_EMITTERS": "langfuse"}, "langfuse needs public_key: set LANGFUSE_PUBLIC_KEY"),
-        ({"RAGSPAN_ENABLED": "perhaps"}, "RAGSPAN_ENABLED is 'perhaps'"),
-        ({"RAGSPAN_SINK": "amqp://u:secret@x"}, "address of the kind 'amqp'"),
         ({"RAGSPAN_REDACT": "ends:mask"}, "SystemExit: 3"),
     ],
     ids=str,

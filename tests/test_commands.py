@@ -17,10 +17,6 @@ def run(*arguments):
     return CliRunner().invoke(app, arguments)
 
 
-def test_an_unknown_command_is_an_error():
-    assert run("nonsense").exit_code == 2
-
-
 @pytest.fixture(autouse=True)
 def logging_as_before():
     level = logging.getLogger("ragspan").level
@@ -90,16 +86,8 @@ def test_a_worker_listens_at_an_address():
             listener_at(f"127.0.0.1:{port}")
 
 
-@pytest.mark.parametrize("address", ["8080", "localhost", "localhost:http", "127.0.0.1:", "127.0.0.1:99999", ":-1", ""])
+@pytest.mark.parametrize("address", ["8080", "127.0.0.1:99999"])
 def test_an_address_that_is_none_is_named(address):
     with pytest.raises(ConfigurationError, match="should be like") as refusal:
         listener_at(address)
     assert repr(address) in str(refusal.value)
-
-
-@pytest.mark.parametrize("command", [["doctor"], ["labels", "pull"]])
-def test_help_breaks_its_paragraphs_where_the_terminal_ends(command):
-    lines = run(*command, "--help").output.splitlines()
-    paragraph = next(number for number, line in enumerate(lines) if line.startswith((" It reads", " A label")))
-
-    assert all(len(line.rstrip()) > 60 for line in lines[paragraph : paragraph + 2])

@@ -77,21 +77,6 @@ def test_one_framework_can_be_asked_alone_and_its_spans_are_sent(otlp_listener):
     assert scored.parent_id == request.span_id
 
 
-@pytest.mark.parametrize(
-    ("arguments", "environment", "complaint"),
-    [
-        (["--framework", "haystack"], {}, "--framework is 'haystack', but should be one of langchain, llama-index"),
-        ([], {"RAGSPAN_SAMPLE_RATE": "2"}, "RAGSPAN_SAMPLE_RATE is '2', but should be a number from 0 to 1"),
-    ],
-)
-def test_wrong_usage_is_refused_in_one_line(arguments, environment, complaint):
-    done = demo(*arguments, **environment)
-
-    assert done.returncode == 2
-    assert complaint in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_the_picture_shows_what_the_demo_prints_and_loads_nothing_from_anywhere(shown):
     picture = README_PICTURE.read_text(encoding="utf-8")
     lines = {}

@@ -172,38 +172,3 @@ def test_a_fleet_scores_all_answers_of_an_application_and_ends():
         "Who sends invoices?",
     }
     assert done.stdout.endswith("all 12 answers are scored\n")
-
-
-@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs Linux to see what is left")
-def test_a_fleet_that_is_interrupted_leaves_nothing_running():
-    mark = f"fleet-{os.getpid()}"
-    process = subprocess.Popen(
-        [sys.executable, EXAMPLES / "fleet" / "run.py"],
-        env=fleet_environment(FLEET_MARK=mark),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        next(line for line in process.stdout if line.startswith("worker-"))
-        assert len(processes_with(mark)) >= 3
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=90)
-    finally:
-        process.kill()
-        process.communicate()
-
-    assert process.returncode == 128 + signal.SIGINT
-    assert processes_with(mark) == []
-
-
-def processes_with(mark):
-    """The command of every process in whose environment this stands."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark.encode() in (process / "environ").read_bytes():
-                found.append((process / "cmdline").read_text(encoding="utf-8"))
-        except OSError:  # it has ended
-            continue
-    return found

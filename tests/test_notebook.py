@@ -52,14 +52,6 @@ def test_a_record_is_its_texts():
     assert "context 4" not in shown
 
 
-@pytest.mark.parametrize(("contexts", "words"), [(None, "contexts not observed"), ((), "contexts none")])
-def test_a_record_without_contexts_says_why(contexts, words):
-    shown = Shown(RagRecord(question=None, contexts=contexts, response=None))
-
-    assert words in shown
-    assert "question –" in shown
-
-
 def test_outcomes_say_what_came_of_a_metric():
     assert "Score 0.25 ✗ fail explanation Because. passes from 0.50 judge overlap" in Shown(
         Score(value=0.25, threshold=0.5, explanation="Because.", judge="overlap")
@@ -106,10 +98,3 @@ def test_text_stays_text_and_colours_are_the_pages_own(thing):
     assert shown.attributes <= {"style", "dir"}
     assert shown.source.encode()
     assert "color:" not in shown.source.replace("color:inherit", "")
-
-
-def test_long_texts_are_cut():
-    shown = Shown(a_record("x" * 1_000_000))
-
-    assert "(999,700 more characters)" in shown
-    assert len(shown.source) < 5_000

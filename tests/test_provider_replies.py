@@ -28,7 +28,3 @@ CHOICE = {"finish_reason": "stop"}
 )
 def test_the_facts_of_a_reply(parts):
     assert facts_of(parts) == FACTS
-
-
-def test_a_reply_that_tells_nothing():
-    assert facts_of([None, "text", {}]) == (None,) * 6

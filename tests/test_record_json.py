@@ -7,7 +7,7 @@ import pytest
 
 from ragspan import Background, RagRecord, RetrievedContext
 from ragspan.exceptions import RecordError
-from ragspan.record_json import MAX_CONTEXTS, MAX_JSON, MAX_STEPS, plain_entries
+from ragspan.record_json import MAX_CONTEXTS, MAX_JSON, MAX_STEPS
 from ragspan.records import Generation, Retrieval
 
 ROOM = MAX_JSON - 200
@@ -66,12 +66,6 @@ def test_a_record_of_many_searches_with_metadata_is_read():
     assert RagRecord.from_json(record.to_json()) == record
 
 
-@pytest.mark.parametrize("root", ["null", "5", '"text"', "[]", "true", ""])
-def test_what_is_no_object_is_no_record(root):
-    with pytest.raises(RecordError):
-        RagRecord.from_json(root)
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -87,10 +81,6 @@ def test_what_is_refused_is_not_shown(text):
     with pytest.raises(RecordError) as refusal:
         RagRecord.from_json(text)
     assert "SECRET" not in str(refusal.value)
-
-
-def test_a_score_that_is_too_large_for_a_float_is_none():
-    assert RetrievedContext(text="c", score=10**400).score is None
 
 
 @pytest.mark.parametrize(
@@ -110,20 +100,6 @@ def test_metadata_that_json_cannot_hold_is_replaced_and_the_rest_comes_back(valu
     assert RagRecord.from_json(record.to_json()).metadata == {"k": read}
 
 
-@pytest.mark.parametrize("text", ["\x00", "\u2028 and \U0001f600"])
-def test_any_text_comes_back(text):
-    context = RetrievedContext(text=text, id=text, metadata={text: text})
-    record = RagRecord(question=text, contexts=[context], response=text, tags=(text,))
-
-    assert RagRecord.from_json(record.to_json().encode()) == record
-
-
-def test_half_of_a_surrogate_pair_is_replaced_and_the_rest_comes_back():
-    record = RagRecord(question="\ud800 alone", contexts=["c"], response="r")
-
-    assert RagRecord.from_json(record.to_json()).question == "? alone"
-
-
 def test_words_that_only_a_newer_release_knows_do_not_spoil_a_record():
     known = RagRecord(question="Q", contexts=None, response="R", background=[Background(text="B", kind="tool")])
     newer = json.loads(known.to_json())
@@ -134,27 +110,3 @@ def test_words_that_only_a_newer_release_knows_do_not_spoil_a_record():
 
     assert (record.status, record.contexts_unknown) == ("aborted", None)  # not scored as if it were a whole answer
     assert [(one.text, one.kind) for one in record.background] == [("B", "tool"), ("C", "other")]
-
-
-@pytest.mark.parametrize("status", [7, None, ["complete"]])
-def test_a_status_that_is_no_word_is_refused(status):
-    with pytest.raises(RecordError, match=r"\$.status"):
-        RagRecord.from_json(json.dumps({**json.loads(record_with()), "status": status}))
-
-
-def test_of_a_frameworks_metadata_plain_values_are_kept_and_made_plain():
-    """A parser's text refers to its whole page, and may not pickle."""
-
-    class OwnText(str):
-        __slots__ = ("page",)
-
-        __str__ = __repr__ = lambda _: "another"
-
-    class OwnFloat(float):
-        pass
-
-    given = {OwnText("title"): OwnText("Pumps"), "score": OwnFloat(0.5), "page": 3, "is_new": True, "none": None}
-    entries = plain_entries({**given, 1: "number", "vector": [0.1]})
-
-    assert entries == {"title": "Pumps", "score": 0.5, "page": 3, "is_new": True, "none": None}
-    assert {type(each) for each in (*entries, *entries.values())} == {str, float, int, bool, type(None)}

@@ -1,4 +1,3 @@
-import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -38,10 +37,6 @@ def test_an_unknown_status_is_refused_with_the_statuses_that_are():
         make(status="done")
 
 
-def test_an_end_before_the_start_is_moved_to_the_start():
-    assert make(started_ns=5, ended_ns=3).ended_ns == 5
-
-
 def test_json_gives_back_the_parts_of_a_record():
     part = RetrievedContext(text="c", rank=0, source="a.md", metadata={"page": 3})
     span = SpanAnchor(trace_id=2**127, span_id=2**63, trace_state="vendor=value")
@@ -57,13 +52,6 @@ def test_json_gives_back_the_parts_of_a_record():
     assert RagRecord.from_json(record.to_json()) == record
 
 
-def test_metadata_that_holds_itself_is_cut_off():
-    endless: dict[str, object] = {}
-    endless["again"] = endless
-
-    assert "again" in RagRecord.from_json(make(metadata=endless).to_json()).metadata
-
-
 def _search_with(span):
     search = f'{{"name": "r", "query": null, "started_ns": 1, "ended_ns": 2, "span": {span}}}'
     return f'{{"question": null, "contexts": [], "response": null, "retrievals": [{search}]}}'
@@ -73,26 +61,14 @@ def _search_with(span):
     ("text", "complaint"),
     [
         ("{", "is not a record"),
-        ("[" * 100_000, "is not a record"),
-        ("[]", "object"),
         ('{"question": 1, "contexts": [], "response": null}', r"\$\.question"),
         ('{"question": null, "contexts": [{"text": 3}], "response": null}', r"\$\.contexts\[0\]\.text"),
-        ('{"question": null, "contexts": [], "response": null, "status": 7}', r"\$\.status"),
         (_search_with('{"trace_id": "a", "span_id": 1}'), r"\$\.retrievals\[0\]\.span\.trace_id"),
-        ('{"question": NaN, "contexts": [], "response": null}', "is not a record"),
-        ('{"question": "q"}', "contexts"),
-        (b"\xff", "is not a record"),
     ],
 )
 def test_text_that_is_no_record_is_refused_with_the_field(text, complaint):
     with pytest.raises(RecordError, match=complaint):
         RagRecord.from_json(text)
-
-
-def test_fields_of_later_versions_are_ignored():
-    later = json.loads(make().to_json()) | {"mood": "good"}
-
-    assert RagRecord.from_json(json.dumps(later)).question == "q"
 
 
 def test_the_size_counts_every_text_once():
@@ -117,30 +93,11 @@ def test_documents_of_frameworks_become_contexts(passage, text):
     assert as_contexts([passage])[0].text == text
 
 
-def test_a_passage_without_text_is_refused():
-    with pytest.raises(
-        ConfigurationError, match=r"a context is a text, or has one under one of page_content.*; this int has none"
-    ):
-        as_contexts([3])
-
-
-@pytest.mark.parametrize("part", ["question", "response"])
-def test_a_message_in_place_of_its_text_is_refused_by_its_type(part):
-    with pytest.raises(ConfigurationError, match=f"{part} should be a text, not SimpleNamespace"):
-        make(**{part: SimpleNamespace(content="At night.")})
-
-
 def test_background_given_as_texts_is_of_the_kind_other():
     record = RagRecord(question="q", contexts=[], response="r", background=["a", Background(text="b", kind="tool")])
 
     assert record.background == (Background(text="a", kind="other"), Background(text="b", kind="tool"))
     assert not record.background_truncated
-
-
-@pytest.mark.parametrize("given", ["one text", [1], [{"text": "a"}]])
-def test_background_that_is_no_sequence_of_texts_is_refused(given):
-    with pytest.raises(ConfigurationError, match=r"write \[text\]"):
-        RagRecord(question="q", contexts=[], response="r", background=given)
 
 
 def test_background_beyond_the_limit_is_cut_and_the_record_says_so():
@@ -151,13 +108,6 @@ def test_background_beyond_the_limit_is_cut_and_the_record_says_so():
     assert [(one.kind, len(one.text)) for one in record.background] == [("tool", 40_000), ("history", 20_000)]
     assert record.background_truncated
     assert replace(record, response="s").background_truncated
-
-
-def test_the_reason_for_unknown_contexts_is_dropped_with_contexts():
-    unknown = RagRecord(question="q", contexts=None, response="r", contexts_unknown="picture")
-
-    assert unknown.contexts_unknown == "picture"
-    assert replace(unknown, contexts=()).contexts_unknown is None
 
 
 def test_json_keeps_background_and_what_is_not_known_of_contexts():
@@ -173,18 +123,3 @@ def test_json_keeps_background_and_what_is_not_known_of_contexts():
     )
 
     assert RagRecord.from_json(record.to_json()) == record
-
-
-def test_a_record_of_an_earlier_sender_has_no_background():
-    sent = json.loads(RagRecord(question="q", contexts=[], response="r").to_json())
-    new = ("background", "background_truncated", "contexts_unknown", "prompts_seen", "from_model")
-
-    read = RagRecord.from_json(json.dumps({name: value for name, value in sent.items() if name not in new}))
-
-    assert [getattr(read, name) for name in new] == [(), False, None, False, None]
-
-
-def test_the_size_counts_background():
-    bare = RagRecord(question="q", contexts=[], response="r")
-
-    assert replace(bare, background=["b" * 5000]).size_hint - bare.size_hint >= 5000

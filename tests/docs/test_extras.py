@@ -52,14 +52,3 @@ def test_a_page_says_what_its_blocks_need(page):
     }
 
     assert missing == {}
-
-
-def test_what_a_page_installs_is_read_from_prose_and_blocks():
-    assert installed(
-        'To have it, `pip install\nopentelemetry-exporter-prometheus`.\n```sh\npip install "ragspan[a,b]"  # c'
-    ) == {
-        "opentelemetry-exporter-prometheus",
-        "ragspan",
-        "a",
-        "b",
-    }

@@ -7,7 +7,7 @@ import threading
 import pytest
 from rich.console import Console
 
-from ragspan.doctor import Finding, as_json, exit_code, shown, verdict
+from ragspan.doctor import Finding, as_json, exit_code, verdict
 from ragspan.doctor.examination import within
 
 
@@ -29,22 +29,6 @@ def test_a_check_that_hangs_is_left_behind():
     released.set()
     assert found.is_hanging
     assert (found.code, found.found) == ("did_not_end", "the check did not end within 0.05 s")
-
-
-def test_a_check_that_raises_is_a_finding():
-    def raising():
-        raise SystemExit("oh")
-
-    [found] = within(30.0, "judge", raising)
-
-    assert (found.code, found.found) == ("check_failed", "the check itself failed: SystemExit: oh")
-
-
-def test_a_line_has_the_state_what_was_found_and_what_to_do():
-    lines = printed(shown(a_finding(state="failed", found="[bold]hi[/bold] [key]", advice="mend it")))
-
-    assert "failed   [bold]hi[/bold] [key]" in lines  # what a server says is never taken for markup
-    assert "→ mend it" in lines
 
 
 @pytest.mark.parametrize(

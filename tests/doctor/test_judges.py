@@ -123,11 +123,3 @@ def test_a_judge_that_fails_or_errs_is_exit_1(judge):
     assert (refused.exit_code, wrong.exit_code) == (1, 1)
     assert "no answer: AuthenticationError" in refused.output
     assert "0 of 3 votes find a good answer grounded" in wrong.output
-
-
-def test_each_judge_of_a_jury_is_asked(judge):
-    replies(judge)
-
-    output = run("check", "openai:a,openai:b").output
-
-    assert [f"openai:{name}: 3 of 3 votes" in output for name in "ab"] == [True, True]

@@ -77,12 +77,7 @@ def test_a_record_that_the_broker_takes_is_all_that_an_application_needs(publish
 
 @pytest.mark.parametrize(
     ("kind", "state", "code", "is_misuse"),
-    [
-        ("refuses", "failed", "sink_refuses", False),
-        ("slow", "failed", "sink_refuses", False),
-        ("silent", "warning", "sink_silent", False),
-        ("kafka", "failed", "wrong_setting", True),
-    ],
+    [("refuses", "failed", "sink_refuses", False), ("silent", "warning", "sink_silent", False)],
 )
 def test_what_the_sink_does_not_do_is_reported(published, kind, state, code, is_misuse):
     (finding,) = published(kind).of("sink")

@@ -91,7 +91,6 @@ def test_without_an_exporter_it_says_where_scores_go(examined, variables, state,
             "OpenTelemetry cannot be set up as OTEL_* says",
         ),
         ({"OTEL_TRACES_EXPORTER": "zipkin"}, "OTEL_TRACES_EXPORTER asks for 'zipkin'"),
-        ({"OTEL_EXPORTER_OTLP_PROTOCOL": "smoke"}, "OTEL_EXPORTER_OTLP_PROTOCOL is 'smoke'"),
     ],
 )
 def test_variables_with_which_the_application_would_not_start_are_a_misuse(examined, sent_to, variables, words):

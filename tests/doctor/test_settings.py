@@ -31,8 +31,6 @@ def test_what_is_set_is_shown_but_no_secret(examined):
     [
         ("RAGSPAN_SAMPLE_RATE", "2", "RAGSPAN_SAMPLE_RATE is '2', but should be a number from 0 to 1"),
         ("RAGSPAN_JUDGE", "gpt-4o", "there is no judge 'gpt-4o'"),
-        ("RAGSPAN_JUDGE", "openai:gpt-4o-mini", "OPENAI_API_KEY"),
-        ("RAGSPAN_EMITTERS", "fenix", "there is no emitter 'fenix'"),
         ("RAGSPAN_REDACT", "no_such_module:mask", "no_such_module cannot be imported"),
     ],
 )
@@ -60,15 +58,6 @@ def test_what_has_no_effect_is_a_warning_with_advice(examined, variables):
     assert "docs/settings.md" in warning.advice
 
 
-def test_the_versions_of_frameworks_and_integrations_are_reported(examined):
-    [versions] = [
-        finding.facts["versions"] for finding in examined(RAGSPAN_ENABLED="false") if "versions" in finding.facts
-    ]
-
-    assert {"python", "ragspan", "ragspan-langchain", "langchain-core", "llama-index-core"} < set(versions)
-    assert None not in versions.values()
-
-
 @pytest.mark.parametrize(
     ("variables", "code"),
     [
@@ -89,27 +78,12 @@ def test_what_switches_scores_off_fails_and_nothing_is_asked(examined, variables
     ("name", "value", "words"),
     [
         ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20t0ps3cret", "Bearer t0ps3cret"),
-        ("OTEL_EXPORTER_OTLP_HEADERS", "x=1,api-key=t0ps3cret", "the key t0ps3cret"),
         ("OPENAI_API_KEY", "t0ps3cret", "key=t0ps3cret"),
         ("RAGSPAN_SINK", "nats://user:t0ps3cret@broker:4222", "no user:t0ps3cret here"),
-        ("MLFLOW_TRACKING_TOKEN", "t0ps3cret", "token t0ps3cret"),
-        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://user:t0ps3cret@localhost:4318", "user:t0ps3cret"),
-        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318/?t0ps3cret", "?t0ps3cret"),
         ("RAGSPAN_JUDGE_BASE_URL", "http://localhost/v1?key=t0ps3cret&x=1", "the key t0ps3cret"),
-        ("https_proxy", "http://user:t0ps3cret@localhost:3128", "user:t0ps3cret"),
     ],
 )
 def test_what_the_environment_keeps_secret_is_taken_out_of_words(set_variables, name, value, words):
     set_variables(**{name: value})
 
     assert "t0ps3cret" not in Secrets().hide(words)
-
-
-def test_other_words_stay_and_none_are_endless_or_move_the_cursor(set_variables):
-    set_variables(OTEL_EXPORTER_OTLP_HEADERS="x-mlflow-experiment-id=1")
-    secrets = Secrets()
-
-    assert secrets.hide("HTTP 401: not here\nsee above") == "HTTP 401: not here\nsee above"
-    assert secrets.hide("Incorrect API key provided: sk-abc123") == "Incorrect API key provided: [secret]"
-    assert "\x1b" not in secrets.hide("\x1b[2Jhello")
-    assert len(secrets.hide("x" * 10_000)) < 1000

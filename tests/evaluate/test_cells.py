@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 import uuid
 
@@ -36,13 +35,6 @@ PRINTED = (
 NO_TEXT, NO_TIME, NO_SPAN = "but should be text", "is not a time", "hexadecimal digits, or zero"
 
 
-class Document:
-    """As frameworks have them."""
-
-    def __init__(self):
-        self.page_content = "a"
-
-
 @pytest.mark.parametrize(
     ("read", "cell", "value"),
     [
@@ -63,24 +55,10 @@ def test_a_cell_is_read_as_text_identifier_or_metadata(read, cell, value):
 
 @pytest.mark.parametrize(
     "cell",
-    [
-        "2020-01-01T12:00:00",
-        "2020-01-01T12:00:00Z",
-        "2020-01-01 13:00:00+01:00",
-        NOON,
-        str(NOON),
-        np.int64(NOON),
-        dt.datetime(2020, 1, 1, 12),  # noqa: DTZ001  without a zone, as data frames have them
-        pd.Timestamp("2020-01-01 12:00"),
-    ],
+    ["2020-01-01T12:00:00", "2020-01-01 13:00:00+01:00", NOON, pd.Timestamp("2020-01-01 12:00")],
 )
 def test_times_are_read_as_nanoseconds_and_as_utc_without_a_zone(cell):
     assert nanoseconds_of(cell) == NOON
-
-
-@pytest.mark.parametrize("cell", [None, pd.NaT, "", "  "])
-def test_a_missing_time_is_none(cell):
-    assert nanoseconds_of(cell) is None
 
 
 @pytest.mark.parametrize(
@@ -113,7 +91,7 @@ def texts_of(cell):
     return [context.text for context in contexts_of(cell)]
 
 
-@pytest.mark.parametrize("cell", [None, math.nan, np.float32("nan"), pd.NA, pd.NaT, "", "  "])
+@pytest.mark.parametrize("cell", [None, math.nan, ""])
 def test_an_empty_cell_does_not_say_what_the_contexts_were(cell):
     assert contexts_of(cell) is None
 
@@ -125,32 +103,10 @@ def test_an_empty_list_says_that_there_were_none(cell):
 
 @pytest.mark.parametrize(
     "cell",
-    [["a", "b"], ("a", "b"), '["a", "b"]', ' ["a","b"] ', "['a', 'b']", np.array(["a", "b"]), pd.Series(["a", "b"])],
+    [["a", "b"], '["a", "b"]', "['a', 'b']", np.array(["a", "b"])],
 )
 def test_lists_are_read_in_all_their_spellings(cell):
     assert texts_of(cell) == ["a", "b"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *(
-            "one context",
-            "[1] as the source says",
-            "[a, b]",
-            '{"city": "Rome"}',
-            "[" * 10_000 + "]",
-            "[" + "1" * 5000 + "]",
-        ),
-    ],
-)
-def test_any_other_text_is_a_single_context_as_it_is(text):
-    assert texts_of(text) == [text]
-
-
-@pytest.mark.parametrize("cell", [{"text": "a"}, '{"text": "a"}', [Document()], [RetrievedContext(text="a")]])
-def test_an_object_is_read_by_its_text(cell):
-    assert texts_of(cell) == ["a"]
 
 
 def test_objects_are_read_with_their_ids_scores_and_sources():
@@ -173,9 +129,6 @@ def test_objects_are_read_with_their_ids_scores_and_sources():
     ("cell", "expected"),
     [
         (None, ()),
-        ("", ()),
-        ([], ()),
-        ("one text", (("one text", "other"),)),
         (["a", {"text": "b", "kind": "tool"}], (("a", "other"), ("b", "tool"))),
         ('[{"text": "b", "kind": "history"}, " ", {"text": "c", "kind": "guess"}]', (("b", "history"), ("c", "other"))),
     ],
@@ -187,12 +140,3 @@ def test_background_is_read_as_contexts_are_with_its_kind(cell, expected):
 @pytest.mark.parametrize("word", ["nan", "NaN", " None ", "null", "NULL", "<NA>", "NaT"])
 def test_the_words_that_programs_write_for_nothing_are_nothing(word):
     assert (cell_text(word), identifier_of(word), contexts_of(word), nanoseconds_of(word)) == (None, None, None, None)
-
-
-def test_what_is_missing_in_a_list_is_left_out():
-    assert texts_of(["a", None, math.nan, pd.NA, "b"]) == ["a", "b"]
-    assert [(one.text, one.kind) for one in background_of([None, {"text": "a", "kind": "tool"}, "b"])] == [
-        ("a", "tool"),
-        ("b", "other"),
-    ]
-    assert contexts_of([None]) == ()

@@ -37,14 +37,6 @@ def test_each_gate_is_a_test_case_that_names_the_worst_answers(run, tmp_path):
     assert "It was built in 1789." in failed[0].text
 
 
-def test_without_gates_a_metric_without_scores_fails(run, tmp_path):
-    junit = tmp_path / "scores.xml"
-    assert run("--junit", junit).exit_code == 0
-    [[case]] = ET.parse(junit).getroot()
-
-    assert (case.get("classname"), list(case)) == ("ragspan.faithfulness", [])
-
-
 def test_the_summary_of_the_job_has_the_gates_the_figures_and_the_worst_answers(run, tmp_path, monkeypatch):
     summary = tmp_path / "summary.md"
     summary.write_text("# of an earlier step\n", encoding="utf-8")
@@ -57,11 +49,3 @@ def test_the_summary_of_the_job_has_the_gates_the_figures_and_the_worst_answers(
     assert "- ✅ faithfulness should have no score below 0" in text
     assert "| faithfulness | 0.333 |" in text
     assert "| b | How &#124; &#60;b&#62;old&#60;/b&#62;? | It was built in 1789. |" in text
-
-
-def test_outside_of_a_ci_system_nothing_is_written(run, tmp_path, monkeypatch):
-    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
-    before = set(tmp_path.iterdir())
-    run()
-
-    assert set(tmp_path.iterdir()) == before

@@ -34,13 +34,6 @@ def test_each_value_has_figures_of_its_own():
     }, "a row without a release is in neither"
 
 
-def test_an_entry_of_the_metadata_is_a_dimension_as_a_column_is():
-    found = evaluate([row(RIGHT, metadata={"release": 2, "tenant": "x"})], "faithfulness").by_dimension
-
-    assert list(found) == ["release"]
-    assert list(found["release"]) == ["2"]
-
-
 def test_the_sources_of_contexts_are_groups_too():
     wiki = {"text": CONTEXTS[0], "id": "1", "metadata": {"source": "wiki"}}
     contexts = {"wiki": [wiki], "blog": [{"text": CONTEXTS[0], "source": "blog"}]}
@@ -55,21 +48,6 @@ def test_the_sources_of_contexts_are_groups_too():
         "blog": (0.0, 1),
         "wiki": (0.5, 2),
     }
-
-
-def test_a_column_called_source_that_is_a_dimension_counts_for_itself(monkeypatch):
-    monkeypatch.setenv("RAGSPAN_DIMENSIONS", "source")
-    rows = [row(RIGHT, metadata={"source": "crm"}) | {"contexts": [{"text": CONTEXTS[0], "source": "wiki"}]}]
-
-    assert list(evaluate(rows, "faithfulness").by_dimension["source"]) == ["crm"]
-
-
-def test_sources_beyond_fifty_are_counted_together():
-    rows = [row(RIGHT) | {"contexts": [{"text": CONTEXTS[0], "source": f"{number}.pdf"}]} for number in range(53)]
-
-    found = evaluate(rows, "faithfulness").by_dimension["source"]
-
-    assert (len(found), found["_OTHER"]["faithfulness"].scored) == (51, 3)
 
 
 def test_the_summary_and_the_report_have_them(command, write_jsonl, tmp_path):

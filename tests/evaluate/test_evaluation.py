@@ -11,13 +11,11 @@ import pytest
 from result_lines import result_lines
 
 from ragspan.config import Settings
-from ragspan.evaluate import ResultFile, aevaluate, evaluate, running
-from ragspan.evaluate.row_file import partial_of
+from ragspan.evaluate import ResultFile, aevaluate, evaluate
 from ragspan.evaluate.running import Plan, run
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.metrics import Faithfulness
 from ragspan.outcomes import NotApplicable, Score
-from ragspan.records import RagRecord
 from ragspan.testing import FakeJudge, RecordingEmitter
 from ragspan.usage import Usage
 
@@ -150,23 +148,6 @@ def interrupted(judge, tmp_path):
     return table, output
 
 
-def test_an_interrupted_run_continues_where_it_was_with_the_same_result(interrupted, judge, tmp_path):
-    table, output = interrupted
-    done = partial_of(output).read_bytes().count(b"\n") - 1
-    judged = []
-    emitters = [RecordingEmitter(on_emit=judged.append)]
-    evaluation = evaluate(table, METRICS, judge=judge, output=output, resume=True, emitters=emitters)
-    whole = evaluate(table, METRICS, judge=judge, output=tmp_path / "whole.jsonl")
-
-    assert 0 < done < 200
-    assert len(judged) == 200 - done
-    assert output.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
-    assert evaluation.summary == whole.summary
-    assert [(one.row, one.record.question) for one in evaluation.worst] == [
-        (one.row, one.record.question) for one in whole.worst
-    ]
-
-
 @pytest.mark.parametrize(
     ("changed", "options", "message"),
     [
@@ -221,13 +202,6 @@ async def test_cancelled_it_stops_and_keeps_what_is_done(length_metric, tmp_path
     assert not (tmp_path / "r.jsonl").exists()
 
 
-def records_of(rows):
-    return [
-        RagRecord(question=row["question"], contexts=row["contexts"], response=row["answer"], record_id=row["id"])
-        for row in rows
-    ]
-
-
 # Results --------------------------------------------------------------------------------------------------------------
 
 
@@ -272,27 +246,6 @@ def row(response="r"):
     return {"question": "q", "contexts": ["c"], "answer": response}
 
 
-class HoldsBackTheFirst:
-    """Scores the first record last."""
-
-    name = "held"
-
-    def __init__(self, others):
-        self._others = others
-        self._all_done = threading.Event()
-        self._lock = threading.Lock()
-
-    def score(self, record):
-        if record.response == "first":
-            assert self._all_done.wait(PATIENCE)
-        else:
-            with self._lock:
-                self._others -= 1
-                if not self._others:
-                    self._all_done.set()
-        return Score(value=1.0)
-
-
 class CancelsEverything:
     """Makes the engine drop the record."""
 
@@ -314,34 +267,6 @@ def evaluated():
         )
 
     return run_planned
-
-
-def test_a_slow_record_holds_back_those_after_it(evaluated):
-    rows = [row("first"), *(row(str(number)) for number in range(5))]
-    evaluation = evaluated(rows, HoldsBackTheFirst(5), concurrency=3)
-
-    assert [result.row for result in result_lines(evaluation)] == [1, 2, 3, 4, 5, 6]
-
-
-def test_no_more_records_are_in_work_than_there_is_room_for(length_metric, evaluated):
-    read, ahead = [], []
-
-    def rows():
-        for number in range(300):
-            read.append(number)
-            yield row()
-
-    evaluated(rows(), length_metric, on_row=lambda progress: ahead.append(len(read) - progress.rows))
-
-    # The table's sample and one more are read before they are in work.
-    assert max(ahead) <= running._LEAST_ROWS + 51
-
-
-def test_one_and_the_same_record_may_come_twice(length_metric, evaluated):
-    record = RagRecord(question="q", contexts=["c"], response="r", record_id="mine")
-    results = result_lines(evaluated([record, record], length_metric))
-
-    assert [(result.row, result.record_id) for result in results] == [(1, "mine"), (2, "mine")]
 
 
 def test_a_record_that_the_engine_dropped_has_failed(evaluated):

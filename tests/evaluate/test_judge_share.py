@@ -6,10 +6,9 @@ import json
 from collections import Counter
 
 import pytest
-from doubtful import an_answer, some_answers
+from doubtful import some_answers
 from result_lines import result_lines
 
-from ragspan.engine import Budget
 from ragspan.evaluate import evaluate
 from ragspan.evaluate.evaluation import plan_from
 from ragspan.evaluate.gates import Gate, check_gates
@@ -18,7 +17,7 @@ from ragspan.evaluate.row_file import ResultFile, partial_of
 from ragspan.evaluate.running import run
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges import OverlapJudge
-from ragspan.metrics import AnswerRelevance, ContextAdherence
+from ragspan.metrics import ContextAdherence
 from ragspan.testing import RecordingEmitter
 
 METRICS = "context_adherence,completeness,context_utilization,faithfulness"
@@ -53,10 +52,6 @@ def by_row(evaluation, metric="context_adherence"):
     return {one.row: one for one in result_lines(evaluation) if one.metric == metric}
 
 
-def wrong_of(result):
-    return int(result.record_id.rpartition("-")[2])
-
-
 def test_the_judge_is_asked_about_exactly_its_share_and_all_metrics_of_a_row_are(asked_judge, endpoint):
     evaluation = evaluate(some_answers(120), METRICS, judge=asked_judge, judge_share=0.2)
 
@@ -66,46 +61,6 @@ def test_the_judge_is_asked_about_exactly_its_share_and_all_metrics_of_a_row_are
     for one in result_lines(evaluation):
         assert one.judge == ("openai:m" if one.asked else "overlap")
         assert (one.screen_score is not None) == bool(one.asked)
-
-
-def test_the_most_doubtful_rows_are_found_wherever_they_stand(asked_judge):
-    answers = [an_answer(0, number) for number in range(90)] + [an_answer(4, number) for number in range(10)]
-    found = by_row(evaluate(answers, METRICS, judge=asked_judge, judge_share=0.2))
-
-    assert all(found[row].asked == "doubtful" for row in range(91, 101))
-
-
-def test_the_random_part_is_drawn_by_id_whatever_the_answers_are(asked_judge):
-    good = by_row(
-        evaluate([an_answer(0, number) for number in range(80)], METRICS, judge=asked_judge, judge_share="0.3:0.3")
-    )
-    answers = [an_answer(0, number) for number in reversed(range(80))]
-    turned = by_row(evaluate(answers, METRICS, judge=asked_judge, judge_share="0.3:0.3"))
-
-    drawn = {one.record_id for one in good.values() if one.asked}
-    assert drawn == {one.record_id for one in turned.values() if one.asked}
-    assert {one.asked for one in good.values()} == {"random", None}
-    assert len(drawn) == 24
-
-
-def test_rows_without_contexts_and_bad_rows_cost_nothing_and_keep_their_places(asked_judge, endpoint):
-    rows = [
-        {"question": "q", "contexts": [], "answer": "It is so."},
-        "no row",
-        {"question": "q", "contexts": None, "answer": "r"},
-    ]
-    answers = [an_answer(5), *rows, an_answer(0, 1)]
-    evaluation = evaluate(answers, METRICS, judge=asked_judge, judge_share="0.5:0")
-
-    assert {row: one.asked for row, one in by_row(evaluation).items()} == {1: "doubtful", 2: None, 4: None, 5: None}
-    assert [bad.row for bad in evaluation.bad_rows] == [3]
-    assert len(endpoint.requests) == 1
-
-
-def test_metadata_that_cannot_be_written_does_not_stop_the_table(asked_judge):
-    answers = [an_answer(one % 6, one, metadata={"lock": (lambda: None), "source": "a"}) for one in range(10)]
-
-    assert evaluate(answers, METRICS, judge=asked_judge, judge_share=0.2).rows == 10
 
 
 def test_averages_are_by_judge_and_the_rate_is_estimated_and_gates_go_by_it(asked_judge):
@@ -135,22 +90,6 @@ def test_averages_are_by_judge_and_the_rate_is_estimated_and_gates_go_by_it(aske
     assert lowest.trouble.endswith("the lowest is 0 by openai:m, which scored 120 of 600 rows")
 
 
-def test_the_embedded_judge_reads_each_row_once(asked_judge, monkeypatch):
-    read = Counter()
-    score = ContextAdherence.score
-
-    async def counted(metric, record):
-        read[metric.judge.name, record.record_id] += 1
-        return await score(metric, record)
-
-    monkeypatch.setattr(ContextAdherence, "score", counted)
-    answers = some_answers(40)
-    evaluate(answers, METRICS, judge=asked_judge, judge_share=0.2)
-
-    assert {read["overlap", one.record_id] for one in answers} == {1}
-    assert sum(times for (name, _), times in read.items() if name == "openai:m") == 8
-
-
 def test_with_few_rows_at_random_a_gate_goes_by_the_embedded_judge_and_says_so(asked_judge):
     evaluation = evaluate(some_answers(60), [ContextAdherence(asked_judge)], judge_share=0.2)
 
@@ -159,17 +98,6 @@ def test_with_few_rows_at_random_a_gate_goes_by_the_embedded_judge_and_says_so(a
     assert result.reached == summary.passed / summary.labelled
     assert "by the embedded judge: openai:m scored too few rows at random for an estimate" in result.trouble
     assert "no estimate for all rows: openai:m scored 3 at random, and 20 are needed" in str(evaluation)
-
-
-def test_a_metric_that_the_embedded_judge_cannot_score_has_the_judges_scores_alone(asked_judge):
-    evaluation = evaluate(
-        some_answers(60), [ContextAdherence(asked_judge), AnswerRelevance(asked_judge)], judge_share=0.2
-    )
-
-    relevance = evaluation.summary["answer_relevance"]
-    assert (relevance.scored, relevance.asked.unscreened, relevance.asked.scored) == (0, 12, 12)
-    assert relevance.not_scored == {"not_asked": 48}
-    assert evaluation.is_scored
 
 
 def test_a_row_is_sent_once_with_the_score_that_counts(asked_judge):
@@ -239,16 +167,6 @@ def test_rows_that_the_judge_failed_on_keep_the_embedded_judges_score_and_are_as
     assert "the judge scored none of the rows" in result.trouble
     assert again.summary["context_adherence"].asked.scored == 8
     assert not partial_of(output).exists()
-
-
-def test_a_day_that_is_spent_leaves_the_embedded_judges_scores(asked_judge, endpoint):
-    budget = Budget(usd_per_day=0.02)
-    evaluation = evaluate(some_answers(80), METRICS, judge=asked_judge, judge_share=0.5, budget=budget, concurrency=1)
-
-    found = by_row(evaluation)
-    assert len(endpoint.requests) <= 20
-    assert Counter(one.detail for one in found.values() if one.asked)["budget_exhausted"] > 20
-    assert evaluation.summary["context_adherence"].scored == 80
 
 
 # Files

@@ -128,20 +128,6 @@ def test_a_budget_for_a_minute_paces_and_drops_no_row():
     assert evaluation.summary["context_adherence"].scored == 605
 
 
-def test_a_request_that_no_minute_has_room_for_is_not_waited_for():
-    class Large(Paying):
-        async def vote_adherence(self, record, votes):
-            from ragspan.judges.session import reserve
-            from ragspan.usage import Usage
-
-            reserve(Usage(requests=1, input_tokens=200))
-            raise AssertionError("the budget has no room")
-
-    evaluation = evaluate(ROWS[:2], "context_adherence", judge=Large(), budget=Budget(tokens_per_minute=100))
-
-    assert evaluation.summary["context_adherence"].not_scored == {"budget_exhausted": 2}
-
-
 # Judged again ---------------------------------------------------------------------------------------------------------
 
 
@@ -180,16 +166,6 @@ def test_what_failed_is_judged_again_and_nothing_else(tmp_path):
     assert output.read_bytes() == whole.read_bytes()
     assert not partial_of(output).exists()
     assert not third.has_passing
-
-
-def test_rows_that_were_added_are_judged_with_those_that_failed(tmp_path):
-    output = tmp_path / "r.jsonl"
-    evaluate(ROWS[:5], [Broken("r3")], output=output)
-    metric = Broken()
-    evaluate([*ROWS[:5], "no row", ROWS[5]], [metric], output=output, resume=True)
-
-    assert metric.asked == ["r3", "r5"]
-    assert [result.record_id for result in result_lines(ResultFile(output))] == [f"r{number}" for number in range(6)]
 
 
 # The command ----------------------------------------------------------------------------------------------------------

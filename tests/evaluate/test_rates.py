@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ragspan.evaluate.estimates import (
     LEAST_LABELS,
@@ -15,10 +12,9 @@ from ragspan.evaluate.estimates import (
     Stratum,
     estimate_rate,
     rate_by_labels,
-    wilson_interval,
 )
 from ragspan.metrics.doubt import judged
-from ragspan.outcomes import Asked, Label, MetricFailure, NotApplicable, Outcome, Score
+from ragspan.outcomes import Asked, Label, NotApplicable, Outcome, Score
 
 DOUBTFUL = Stratum(answers=160, labels=160, failing=60)
 REST = Stratum(answers=840, labels=42, failing=2)
@@ -38,33 +34,6 @@ def test_what_is_known_counts_as_it_is_and_the_rest_by_its_random_part() -> None
     assert (found.labels, found.answers) == (202, 1000)
 
 
-def test_only_what_is_not_known_is_uncertain() -> None:
-    found = estimated(DOUBTFUL, REST)
-    lower, upper = wilson_interval(2 / 42, 42 * 840 / (840 - 42))
-
-    assert found.lower == pytest.approx(0.06 + 0.84 * lower)
-    assert found.upper == pytest.approx(0.06 + 0.84 * upper)
-
-
-def test_where_all_is_known_nothing_is_uncertain_however_few_there_are() -> None:
-    found = estimated(Stratum(answers=4, labels=4, failing=1))
-
-    assert (found.lower, found.value, found.upper) == (0.25, 0.25, 0.25)
-
-
-def test_of_endlessly_many_answers_the_interval_is_wilsons() -> None:
-    found = estimated(Stratum(answers=10**9, labels=100, failing=10))
-
-    assert (found.lower, found.upper) == pytest.approx((0.0552, 0.1744), abs=1e-4)  # as textbooks have it for 10 of 100
-
-
-def test_no_failure_among_the_labels_does_not_mean_none() -> None:
-    found = estimated(DOUBTFUL, replace(REST, failing=0))
-
-    assert (found.value, found.lower) == pytest.approx((0.06, 0.06))
-    assert found.upper > 0.1
-
-
 def test_few_labels_give_no_estimate() -> None:
     few = replace(REST, labels=LEAST_LABELS - 1)
 
@@ -72,12 +41,6 @@ def test_few_labels_give_no_estimate() -> None:
     assert estimate_rate([DOUBTFUL, replace(few, labels=LEAST_LABELS)]) is not None
     assert estimate_rate([replace(DOUBTFUL, labels=0, failing=0), REST]) is None
     assert estimate_rate([]) is None
-
-
-def test_counts_of_two_processes_add_up() -> None:
-    both = REST + REST
-
-    assert both == Stratum(answers=1680, labels=84, failing=4)
 
 
 def test_labels_say_how_a_metric_errs_on_those_that_it_fails_and_on_those_that_it_passes() -> None:
@@ -99,22 +62,6 @@ def test_a_metric_of_whose_failures_few_have_a_label_does_not_count() -> None:
     assert found.by_metric == 0.09
 
 
-@given(st.lists(st.tuples(*[st.integers(0, 500)] * 3), max_size=3))
-def test_any_counts_give_a_share_within_its_interval(numbers: list[tuple[int, ...]]) -> None:
-    strata = [
-        Stratum(answers=passing + failing + unknown, labels=passing + failing, failing=failing)
-        for passing, failing, unknown in numbers
-    ]
-    found = estimate_rate(strata)
-
-    if found is not None:
-        assert 0 <= found.lower <= found.value + 1e-12
-        assert found.value - 1e-12 <= found.upper <= 1
-        assert all(map(math.isfinite, (found.lower, found.upper)))
-        certain = sum(stratum.failing for stratum in strata) / found.answers
-        assert found.lower >= certain * 0.9 - 0.05 or found.lower > 0
-
-
 FAILING = Score(value=0.1, threshold=0.5, judge="openai:m")
 
 
@@ -123,13 +70,8 @@ FAILING = Score(value=0.1, threshold=0.5, judge="openai:m")
     [
         (FAILING, "doubtful", ("doubtful", "fail")),
         (FAILING, "random", ("rest", "fail")),
-        (FAILING, None, ("rest", None)),
         (replace(FAILING, fallback="timeout"), "doubtful", ("doubtful", None)),
-        (Score(value=0.1), "doubtful", ("doubtful", None)),
-        (NotApplicable(reason="cannot_tell"), "doubtful", ("doubtful", None)),
-        (NotApplicable(reason="cannot_tell"), None, ("rest", None)),
         (NotApplicable(reason="refusal"), "random", None),
-        (MetricFailure(error_type="timeout", message=""), "random", ("rest", None)),
     ],
 )
 def test_an_outcome_has_a_part_and_a_label_where_the_judge_gave_one(

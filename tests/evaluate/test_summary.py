@@ -8,11 +8,10 @@ import statistics
 
 import pytest
 
-from ragspan.evaluate.evaluated import duration
 from ragspan.evaluate.outages import JudgeOutage
 from ragspan.evaluate.progress import RunProgress, progress_on_stderr
 from ragspan.evaluate.rows import WORST_KEPT, BadRow, EvaluatedRow
-from ragspan.evaluate.summaries import MetricSummary, MetricTally
+from ragspan.evaluate.summaries import MetricTally
 from ragspan.outcomes import MetricFailure, NotApplicable, Score
 from ragspan.records import RagRecord
 from ragspan.usage import Usage
@@ -36,11 +35,6 @@ def test_the_summary_is_of_the_scores_alone():
     assert summary.standard_deviation == pytest.approx(statistics.stdev([0.0, 0.5, 0.75]))
     assert (summary.scored, list(summary.not_scored.items())) == (3, [("timeout", 2), ("no_response", 1)])
     assert (summary.passed, summary.threshold) == (3, 0.8)
-
-
-def test_where_nothing_was_scored_there_are_no_figures():
-    assert summary_of(reasons=["timeout"]) == MetricSummary(metric="m", not_scored={"timeout": 1})
-    assert MetricTally().summary("m") == MetricSummary(metric="m")
 
 
 # The lowest -----------------------------------------------------------------------------------------------------------
@@ -74,15 +68,6 @@ def test_the_lowest_are_kept_whatever_the_order_and_of_equals_the_earlier_rows()
     assert sorted(one.outcomes["m"].value for one in kept) == [place / 1000 for place in range(WORST_KEPT)]
     assert numbers(kept) == sorted(numbers(kept))
     assert numbers(equal) == list(range(WORST_KEPT))
-
-
-def test_a_row_that_is_low_by_two_metrics_is_there_once_and_each_metric_has_its_order():
-    rows = [row(1, m=0.9, n=0.1), row(2, m=0.2, n=0.3), row(3, m=0.2, n=None), row(4, m=None)]
-    evaluation = evaluated(rows, "m", "n")
-
-    assert numbers(evaluation.worst) == [1, 2, 3]
-    assert numbers(evaluation.worst_by("m")) == [2, 3, 1]
-    assert numbers(evaluation.worst_by("n")) == [1, 2]
 
 
 # Progress -------------------------------------------------------------------------------------------------------------
@@ -145,30 +130,3 @@ def test_who_waits_for_a_judge_hears_so_once_a_minute_and_of_the_next_rows_as_us
         clock.advance(10)
         display(progress)
         assert target.getvalue().splitlines()[3].startswith("1 rows (1%)")
-
-
-def test_rows_of_an_earlier_run_are_not_counted_into_the_rate(progress, shown, clock):
-    do(progress, 40)
-    progress.resumed = 40
-    clock.advance(10)
-    shown(progress)
-    do(progress, 20)
-    clock.advance(10)
-
-    assert "60 rows (60%) · 2.0 rows/s · 20 s left" in shown(progress)
-
-
-def test_on_a_terminal_a_line_is_renewed(progress, clock):
-    terminal = io.StringIO()
-    terminal.isatty = lambda: True
-    with progress_on_stderr(file=terminal, clock=clock) as on_row:
-        do(progress, 50)
-        clock.advance(1)
-        on_row(progress)
-
-    assert "50 rows (50%)" in terminal.getvalue()
-
-
-@pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (59, "59 s"), (61, "1 min 01 s"), (7325, "2 h 02 min")])
-def test_durations_are_said_as_people_say_them(seconds, text):
-    assert duration(seconds) == text

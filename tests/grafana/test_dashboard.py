@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 BUILT_IN = {"__rate_interval", "__range"}
-KINDS = {"row", "stat", "timeseries", "heatmap"}
 
 
 def drawn(dashboard):
@@ -21,15 +20,6 @@ def test_it_has_what_grafana_needs_to_import_it(dashboard):
     assert dashboard["schemaVersion"] >= 36  # data sources are objects from here on
     assert {"from", "to"} == dashboard["time"].keys()
     assert "id" not in dashboard  # a number of one Grafana's database
-
-
-def overlap(one, other):
-    return (
-        one["x"] < other["x"] + other["w"]
-        and other["x"] < one["x"] + one["w"]
-        and one["y"] < other["y"] + other["h"]
-        and other["y"] < one["y"] + one["h"]
-    )
 
 
 def test_the_reader_chooses_the_data_source(dashboard):

@@ -106,13 +106,6 @@ def test_there_are_colours_on_a_terminal_only(monkeypatch):
     assert "\x1b" not in printed(failing)
 
 
-def test_scores_that_come_late_are_told_apart():
-    late = scored({"faithfulness": Score(value=0.9)}, late=True)
-
-    assert "late scores" in printed(late, capture_content=True)
-    assert "When?" not in printed(late, capture_content=True)
-
-
 def test_text_of_an_answer_is_no_markup_and_no_escape_sequence():
     record = RagRecord(question="[red]q[/red]", contexts=[], response="a\x1b[2Jb", name="[bold]x")
     shown = printed(ScoredRecord(record=record, outcomes={}), capture_content=True)
@@ -120,17 +113,3 @@ def test_text_of_an_answer_is_no_markup_and_no_escape_sequence():
     assert "[red]q[/red]" in shown
     assert "[bold]x" in shown
     assert "\x1b" not in shown
-
-
-class ClosedPipe(io.StringIO):
-    def write(self, text):
-        raise BrokenPipeError
-
-
-@pytest.mark.parametrize("file", [ClosedPipe(), io.StringIO()], ids=["pipe", "file"])
-def test_where_nobody_reads_any_more_nothing_breaks(file):
-    emitter = ConsoleEmitter(file=file)
-    if not isinstance(file, ClosedPipe):
-        file.close()
-
-    emitter.emit(scored({"faithfulness": Score(value=0.9)}))

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import logging
-
 import pytest
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.trace import TracerProvider
@@ -11,8 +9,6 @@ from servers.http import LocalHttp
 from ragspan.telemetry import export_log
 from ragspan.telemetry.environment import exporters
 from ragspan.throttled_log import ThrottledLog
-from ragspan.tools import DeliveryOptions
-from ragspan.tools.spans import RetryingSpanExporter
 
 
 @pytest.fixture(autouse=True)
@@ -57,19 +53,3 @@ def test_an_exporter_of_the_applications_own_logs_as_ever(nobody, caplog):
     export_spans(OTLPSpanExporter(endpoint=f"{nobody}/v1/traces", timeout=3))
 
     assert {record.name.partition(".")[0] for record in caplog.records} == {"opentelemetry"}
-
-
-def test_spans_that_are_kept_through_an_outage_say_why_they_wait(nobody, caplog):
-    caplog.set_level(logging.WARNING)
-    # Only a pause between two tries names the cause; the first is up to 1.2 s long.
-    inner = OTLPSpanExporter(endpoint=f"{nobody}/v1/traces", timeout=2)
-    exporter = RetryingSpanExporter(inner, delivery=DeliveryOptions(), exit_timeout=0.0)
-
-    provider = TracerProvider(shutdown_on_exit=False)
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    provider.get_tracer("test").start_span("answer").end()
-    exporter.force_flush(3_000)
-    provider.shutdown()
-
-    assert "exporter took no span: no server listens there: connection refused; 1 to be" in caplog.text
-    assert "Max retries exceeded" not in caplog.text

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
 
-from ragspan.messages import Message, ToolRequest
+from ragspan.messages import Message
 
 SYSTEM = Message(role="system", text="Answer from the handbook.")
 ASKED = Message(role="user", text="How long is a loan?")
-REQUEST = ToolRequest(name="search", arguments='{"query": "loan"}', id="call-1")
-REQUESTED = Message(role="assistant", text="", tool_requests=(REQUEST,))
-FOUND = Message(role="tool", text="28 days.", tool_call_id="call-1")
 SAID = Message(role="assistant", text="28 days.")
 
 
@@ -39,28 +35,3 @@ def test_what_openinference_hides_stays_hidden(monkeypatch, shown, hidden, left)
 
     assert {name.split(".")[1] for name in attributes if name.endswith("messages")} == {left}
     assert ("gen_ai.system_instructions" in attributes) is (left == "input")
-
-
-def test_a_long_conversation_keeps_its_instructions_and_its_end(shown):
-    turns = [Message(role="user", text=f"question {number} " + "x" * 3000) for number in range(50)]
-    attributes = shown([SYSTEM, *turns])
-
-    messages = json.loads(attributes["gen_ai.input.messages"])
-    assert len(attributes["gen_ai.input.messages"]) <= 8192
-    assert json.loads(attributes["gen_ai.system_instructions"])[0]["content"] == SYSTEM.text
-    assert messages[-1]["parts"][0]["content"].startswith("question 49 xxx")
-    assert messages[-1]["parts"][0]["content"].endswith("…")
-    assert attributes["llm.input_messages.20.message.content"].startswith("question 49")
-
-
-def test_where_a_span_is_full_the_oldest_messages_give_way(make_telemetry, make_record, answer, call):
-    from opentelemetry.sdk.trace import SpanLimits
-
-    telemetry = make_telemetry(limits=SpanLimits(max_span_attributes=12))
-    turns = tuple(Message(role="user", text=f"question {number}") for number in range(9))
-    answer(telemetry.emitter(capture_content=True), make_record(generations=(replace(call, prompt=turns),)))
-
-    span = telemetry.span("chat")
-    assert span.dropped_attributes == 0
-    assert "llm.input_messages.8.message.content" in span.attributes
-    assert "llm.input_messages.0.message.content" not in span.attributes

@@ -3,7 +3,7 @@ from __future__ import annotations
 from opentelemetry.sdk.trace import sampling
 from opentelemetry.sdk.trace.sampling import ParentBased, SamplingResult, TraceIdRatioBased
 
-from ragspan.outcomes import Score, ScoredRecord
+from ragspan.outcomes import Score
 
 SCORES = {"m": Score(value=0.5)}
 
@@ -48,32 +48,3 @@ def test_a_sampler_sees_what_the_answer_is_at_its_start(make_telemetry, make_rec
         "gen_ai.conversation.id": "s",
         "gen_ai.workflow.name": "rivers",
     }
-
-
-class RecordsWithoutSampling(KeepsWhatItIsAskedFor):
-    """For processors that count spans and do not export them."""
-
-    def should_sample(self, *args, **kwargs):
-        return SamplingResult(sampling.Decision.RECORD_ONLY)
-
-
-def test_a_span_that_is_recorded_but_not_sampled_is_ended_and_not_exported(make_telemetry, make_record, parent):
-    telemetry = make_telemetry(sampler=RecordsWithoutSampling())
-    ended = []
-
-    class Ends:
-        def on_start(self, span, parent_context=None): ...
-        def on_end(self, span):
-            ended.append(span.name)
-
-        def _on_ending(self, span): ...
-
-    telemetry.tracer_provider.add_span_processor(Ends())
-    emitter, record = telemetry.emitter(), make_record()
-    handle = emitter.start(record)
-    handle.finish(ScoredRecord(record=record, outcomes=SCORES, span=handle.span))
-
-    assert not handle.span.sampled
-    assert "invoke_workflow rivers" in ended
-    assert telemetry.spans == ()
-    assert {event.span_id for event in telemetry.events} == {parent.span_id}  # nobody will find the answer's span

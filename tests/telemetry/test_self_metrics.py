@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import gc
 import os
 
 import pytest
 from forked import in_child
-from opentelemetry import metrics
 
 from ragspan.engine import EngineStats
 from ragspan.engine.processor import BackgroundProcessor, ProcessorOptions
@@ -110,44 +108,6 @@ def test_several_engines_have_a_series_each_and_warn_about_nothing(telemetry, na
     }
     assert caplog.records == []
     assert engines
-
-
-def test_a_collected_engine_vanishes_and_its_name_is_free_again(telemetry):
-    kept, forgotten = Engine(telemetry.meter_provider, name="kept"), Engine(telemetry.meter_provider, name="forgotten")
-    telemetry.values("ragspan.queue.size")
-    del forgotten
-    gc.collect()
-
-    assert telemetry.values("ragspan.queue.size") == {attributes(engine="kept"): 0}
-    again = Engine(telemetry.meter_provider, name="forgotten", queued=1)
-    assert telemetry.values("ragspan.queue.size")[attributes(engine="forgotten")] == 1
-    assert kept
-    assert again
-
-
-@pytest.mark.usefixtures("no_global_providers")
-class TestGlobalProvider:
-    def test_a_provider_that_is_set_later_hears_of_engines_made_before(self, telemetry):
-        engine = Engine(name="early", queued=4)
-        engine._self_metrics.judged("m", None, 1.0, None)  # lost, and harmless
-        metrics.set_meter_provider(telemetry.meter_provider)
-        engine._self_metrics.judged("m", None, 2.0, None)
-
-        assert telemetry.values("ragspan.queue.size")[attributes(engine="early")] == 4
-        assert telemetry.points("ragspan.judge.duration")[0].sum == 2.0
-
-    @pytest.mark.parametrize("is_given_first", [True, False])
-    def test_engines_made_before_and_after_are_told_together(self, telemetry, caplog, is_given_first):
-        gc.collect()  # of the other run of this test: it has the same names
-        engines = [Engine(telemetry.meter_provider, name="given")] if is_given_first else []
-        engines.append(Engine(name="early"))
-        metrics.set_meter_provider(telemetry.meter_provider)
-        engines += [Engine(name="late"), Engine(telemetry.meter_provider, name="given after")]
-
-        names = {attributes(engine=name) for name in ("early", "late", "given after", *["given"] * is_given_first)}
-        assert names <= telemetry.values("ragspan.queue.size").keys()
-        assert caplog.records == []
-        assert engines
 
 
 def test_tokens_are_told_in_kinds_that_add_up_and_cost_where_the_price_is_known(telemetry):

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
-
 import pytest
-from opentelemetry.metrics import NoOpMeterProvider
 
 from ragspan import ConfigurationError, RagRecord
 from ragspan.judges.judge_protocols import ClaimVerdict
 from ragspan.outcomes import MetricFailure, Score, ScoredRecord
 from ragspan.records import SpanAnchor
-from ragspan.telemetry.values import clean_name
 from ragspan.tools import DeliveryOptions, ScoreWriter
 from ragspan.tools.http import Endpoint
 from ragspan.usage import Usage
@@ -121,33 +117,9 @@ def test_explanations_are_cut_and_made_sound(annotations):
     assert one.explanation == "ab\ufffd\ufffdc…"
 
 
-@pytest.mark.parametrize("record_id", ["r" * 100_000, "r\ud800\0"])
-def test_ids_that_a_caller_made_up_are_bounded_and_well_formed(annotations, record_id):
-    outcomes = {"m\0": Score(value=1.0), "own": MetricFailure(error_type="E", message="")}
-
-    for one in annotations(outcomes, record_id=record_id, failures=True):
-        assert one.record_id == one.metadata["record_id"] == clean_name(record_id)
-        assert len(repr(one).encode()) < 1500
-        assert "\0" not in one.name
-
-
-def test_a_meter_provider_does_not_travel():
-    with pytest.raises(TypeError, match="its providers belong to this process"):
-        pickle.dumps(Notebook(meter_provider=NoOpMeterProvider()))
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
-    [
-        ("queue_size", 0),
-        ("queue_bytes", 1.5),
-        ("batch_size", True),
-        ("linger", -1),
-        ("linger", float("inf")),
-        ("retry_window", 0),
-        ("retry_window", "600"),
-        ("retry_window", float("nan")),
-    ],
+    [("queue_size", 0), ("batch_size", True), ("linger", float("inf"))],
 )
 def test_a_limit_that_cannot_be_is_named(name, value):
     with pytest.raises(ConfigurationError, match=f"^{name} is {value!r}, but should be a"):

@@ -139,39 +139,8 @@ def test_what_is_written_when_and_how_it_ends(make_queue, clock, letters, option
     }
 
 
-def test_an_item_waits_for_others_to_go_along(make_queue, clock, letters):
-    queue = make_queue(linger=1.0)
-    queue.put(letters("a"))
-    clock.advance(0.75)
-    queue.put(letters("b"))
-
-    assert run(queue, clock, refuse_nothing) == [(0.25, ["a", "b"])]
-
-
 def state(entries, *, max_span_wait=math.inf):
     return DeliveryStatus(entries).state(max_span_wait=max_span_wait)
-
-
-@pytest.mark.parametrize(
-    ("results", "expected"),
-    [
-        ([Delivered(), Delivered()], "settled"),
-        ([Delivered(), Rejected("http_422")], "settled"),
-        ([Delivered(), Failed()], "waiting"),
-        ([Delivered(), SpanNotFound()], "waiting"),
-        (Unavailable("down"), "waiting"),
-        (RuntimeError(), "waiting"),
-        (BatchRejected("http_413"), "waiting"),
-    ],
-)
-def test_items_have_one_state_together(make_queue, letters, results, expected):
-    queue = make_queue()
-    entries = queue.put(letters("ab"))
-    assert state(entries) == "waiting"
-
-    queue.settle(queue.take(), results)
-
-    assert state(entries) == expected
 
 
 def look(queue, clock, result, *, after=0.0):
@@ -202,32 +171,6 @@ def test_a_later_item_of_a_key_in_flight_comes_after_it(make_queue, clock, lette
 
     assert [batch for _, batch in run(queue, clock, refuse_nothing)] == [["second"]]
     assert (queue.stats().delivered, queue.stats().dropped) == (1, {"replaced": 1})
-
-
-@pytest.mark.parametrize(
-    ("result", "expected"), [(SpanNotFound(), "settled"), (Failed(), "lost"), (Unavailable("down"), "lost")]
-)
-def test_what_was_given_up_is_lost_unless_there_is_no_span_for_it(make_queue, clock, letters, result, expected):
-    queue = make_queue(retry_window=5.0)
-    entries = queue.put(letters("a"))
-
-    run(queue, clock, lambda batch: result if isinstance(result, Unavailable) else [result])
-
-    assert queue.stats().waiting == 0
-    assert state(entries) == expected
-
-
-def test_after_a_success_the_next_outage_begins_with_a_short_pause(make_queue, letters):
-    queue = make_queue()
-    pauses = []
-    for reply in (Unavailable("away"), Unavailable("away"), [Delivered()], Unavailable("away")):
-        queue.put(letters("a"))
-        queue.make_all_due()
-        queue.settle(queue.take(), reply)
-        pauses.append(pause(queue))
-
-    assert pauses[0] < pauses[1]
-    assert pauses[2:] == [None, pauses[0]]
 
 
 REPLIES = st.one_of(

@@ -79,17 +79,6 @@ def test_an_answer_without_a_sampled_span_is_not_written_but_counted(post_office
     assert caplog.messages == []
 
 
-def test_a_status_for_what_is_not_written_says_why_at_once(post_office, make_scored):
-    unsampled = post_office.emit_with_status(make_scored(trace_flags=0, faithfulness=0.5))
-    nothing = post_office.emit_with_status(make_scored())
-    post_office.shutdown(0)
-
-    assert (unsampled.state(), nothing.state()) == ("settled", "settled")
-    assert post_office.emit_with_status(make_scored(faithfulness=0.5)).state() == "lost"
-    assert post_office.emit_with_status(make_scored()).state() == "settled"
-    assert "ragspan-post" not in [thread.name for thread in threading.enumerate()]
-
-
 def test_emit_returns_while_the_destination_hangs(post_office, make_scored):
     gate = held(post_office, make_scored(first=0.1))
 
@@ -108,14 +97,6 @@ def test_a_flush_does_not_wait_for_the_pause_after_a_failure(post_office, make_s
 
     assert post_office.flush(PATIENCE)
     assert post_office.mailbox.delivered == ["faithfulness=0.5"]
-
-
-def test_a_flush_says_false_when_its_time_is_up(post_office, make_scored):
-    gate = held(post_office, make_scored(faithfulness=0.5))
-
-    assert post_office.flush(0) is False
-    gate.opened.set()
-    assert post_office.flush(PATIENCE) is True
 
 
 def test_a_shutdown_delivers_what_is_there(make_post_office, make_scored):
@@ -140,20 +121,6 @@ def test_a_shutdown_keeps_its_time_and_what_is_under_way_counts_by_its_reply(mak
     gate.opened.set()
     wait_until(post_office, lambda queue: queue.stats().delivered == 1)
     assert post_office.stats().dropped == {"shutdown": 1}
-
-
-def test_a_shutdown_waits_for_replies_and_sends_nothing_new_meanwhile(make_post_office, make_scored):
-    post_office = make_post_office()
-    gate = held(post_office, make_scored(first=0.1))
-    post_office.emit(make_scored(second=0.2))
-    ending = threading.Thread(target=post_office.shutdown, args=(PATIENCE / 2,))
-
-    ending.start()
-    wait_until(post_office, lambda queue: queue.next_due() is not None)
-    gate.opened.set()
-    ending.join(PATIENCE)
-
-    assert post_office.stats().delivered == 2
 
 
 class Spans:
@@ -203,32 +170,6 @@ def test_an_exporter_that_hangs_takes_no_more_than_half_of_a_flush(make_post_off
     assert post_office.flush(2.0) is True
     assert post_office.mailbox.delivered == ["faithfulness=0.5"]
     hanging.opened.set()
-
-
-def test_where_no_thread_can_be_started_who_flushes_does_the_work(post_office, make_scored, monkeypatch):
-    """As at the end of the interpreter."""
-
-    def refuse(thread):
-        raise RuntimeError("can't create new thread at interpreter shutdown")
-
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    post_office.mailbox.script += [[SpanNotFound()], Unavailable("away")]
-    post_office.emit(make_scored(faithfulness=0.5))
-
-    assert post_office.flush(PATIENCE)
-    assert post_office.mailbox.delivered == ["faithfulness=0.5"]
-    assert post_office.mailbox.threads == {threading.current_thread().name}
-    post_office.shutdown(PATIENCE)
-
-
-@pytest.mark.parametrize("nonsense", [None, [], [Delivered()] * 3, ["delivered", "delivered"]], ids=repr)
-def test_what_a_backend_returns_must_fit_the_batch(post_office, make_scored, nonsense):
-    post_office.mailbox.script.append(nonsense)
-    post_office.emit(make_scored(a=0.1, b=0.2))
-
-    assert post_office.flush(PATIENCE)
-    assert len(post_office.mailbox.batches) > 1
-    assert post_office.stats().delivered == 2
 
 
 def test_trouble_is_logged_by_its_kind_once_a_minute(post_office, make_scored, caplog):

@@ -4,15 +4,13 @@ import threading
 from importlib.metadata import entry_points
 
 import pytest
-from opentelemetry.sdk.trace import Event, ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 from opentelemetry.trace import SpanContext, TraceFlags
-from waiting import until
 
 from ragspan.engine import ScoringEngine
 from ragspan.records import RagRecord
 from ragspan.telemetry import OTelEmitter
-from ragspan.tools import DeliveryOptions
 from ragspan.tools.spans import RetryingOTLPSpanExporter, RetryingSpanExporter
 
 PATIENCE_MILLIS = 60_000
@@ -103,35 +101,6 @@ def test_an_exporter_that_hangs_delays_neither_exports_nor_the_shutdown(make_exp
     assert exporter.export(spans("three")) is SpanExportResult.FAILURE
     assert exporter.stats().dropped == {"shutdown": 3}
     assert inner.is_shut_down
-
-
-def test_a_span_that_is_refused_for_good_holds_no_other_up(make_exporter):
-    inner = FailingAtFirst()
-    exporter = make_exporter(inner)
-
-    exporter.export(spans("one", "poison", "two", "three"))
-
-    until(lambda: exporter.force_flush(10) or sorted(inner.taken) == ["one", "three", "two"])
-    assert exporter.stats().waiting == 1
-
-
-@pytest.mark.parametrize(
-    "large",
-    [
-        lambda: a_span("large", text="x" * 100_000),
-        lambda: a_span("large", events=[Event("exception", {"exception.stacktrace": "x" * 100_000})]),
-    ],
-    ids=["attributes", "events"],
-)
-def test_the_bound_on_bytes_counts_what_spans_carry(make_exporter, large):
-    exporter = make_exporter(FailingAtFirst(), delivery=DeliveryOptions(queue_bytes=100_000))
-
-    exporter.export([large()])
-    exporter.export([a_span("small", 2, text="x")])
-    exporter.force_flush(PATIENCE_MILLIS)
-
-    assert exporter.stats().dropped == {"queue_bytes": 1}
-    assert exporter.stats().delivered == 1
 
 
 def test_flushing_an_engine_reaches_what_waits_in_the_exporter(make_exporter):

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
-from ragspan import MetricFailure, NotApplicable, RetrievedContext, Score
+from ragspan import Score
 from ragspan.evaluate.report.answer_cards import (
-    CONTEXTS_SHOWN,
-    mark_claims,
     show_answers,
-    show_contexts,
 )
-from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict
-from ragspan.metrics import JudgedContext
+from ragspan.judges.judge_protocols import ClaimVerdict
 
 CLAIMS = (
     ClaimVerdict(index=0, verdict="supported", claim="The tower is 300 m tall."),
@@ -63,67 +57,10 @@ def test_unsupported_claims_are_marked_with_their_numbers_which_go_on_over_all_m
     assert answer.claims == list(enumerate([*CLAIMS, *CLAIMS], start=1))
 
 
-@pytest.mark.parametrize(
-    ("outcome", "reason", "words"),
-    [
-        (
-            NotApplicable(reason="no_claims", detail="hello"),
-            "no_claims",
-            "the response makes no claims (a greeting, thanks, a question back), or only restates the question; hello",
-        ),
-        (MetricFailure(error_type="timeout", message="after 60 s"), "timeout", "after 60 s"),
-    ],
-)
-def test_a_metric_without_a_score_says_why(answered, outcome, reason, words):
-    score = only(answered(1, {"m": outcome})).scores[0]
-
-    assert (score.state, score.reason, score.explanation.text) == ("not scored", reason, words)
-
-
 # Texts ----------------------------------------------------------------------------------------------------------------
 
 
-def test_texts_of_a_megabyte_are_cut_and_what_is_missing_is_counted(answered):
-    huge = "word " * 200_000
-
-    answer = only(answered(1, {"m": 0.1}, question=huge, contexts=[huge, huge], response=huge))
-
-    shown = sum(len(piece.text) for piece in answer.response)
-    assert shown + answer.omitted == len(huge.strip())
-    assert shown < 10_000
-    assert answer.question.omitted > 900_000
-    assert all(context.excerpt.omitted > 900_000 for context in answer.contexts)
-
-
 # Claims ---------------------------------------------------------------------------------------------------------------
-
-
-def pieces_of(response, claims):
-    unsupported = [
-        (number, ClaimVerdict(index=0, verdict="unsupported", claim=claim)) for number, claim in claims.items()
-    ]
-    return mark_claims(unsupported, response, ())[0]
-
-
-@pytest.mark.parametrize(
-    ("response", "claims", "found"),
-    [
-        ("", {1: "The tower is green."}, []),
-        ("Cats purr at night.", {1: "The treasury raised interest rates."}, []),
-        (  # a paraphrase marks the sentence that has most of its words
-            "The tower stands in Paris. In 1999 workers painted it green, at night.",
-            {1: "The tower was painted green in 1999."},
-            [("In 1999 workers painted it green, at night.", (1,))],
-        ),
-        (
-            "It is green, and 300 m tall.",
-            {1: "It is green.", 3: "It is 300 m tall."},
-            [("It is green, and 300 m tall.", (1, 3))],
-        ),
-    ],
-)
-def test_a_claim_marks_the_sentence_that_makes_it(response, claims, found):
-    assert [(piece.text, piece.numbers) for piece in pieces_of(response, claims) if piece.numbers] == found
 
 
 def test_a_supported_sentence_leads_to_the_sentence_of_a_context_that_says_it(answered):
@@ -141,27 +78,3 @@ def test_a_supported_sentence_leads_to_the_sentence_of_a_context_that_says_it(an
 
 
 # Contexts -------------------------------------------------------------------------------------------------------------
-
-
-def useful(*flags):
-    verdicts = (ContextVerdict(index=index, useful=flag, explanation="because") for index, flag in enumerate(flags))
-    return Score(value=0.5, evidence=tuple(verdicts))
-
-
-def judged(*values):
-    items = (JudgedContext(index=index, id=None, rank=None, value=value) for index, value in enumerate(values))
-    return Score(value=0.5, evidence=tuple(items))
-
-
-def shown(count, outcomes):
-    contexts = [RetrievedContext(text=f"text {index}") for index in range(count)]
-    return show_contexts(contexts, outcomes, room=10_000)
-
-
-def test_of_many_contexts_the_useful_ones_are_kept_in_their_places():
-    flags = [index == 28 for index in range(30)]
-
-    found = shown(30, {"context_utilization": useful(*flags)})
-
-    assert [context.number for context in found] == [*range(1, CONTEXTS_SHOWN), 29]
-    assert found[-1].findings[0].explanation == "because"

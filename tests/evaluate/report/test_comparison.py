@@ -6,10 +6,8 @@ import statistics
 
 import pytest
 
-from ragspan import NotApplicable, Score
-from ragspan.evaluate.report.comparison import FALLS_SHOWN, compare, interval_of_mean
-
-GONE = NotApplicable(reason="no_claims")
+from ragspan import Score
+from ragspan.evaluate.report.comparison import FALLS_SHOWN, compare
 
 
 @pytest.fixture
@@ -66,35 +64,9 @@ def test_without_ids_in_common_rows_are_paired_by_number(run_of, ids):
     assert (compared.paired_by, compared.in_both) == ("row number", 2)
 
 
-def test_answers_of_one_run_only_are_counted_and_left_out(run_of):
-    compared = compare(run_of([0.5, 1.0, 1.0], ids=["a", "b", "c"]), run_of([0.5, 0.0], ids=["a", "z"]))
-    (change,) = compared.metrics
-
-    assert (compared.in_both, compared.only_here, compared.only_in_baseline) == (1, 2, 1)
-    assert (change.pairs, change.mean, change.baseline_mean) == (1, 0.5, 0.5)
-
-
-def test_a_metric_of_one_run_only_has_nothing_to_compare(run_of):
-    changes = compare(run_of([0.5], metric="new"), run_of([0.5], metric="old")).metrics
-
-    assert [(change.metric, change.verdict, change.difference) for change in changes] == [
-        ("new", "nothing to compare", None),
-        ("old", "nothing to compare", None),
-    ]
-
-
 def test_different_judges_are_a_caution(run_of):
     run, baseline = (run_of([Score(value=0.5, judge="gpt", prompt_version=version)]) for version in "21")
     (caution,) = compare(run, baseline).cautions
 
     assert caution.startswith("faithfulness was judged by gpt (prompts 2) here and by gpt (prompts 1) in the baseline")
     assert compare(run, run).cautions == ()
-
-
-def test_the_interval_is_that_of_a_mean():
-    differences = [0.1, -0.2, 0.4, 0.0, 0.3]
-    mean, error = statistics.fmean(differences), statistics.stdev(differences) / 5**0.5
-
-    assert interval_of_mean(differences) == (pytest.approx(mean - 1.96 * error), pytest.approx(mean + 1.96 * error))
-    assert interval_of_mean([]) is interval_of_mean([0.3]) is None
-    assert interval_of_mean([0.25] * 40) == (0.25, 0.25)

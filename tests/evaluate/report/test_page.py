@@ -15,7 +15,6 @@ import pytest
 from ragspan import MetricFailure, NotApplicable, RetrievedContext, Score
 from ragspan.evaluate.gates import Gate, check_gates
 from ragspan.evaluate.report import write_report
-from ragspan.evaluate.report.risk_signs import REASONS
 from ragspan.evaluate.rows import BadRow
 from ragspan.evaluate.summaries import MetricSummary
 from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict
@@ -135,20 +134,6 @@ def test_the_head_says_what_fails_whether_the_gates_held_and_how_far_to_trust_th
     assert "Refusal 1 Unsure 1 Without contexts 1" in text
 
 
-def test_the_head_says_that_judging_without_a_language_model_cost_nothing(answered, evaluation_of, page_of):
-    text = page_of(evaluation_of([answered(1, {"a": 0.9})])).text
-
-    assert "Cost $0 (no LLM calls)" in text
-
-
-def test_labels_say_how_far_the_judge_can_be_trusted(answered, evaluation_of, page_of):
-    rows = [answered(row, {"faithfulness": 0.9 if row % 2 else 0.1}) for row in range(1, 21)]
-    text = page_of(evaluation_of(rows, labels={row: row % 2 == 1 for row in range(1, 21)})).text
-
-    assert "faithfulness agrees with your labels with a balanced accuracy of 1" in text
-    assert "label some" not in text
-
-
 def test_what_to_do_first_names_the_metric_the_cause_and_the_group(answered, evaluation_of, page_of):
     causes = (Cause(kind="lost_before_prompt"),)
     bad = Score(value=0.1, threshold=0.5, causes=causes)
@@ -185,25 +170,6 @@ def test_groups_are_listed_with_the_worst_first(answered, evaluation_of, page_of
     )
 
 
-def test_what_was_not_scored_is_listed_with_the_reason_in_words(answered, evaluation_of, page_of):
-    reasons = ["no_contexts", "no_contexts", "refusal"]
-    rows = [answered(row, {"a": NotApplicable(reason=reason), "b": 0.9}) for row, reason in enumerate(reasons, start=1)]
-
-    text = page_of(evaluation_of(rows)).text
-
-    assert "Not scored, and why" in text
-    assert f"no_contexts 2 a {REASONS['no_contexts']}" in text
-    assert f"refusal 1 a {REASONS['refusal']}" in text
-
-
-def test_signs_of_high_risk_are_named_at_the_top_and_explained(scored, page_of):
-    text = page_of(scored("faithfulness", [0.1, 0.2, 0.3, 0.55] * 10)).text
-
-    assert "✗ 30 of 40 answers fail at least one metric (75%): faithfulness 30 of 40 (75%)." in text
-    assert "faithfulness: most answers fail" in text
-    assert "What to look at: the explanation lists what to look for: inventions" in text
-
-
 def test_the_summary_has_every_figure_and_no_nan(answered, evaluation_of, page_of):
     rows = [answered(1, {"a": 0.25}), answered(2, {"a": 0.75}), answered(3, {"a": ABSENT})]
 
@@ -221,14 +187,6 @@ def test_a_plot_has_every_count_the_quartiles_and_the_threshold(scored, page_of)
     assert "half of the scores lie between 0.12 and 0.35" in page.text
     assert "passes from 0.50" in page.text
     assert len(page.source) < 700_000
-
-
-@pytest.mark.parametrize(
-    ("scores", "more", "told"),
-    [([], {}, "No answers were evaluated."), ([0.5], {"is_complete": False}, "was interrupted")],
-)
-def test_a_run_without_answers_or_end_has_a_page_that_says_so(answered, evaluation_of, page_of, scores, more, told):
-    assert told in page_of(evaluation_of([answered(1, {"a": score}) for score in scores], **more)).text
 
 
 def test_an_answer_can_be_read_without_scripts(answered, evaluation_of, page_of):

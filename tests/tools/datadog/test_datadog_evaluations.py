@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from writer_fixtures import ANSWER
 
-from ragspan.exceptions import ConfigurationError
 from ragspan.outcomes import MetricFailure, Score
 from ragspan.records import SpanAnchor
 from ragspan.tools.datadog import DatadogEmitter, label_of
@@ -83,11 +82,3 @@ def test_address_key_and_application_are_those_of_datadogs_own_library(monkeypat
         {"dd-api-key": "key"},
         app,
     )
-
-
-@pytest.mark.parametrize("site", ["https://datadoghq.eu", "app.datadoghq.eu", "datadoghq.eu/", "datadoghq"])
-def test_what_is_no_site_is_refused_at_once(monkeypatch, site):
-    monkeypatch.setenv("DD_SITE", site)
-
-    with pytest.raises(ConfigurationError, match=r"DD_SITE is .*, but should be a site such as 'datadoghq.eu'"):
-        DatadogEmitter(api_key="key", ml_app="app")

@@ -12,12 +12,6 @@ class TestTrouble(WriterLaw):
     pass
 
 
-class TestTroubleWithEarlierVersions(WriterLaw):
-    @pytest.fixture(autouse=True)
-    def is_earlier(self, server):
-        server.version = 3
-
-
 @pytest.mark.parametrize("status", [500, 401, 408, 429])
 def test_an_event_that_failed_for_the_moment_is_sent_again(server, deliver, make_scored, status):
     server.version = 3
@@ -46,13 +40,3 @@ def test_a_server_that_takes_no_lists_is_asked_for_one_once(server, make_writer,
 
     paths = [request.path.rpartition("/")[2] for request in server.requests]
     assert paths == ["scores", "ingestion", "ingestion"]
-
-
-def test_a_server_may_be_replaced_by_a_later_version(server, deliver, make_scored):
-    server.version = 3
-    writer = deliver(make_scored(record_id="record-1"))
-
-    server.version = 4
-    writer.emit(make_scored(record_id="record-2"))
-    assert writer.flush(PATIENCE)
-    assert server.number_of_scores == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from waiting import until
 from writer_law import PATIENCE, WriterLaw
 
@@ -37,13 +36,6 @@ def test_feedback_on_a_run_that_is_not_there_yet_waits_and_holds_nobody_up(serve
     assert set(server.scores) == {"early", "here"}
 
 
-def test_another_servers_404_is_no_missing_run(server, deliver, make_scored):
-    server.script.append((404, "<h1>Not Found</h1>"))
-    deliver(make_scored())
-
-    assert server.scores == {"faithfulness": 0.5}
-
-
 def test_a_project_is_looked_up_once_and_waited_for(server, make_writer, make_scored):
     project_id = server.projects.pop("support")
     writer = make_writer(project="support")
@@ -58,18 +50,3 @@ def test_a_project_is_looked_up_once_and_waited_for(server, make_writer, make_sc
     assert writer.flush(PATIENCE)
     assert len([request for request in server.requests if request.path == "/sessions"]) == looked_up
     assert {feedback["session_id"] for feedback in server.feedback.values()} == {project_id}
-
-
-@pytest.mark.parametrize("trouble", [503, 500, "hangs"])
-def test_a_project_that_cannot_be_looked_up_now_is_asked_for_again(server, deliver, make_scored, trouble):
-    server.script.append(server.hangs if trouble == "hangs" else trouble)
-    deliver(make_scored(), project="support", timeout=1.0 if trouble == "hangs" else 5.0)
-
-    assert server.scores == {"faithfulness": 0.5}
-
-
-def test_feedback_that_is_accepted_for_later_is_delivered(server, deliver, make_scored):
-    server.script.append(202)
-    writer = deliver(make_scored())
-
-    assert (writer.stats().delivered, len(server.requests)) == (1, 1)

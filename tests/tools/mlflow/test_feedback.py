@@ -1,5 +1,3 @@
-import pytest
-
 from ragspan import MetricFailure, Score
 from ragspan.usage import Usage
 
@@ -51,22 +49,7 @@ def test_a_failure_is_feedback_with_an_error(make):
     assert written["source"] == {"source_type": "CODE", "source_id": "ragspan"}
 
 
-def test_names_fit_into_mlflows_columns(make):
-    (written,) = assessments(make, make.scored({"m" * 300: Score(value=1.0, judge="j" * 300)}))
-
-    assert (len(written["assessment_name"]), len(written["source"]["source_id"])) == (250, 250)
-
-
 def test_the_same_score_in_another_process_and_on_another_span_has_the_same_id(make):
     ids = {make.assessment(make.feedback(value, span=span))["assessment_id"] for value, span in ((0.9, 1), (0.3, 2))}
 
     assert ids == {"a-7bae8825e4c65d6ab111c643ddca23b9"}  # at most 50 characters, which is what MLflow's column has
-
-
-@pytest.mark.parametrize(
-    "other", [{"metric": "completeness"}, {"answer": 2}, {"record": "r2"}, {"judge": "overlap"}], ids=str
-)
-def test_another_metric_trace_record_or_judge_makes_it_another_one(make, other):
-    one, another = make.assessment(make.feedback()), make.assessment(make.feedback(**other))
-
-    assert one["assessment_id"] != another["assessment_id"]

@@ -3,7 +3,6 @@ import base64
 import pytest
 
 from ragspan import ConfigurationError
-from ragspan.tools.http import session_for
 from ragspan.tools.mlflow import tracking_server
 
 
@@ -40,22 +39,6 @@ def test_credentials_are_those_of_the_address_or_else_of_the_environment_and_sho
     assert who(found.headers["authorization"]) == "änn:日本"
     assert (given.url, who(given.headers["authorization"])) == ("http://localhost:5000", "ann:p@ss")
     assert "Basic" not in repr(given)
-
-
-def test_other_programs_certificates_are_not_ours(monkeypatch):
-    monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/their/ca.pem")
-
-    def checked(**environment):
-        for name, value in environment.items():
-            monkeypatch.setenv(name, value)
-        session = session_for(tracking_server("https://localhost"))
-        settings = session.merge_environment_settings("https://localhost", {}, None, None, None)
-        session.close()
-        return settings["verify"]
-
-    assert checked() == "/their/ca.pem"
-    assert checked(MLFLOW_TRACKING_SERVER_CERT_PATH="/ca.pem") == "/ca.pem"
-    assert checked(MLFLOW_TRACKING_INSECURE_TLS="true") is False
 
 
 @pytest.mark.parametrize(

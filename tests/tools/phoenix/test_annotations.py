@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, ContextVerdict
-from ragspan.metrics import JudgedContext
+from ragspan.judges.judge_protocols import ContextVerdict
 from ragspan.outcomes import Score
 from ragspan.records import RagRecord, Retrieval, RetrievedContext, SpanAnchor
 from ragspan.tools.phoenix import PhoenixEmitter
@@ -76,26 +75,6 @@ def test_verdicts_on_passages_go_to_the_documents_where_the_search_has_them(rows
 
 
 @pytest.mark.parametrize(
-    ("verdict", "expected"),
-    [
-        (ContextRating(index=1, value=0.25), [(1, 0.25)]),
-        (JudgedContext(index=0, id="id-2", rank=2, value=0.75), [(2, 0.75)]),
-        (ClaimVerdict(index=0, verdict="supported"), []),
-        (ContextVerdict(index=2, useful=True), []),
-        (ContextVerdict(index=-1, useful=True), []),
-        ("a verdict of somebody's own", []),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_only_verdicts_on_passages_that_there_are_become_annotations_of_documents(
-    rows_of, make_scored, verdict, expected
-):
-    _, *documents = rows_of(make_scored({"metric": Score(value=1.0, evidence=(verdict,))}))
-
-    assert [(row["document_position"], row["result"]["score"]) for row in documents] == expected
-
-
-@pytest.mark.parametrize(
     ("options", "spans"),
     [
         ({"documents": False}, (SpanAnchor(trace_id=1, span_id=2),)),
@@ -123,11 +102,8 @@ def passage(text, id=None, rank=None):  # noqa: A002 - as the field is called
         pytest.param([[passage("a"), passage("b")]], passage("b", rank=1), [(0, 1)], id="by its rank"),
         pytest.param([[passage("a"), passage("b")]], passage("b"), [(0, 1)], id="by its text"),
         pytest.param([[passage("long", id="x")]], passage("short", id="x"), [(0, 0)], id="compressed: by its id"),
-        pytest.param([[passage("a", id="x"), passage("b", id="x")]], passage("b", id="x"), [(0, 1)], id="shared id"),
-        pytest.param([[passage("b"), passage("a")]], passage("a", rank=0), [(0, 1)], id="the rank is another search's"),
         pytest.param([[passage("a")], [passage("b"), passage("a")]], passage("a"), [(0, 0), (1, 1)], id="found twice"),
         pytest.param([[passage("a")]], passage("elsewhere"), [], id="from elsewhere"),
-        pytest.param([[]], passage("a", rank=3), [], id="a search without a result"),
     ],
 )
 def test_a_passage_is_found_in_the_searches_that_brought_it(rows_of, make_scored, found, context, places):

@@ -49,14 +49,6 @@ def test_a_document_that_the_span_does_not_have_is_refused_alone(phoenix, delive
     assert writer.stats().rejected == {"no_such_document": 1}
 
 
-@pytest.mark.parametrize("reply", [404, (200, '{"data":[]}')], ids=str)
-def test_another_servers_reply_is_not_taken_for_phoenixs(phoenix, deliver, make_scored, reply):
-    phoenix.script.append(reply)
-    deliver(make_scored())
-
-    assert (phoenix.scores, len(phoenix.requests)) == ({"faithfulness": 0.5}, 2)
-
-
 @pytest.mark.slow
 def test_its_address_alone_brings_spans_and_annotations_there(phoenix):
     configured = json.dumps([{"phoenix": phoenix.url, "capture_content": True}])

@@ -75,25 +75,3 @@ def test_labels_of_people_become_a_table(pull, ragspan, tmp_path):
     assert (len(rows[0]["trace_id"]), len(rows[0]["span_id"])) == (32, 16)
     agreed = ragspan("agree", tmp_path / "labels.jsonl", "--metrics", "faithfulness")
     assert "2 of 2 rows have a label" in agreed.stdout, agreed.output
-
-
-def test_the_last_word_counts_and_other_words_by_their_score(pull, phoenix):
-    first, second = (one for one in phoenix.recorded["span_annotations"] if one["name"] == "correct")
-    later = {"updated_at": "2027-01-01T00:00:00Z", "id": "later"}
-    phoenix.recorded["span_annotations"] += [
-        first | later | {"result": {"label": "so so", "score": 0.2}},
-        second | later | {"result": {"label": "so so", "score": None}},
-    ]
-
-    done, rows = pull()
-
-    assert [row["label"] for row in rows] == ["fail"]
-    assert "1 more have a label 'correct' that says neither good nor bad" in done.stderr
-
-
-def test_a_label_on_the_root_is_about_the_traces_only_answer(pull, phoenix):
-    labelled = next(one for one in phoenix.recorded["span_annotations"] if one["name"] == "correct")
-    answer = next(span for span in phoenix.recorded["spans"] if span["context"]["span_id"] == labelled["span_id"])
-    labelled["span_id"] = answer["parent_id"]
-
-    assert answer["context"]["span_id"] in [row["span_id"] for row in pull()[1]]

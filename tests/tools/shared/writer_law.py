@@ -153,16 +153,6 @@ class WriterLaw:
             make_writer(**{backend.address: "pass:word@nowhere"})
         assert "word" not in str(raised.value)
 
-    def test_a_shutdown_closes_its_connections(self, server, make_writer, make_scored):
-        server.keeps_connections = True
-        writer = make_writer()
-        writer.emit(make_scored())
-        writer.shutdown(PATIENCE)
-
-        adapter = writer.client._session.get_adapter(server.url)
-        assert server.scores == {"faithfulness": 0.5}
-        assert len(adapter.poolmanager.pools) == 0
-
     def test_importing_it_loads_no_http_client(self, backend):
         module = backend.writer.__module__.removesuffix(".emitter")
         program = f"import sys, {module}; print(*sys.modules)"
