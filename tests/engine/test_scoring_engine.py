@@ -138,14 +138,14 @@ def test_no_more_records_are_in_work_than_the_concurrency(fakes, make_engine):
 
 
 def test_an_engine_that_was_shut_down_can_be_collected(fakes):
+    before = set(threading.enumerate())
     engine = ScoringEngine(metrics=[fakes.ConstantMetric(), fakes.ThreadMetric(lambda _: None, "thread")])
     engine.submit(fakes.a_record())
     engine.shutdown(fakes.PATIENCE)
     reference = weakref.ref(engine)
     del engine
-    for thread in threading.enumerate():  # a thread that is just ending holds what it has called
-        if thread.name.startswith("ragspan"):
-            thread.join(fakes.PATIENCE)
+    for thread in set(threading.enumerate()) - before:  # a thread that is just ending holds what it has called
+        thread.join(fakes.PATIENCE)
     gc.collect()
 
     assert reference() is None

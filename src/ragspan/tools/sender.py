@@ -200,11 +200,10 @@ class Sender(Generic[_Item]):
                     results = self._send(batch)
                     with self._changed:
                         self._queue.settle(batch, results)
-                    self._report(results if isinstance(results, BaseException) else None)
-                else:
-                    self._report()  # what was given up
+                has_news = self._report(results if batch and isinstance(results, BaseException) else None)
                 with self._changed:
-                    self._changed.notify_all()  # a flush may wait for what was settled or given up
+                    if batch or has_news:  # a flush may wait for it; idle threads must not wake each other for ever
+                        self._changed.notify_all()
                     if not batch and not self._is_over:
                         self._changed.wait(_left(min(wait_until, self._queue.next_due() or math.inf)))
 
@@ -237,8 +236,10 @@ class Sender(Generic[_Item]):
         else:
             thread.join(seconds)
 
-    def _report(self, trouble: BaseException | None = None) -> None:
+    def _report(self, trouble: BaseException | None = None) -> bool:
         """Count what ended; log what was lost and what went wrong, a line a minute at most for each kind.
+
+        Returns whether anything ended.
 
         Of an exception only the type is logged, and the text only of `Unavailable` and `ExportError`, which is a reason.
         """
@@ -260,6 +261,7 @@ class Sender(Generic[_Item]):
             kind = str(trouble) if isinstance(trouble, (Unavailable, ExportError)) else type(trouble).__name__
             waiting = self.stats().waiting
             self._log.report("trouble", "%s took no %s: %s; %d to be tried again", name, item, kind, waiting)
+        return bool(news)
 
 
 def _left(ends_at: float) -> float:
