@@ -123,7 +123,7 @@ NEWER_THAN_OLDEST := newest_protocol or tools_results_that_it_was_written_from o
 test-oldest: .venv-oldest/.installed  ## the programs of both frameworks on the oldest releases that we support
 	.venv-oldest/bin/python -m pytest -q -n $(WORKERS) -W ignore -m "not slow and not alone" -k "not ($(NEWER_THAN_OLDEST))" \
 	  --ignore=integrations/langchain/tests/test_instrumentors.py --ignore=integrations/langchain/tests/test_neighbours.py integrations/langchain/tests
-	.venv-oldest/bin/python -m pytest -q -n $(WORKERS) -m "not slow" integrations/llama-index/tests
+	.venv-oldest/bin/python -m pytest -q -n $(WORKERS) -m "not slow" -k "not (never_read and refine)" integrations/llama-index/tests
 
 .venv-oldest/.installed: $(VENV)/.installed
 	@$(BIN)/python -m venv --clear $(@D)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import public_graphs  # noqa: F401  (these fill the table)
 import public_prompts  # noqa: F401
 import public_retrieval  # noqa: F401
@@ -19,4 +21,7 @@ def test_the_record_of_a_public_program(captured, name):
     expected = PROGRAMS[name]
     expected.run(captured.config)
 
-    assert captured.grounded_answers() == [expected.answer] * expected.records
+    answers = captured.grounded_answers()
+    if name == "notes that are taken side by side":  # in threads: which one begins first is chance
+        answers = [replace(one, contexts=sorted(one.contexts, reverse=True)) for one in answers]
+    assert answers == [expected.answer] * expected.records
