@@ -225,15 +225,15 @@ class PromptTexts:
             shorter = (number for number, text in enumerate(wanted) if len(text) < len(apart))
             wanted.insert(next(shorter, len(wanted)) if len(apart) >= _MIN_APART else len(wanted), apart)
         for text in wanted:
-            own = [place for place in places.of(text) if place[0] not in self.silent]
-            own.sort()
+            needle = text.strip()  # templates and formatters leave out the white space around
+            own = sorted(place for place in places.of(needle) if place[0] not in self.silent)
             if text == apart:
                 for part, start in own[-1:] if text in found else own:  # the last one is the user's
-                    self.claim(part, start, start + len(text), ASKED)
+                    self.claim(part, start, start + len(needle), ASKED)
                 own = own[:-1] if text in found else []
             for part, start in own:
-                if self.is_free(part, start, start + len(text)):
-                    self._add(found[text], Match(part, start, start + len(text), whole=True, text=text))
+                if self.is_free(part, start, start + len(needle)):
+                    self._add(found[text], Match(part, start, start + len(needle), whole=True, text=text))
         self.is_complete &= places.is_complete
 
     def _find_words(self, texts: Iterable[str], found: Mapping[str, list[Match]], *, bare: bool = False) -> list[str]:
