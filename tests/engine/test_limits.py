@@ -57,19 +57,6 @@ def test_where_no_thread_can_be_started_it_is_said_with_the_first_answer(endpoin
     assert lines[-1] == "records dropped at shutdown, because the time for them was up: 3"
 
 
-def test_what_waits_is_scored_once_there_are_threads_again():
-    lines = run("""
-        threading.stack_size(1 << 46)
-        configured = ragspan.configure(emitters=["otel"])
-        ask()
-        threading.stack_size(0)
-        assert configured.flush(60)
-        print(configured.engine.stats().finished, file=sys.stderr)
-    """)
-
-    assert lines[-1] == "3"
-
-
 def test_where_no_descriptor_is_left_there_is_a_line_and_no_traceback():
     lines = run("""
         configured = ragspan.configure(emitters=["otel"])

@@ -12,7 +12,6 @@ import pytest
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import InMemoryLogRecordExporter, SimpleLogRecordProcessor
 
-from ragspan.exceptions import ConfigurationError
 from ragspan.judges import OpenAIJudge
 from ragspan.metrics import Completeness, ContextAdherence, Faithfulness
 from ragspan.outcomes import MetricFailure
@@ -154,22 +153,3 @@ def test_a_record_for_which_it_fails_is_dropped_counted_and_never_sent(
         f"a record is dropped, because redact failed: {why}",
     ]
     assert SECRET not in caplog.text
-
-
-def test_the_environment_names_it_for_engines_made_by_hand(fakes, make_engine, monkeypatch):
-    emitter = fakes.ListEmitter()
-    monkeypatch.setenv("RAGSPAN_REDACT", "string:capwords")
-    redacting, plain = (make_engine(fakes.ConstantMetric(), emitters=[emitter], redact=one) for one in (None, False))
-
-    for engine in (redacting, plain):
-        fakes.score(engine, fakes.a_record(question="who is it"))
-
-    assert [scored.record.question for scored in emitter.scored] == ["Who Is It", "who is it"]
-
-
-@pytest.mark.parametrize("redact", [5, "mask", "no_such_module:mask"])
-def test_a_wrong_one_is_refused_at_once(fakes, redact):
-    from ragspan.engine import ScoringEngine
-
-    with pytest.raises(ConfigurationError, match=r"(redact|RAGSPAN_REDACT) is"):
-        ScoringEngine(metrics=[fakes.ConstantMetric()], redact=redact)

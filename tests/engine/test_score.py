@@ -6,9 +6,8 @@ import asyncio
 
 import pytest
 
-from ragspan import Dropped, RagRecord, ScoredRecord
-from ragspan.outcomes import NotApplicable, Score
-from ragspan.records import SpanAnchor
+from ragspan import Dropped, ScoredRecord
+from ragspan.outcomes import Score
 
 
 def test_a_record_comes_back_with_its_outcomes_when_the_emitters_have_it(fakes, make_engine):
@@ -125,16 +124,3 @@ def test_what_is_not_scored_says_why(fakes, make_engine, monkeypatch):
     ] == [Dropped(reason=reason) for reason in ("nothing_to_score", "capture_error", "redaction_failed", "not_running")]
     assert engine.stats().nothing_to_score == 1
     assert emitter.journal == []
-
-
-def test_sampling_holds_unless_it_is_switched_off(fakes, make_engine):
-    engine = make_engine(fakes.ConstantMetric(), sample_rate=0.0)
-    unsampled = fakes.a_record(parent=SpanAnchor(trace_id=1, span_id=1, trace_flags=0))
-
-    async def outcome(record: RagRecord, *, sample: bool) -> object:
-        scored = await engine.score(record, sample=sample)
-        assert isinstance(scored, ScoredRecord)
-        return scored.outcomes["constant"]
-
-    assert asyncio.run(outcome(fakes.a_record(), sample=True)) == NotApplicable(reason="not_sampled")
-    assert asyncio.run(outcome(unsampled, sample=False)) == Score(value=1.0)
