@@ -127,13 +127,3 @@ def test_dollars_need_a_price_and_other_limits_do_not(clock):
 
     assert refused.value.error_type == "unknown_price"
     assert denied(BudgetTracker(Budget(requests_per_minute=1), clock=clock), unpriced) is None
-
-
-def test_what_yesterdays_request_took_less_gives_the_new_day_no_more_than_its_limit(clock):
-    tracker = BudgetTracker(Budget(usd_per_day=10), clock=clock)
-    settle = tracker.reserve(Usage(requests=1, usd=8.0))
-    clock.advance(DAY)
-    settle(Usage(requests=1, usd=1.0))
-
-    assert denied(tracker, Usage(requests=1, usd=10.5)) == "usd_per_day"
-    assert denied(tracker, Usage(requests=1, usd=10.0)) is None

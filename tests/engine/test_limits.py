@@ -54,7 +54,7 @@ def test_where_no_thread_can_be_started_it_is_said_with_the_first_answer(endpoin
     [line] = [line for line in said if line.startswith("no thread can be started (can't start new thread)")]
     assert line.endswith("see the limits of threads (ulimit -u, pids.max) and of memory")
     assert any("no span is exported: can't start new thread" in line for line in said) == bool(endpoint)
-    assert lines[-1] == "records dropped at shutdown, because the time for them was up: 3"
+    assert lines[-1] == "answers that are not scored, because the process ended: 3 (RAGSPAN_EXIT_TIMEOUT is 0.5 s)"
 
 
 def test_where_no_descriptor_is_left_there_is_a_line_and_no_traceback():

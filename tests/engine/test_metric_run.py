@@ -6,10 +6,7 @@ import pytest
 from opentelemetry import trace
 
 from ragspan.exceptions import JudgeError
-from ragspan.judges.session import report_usage
-from ragspan.outcomes import MetricFailure, NotApplicable, Score
-from ragspan.telemetry import is_suppressed
-from ragspan.usage import Usage
+from ragspan.outcomes import MetricFailure, Score
 
 
 def raise_(error: BaseException) -> None:
@@ -71,14 +68,6 @@ def test_an_answer_that_is_no_outcome_is_a_failure(score_one, fakes, answer: obj
 
 
 @pytest.mark.parametrize("kind", ["CallingMetric", "ThreadMetric"])
-def test_a_metric_runs_with_instrumentation_suppressed(fakes, score_one, kind: str):
-    seen: list[bool] = []
-    score_one(getattr(fakes, kind)(lambda _: seen.append(is_suppressed())))
-
-    assert seen == [True]
-
-
-@pytest.mark.parametrize("kind", ["CallingMetric", "ThreadMetric"])
 def test_nothing_of_the_requests_context_reaches_a_metric(fakes, make_engine, kind: str):
     variable = contextvars.ContextVar("variable", default="unset")
     variable.set("of the request")
@@ -94,19 +83,6 @@ def test_nothing_of_the_requests_context_reaches_a_metric(fakes, make_engine, ki
         fakes.score(engine)
 
     assert seen == ["unset", False] * 2
-
-
-@pytest.mark.parametrize(
-    "ending", [NotApplicable(reason="no_claims"), MetricFailure(error_type="e", message="m"), None]
-)
-def test_what_a_metric_spends_is_on_its_outcome_also_where_there_is_no_score(fakes, score_one, ending):
-    def spend(_: object) -> object:
-        report_usage(Usage(requests=1, input_tokens=10))
-        if ending is None:
-            raise JudgeError("InvalidVerdict", "prose")
-        return ending
-
-    assert score_one(fakes.CallingMetric(spend)).outcomes["calling"].usage == Usage(requests=1, input_tokens=10)
 
 
 @pytest.mark.parametrize("kind", ["HangingMetric", "BlockingMetric"])

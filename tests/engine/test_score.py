@@ -24,24 +24,6 @@ def test_a_record_comes_back_with_its_outcomes_when_the_emitters_have_it(fakes, 
     assert engine.stats().finished == engine.stats().submitted == 1
 
 
-def test_it_comes_back_with_the_outcomes_that_were_late_for_the_emitters(fakes, make_engine):
-    slow, emitter = fakes.HangingMetric("slow"), fakes.ListEmitter(score_wait=0.0)
-    engine = make_engine(fakes.ConstantMetric(0.5), slow, emitters=[emitter])
-
-    async def score() -> ScoredRecord | Dropped:
-        scoring = asyncio.create_task(engine.score(fakes.a_record()))
-        await asyncio.to_thread(emitter.next)
-        slow.release()
-        return await scoring
-
-    scored = asyncio.run(score())
-
-    assert isinstance(scored, ScoredRecord)
-    assert set(scored.outcomes) == set(scored.durations) == {"constant", "slow"}
-    assert not scored.late
-    assert emitter.journal == ["start", "emit", "late"]
-
-
 @pytest.mark.parametrize("drop", ["oldest", "newest"])
 def test_a_full_queue_neither_refuses_nor_evicts_what_is_awaited(fakes, make_engine, drop):
     metric = fakes.HangingMetric()

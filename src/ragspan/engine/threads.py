@@ -53,20 +53,19 @@ def call_guarded(call: Callable[..., _T], *args: Any) -> tuple[_T, None] | tuple
 class Deadline:
     """The end of a timeout that begins now. A negative timeout is over at once; `math.inf` never is."""
 
-    def __init__(self, timeout: float, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._began = clock()
+    def __init__(self, timeout: float) -> None:
+        self._began = time.monotonic()
         self._timeout = timeout
 
     def minus_reserve(self) -> Deadline:
         """An earlier end, which leaves a tenth of the time, and a second at most, for sending what is there."""
         left = self.remaining
-        return Deadline(left - min(left * _RESERVE, _MAX_RESERVE), clock=self._clock)
+        return Deadline(left - min(left * _RESERVE, _MAX_RESERVE))
 
     @property
     def elapsed(self) -> float:
         """Seconds since it began."""
-        return self._clock() - self._began
+        return time.monotonic() - self._began
 
     @property
     def remaining(self) -> float:

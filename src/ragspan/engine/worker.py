@@ -153,21 +153,20 @@ class Worker:
             if loop is not None:
                 self._loop = loop
                 loop.call_soon(self._read_queue, context=self._context)
-                _, error = call_guarded(loop.run_forever)
-                while not self._stopping.is_set() and (error is None or not isinstance(error, Exception)):
-                    # A metric can stop the loop, and asyncio lets SystemExit and KeyboardInterrupt out of any task.
+                # A metric can stop the loop, and asyncio lets SystemExit and KeyboardInterrupt out of any task.
+                while not self._stopping.is_set() and not isinstance(error, Exception):
+                    _, error = call_guarded(loop.run_forever)
                     if error is not None:
                         self._note_error(error)
-                    _, error = call_guarded(loop.run_forever)
             self._loop, self._is_ticking = None, False
             self._tasks.clear()
             call_guarded(self._work().worker_ended)
             if loop is not None:
                 loop.wind_down()
             self._queue.drop_in_work()
-            if error is not None:
+            if loop is None and error is not None:
                 self._note_error(error)
-                self._stopping.wait(_RESTART_PAUSE)
+            self._stopping.wait(_RESTART_PAUSE)
 
     def _read_queue(self) -> None:
         loop = self._loop

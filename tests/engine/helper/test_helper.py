@@ -146,9 +146,7 @@ def test_a_helper_that_answers_nothing_is_killed_and_replaced(
 def test_where_no_helper_can_be_started_a_thread_computes_and_the_log_says_what_that_costs(
     engine_of, explanations, monkeypatch, caplog, tmp_path, executable, reason
 ):
-    if executable == "frozen":
-        monkeypatch.setattr("sys.frozen", True, raising=False)
-    elif executable == "says nothing":
+    if executable == "says nothing":
         (tmp_path / "python").write_text("#!/bin/sh\nexit 7")
         (tmp_path / "python").chmod(0o755)
         executable = str(tmp_path / "python")
@@ -197,16 +195,6 @@ def test_the_helper_ends_with_the_application(start, watch, ending):
         application.process.kill()
 
     assert helper.ends()
-
-
-def test_a_child_that_lives_on_keeps_no_helper(start, watch):
-    ending = "pid = os.fork() or os.execvp('sleep', ['sleep', '100']); print(pid); sys.stdout.flush(); threading.Event().wait()"
-    application = start(ASKING.format("tell_process", ending), PYTHONWARNINGS="ignore")
-    helper, child = watch(application.line().split()[-1]), watch(application.line())
-    application.process.kill()
-
-    assert helper.ends()
-    assert child.lives()
 
 
 def test_it_has_no_descriptor_of_the_applications_and_leaves_none_and_no_zombie(start):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections.abc import Callable
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -58,12 +58,12 @@ class Connection(asyncio.Protocol, Generic[_M]):
     def __init__(self, reads: type[_M], *, on_message: Callable[[_M], None], on_lost: Callable[[], None]) -> None:
         self._decode: Callable[[bytes], list[_M]] = msgspec.msgpack.Decoder(list[reads]).decode  # type: ignore[valid-type]
         self._on_message, self._on_lost = on_message, on_lost
-        self._transport: asyncio.Transport | None = None
+        self._transport: Any = None
         self._outgoing: list[object] = []
         self._incoming = bytearray()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
+        self._transport = transport
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - the protocol's signature
         self._on_lost()
