@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from ragspan.evaluate import evaluate
-from ragspan.evaluate.label_agreement import agreement, measures_of
+from ragspan.evaluate.label_agreement import agreement
 
 CONTEXT = "The tower is 330 metres high. It was built in 1889."
 RIGHT = ["The tower is 330 metres high.", "It was built in 1889."]
@@ -94,19 +94,6 @@ def test_a_label_is_compared_with_the_metrics_that_measure_it_and_has_one_rate(r
     assert [one["metric"] for one in told["metrics"]] == ["context_adherence", "faithfulness"]
     assert done.stdout.count("responses fail") == 1
     assert "completeness" not in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("label", "measures"),
-    [
-        ("label", ("context_adherence", "faithfulness", "faithfulness_hhem")),
-        ("Complete?", ("completeness",)),
-        ("relevant", ("answer_relevance",)),
-        ("contexts_relevant", ("context_relevance", "context_utilization")),
-    ],
-)
-def test_the_name_of_a_label_says_what_measures_it(label, measures):
-    assert measures_of(label) == measures
 
 
 def test_too_few_labels_say_so_in_place_of_a_rate(run, table):

@@ -8,11 +8,11 @@ import statistics
 
 import pytest
 
-from ragspan.evaluate.outages import JudgeOutage
+from ragspan.evaluate.evaluated import WORST_KEPT
 from ragspan.evaluate.progress import RunProgress, progress_on_stderr
-from ragspan.evaluate.rows import WORST_KEPT, BadRow, EvaluatedRow
+from ragspan.evaluate.rows import BadRow, EvaluatedRow
 from ragspan.evaluate.summaries import MetricTally
-from ragspan.outcomes import MetricFailure, NotApplicable, Score
+from ragspan.outcomes import NotApplicable, Score
 from ragspan.records import RagRecord
 from ragspan.usage import Usage
 
@@ -117,10 +117,9 @@ def test_a_line_tells_rows_rate_means_bad_rows_cost_and_where_the_size_is_known_
 
 def test_who_waits_for_a_judge_hears_so_once_a_minute_and_of_the_next_rows_as_usual(progress, clock):
     target = io.StringIO()
-    failure = MetricFailure(error_type="APIConnectionError", message="it refuses connections", outage=True)
     with progress_on_stderr(file=target, clock=clock) as display:
         for second in range(180):
-            progress.outage = JudgeOutage("m", 3.0 + second, 600.0, failure)
+            progress.outage = f"waiting for the judge of m since {second} s"
             clock.advance(1)
             display(progress)
         assert [line[:30] for line in target.getvalue().splitlines()] == ["0 rows (0%) · waiting for the "] * 3
