@@ -126,8 +126,3 @@ def test_objects_are_read_with_their_ids_scores_and_sources():
 )
 def test_background_is_read_as_contexts_are_with_its_kind(cell, expected):
     assert tuple((one.text, one.kind) for one in background_of(cell)) == expected
-
-
-@pytest.mark.parametrize("word", ["nan", "NaN", " None ", "null", "NULL", "<NA>", "NaT"])
-def test_the_words_that_programs_write_for_nothing_are_nothing(word):
-    assert (cell_text(word), identifier_of(word), contexts_of(word), nanoseconds_of(word)) == (None, None, None, None)

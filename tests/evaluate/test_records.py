@@ -16,7 +16,7 @@ RECORD = RagRecord(question="q", contexts=["ab", "c"], response="r", status="abo
 
 def read(*rows, **choices):
     table = table_of(list(rows))
-    reader = RecordReader(choices, table, by=["model"] if "model" in rows[0] else ())
+    reader = RecordReader(choices, table, by=["model"] if isinstance(rows[0], dict) and "model" in rows[0] else ())
     return [reader.read(entry) for entry in table.entries], reader
 
 

@@ -246,7 +246,7 @@ def _asked_in_words(asked: AskedFigures) -> str:
             f"no estimate for all rows: {asked.judge} scored {asked.random:,} at random, and {LEAST_LABELS} are needed"
             f" (about {_ROWS_FOR_ESTIMATE} rows at a share of 0.2)"
         )
-    words += f"; of {asked.doubtful:,} doubtful rows {asked.doubtful_failed:,} fail, of {asked.random:,} at random {asked.random_failed:,}"
+    words += f"; it scored {asked.doubtful:,} doubtful rows, and {asked.random:,} at random"
     return words + (f"; not scored by it: {named_counts(asked.fallbacks)}" if asked.fallbacks else "")
 
 

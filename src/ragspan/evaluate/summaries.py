@@ -18,7 +18,6 @@ SKIPPED_REASONS = frozenset({"no_question", "no_response", "contexts_unknown", "
 """Reasons that lie in the table or the budget, and not in the answer: a mean over the other rows hides them."""
 SUMMARY_HEADER = ("metric", "mean", "median", "min", "max", "std", "scored", "passed")
 _BINS = 10
-_REACH = 1.5  # interquartile ranges that a whisker may be long (Tukey)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,11 +32,8 @@ class AskedFigures:
     """None if it scored nothing."""
     doubtful: int
     """Rows that it scored because they are doubtful."""
-    doubtful_failed: int
-    """Of these, those that fail."""
     random: int
     """Rows that it scored because they were drawn at random."""
-    random_failed: int
     fallbacks: Mapping[str, int]
     """Rows that it was asked about and did not score, by reason, where the embedded judge's score stands in."""
     failures: RateEstimate | None
@@ -59,19 +55,6 @@ class AskedFigures:
         if self.scored or not self.fallbacks:
             return None
         return f"the judge scored none of the rows that it was asked about: {named_counts(self.fallbacks)}"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BoxPlot:
-    """How scores are distributed."""
-
-    lower_quartile: float
-    upper_quartile: float
-    lower_whisker: float
-    """The lowest score within one and a half interquartile ranges of the box."""
-    upper_whisker: float
-    outliers: int
-    """Scores beyond the whiskers."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,7 +84,9 @@ class MetricSummary:
     """Values from here on pass; None where the metric has no threshold."""
     histogram: Sequence[int] = ()
     """Scores from 0.0 to below 0.1, and so on; 1.0 belongs to the last ones."""
-    box: BoxPlot | None = None
+    box: Sequence[float] = ()
+    """The lower whisker, the lower quartile, the upper quartile, the upper whisker; a whisker is at most one and a half times as long as
+    the box."""
     causes: Mapping[str, int] = field(default_factory=dict)
     """Scores that fail by their cause, where it is known, the most frequent first."""
     asked: AskedFigures | None = None
@@ -263,9 +248,7 @@ class _AskedTally:
         return AskedFigures(
             judge=self._judge,
             doubtful=scored["doubtful"],
-            doubtful_failed=strata["doubtful"].failing,
             random=scored["rest"],
-            random_failed=strata["rest"].failing,
             fallbacks=dict(self._fallbacks.most_common()),
             failures=estimate_rate(strata.values()),
             mean=mean,
@@ -274,18 +257,12 @@ class _AskedTally:
         )
 
 
-def _box_of(ordered: Sequence[float]) -> BoxPlot:
+def _box_of(ordered: Sequence[float]) -> Sequence[float]:
     spread = ordered if len(ordered) > 1 else [*ordered, *ordered]
     lower, _, upper = statistics.quantiles(spread, n=4, method="inclusive")
-    reach = _REACH * (upper - lower)
+    reach = 1.5 * (upper - lower)  # as Tukey draws it
     inside = [value for value in ordered if lower - reach <= value <= upper + reach]
-    return BoxPlot(
-        lower_quartile=lower,
-        upper_quartile=upper,
-        lower_whisker=inside[0],
-        upper_whisker=inside[-1],
-        outliers=len(ordered) - len(inside),
-    )
+    return [inside[0], lower, upper, inside[-1]]
 
 
 def deviation_of(values: Sequence[float], mean: float) -> float:

@@ -27,8 +27,6 @@ def signs(answered, evaluation_of):
         ([0.1] * 30 + [0.9] * 10, "most answers fail", "high", "The mean is 0.30 and the median is 0.10"),
         ([0.45] * 20 + [0.55] * 20, "low mean and median", None, None),
         ([0.45] * 25 + [0.52] * 20, "low mean and median", "notice", "The mean is 0.48 and the median is 0.45"),
-        ([0.05, 0.95] * 20, "high deviation", "notice", "Standard deviation 0.46 around a mean of 0.50"),
-        ([0.05] * 3 + [0.95] * 40, "high deviation", None, None),
         ([0.9] * 29, "few scores", "notice", "Only 29 answers have a score"),
         ([0.9] * 30, "few scores", None, None),
         ([0.9] * 80 + [ABSENT] * 20, "many answers have no score", "high", "20 of 100 answers have no score (20%)"),

@@ -20,10 +20,8 @@ _VERY_LOW = 0.75
 """Of its threshold, below which a mean or a median is very low."""
 _FEW_PASS = 0.4
 """With a smaller share of answers that pass, most answers fail by more than chance and a strict judge explain."""
-_WIDE_DEVIATION = 0.3
-"""Scores spread evenly over the whole scale have 0.29; the most there can be is 0.5, for zeros and ones in equal numbers."""
 _MANY_FAIL = 0.2
-"""A high deviation deserves a look only where at least this share fails: good answers and a few bad ones deviate as much."""
+"""A metric that so many answers fail is of high risk."""
 _MANY_NOT_SCORED, _MANY_FAILURES = 0.2, 0.02
 """Of all answers; a metric that failed, where it should have had a score, is a fault in the judging."""
 _FEW_SCORES = 30
@@ -104,15 +102,6 @@ def _scores(summary: MetricSummary) -> Iterator[Sign]:
         what = "most answers fail" if few_pass else f"low {' and '.join(low)}"
         level: Literal["high", "notice"] = "high" if is_grave else "notice"
         yield Sign(level=level, title=what, figures=figures, advice=advice)
-    deviation = summary.standard_deviation or 0.0
-    if deviation >= _WIDE_DEVIATION and (not summary.labelled or summary.failing >= _MANY_FAIL * summary.labelled):
-        figures = (
-            f"Standard deviation {deviation:.2f} around a mean of {summary.mean:.2f}: few answers are near the mean."
-        )
-        advice = (
-            "find out what sets the low answers apart: a kind of question, a source, a model. Filter by this metric."
-        )
-        yield Sign(level="notice", title="high deviation", figures=figures, advice=advice)
     if summary.scored < _FEW_SCORES:
         figures = f"Only {summary.scored:,} answers have a score: all figures of this metric are rough."
         yield Sign(level="notice", title="few scores", figures=figures)
