@@ -105,7 +105,7 @@ def _look_up(kind: type) -> _Layout:
     found: dict[str, Any] = {}
     for base in bases_of(kind):
         own = _CLASS_DICT(base)
-        entry = own.get("__dict__")
+        entry: Any = own.get("__dict__")
         if type(entry) in {types.GetSetDescriptorType, types.MemberDescriptorType}:
             dictionary = dictionary or entry.__get__
         if _FLAGS(base) & _MADE_IN_PYTHON:
