@@ -349,6 +349,7 @@ RETIRED: Mapping[str, str] = {
     "RAGSPAN_JUDGE_MODE": 'RAGSPAN_JUDGE_OPTIONS=\'{"mode": "thorough"}\'',
     "RAGSPAN_JUDGE_PRICE": "RAGSPAN_JUDGE_OPTIONS='{\"price\": [0.15, 0.60]}'",
     "RAGSPAN_MAX_RECORDS_PER_SECOND": "configure(max_records_per_second=…)",
+    "RAGSPAN_NATS_KEY_FILE": "RAGSPAN_NATS_CERTIFICATE_FILE, a file with the certificate and its key",
     "RAGSPAN_NATS_MAX_BYTES": "a stream made by NATS' own tool, or NatsSink(stream=Stream(max_bytes=…))",
     "RAGSPAN_NATS_MAX_RECORDS": "a stream made by NATS' own tool, or NatsSink(stream=Stream(max_records=…))",
     "RAGSPAN_NATS_NKEY_FILE": "RAGSPAN_NATS_CREDENTIALS_FILE",

@@ -44,6 +44,10 @@ NAME = "ragspan doctor"
 DOCS = "https://github.com/ragspan/ragspan/blob/main/docs"
 _SCORING, _FLUSHING, _SENDING, _SHUTTING_DOWN = 0.5, 0.35, 0.25, 0.05  # shares of the time
 _KEPT_LINES = 20
+_LOGGED = (
+    "your application will log the same; for a tool that takes no metrics or logs set OTEL_METRICS_EXPORTER=none and "
+    "OTEL_LOGS_EXPORTER=none"
+)
 _GROUNDEDNESS = ("context_adherence", "faithfulness")
 
 
@@ -96,7 +100,7 @@ def watch_record(judge: Judge, settings: Settings, seconds: float) -> list[Findi
         return found
     if all(each.state == "ok" for each in found):
         said = (f"ragspan logged: {line}" for line in dict.fromkeys(complaints))
-        found += [finding("record", "logged", "warning", line, "your application will log the same") for line in said]
+        found += [finding("record", "logged", "warning", line, _LOGGED) for line in said]
     span = result.span if isinstance(result, ScoredRecord) else None
     return [*found, _arrived(record, span, root) if is_sent else _not_sent(settings)]
 
