@@ -82,17 +82,6 @@ def words_of(topic, count):
     return " ".join(f"{topic}{number * 7919 % 10007}" for number in range(count))
 
 
-def test_a_passage_too_long_for_one_prompt_is_one_context(captured, model):
-    """The synthesizer asks the model several times about parts of it."""
-    model.context_window = 1200
-    long = found("cello")
-    long[0].node.text = words_of("cello", 1500)
-    get_response_synthesizer().synthesize(QUESTION, long)
-
-    assert len(model.prompts) > 1
-    assert captured.answers() == [Answered(QUESTION, [f"book: instruments\n\n{long[0].node.text.strip()}"], ANSWER)]
-
-
 def test_a_tree_of_summaries_is_one_request(captured, model):
     model.context_window = 1200
     many = found("cello", "harp", "oboe")

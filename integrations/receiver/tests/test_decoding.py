@@ -61,23 +61,6 @@ def test_a_span_is_plain_data(span, request_with):
     assert read.scope == "openinference.instrumentation.langchain"
 
 
-def test_a_span_that_no_reader_cares_for_keeps_its_place_and_loses_its_attributes(span, request_with):
-    (read,) = spans_of(request_with(span(TRACE, SPAN, attributes={"http.route": "/ask"}), scope="http"))
-
-    assert (read.span_id, read.parent_id, read.name) == (SPAN.hex(), None, "work")
-    assert read.attributes == {}
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["gen_ai.operation.name", "traceloop.span.kind", "llm.request.type", "openinference.span.kind"],
-)
-def test_a_span_is_read_for_the_names_of_its_attributes_whatever_its_scope(span, request_with, name):
-    (read,) = spans_of(request_with(span(TRACE, attributes={name: "x"}), scope="my.company"))
-
-    assert read.attributes == {name: "x"}
-
-
 def test_json_holds_the_same_as_protobuf(span, request_with):
     request = request_with(
         span(TRACE, SPAN, PARENT, {"llm.x": "ü", "n": 2**40}, start_time_unix_nano=5), service="shop"

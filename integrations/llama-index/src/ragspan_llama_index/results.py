@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from ragspan.capturing import Snapshot
-from ragspan.safe_copy import fields_of, in_class, is_list, items_of, replace_field
+from ragspan.capturing import OPAQUE, RequestLog, Snapshot
+from ragspan.safe_copy import (
+    dataclass_fields,
+    fields_of,
+    in_class,
+    in_slot,
+    is_dict,
+    is_list,
+    items_of,
+    own_of,
+    replace_field,
+    text_keyed,
+)
 from ragspan.safe_copy import text_of as plain_text
-from ragspan_llama_index.answers import READERS, answer_in, hand_out, kind_of, output_of, text_of_tokens
-from ragspan_llama_index.classes import CHAT_STREAM, GENERATOR, STREAMS
+from ragspan_llama_index.answers import DATA, READERS, event_fields, kind_of, private_of, text_of, text_of_tokens
+from ragspan_llama_index.classes import CHAT_STREAM, GENERATOR, STREAMS, has_base
+from ragspan_llama_index.nodes import are_nodes
 from ragspan_llama_index.streams import OnEnd, Place, Stream, inside, streams_of, watched
+
+_STREAMING = frozenset({*STREAMS, GENERATOR})
 
 
 def output_or_stream(place: Place, result: Any, on_end: OnEnd) -> Snapshot:
@@ -18,7 +33,7 @@ def output_or_stream(place: Place, result: Any, on_end: OnEnd) -> Snapshot:
     if kind in READERS:
         text = READERS[kind](result)
         return text if text is None else place[0].count(text)
-    part = result if kind is not None else answer_in(result)
+    part = result if kind is not None else _answer_in(result)
     kind = kind_of(part)
     if kind in STREAMS:
         return _watch(place, part, on_end, is_async=kind == "AsyncStreamingResponse")
@@ -28,7 +43,51 @@ def output_or_stream(place: Place, result: Any, on_end: OnEnd) -> Snapshot:
         return watch_chat(place, part, on_end)  # its user reads the model's stream, and no writer does
     if kind == GENERATOR:
         return _watch_bare(place, result, part, on_end)
-    return output_of(part, place[0])
+    return _output_of(part, place[0])
+
+
+# The answer in a result
+
+
+def _answer_in(result: Any) -> Any:
+    """The part of a result that is the answer, if its class shows which one: a workflow's result, or a stream among fields."""
+    if kind_of(result) is not None or type(result) is str:
+        return result
+    inner = private_of(result).get("_result") if has_base(type(result), "StopEvent") else None
+    if inner is not None and inner is not result:
+        return _answer_in(inner)
+    streams = [value for value in (_fields_in(result) or {}).values() if kind_of(value) in _STREAMING]
+    return streams[0] if len(streams) == 1 else result
+
+
+def _fields_in(result: Any) -> Mapping[str, Any] | None:
+    """The parts of a result by their names, if it is a dictionary, an event, or a dataclass of the program's own."""
+    if is_dict(result):
+        return text_keyed(result)
+    if has_base(type(result), "StopEvent"):
+        return event_fields(result)
+    module = plain_text(own_of(type(result), "__module__")) or ""
+    is_own = dataclass_fields(type(result)) is not None and not module.startswith("llama_index.")
+    return fields_of(result) if is_own else None
+
+
+def _output_of(result: Any, log: RequestLog) -> Snapshot:
+    """What a call returned: its text, or its parts, of which a later rule chooses the answer."""
+    fields = None if kind_of(result) is not None or type(result) is str else _fields_in(result)
+    if fields is not None:
+        return {name: OPAQUE if are_nodes(value) else _part_of(value, log) for name, value in fields.items()}
+    if is_list(result):
+        return None if are_nodes(result) else DATA.take(result, log)
+    text = text_of(result)
+    return text if text is None else log.count(text)
+
+
+def _part_of(value: Any, log: RequestLog) -> Snapshot:
+    is_response = kind_of(value) in READERS and kind_of(value) not in {"ChatMessage", "ToolOutput"}
+    return DATA.take(text_of(value) if is_response else value, log)
+
+
+# Streams
 
 
 def watch_chat(place: Place, response: Any, on_end: OnEnd) -> Stream:
@@ -66,9 +125,24 @@ def _watch_bare(place: Place, result: Any, source: Any, on_end: OnEnd) -> Stream
         made = Stream(place, on_end)
         is_async = in_class(type(source), "__anext__") is not None
         watching = watched(source, made, made.add_text_or_delta, is_async=is_async)
-        if watching is not None and hand_out(result, source, watching):
+        if watching is not None and _hand_out(result, source, watching):
             stream = _followed(place, made, watching)
     return stream or next((known for known in reversed(streams_of(place[0])) if not known.over), None)
+
+
+def _hand_out(result: Any, part: Any, watching: Any) -> bool:
+    """Put what watches a stream where a workflow's result, or a dictionary in it, keeps the stream; no code of its class runs."""
+    private = private_of(result)
+    if private.get("_result") is part:
+        in_slot(result, "__pydantic_private__")["_result"] = watching
+        return True
+    held: Any = next((each for each in (result, private.get("_result"), private.get("_data")) if is_dict(each)), {})
+    name = next((name for name, value in text_keyed(held).items() if value is part), None)
+    if name is not None:
+        dict.__setitem__(held, name, watching)
+        return True
+    own = next((name for name, value in fields_of(result).items() if value is part), None)
+    return own is not None and replace_field(result, own, watching)
 
 
 def _chat_stream(place: Place, response: Any, on_end: OnEnd) -> Stream:
