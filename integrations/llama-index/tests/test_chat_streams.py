@@ -40,11 +40,12 @@ async def test_a_streamed_turn(captured, mode, way):
 
 @pytest.mark.parametrize("mode", CONDENSING_MODES)
 @each_way
-async def test_a_streamed_second_turn_is_condensed_for_the_search(captured, model, mode, way):
+async def test_a_streamed_second_turn_is_condensed_for_the_search_whoever_else_listens(new_captures, model, mode, way):
+    one, other = new_captures(), new_captures()
     model.says(CONDENSED, "Of cane.")
     await read(chat_engine(mode), AGAIN, way, chat_history=after("Hello", "Good morning"))
 
-    assert captured.answers() == [Answered(AGAIN, [OBOE], "Of cane.")]
+    assert one.answers() == other.answers() == [Answered(AGAIN, [OBOE], "Of cane.")]
 
 
 @each_mode

@@ -138,13 +138,6 @@ def test_an_answer_that_the_model_itself_finds_unsupported_is_left_out(captured,
     assert captured.answers() == [Answered(QUESTION, [CELLO], ANSWER)]
 
 
-def test_texts_given_to_a_synthesizer_without_nodes(captured):
-    """They are what the model is given, all the same."""
-    CompactAndRefine().get_response(QUESTION, text_chunks=["one text", "another"])
-
-    assert captured.answers() == [Answered(QUESTION, ["one text", "another"], ANSWER)]
-
-
 def test_texts_of_nodes_given_to_a_synthesizer_without_the_nodes(captured):
     """They are those nodes where a search of this request found them."""
 

@@ -48,7 +48,7 @@ from ragspan_llama_index.payloads import (
 )
 from ragspan_llama_index.record import record_of_log, tree_inside
 from ragspan_llama_index.results import output_or_stream, watch_chat
-from ragspan_llama_index.streams import Place, Stream, pulled, reader_or_maker, streams_of
+from ragspan_llama_index.streams import Place, Stream, StreamListener, reader_or_maker, streams_of
 
 _EVENTS = {
     **dict.fromkeys(("LLMChatInProgressEvent", "LLMCompletionInProgressEvent"), True),
@@ -82,6 +82,8 @@ class SpanRecorder:
             sink, record_of_log, tree_inside, on_end=self._on_end, **limits
         )
         self._live = self._requests.live
+        self._listener = StreamListener(self._end_of_stream)
+        self._pulled = self._listener.pulled
 
     @property
     def open_spans(self) -> int:
@@ -105,7 +107,7 @@ class SpanRecorder:
                 facts = KNOWN.get(id(type(instance))) or facts_about(type(instance))
                 role = facts.methods.get(id_[facts.method_start : -UUID_LENGTH]) if facts.methods else None
                 if role is not None:
-                    stream = pulled.get()
+                    stream = self._pulled.get()
                     if stream is not None and stream.place is not None:
                         place = reader_or_maker(place, stream.place)
                     place = place or self._place_at_top(role, id_, parent_id, tags)
@@ -257,7 +259,7 @@ class SpanRecorder:
         beside: Any = [] if role == "call" else [True] if role == "synthesis" else None  # as `Place` has it
         try:
             if role == "chat writer":
-                beside = watch_chat(place, instance, self._end_of_stream)
+                beside = watch_chat(place, instance, self._listener)
             else:
                 noted = STARTS[role](arguments, instance, facts, log)
         except Exception as problem:  # noqa: BLE001  whatever a program passes: the step is followed all the same
@@ -293,7 +295,7 @@ class SpanRecorder:
                 if role == "search" and OPENINFERENCE in modules:
                     note_search(log, span_id)
             elif role == "call" or role == "synthesis":  # noqa: PLR1714  as above
-                noted = Noted(output_or_stream(place, result, self._end_of_stream))
+                noted = Noted(output_or_stream(place, result, self._listener))
                 if role == "synthesis":
                     if beside:  # it wrote its nodes down in a way of its own
                         log.about["reread"] = True

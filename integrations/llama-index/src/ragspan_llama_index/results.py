@@ -22,12 +22,12 @@ from ragspan.safe_copy import text_of as plain_text
 from ragspan_llama_index.answers import DATA, READERS, event_fields, kind_of, private_of, text_of, text_of_tokens
 from ragspan_llama_index.classes import CHAT_STREAM, GENERATOR, STREAMS, has_base
 from ragspan_llama_index.nodes import are_nodes
-from ragspan_llama_index.streams import OnEnd, Place, Stream, inside, streams_of, watched
+from ragspan_llama_index.streams import Place, Stream, StreamListener, inside, streams_of, watched
 
 _STREAMING = frozenset({*STREAMS, GENERATOR})
 
 
-def output_or_stream(place: Place, result: Any, on_end: OnEnd) -> Snapshot:
+def output_or_stream(place: Place, result: Any, listener: StreamListener) -> Snapshot:
     """What a call or a synthesis returned: a `Stream`, if the answer is one."""
     kind = kind_of(result)
     if kind in READERS:
@@ -36,13 +36,13 @@ def output_or_stream(place: Place, result: Any, on_end: OnEnd) -> Snapshot:
     part = result if kind is not None else _answer_in(result)
     kind = kind_of(part)
     if kind in STREAMS:
-        return _watch(place, part, on_end, is_async=kind == "AsyncStreamingResponse")
+        return _watch(place, part, listener, is_async=kind == "AsyncStreamingResponse")
     if kind == CHAT_STREAM:
         if fields_of(part).get("is_writing_to_memory") is not False:
-            return _chat_stream(place, part, on_end)
-        return watch_chat(place, part, on_end)  # its user reads the model's stream, and no writer does
+            return _chat_stream(place, part, listener)
+        return watch_chat(place, part, listener)  # its user reads the model's stream, and no writer does
     if kind == GENERATOR:
-        return _watch_bare(place, result, part, on_end)
+        return _watch_bare(place, result, part, listener)
     return _output_of(part, place[0])
 
 
@@ -90,9 +90,9 @@ def _part_of(value: Any, log: RequestLog) -> Snapshot:
 # Streams
 
 
-def watch_chat(place: Place, response: Any, on_end: OnEnd) -> Stream:
+def watch_chat(place: Place, response: Any, listener: StreamListener) -> Stream:
     """A chat engine's stream is about to be read, for the user and for the memory."""
-    stream = _chat_stream(place, response, on_end)
+    stream = _chat_stream(place, response, listener)
     if not stream.is_watched:
         stream.is_watched = True
         stream.watch_reader(response)
@@ -103,7 +103,7 @@ def watch_chat(place: Place, response: Any, on_end: OnEnd) -> Stream:
     return stream
 
 
-def _watch(place: Place, response: Any, on_end: OnEnd, *, is_async: bool) -> Stream | str | None:
+def _watch(place: Place, response: Any, listener: StreamListener, *, is_async: bool) -> Stream | str | None:
     own = fields_of(response)
     source, text = own.get("response_gen"), plain_text(own.get("response_txt"))
     stream = _known(place, source)
@@ -111,18 +111,18 @@ def _watch(place: Place, response: Any, on_end: OnEnd, *, is_async: bool) -> Str
         return stream
     if text is not None:
         return place[0].count(text)  # the framework has read it by itself
-    stream = Stream(place, on_end)
+    stream = Stream(place, listener)
     watching = watched(source, stream, stream.add, is_async=is_async)
     if watching is None:  # a list, say: it is all there
         return text_of_tokens(items_of(source) or ()) if is_list(source) else None
     return _followed(place, stream, watching) if replace_field(response, "response_gen", watching) else None
 
 
-def _watch_bare(place: Place, result: Any, source: Any, on_end: OnEnd) -> Stream | None:
+def _watch_bare(place: Place, result: Any, source: Any, listener: StreamListener) -> Stream | None:
     """Watch a generator that is the answer in a result, or the framework's stream that feeds it, if there is one."""
     stream = _known(place, source)
     if stream is None and result is not source:
-        made = Stream(place, on_end)
+        made = Stream(place, listener)
         is_async = in_class(type(source), "__anext__") is not None
         watching = watched(source, made, made.add_text_or_delta, is_async=is_async)
         if watching is not None and _hand_out(result, source, watching):
@@ -145,10 +145,10 @@ def _hand_out(result: Any, part: Any, watching: Any) -> bool:
     return own is not None and replace_field(result, own, watching)
 
 
-def _chat_stream(place: Place, response: Any, on_end: OnEnd) -> Stream:
+def _chat_stream(place: Place, response: Any, listener: StreamListener) -> Stream:
     known = _known(place, response)
     if known is None:
-        known = _followed(place, Stream(place, on_end), response)
+        known = _followed(place, Stream(place, listener), response)
         known.is_watched = False
     return known
 

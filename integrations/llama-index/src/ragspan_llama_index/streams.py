@@ -33,7 +33,18 @@ Place: TypeAlias = tuple[RequestLog, str | None, Role | None, bool, Any]
 inside a synthesis; and of a writer its stream, of a model's stream the tokens, of a synthesis whether it has not yet written
 its nodes for the model, of a call the roles of the steps directly inside it that are not models."""
 
-OnEnd: TypeAlias = "Callable[[Stream], None]"
+
+class StreamListener:
+    """Follows the streams of one sink.
+
+    Args:
+        on_end: is called once for each stream, when it is over.
+    """
+
+    def __init__(self, on_end: Callable[[Stream], None]) -> None:
+        self.on_end = on_end
+        self.pulled: ContextVar[Stream | None] = ContextVar("ragspan_llama_index_pulled", default=None)
+        """The stream whose next token the caller is making: many models are asked only then. Each sink has its own of them."""
 
 
 class Stream(TokenStream):
@@ -41,17 +52,18 @@ class Stream(TokenStream):
 
     Args:
         place: where the framework's spans belong that begin while a token is made.
-        on_end: is called once, when the stream is over.
+        listener: hears of its end.
     """
 
-    def __init__(self, place: Place, on_end: OnEnd) -> None:
+    def __init__(self, place: Place, listener: StreamListener) -> None:
         super().__init__()
         self.place: Place | None = place
         self.is_watched = False
         self.over = False
         self.aborted = False
         self.noted: NotedError | None = None
-        self._on_end: OnEnd | None = on_end
+        self.pulled = listener.pulled
+        self._on_end: Callable[[Stream], None] | None = listener.on_end
         self._last: Any = None
         self._plain_kind: type | None = None  # of chunks whose fields are in their dictionary
         self._reference: weakref.ref[Any] | None = None
@@ -154,10 +166,6 @@ def streams_of(log: RequestLog) -> list[Stream]:
     return [stream for stream in list(log.streams.values()) if isinstance(stream, Stream)]
 
 
-pulled: ContextVar[Stream | None] = ContextVar("ragspan_llama_index_pulled", default=None)
-"""The stream whose next token the caller is making: many models are asked only then."""
-
-
 def reader_or_maker(reader: Place | None, maker: Place) -> Place:
     """The place of a span that begins while a token is made: that of the token's maker, or that of its reader."""
     if reader is None or reader[0] is not maker[0]:
@@ -213,7 +221,7 @@ class _WatchedAsync(_Proxy):
 def _noting(source: Any, stream: Stream, note: Callable[[Any], None]) -> Generator[Any, Any, Any]:
     """The tokens of a stream, each given to `note`, a method of the stream."""
     advance: Callable[[], Any] = source.__next__
-    tokens, are_texts = stream.tokens, note == stream.add
+    tokens, are_texts, pulled = stream.tokens, note == stream.add, stream.pulled
     while True:
         mark = pulled.set(stream)
         try:
@@ -241,7 +249,7 @@ def _noting(source: Any, stream: Stream, note: Callable[[Any], None]) -> Generat
 
 async def _noting_async(source: Any, stream: Stream, note: Callable[[Any], None]) -> AsyncGenerator[Any, Any]:
     advance: Callable[[], Any] = source.__anext__
-    tokens, are_texts = stream.tokens, note == stream.add
+    tokens, are_texts, pulled = stream.tokens, note == stream.add, stream.pulled
     while True:
         mark = pulled.set(stream)
         try:
