@@ -73,6 +73,16 @@ def test_a_streamed_turn_that_the_reader_leaves(captured):
     assert_left_after(first, captured)
 
 
+def test_a_streamed_turn_that_the_framework_has_read_before_the_reader_leaves(captured):
+    """How fast the model is decides nothing."""
+    response = chat_engine("context").stream_chat(SAID)
+    response.write_response_to_history_thread.join()
+    first = next(response_gen := response.response_gen)
+    response_gen.close()
+
+    assert_left_after(first, captured)
+
+
 async def test_an_asynchronously_streamed_turn_that_the_reader_leaves(captured):
     response_gen = (await chat_engine("context").astream_chat(SAID)).async_response_gen()
     first = await anext(response_gen)

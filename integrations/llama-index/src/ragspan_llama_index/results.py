@@ -9,8 +9,6 @@ from ragspan.capturing import OPAQUE, RequestLog, Snapshot
 from ragspan.safe_copy import (
     dataclass_fields,
     fields_of,
-    in_class,
-    in_slot,
     is_dict,
     is_list,
     items_of,
@@ -19,6 +17,7 @@ from ragspan.safe_copy import (
     text_keyed,
 )
 from ragspan.safe_copy import text_of as plain_text
+
 from ragspan_llama_index.answers import DATA, READERS, event_fields, kind_of, private_of, text_of, text_of_tokens
 from ragspan_llama_index.classes import CHAT_STREAM, GENERATOR, STREAMS, has_base
 from ragspan_llama_index.nodes import are_nodes
@@ -41,8 +40,8 @@ def output_or_stream(place: Place, result: Any, listener: StreamListener) -> Sna
         if fields_of(part).get("is_writing_to_memory") is not False:
             return _chat_stream(place, part, listener)
         return watch_chat(place, part, listener)  # its user reads the model's stream, and no writer does
-    if kind == GENERATOR:
-        return _watch_bare(place, result, part, listener)
+    if kind == GENERATOR:  # the framework's own, or fed by one; a generator of the program's own is not watched
+        return _known(place, part) or next((one for one in reversed(streams_of(place[0])) if not one.over), None)
     return _output_of(part, place[0])
 
 
@@ -116,33 +115,6 @@ def _watch(place: Place, response: Any, listener: StreamListener, *, is_async: b
     if watching is None:  # a list, say: it is all there
         return text_of_tokens(items_of(source) or ()) if is_list(source) else None
     return _followed(place, stream, watching) if replace_field(response, "response_gen", watching) else None
-
-
-def _watch_bare(place: Place, result: Any, source: Any, listener: StreamListener) -> Stream | None:
-    """Watch a generator that is the answer in a result, or the framework's stream that feeds it, if there is one."""
-    stream = _known(place, source)
-    if stream is None and result is not source:
-        made = Stream(place, listener)
-        is_async = in_class(type(source), "__anext__") is not None
-        watching = watched(source, made, made.add_text_or_delta, is_async=is_async)
-        if watching is not None and _hand_out(result, source, watching):
-            stream = _followed(place, made, watching)
-    return stream or next((known for known in reversed(streams_of(place[0])) if not known.over), None)
-
-
-def _hand_out(result: Any, part: Any, watching: Any) -> bool:
-    """Put what watches a stream where a workflow's result, or a dictionary in it, keeps the stream; no code of its class runs."""
-    private = private_of(result)
-    if private.get("_result") is part:
-        in_slot(result, "__pydantic_private__")["_result"] = watching
-        return True
-    held: Any = next((each for each in (result, private.get("_result"), private.get("_data")) if is_dict(each)), {})
-    name = next((name for name, value in text_keyed(held).items() if value is part), None)
-    if name is not None:
-        dict.__setitem__(held, name, watching)
-        return True
-    own = next((name for name, value in fields_of(result).items() if value is part), None)
-    return own is not None and replace_field(result, own, watching)
 
 
 def _chat_stream(place: Place, response: Any, listener: StreamListener) -> Stream:

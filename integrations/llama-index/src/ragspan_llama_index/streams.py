@@ -20,11 +20,11 @@ from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 import wrapt
-
 from ragspan.capturing import RequestLog, TokenStream
 from ragspan.messages import NotedError, is_abandonment, note_error
 from ragspan.safe_copy import fields_of, has_plain_dict, in_class, replace_field
 from ragspan.safe_copy import text_of as plain_text
+
 from ragspan_llama_index.answers import text_of, text_of_tokens
 from ragspan_llama_index.classes import Role
 
@@ -117,11 +117,11 @@ class Stream(TokenStream):
         else:
             self.add(plain_text(delta) or "")
 
-    def add_text_or_delta(self, token: Any) -> None:
-        self.add(token if issubclass(type(token), str) else plain_text(fields_of(token).get("delta")) or token)
-
     def abandon(self) -> None:
-        if not self.over:
+        """What the user held is gone, or closed; a chat engine's stream that nobody reads was read by the framework."""
+        if self.over:
+            self._finish()
+        else:
             self.aborted = True
             self.complete()
 
@@ -136,10 +136,10 @@ class Stream(TokenStream):
         self.complete()
 
     def complete(self) -> None:
-        """All of it was read from the model; the user may still be reading."""
+        """All of it was read from the model; the user may still be reading it, or begin to."""
         self._settle()
         self.over = True
-        if self._reader is None or self.aborted or self.noted is not None or not self._reader.is_reading():
+        if self._reader is None or self.aborted or self.noted is not None or self._reader.is_over:
             self._finish()
 
     def _finish(self) -> None:
@@ -314,22 +314,18 @@ class _Reader:
     def __init__(self, response: Any, on_end: Callable[[str | None], None]) -> None:
         self._response = weakref.ref(response)
         self._on_end = on_end
-        self._is_over = False
-        for name in _WRITERS:
-            writer = fields_of(response).get(name)
-            if writer is not None:
-                replace_field(response, name, _Writer(writer, self))
-
-    def is_reading(self) -> bool:
-        """Whether the user has begun to read and not stopped."""
-        return not self._is_over and bool(self._read())
+        writers = [(name, own) for name in _WRITERS if (own := fields_of(response).get(name)) is not None]
+        self.is_over = not writers
+        """The user has stopped, or it will not be seen."""
+        for name, writer in writers:
+            replace_field(response, name, _Writer(writer, self))
 
     def end(self) -> None:
         """The user's generator has come to its end, or is closed."""
         read, own = self._read(), fields_of(self._response())
-        if self._is_over or not read:  # the program itself waits for the writer
+        if self.is_over or not read:  # the program itself waits for the writer
             return
-        self._is_over = True
+        self.is_over = True
         left = own.get("is_done") is not True or any(
             fields_of(own.get(name)).get(items) for name, items in _QUEUES if own.get(name) is not None
         )

@@ -17,7 +17,7 @@ class Convention:
     kind: Sequence[str]
     """The attributes that say it; only spans of the convention have one of them."""
     kinds: Mapping[Kind | None, str]
-    """The words that they say for each kind; None is no step of an answer."""
+    """The words that they say for each kind; those of None take no part in an answer."""
     others: Kind | None = None
     """What all other words mean."""
     framework: str = ""

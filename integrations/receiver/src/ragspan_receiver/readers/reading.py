@@ -102,7 +102,7 @@ def anchor_of(span: TracedSpan) -> SpanAnchor | None:
 
 
 def read(span: TracedSpan, convention: Convention, payloads: Payloads) -> ReadSpan | None:
-    """The step of a span; None if it is no step of an answer."""
+    """The step that a span shows; None if it shows none."""
     about = span.attributes
     framework = convention.framework or span.scope.rpartition(".")[2].replace("llamaindex", "llama_index")
     if any(key.startswith("langfuse.observation.metadata.") for key in about):
