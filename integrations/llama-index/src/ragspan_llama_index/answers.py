@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from pydantic import BaseModel
+
 from ragspan.capturing import OPAQUE, Copying, Opaque, RequestLog, Snapshot, Snapshots
 from ragspan.request import ROLES, PayloadMessage
 from ragspan.safe_copy import (
@@ -20,7 +21,6 @@ from ragspan.safe_copy import (
     text_keyed,
 )
 from ragspan.safe_copy import text_of as plain_text
-
 from ragspan_llama_index.classes import KNOWN, facts_about
 
 _OF_BLOCKS = frozenset({"ChatMessage", "ToolOutput"})

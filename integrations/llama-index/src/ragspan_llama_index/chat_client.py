@@ -9,6 +9,7 @@ from llama_index.core.base.llms.types import ChatMessage as FrameworkMessage
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import LLM
 from pydantic import SecretStr
+
 from ragspan.capturing import suppressed
 from ragspan.exceptions import ConfigurationError
 from ragspan.judges import ChatMessage, Completion

@@ -11,8 +11,8 @@ from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
-from ragspan.demo import PROMPT, Asked, Page, find
 
+from ragspan.demo import PROMPT, Asked, Page, find
 from ragspan_llama_index.handler import RagspanCallbackHandler
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from llama_index.core.callbacks.base_handler import BaseCallbackHandler
+
 from ragspan.config import is_enabled
 from ragspan.records import RecordSink
-
 from ragspan_llama_index.instrumentor import attach, detach
 from ragspan_llama_index.recorder import SpanRecorder
 

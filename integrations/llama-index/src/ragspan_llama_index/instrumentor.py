@@ -15,12 +15,12 @@ from llama_index_instrumentation.event_handlers import BaseEventHandler
 from llama_index_instrumentation.span import BaseSpan, active_span_id
 from llama_index_instrumentation.span_handlers import BaseSpanHandler
 from opentelemetry.instrumentation.instrumentor import BaseInstrumentor  # type: ignore[attr-defined]  # the package is not typed
+
 from ragspan.capturing import OuterRun, add_context_recorder, add_request_finder
 from ragspan.config import is_enabled
 from ragspan.installed import requirements_of_extra
 from ragspan.process import set_up_or_off
 from ragspan.records import RecordSink, RetrievedContext
-
 from ragspan_llama_index.recorder import SpanRecorder
 
 

@@ -22,7 +22,6 @@ from ragspan.safe_copy import (
     texts_among,
 )
 from ragspan.safe_copy import text_of as plain_text
-
 from ragspan_llama_index.classes import facts_about, has_base
 
 Template: TypeAlias = tuple[str, str, str, Sequence[str]]

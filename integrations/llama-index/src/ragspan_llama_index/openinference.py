@@ -6,6 +6,7 @@ from sys import modules
 from typing import Final
 
 from llama_index_instrumentation import get_dispatcher
+
 from ragspan.capturing import RequestLog, current_anchor
 from ragspan.records import SpanAnchor
 

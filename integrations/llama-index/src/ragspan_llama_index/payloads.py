@@ -24,7 +24,6 @@ from ragspan.request import (
 )
 from ragspan.safe_copy import fields_of, is_dict, is_list, items_of, number_of, text_keyed, texts_among
 from ragspan.safe_copy import text_of as plain_text
-
 from ragspan_llama_index.answers import DATA, event_fields, kind_of, text_in, text_of, word_of
 from ragspan_llama_index.classes import ClassFacts, Role
 from ragspan_llama_index.files import FILES, file_in

@@ -38,7 +38,6 @@ from ragspan.request import (
     tree_of,
     unescaped,
 )
-
 from ragspan_llama_index.classes import UUID_LENGTH
 from ragspan_llama_index.files import File
 from ragspan_llama_index.nodes import text_shown

@@ -14,6 +14,7 @@ from time import time_ns
 from typing import Any
 
 from llama_index_instrumentation.dispatcher import active_instrument_tags
+
 from ragspan.capturing import (
     MAX_RUNS,
     EventKind,
@@ -26,7 +27,6 @@ from ragspan.messages import NotedError, note_error
 from ragspan.records import RecordSink, RetrievedContext
 from ragspan.safe_copy import class_name, fields_of, has_plain_dict, kept_entries, remember
 from ragspan.safe_copy import text_of as plain_text
-
 from ragspan_llama_index.answers import kind_of
 from ragspan_llama_index.classes import (
     GENERATOR,

@@ -17,7 +17,6 @@ from ragspan.safe_copy import (
     text_keyed,
 )
 from ragspan.safe_copy import text_of as plain_text
-
 from ragspan_llama_index.answers import DATA, READERS, event_fields, kind_of, private_of, text_of, text_of_tokens
 from ragspan_llama_index.classes import CHAT_STREAM, GENERATOR, STREAMS, has_base
 from ragspan_llama_index.nodes import are_nodes

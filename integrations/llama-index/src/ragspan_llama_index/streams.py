@@ -20,11 +20,11 @@ from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 import wrapt
+
 from ragspan.capturing import RequestLog, TokenStream
 from ragspan.messages import NotedError, is_abandonment, note_error
 from ragspan.safe_copy import fields_of, has_plain_dict, in_class, replace_field
 from ragspan.safe_copy import text_of as plain_text
-
 from ragspan_llama_index.answers import text_of, text_of_tokens
 from ragspan_llama_index.classes import Role
 
