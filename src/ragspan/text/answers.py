@@ -93,7 +93,9 @@ def _marked(length: int, spans: Iterable[tuple[int, int]]) -> bytearray:
     return marks
 
 
-_MAY_BE_MARKED = re.compile(r"[\u00b2\u00b3\u00b9\u2070-\u2079\u2460-\u2473]|[^\w\s.,;'\"?!%$&+-]|^[-_]{3}", re.MULTILINE)
+_MAY_BE_MARKED = re.compile(
+    r"[\u00b2\u00b3\u00b9\u2070-\u2079\u2460-\u2473]|[^\w\s.,;'\"?!%$&+-]|^[-_]{3}", re.MULTILINE
+)
 """Text without one of these has no marks: most answers need no further look."""
 _Places = Sequence[tuple[int, int]]
 

@@ -80,33 +80,32 @@ def readable(text: str) -> str:
 
 _VALUES: Final = {"a": 1, "an": 1, "one": 1} | {word: int(it) for word, it in NUMBER_WORDS.items() if it.isdigit()}
 _COUNT = "|".join(["an?", "one", r"\d{1,4}", *(word for word in _VALUES if len(word) > 2)])  # noqa: PLR2004  not "a"
-_SIGNS = {"usd": "$", "eur": "€", "gbp": "£"}
 _MAY_CHANGE = re.compile(
     r"hundred|dozen|half|quarter|cent\b|o'clock|\b(?:usd|eur|gbp)|\b[ap]\.?m\b|e-mail|wi-fi|^\d{3}\b(?![.,]?\d)"
 )
 """What some chunk of a text, in small letters, has that a rule below changes; a chunk is what stands between spaces."""
+_MAY_BE_SPACED = re.compile(r"\d \d{3}\b")
+_SPACED = re.compile(r"(?<![\d.,/-])(?<!\d )(\d{1,3}) (\d{3})(?: (\d{3}))?(?![\d/-])(?! ?-?\d)")
 _RULES: Final = [
-    (re.compile(pattern, re.IGNORECASE), form)
-    for pattern, form in (
-        (r"(?<=\d) (?=[ap]\.?m\b)", ""),
-        (r"\bper cent\b", "percent"),
+    (sign, re.compile(pattern, re.IGNORECASE), form)
+    for sign, pattern, form in (
+        ("m", r"(?<=\d) (?=[ap]\.?m\b)", ""),
+        (" cent", r"\bper cent\b", "percent"),
         (
+            "hundred",
             rf"\b({_COUNT})[ -]hundred(?:[ -](?:and[ -])?((?:(?:{_TENS})[ -])?(?:{_COUNT})))?\b(?! million| thousand| billion)",
-            lambda found: str(100 * _VALUES.get(found[1].lower(), 0) + _sum_of(found[2] or "")),
+            lambda found: str(100 * _sum_of(found[1]) + _sum_of(found[2] or "")),
         ),
-        (rf"\b({_COUNT})[ -]dozen\b", lambda found: str(12 * _sum_of(found[1]))),
-        (
-            rf"\b({_COUNT}) and an? (half|quarter)\b",
-            lambda found: f"{_sum_of(found[1])}.{'5' if found[2].lower() == 'half' else '25'}",
-        ),
-        (
-            r"\b(?:an?|one) (hour|day|week|month|year|mile|metre|meter|kilometre|litre|cup|minute) and a half\b",
-            r"1.5 \1s",
-        ),
-        (r"\b(\d{1,2}) o'clock\b", r"\1:00"),
-        (r"(?<![\d.,/-])(?<!\d )(\d{1,3}) (\d{3})(?: (\d{3}))?(?![\d/-])(?! ?-?\d)", r"\1\2\3"),
-        (r"\b(USD|EUR|GBP) ?(?=\d)", lambda found: _SIGNS[found[1].lower()]),
-        (r"\b(e)-(?=mail)|\b(wi)-(?=fi)", lambda found: found[1] or found[2]),
+        ("dozen", rf"\b({_COUNT})[ -]dozen\b", lambda found: str(12 * _sum_of(found[1]))),
+        ("and a half", r"\b(?:an?|one) (hour|day|week|month|year|mile|litre|cup|minute) and a half\b", r"1.5 \1s"),
+        ("and a half", rf"\b({_COUNT}) and a half\b", lambda found: f"{_sum_of(found[1])}.5"),
+        ("and a quarter", rf"\b({_COUNT}) and a quarter\b", lambda found: f"{_sum_of(found[1])}.25"),
+        ("o'clock", r"\b(\d{1,2}) o'clock\b", r"\1:00"),
+        ("usd", r"\bUSD ?(?=\d)", "$"),
+        ("eur", r"\bEUR ?(?=\d)", "€"),
+        ("gbp", r"\bGBP ?(?=\d)", "£"),
+        ("e-mail", r"\b(e)-(?=mail)", r"\1"),
+        ("wi-fi", r"\b(wi)-(?=fi)", r"\1"),
     )
 ]
 
@@ -118,9 +117,11 @@ def may_change(chunk: str) -> bool:
 
 def in_one_form(text: str) -> str:
     """The text with amounts in one form: "one hundred and twenty" as "120", "two and a half" as "2.5", "EUR 5" as "€5"."""
-    for pattern, form in _RULES:
-        text = pattern.sub(form, text)
-    return text
+    lowered = text.lower()
+    for sign, pattern, form in _RULES:
+        if sign in lowered:
+            text = pattern.sub(form, text)
+    return _SPACED.sub(r"\1\2\3", text) if _MAY_BE_SPACED.search(text) else text
 
 
 def _sum_of(words: str) -> int:

@@ -29,6 +29,7 @@ _PLAIN_CHUNK = re.compile(r"\n|\S+")
 _STOP = re.compile(r"""[.!?\u2026]["')\]*_»]{0,3}$""")
 _OTHER_STOP = re.compile(rf"""[{_FULL_STOPS}][\u300d\u300f\uff09\u300b"')\]]{{0,3}}$|[{WITHOUT_SPACES}][.!?]$""")
 _MARKER = re.compile(r"[-*+>#]{1,6}|\(?\d{1,3}[.)]|\(?[^\W\d_][)]")
+_MARKED_LINE = re.compile(rf"^[^\S\n]*(?:{_MARKER.pattern})\s|[{_BULLETS}]", re.MULTILINE)
 _INITIALS = re.compile(r"[^\W\d_](?:\.[^\W\d_]){1,6}")
 _IN_NUMBERS = re.compile("(?<=\\d)[ \u00a0\u202f](?=\\d{3}(?!\\d))")
 _LONGEST_ORDINAL = 2
@@ -79,22 +80,25 @@ class SentenceReader(dict[str, tuple[str, ...]]):
         if self._special.isdisjoint(chunks):
             return keys
         even = in_one_form(text) if self._is_english else _IN_NUMBERS.sub("", text)
-        return [key for one in self._walk(even) for key in (*chain.from_iterable(map(self.__getitem__, one)), END)]
+        if _MARKED_LINE.search(even):
+            return [key for one in self._walk(even) for key in (*chain.from_iterable(map(self.__getitem__, one)), END)]
+        return keys if even == text else list(chain.from_iterable(map(self.__getitem__, self._chunks(even))))
 
     def places(self, text: str) -> Iterator[tuple[int, int]]:
         """Where the sentences of a `readable` text stand, without list markers; also those without a key."""
         pattern = _PLAIN_CHUNK if text.isascii() else _CHUNK
         start: int | None = None
-        end = 0
+        end, begins = 0, True
         for match in pattern.finditer(text):
             chunk = match[0]
-            if start is None and (chunk == "\n" or _is_marker(chunk)):
-                continue
             if chunk == "\n" or chunk in _BULLETS:
                 if start is not None:
                     yield start, end
-                start = None
+                start, begins = None, True
                 continue
+            if begins and _MARKER.fullmatch(chunk):
+                continue
+            begins = False
             start, end = match.start() if start is None else start, match.end()
             if self._ends(chunk):
                 yield start, end
@@ -132,10 +136,13 @@ class SentenceReader(dict[str, tuple[str, ...]]):
     def _walk(self, text: str) -> Iterator[list[str]]:
         """The chunks of each sentence, without list markers."""
         found: list[str] = []
+        begins = True
         for chunk in self._chunks(text):
             is_end = chunk == "\n" or chunk in _BULLETS
-            if not is_end and (found or not _is_marker(chunk)):
+            if not is_end and not (begins and _MARKER.fullmatch(chunk)):
                 found.append(chunk)
+                begins = False
+            begins = begins or is_end
             if (is_end or self[chunk][-1:] == _LINE_END) and found:
                 yield found
                 found = []
@@ -180,10 +187,6 @@ class SentenceReader(dict[str, tuple[str, ...]]):
         if word.lower() in self._language.abbreviations:
             return False
         return not (word.isupper() if len(word) == 1 else "." in word and _INITIALS.fullmatch(word) is not None)
-
-
-def _is_marker(chunk: str) -> bool:
-    return chunk in _BULLETS or _MARKER.fullmatch(chunk) is not None
 
 
 def _split(text: str) -> list[str]:
