@@ -74,7 +74,3 @@ def test_very_deep_and_very_many_spans_are_bounded() -> None:
     (found,) = records_of([*deep, *wide])
 
     assert len(found.generations) <= 100
-
-
-def test_deep_json_is_read_as_text() -> None:
-    assert records_of([span(1, None, "AGENT", **{"input.value": "[" * 100_000}), span(2, 1, "LLM")])
