@@ -30,6 +30,7 @@ _PLAIN_CHUNK = re.compile(r"\n|\S+")
 _STOP = re.compile(r"""[.!?\u2026]["')\]*_»]{0,3}$""")
 _OTHER_STOP = re.compile(rf"""[{_FULL_STOPS}][\u300d\u300f\uff09\u300b"')\]]{{0,3}}$|[{WITHOUT_SPACES}][.!?]$""")
 _MARKER = re.compile(r"[-*+>#]{1,6}|\(?\d{1,3}[.)]|\(?[^\W\d_][)]")
+_NUMBER_OF_ITEM = re.compile(r"\d{1,2}\.")
 _MARKED_LINE = re.compile(rf"^[^\S\n]{{0,20}}(?:{_MARKER.pattern})\s", re.MULTILINE)
 _INITIALS = re.compile(r"\d{0,2}[^\W\d_](?:\.[^\W\d_]){1,6}")
 _IN_NUMBERS = re.compile("(?<=\\d)[ \u00a0\u202f](?=\\d{3}(?!\\d))")
@@ -116,11 +117,13 @@ class SentenceReader(dict[str, tuple[str, ...]]):
         for match in _PLAIN_STOP.finditer(text):
             end = match.end()
             word = text[start : match.start()].rpartition(" ")[2]
-            if match[0] in {"\n", ""} or self._ends(word + match[0]):
+            following = text[end : end + _LONGEST_WORD].split(maxsplit=1)[:1]  # "No. The river is long."
+            begins = bool(following) and following[0].istitle() and following[0].lower() in self._language.stop_words
+            if match[0] in {"\n", ""} or begins or self._ends(word + match[0]):
                 bare = text[start:end].strip()
                 if bare:
-                    begins = text.index(bare, start)
-                    yield begins, begins + len(bare)
+                    at = text.index(bare, start)
+                    yield at, at + len(bare)
                 start = end
 
     def written(self, text: str) -> list[str]:
@@ -246,7 +249,7 @@ def places_of(text: str, language: Language = ENGLISH) -> Iterator[tuple[int, in
     for start, end in reader(language).places(even):
         piece = even[start:end]
         bare = piece.strip(_EDGES)
-        if any(map(str.isalnum, bare)):
+        if any(map(str.isalnum, bare)) and not _NUMBER_OF_ITEM.fullmatch(bare):
             begins = start + piece.index(bare)
             yield begins, begins + len(bare)
 
