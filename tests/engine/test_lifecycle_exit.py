@@ -25,15 +25,6 @@ class Quick:
     async def score(self, record):
         return Score(value=1.0)
 
-class OnceTheMainThreadEnds:
-    '''Cannot be scored before the end of the program has begun.'''
-    name = "waiting"
-    async def score(self, record):
-        await asyncio.get_running_loop().run_in_executor(None, program_ends.wait)
-        return Score(value=1.0)
-
-program_ends = threading.Event()
-
 class Printing(ScoreEmitter):
     score_wait = 10.0
     def emit(self, scored): print("emitted", scored.record.question, *scored.outcomes, flush=True)
@@ -46,55 +37,6 @@ class Printing(ScoreEmitter):
 def run(run_script):
     """Runs a program that begins with the classes above."""
     return lambda program: run_script(PRELUDE + textwrap.dedent(program)).stdout.splitlines()
-
-
-@pytest.mark.parametrize("ending", ["sys.exit(0)", "pass"])
-def test_judges_may_use_threads_while_the_program_ends_though_nobody_holds_the_engine(run, ending: str):
-    """The drain comes before Python closes its thread pools, and the loop's own threads are no such pool."""
-    lines = run(f"""
-        import gc
-        def use():
-            engine = ScoringEngine(metrics=[OnceTheMainThreadEnds()], emitters=[Printing()])
-            for number in range(3):
-                engine.submit(record(number))
-        use()
-        gc.collect()
-        threading._register_atexit(program_ends.set)
-        {ending}
-    """)
-
-    assert sorted(lines[:3]) == [f"emitted {number} waiting" for number in range(3)]
-    assert lines[3:] == ["flush", "shutdown"]
-
-
-@pytest.mark.parametrize("provider_comes", ["before the first submit", "after it"])
-def test_scores_are_exported_though_the_engine_was_made_before_the_provider(run, provider_comes: str):
-    submit_first = provider_comes == "after it"
-    lines = run(f"""
-        from opentelemetry import trace
-        from opentelemetry.sdk.trace import TracerProvider
-        from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
-        from ragspan.telemetry import OTelEmitter
-
-        class Gated:
-            name = "gated"
-            async def score(self, record):
-                await asyncio.get_running_loop().run_in_executor(None, gate.wait)
-                return Score(value=1.0)
-
-        gate = threading.Event()
-        engine = ScoringEngine(metrics=[Gated()], emitters=[OTelEmitter()])
-        if {submit_first}:
-            engine.submit(RagRecord(question="q", contexts=["c"], response="r", name="early"))
-        provider = TracerProvider()
-        formatter = lambda span: f"span {{span.name}} {{span.attributes.get('ragspan.score.gated')}}\\n"
-        provider.add_span_processor(BatchSpanProcessor(ConsoleSpanExporter(formatter=formatter)))
-        trace.set_tracer_provider(provider)
-        engine.submit(RagRecord(question="q", contexts=["c"], response="r", name="late"))
-        gate.set()
-    """)
-
-    assert "span invoke_workflow late 1.0" in lines
 
 
 @pytest.mark.parametrize("registered", ["before", "after"])
