@@ -159,6 +159,8 @@ class _Reading:
         filled: FilledTexts,
     ) -> None:
         self._models, self._answering, self._question, self._filled = models, answering, question, filled
+        answered = set(map(id, answering))
+        self._others = [call for call in models if id(call) not in answered]
         self._queries = frozenset(map(normalise_spaces, queries))
         self._numbers: dict[tuple[bool, str], int] = {}
         self._parts_of: dict[int, dict[int, None]] = {}
@@ -303,7 +305,7 @@ class _Reading:
 
     def _candidates(self, later: ModelStep) -> list[ModelStep]:
         """The calls that may stand behind another one and add anything: an agent's call repeats all earlier ones."""
-        return [call for call in self._models if call not in self._answering and self._is_candidate(call, later)]
+        return [call for call in self._others if self._is_candidate(call, later)]
 
     def _is_candidate(self, call: ModelStep, later: ModelStep) -> bool:
         has_ended = not call.beside_search and call.error is None and 0 < call.ended_ns <= later.started_ns
