@@ -2,8 +2,8 @@
 
 Guarantees:
 - Every emitter is asked, in order, whatever those before it did. What they raise is counted and logged by its type.
-- `flush` and `shutdown` return soon after their time is up. An emitter that hangs does so in one of its own few daemon
-  threads.
+- `flush` and `shutdown` return soon after their time is up; `shutdown` gives an emitter its `last_seconds` more, if it has some,
+  for a slow server's replies. An emitter that hangs does so in one of its own few daemon threads.
 """
 
 from __future__ import annotations
@@ -53,16 +53,17 @@ class EmitterGroup:
         return all(self._ask_all(lambda emitter: emitter.flush(deadline.remaining), deadline))
 
     def shutdown(self, deadline: Deadline) -> None:
-        self._ask_all(lambda emitter: emitter.shutdown(deadline.remaining), deadline)
+        more = max((getattr(emitter, "last_seconds", 0.0) for emitter, _ in self._emitters), default=0.0)
+        self._ask_all(lambda emitter: emitter.shutdown(deadline.remaining), deadline, more)
         for _, threads in self._emitters:
             threads.shutdown()
 
-    def _ask_all(self, ask: Callable[[Emitter], object], deadline: Deadline) -> list[object]:
+    def _ask_all(self, ask: Callable[[Emitter], object], deadline: Deadline, more: float = 0.0) -> list[object]:
         """What each emitter answered; False where it raised or was late."""
         asked = [
             (emitter, threads.submit(context_of_worker().run, ask, emitter)) for emitter, threads in self._emitters
         ]
-        concurrent.futures.wait([answer for _, answer in asked], timeout=deadline.remaining + _GRACE)
+        concurrent.futures.wait([answer for _, answer in asked], timeout=deadline.remaining + more + _GRACE)
         return [self._answer(emitter, answer) for emitter, answer in asked]
 
     def _answer(self, emitter: Emitter, answer: Future[object]) -> object:

@@ -32,7 +32,7 @@ from ragspan.tools import (
     Unavailable,
     WriteResult,
 )
-from ragspan.tools.http import Endpoint, HttpClient, Reply, ServerError, session_for
+from ragspan.tools.http import Endpoint, HttpClient, Reply, ServerError
 from ragspan.tools.spans import SPAN_DELIVERY, RetryingSpanExporter
 from ragspan.tools.writer import present, stable_id
 
@@ -248,12 +248,14 @@ class _ExperimentExporter(SpanExporter):
         if self._exporter is None:
             from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
+            from ragspan.tools.sessions import ToolSession
+
             try:
                 self._exporter = OTLPSpanExporter(
                     f"{self._server.url}/v1/traces",
                     headers={"x-mlflow-experiment-id": self._experiment_id()},
                     timeout=self._server.timeout,
-                    session=session_for(self._server),
+                    session=ToolSession(self._server),
                 )
             except (Unavailable, TimeoutError) as trouble:
                 reason = str(trouble) or "timeout"

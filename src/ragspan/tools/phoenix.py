@@ -1,8 +1,8 @@
 """Puts scores into Phoenix as annotations, by its REST API.
 
-Phoenix's asynchronous mode is not used: it answers 200 and keeps what it was sent in memory, from where it is lost with a
-restart, or when the span takes more than ten minutes. With `sync=true` it writes a batch as a whole or not at all, and names
-the spans that are not there.
+With `sync=true` Phoenix writes a batch as a whole or not at all, and names the spans that are not there. Without it, Phoenix answers
+200 and keeps what it was sent in memory, as it keeps spans, until the span is there, for ten minutes at most: that is for the last
+try at the end of a program only, since a restart of Phoenix loses both.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ragspan.outcomes import Score, ScoredRecord
 from ragspan.records import RagRecord, Retrieval, RetrievedContext, SpanAnchor
 from ragspan.telemetry.values import clean_name
 from ragspan.tools import Annotation, Delivered, Rejected, ScoreWriter, SpanNotFound, Unavailable, WriteResult
-from ragspan.tools.http import Endpoint, Reply, session_for
-from ragspan.tools.spans import RetryingSpanExporter
+from ragspan.tools.http import Endpoint, Reply
+from ragspan.tools.spans import AFTER_SCORES, RetryingSpanExporter
 from ragspan.tools.writer import present
 
 if TYPE_CHECKING:
@@ -71,7 +71,6 @@ class PhoenixEmitter(ScoreWriter):
     documents: bool = True
     """Write verdicts on single contexts, which `context_utilization` and the metrics of chunks have, to the documents on the
     spans of the searches that found them."""
-    timeout: float = 30.0
 
     name = "phoenix"
 
@@ -92,10 +91,12 @@ class PhoenixEmitter(ScoreWriter):
         """An exporter that brings spans to the same Phoenix, and keeps them while it is away."""
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
+        from ragspan.tools.sessions import ToolSession
+
         endpoint = self.client.endpoint
         url, headers = f"{endpoint.url}/v1/traces", dict(endpoint.headers)
-        inner = OTLPSpanExporter(url, headers=headers, session=session_for(endpoint))
-        return RetryingSpanExporter(inner, exit_timeout=1.0)
+        inner = OTLPSpanExporter(url, headers=headers, timeout=endpoint.timeout, session=ToolSession(endpoint))
+        return RetryingSpanExporter(inner, exit_timeout=AFTER_SCORES)
 
     def items_of(self, scored: ScoredRecord, span: SpanAnchor) -> Sequence[Annotation]:
         """An annotation of the answer's span for each score, and of the documents of its searches for each verdict on one."""
@@ -108,22 +109,29 @@ class PhoenixEmitter(ScoreWriter):
 
     def write(self, batch: Sequence[Annotation]) -> Sequence[WriteResult]:
         """Write the batch, annotations of spans and of documents by requests of their own."""
+        return self._write_all(batch, "true")
+
+    def write_last(self, batch: Sequence[Annotation]) -> Sequence[WriteResult]:
+        """Leave the batch with Phoenix, which waits for spans that it does not have yet."""
+        return self._write_all(batch, "false")
+
+    def _write_all(self, batch: Sequence[Annotation], sync: str) -> Sequence[WriteResult]:
         results: dict[int, WriteResult] = {}
         for is_of_document, path in ((False, "/v1/span_annotations"), (True, "/v1/document_annotations")):
             left = {n: item for n, item in enumerate(batch) if (item.position is not None) == is_of_document}
             while left:
-                found = self._write(path, left)
+                found = self._write(path, left, sync)
                 results |= found
                 left = {number: item for number, item in left.items() if number not in found}
         return [results[number] for number in range(len(batch))]
 
-    def _write(self, path: str, items: _Numbered) -> Mapping[int, WriteResult]:
+    def _write(self, path: str, items: _Numbered, sync: str) -> Mapping[int, WriteResult]:
         """What became of at least one of the items; Phoenix has written all of them or none."""
         rows = [self.row_of(item) for item in items.values()]
-        reply = self.client.call("POST", path, query={"sync": "true"}, json={"data": rows})
+        reply = self.client.call("POST", path, query={"sync": sync}, json={"data": rows})
         if reply.is_ok:
             written = reply.body.get("data")
-            if not isinstance(written, list) or len(written) != len(items):
+            if not isinstance(written, list) or (len(written) != len(items) and sync == "true"):
                 raise Unavailable("not_phoenix")  # another server's greeting
             return dict.fromkeys(items, Delivered())
         if found := _missing(reply, items) or _outside(reply, items):

@@ -31,7 +31,7 @@ from ragspan.telemetry.score_attributes import annotator_kind
 from ragspan.telemetry.values import clean_name, error_type
 from ragspan.tools.http import Endpoint, HttpClient
 from ragspan.tools.queue import DeliveryOptions, DeliveryStats, DeliveryStatus, WriteResult
-from ragspan.tools.sender import Sender
+from ragspan.tools.sender import LAST_SECONDS, Sender
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -103,7 +103,7 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
 
     failures: bool = False
     """Also write metrics that failed: the type of the error, never a message."""
-    timeout: float = 10.0
+    timeout: float = 30.0
     """Seconds, more than 0, that the tool may take to answer a request."""
     delivery: DeliveryOptions = field(default_factory=DeliveryOptions)
     """How long scores are retried, and how many may wait."""
@@ -121,6 +121,8 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
     """How many requests are made at the same time, of a tool that takes one annotation a request."""
 
     score_wait = 0.0  # other emitters need not wait for it
+    last_seconds: ClassVar[float] = LAST_SECONDS
+    """How much longer than its timeout `shutdown` may take, where the tool is slow to answer."""
 
     def __post_init__(self) -> None:
         check_extra(self.name, type(self).__name__)
@@ -165,6 +167,10 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
             Exception: the batch failed as a whole, and may succeed in parts or later.
         """
 
+    def write_last(self, batch: Sequence[Annotation]) -> Sequence[WriteResult]:
+        """Write what is left at the end of a shutdown, where there is no other try."""
+        return self.write(batch)
+
     def items_of(self, scored: ScoredRecord, span: SpanAnchor) -> Sequence[Annotation]:
         """What to write for these outcomes of an answer that has this span, a valid and sampled one.
 
@@ -194,6 +200,7 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
         self._sender: Sender[Annotation] = Sender(
             delivery if self.parallel is None else replace(delivery, batch_size=1),
             write=self.write,
+            write_last=self.write_last,
             name=self.name,
             threads=self.parallel or 1,
             follows_spans=self.needs_span,
@@ -221,8 +228,8 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
         return self._sender.flush(timeout)
 
     def shutdown(self, timeout: float) -> None:
-        """Deliver what is left within `timeout` seconds, count the rest as dropped, and close the connections."""
-        self._sender.shutdown(timeout)
+        """Deliver what is left within `timeout` seconds, or `last_seconds` more from a slow tool, and count the rest as dropped."""
+        self._sender.shutdown(timeout, more=self.last_seconds)
         self.client.close()
 
     def stats(self) -> DeliveryStats:
