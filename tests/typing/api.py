@@ -164,7 +164,6 @@ def ask_more() -> list[Metric]:
 
 class OwnHandle:
     span: SpanAnchor | None = None
-    retrieval_spans: tuple[SpanAnchor | None, ...] = ()
 
     def finish(self, scored: ScoredRecord) -> None:
         print(scored.record.record_id)

@@ -38,14 +38,12 @@ class EmitterGroup:
         for emitter, _ in self._emitters:
             try:
                 handle = emitter.start(record)
-                span, searches = handle.span, tuple(handle.retrieval_spans or ())
+                span = handle.span
             except BaseException as error:  # noqa: BLE001 - the emitter's, as in `call_guarded`
                 self._log.failed("emitter_start", error, type(emitter).__name__)
                 continue
             group.started.append((emitter, handle))
             group.span = group.span or span
-            if not any(group.retrieval_spans):
-                group.retrieval_spans = searches
         return group
 
     def flush(self, deadline: Deadline) -> bool:
@@ -86,7 +84,6 @@ class GroupHandle:
     started: list[tuple[Emitter, AnswerHandle]] = field(default_factory=list)
     span: SpanAnchor | None = None
     """The answer's: the first that an emitter names."""
-    retrieval_spans: tuple[SpanAnchor | None, ...] = ()
 
     @property
     def holds_scores(self) -> bool:

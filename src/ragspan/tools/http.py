@@ -149,9 +149,7 @@ class HttpClient:
         limits = (min(timeout, _CONNECT_TIMEOUT), timeout)
         url, content = self.endpoint.url + path, bytearray()
         try:
-            with self._session.request(
-                method, url, params=query, json=json, timeout=limits, stream=True
-            ) as response:
+            with self._session.request(method, url, params=query, json=json, timeout=limits, stream=True) as response:
                 for piece in response.iter_content(_PIECE):
                     content += piece
                     if len(content) >= self._most:

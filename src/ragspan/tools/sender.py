@@ -27,7 +27,7 @@ from ragspan.forks import watch_forks
 from ragspan.telemetry import semconv
 from ragspan.telemetry.otel_context import suppressed
 from ragspan.telemetry.providers import flush_spans, meter_of
-from ragspan.telemetry.values import clean_name, encodable
+from ragspan.telemetry.values import encodable
 from ragspan.throttled_log import ThrottledLog
 from ragspan.tools.queue import (
     BatchRejected,
@@ -257,9 +257,9 @@ class Sender(Generic[_Item]):
         name, item = self._name, self._item
         for (result, reason), number in news.items():
             about = {
-                semconv.DESTINATION: clean_name(name),
+                semconv.DESTINATION: name,
                 semconv.RESULT: result,
-                semconv.REASON: reason and clean_name(reason),
+                semconv.REASON: reason,
             }
             with contextlib.suppress(Exception):  # of a meter provider that is not the SDK's
                 self._deliveries.add(number, encodable(about))

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from ragspan.telemetry.environment import exporter_of
-from ragspan.telemetry.export_log import hearing
+from ragspan.telemetry.environment import exporter_of, hearing
 from ragspan.telemetry.providers import flush_as_well
 from ragspan.tools.queue import Delivered, DeliveryOptions, DeliveryStats, ExportError, WriteResult
 from ragspan.tools.sender import Sender

@@ -5,7 +5,7 @@ Guarantees:
 - What can be delivered within the retry window is: a span that has not arrived yet, a tool that is away, slow or busy,
   or fails, is tried again with growing pauses. All else is counted by its reason.
 - Of two outcomes for the same record and metric the later is the one that remains.
-- `flush` and `shutdown` return when their time is up. The child of a fork starts with nothing to deliver.
+- `flush` returns when its time is up, and `shutdown` at most `last_seconds` later. The child of a fork starts with nothing to deliver.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Annotation:
     trace_id: str
     """As 32 hexadecimal digits."""
     span_id: str
-    """Of the answer, as 16 hexadecimal digits; or of one of its searches."""
+    """Of the answer, as 16 hexadecimal digits."""
     name: str
     """The metric's."""
     record_id: str
@@ -65,26 +65,10 @@ class Annotation:
     metadata: Mapping[str, Any]
     """What else is known: `record_id`, `judge`, `threshold`, `prompt_version`, `fallback`, `asked`, `screen`, `late`, `refusal`,
     `details` and `usage`."""
-    position: int | None = None
-    """0-based, of a document of the span; None for an annotation of the span itself."""
-
-    @classmethod
-    def of(cls, scored: ScoredRecord, span: SpanAnchor, metric: str, score: Score | None, **facts: Any) -> Annotation:
-        """An annotation of this span. `facts` are the fields that neither record, span, metric nor score say."""
-        if score is not None:
-            facts |= {"annotator": annotator_kind(score), "judge": score.judge and clean_name(score.judge)}
-        return cls(
-            trace_id=f"{span.trace_id:032x}",
-            span_id=f"{span.span_id:016x}",
-            name=clean_name(metric),
-            record_id=clean_name(scored.record.record_id),
-            ended_ns=min(max(scored.record.ended_ns, 0), _LATEST_NS),
-            **facts,
-        )
 
     @property
     def key(self) -> Hashable:
-        return self.span_id, self.name, self.record_id, self.position
+        return self.span_id, self.name, self.record_id
 
     @property
     def size(self) -> int:
@@ -177,21 +161,36 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
         A score each, and a failure each if they are wanted; nothing for a metric that does not apply. Called where answers are
         emitted, usually in the engine's worker, so it does no I/O.
         """
+        record_id = clean_name(scored.record.record_id)
         items: list[Annotation] = []
         for metric, outcome in scored.outcomes.items():
+            facts: dict[str, Any]
             if isinstance(outcome, Score):
-                facts: dict[str, Any] = {
+                facts = {
                     "value": float(outcome.value),
+                    "annotator": annotator_kind(outcome),
+                    "judge": outcome.judge and clean_name(outcome.judge),
                     "label": outcome.label,
                     "explanation": self.content.explanation(outcome),
                     "metadata": _metadata(scored, outcome),
                 }
-                items.append(Annotation.of(scored, span, metric, outcome, **facts))
             elif isinstance(outcome, MetricFailure) and self.failures:
                 # Never the message: it may quote what a provider or a parser quoted of the user's text.
                 kind = error_type(outcome.error_type)
-                metadata = {"record_id": clean_name(scored.record.record_id), "error_type": kind}
-                items.append(Annotation.of(scored, span, metric, None, value=None, error_type=kind, metadata=metadata))
+                metadata = {"record_id": record_id, "error_type": kind}
+                facts = {"value": None, "error_type": kind, "metadata": metadata}
+            else:
+                continue
+            items.append(
+                Annotation(
+                    trace_id=f"{span.trace_id:032x}",
+                    span_id=f"{span.span_id:016x}",
+                    name=clean_name(metric),
+                    record_id=record_id,
+                    ended_ns=min(max(scored.record.ended_ns, 0), _LATEST_NS),
+                    **facts,
+                )
+            )
         return items
 
     def set_delivery_options(self, delivery: DeliveryOptions) -> None:
@@ -239,25 +238,19 @@ class ScoreWriter(ContentOptions, ScoreEmitter, ABC):
 
 def _metadata(scored: ScoredRecord, score: Score) -> dict[str, Any]:
     usage = score.usage
-    used = usage and {
-        "requests": usage.requests,
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "usd": usage.usd,
-    }
+    spent = usage and {name: getattr(usage, name) for name in ("requests", "input_tokens", "output_tokens", "usd")}
+    names = {"judge": score.judge, "prompt_version": score.prompt_version, "fallback": score.fallback}
     return present(
         {
             "record_id": clean_name(scored.record.record_id),
-            "judge": score.judge and clean_name(score.judge),
+            **{key: name and clean_name(name) for key, name in names.items()},
             "threshold": score.threshold,
-            "prompt_version": score.prompt_version and clean_name(score.prompt_version),
-            "fallback": score.fallback and clean_name(score.fallback),
             "asked": scored.asked,
             "screen": score.screen and float(score.screen.value),
             "late": scored.late or None,
             "refusal": scored.refusal or None,
             "details": {clean_name(name): float(figure) for name, figure in score.details.items()} or None,
-            "usage": present(used) if used and used["requests"] else None,
+            "usage": present(spent) if spent and spent["requests"] else None,
         }
     )
 
