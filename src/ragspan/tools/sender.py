@@ -5,7 +5,7 @@ Guarantees:
 - Daemon threads send: the first starts with the first item, further ones where the tool takes one item a request. Where no thread
   can be started (at the end of the interpreter, or at a limit of the system) the thread that flushes does their work.
 - Spans go first: `flush` and `shutdown` flush them, and so does a try after one that found no span.
-- `flush` returns when its time is up, whatever hangs. A slow reply is no failure: at the end of `shutdown` what is under way, and
+- `flush` returns when its time is up, whatever hangs. A slow reply counts: at the end of `shutdown` what is under way, and
   one last try of all else, get some seconds more, and count by their reply.
 - Every item ends in exactly one counted way: delivered, rejected, or dropped with a reason.
 - The child of a fork starts with nothing to send: what is left is the parent's.
