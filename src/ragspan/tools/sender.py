@@ -4,7 +4,7 @@ Guarantees:
 - `put` does no I/O: it holds the lock for bookkeeping only. What waits is bounded by number and by bytes.
 - Daemon threads send: the first starts with the first item, further ones where the tool takes one item a request. Where no thread
   can be started (at the end of the interpreter, or at a limit of the system) the thread that flushes does their work.
-- Spans go first: `flush` and `shutdown` flush them, and so does a try after one that found no span.
+- Spans go first: they are flushed before each try, once a second at most.
 - `flush` returns when its time is up, whatever hangs. A slow reply counts: at the end of `shutdown` what is under way, and
   one last try of all else, get some seconds more, and count by their reply.
 - Every item ends in exactly one counted way: delivered, rejected, or dropped with a reason.
@@ -212,8 +212,7 @@ class Sender(Generic[_Item]):
                 with self._changed:
                     batch, write = self._queue.take(), self._write_last if self._queue.is_closed else self._write
                 if batch:
-                    if any(entry.trouble == "span_not_found" for entry in batch):
-                        self._flush_spans(_SPAN_FLUSH)
+                    self._flush_spans(_SPAN_FLUSH)
                     results = _results_of(write, batch)
                     with self._changed:
                         self._queue.settle(batch, results)
