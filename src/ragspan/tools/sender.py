@@ -103,8 +103,8 @@ class Sender(Generic[_Item]):
         self._queue: SendQueue[_Item] = SendQueue(self._options)
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
-        self._span_flush: threading.Thread | None = None
-        self._spans_flushed_at = -math.inf
+        self._flushes_spans = False
+        self._spans_flushed_at = self._spans_awaited_until = -math.inf
         self._is_closed = False
         self._is_over = False
 
@@ -224,25 +224,37 @@ class Sender(Generic[_Item]):
                         self._changed.wait(_left(min(wait_until, self._queue.next_due() or math.inf)))
 
     def _flush_spans(self, seconds: float, *, is_due: bool = False) -> None:
-        """Have the spans exported that the items are for, in a thread of its own: an exporter may hang."""
+        """Have the spans exported that the items are for, in a thread of its own: an exporter may hang.
+
+        Who is due says for how long all wait.
+        """
         if not self._follows_spans:
             return
         with self._changed:
-            thread = self._span_flush
-            if thread is None or not thread.is_alive():
-                if time.monotonic() - self._spans_flushed_at < _SPANS_APART and not is_due:
-                    return
-                self._spans_flushed_at = time.monotonic()
-                thread = threading.Thread(target=flush_spans, args=(seconds,), name="ragspan-spans", daemon=True)
-                try:
+            now = time.monotonic()
+            starts = not self._flushes_spans
+            if starts and now - self._spans_flushed_at < _SPANS_APART and not is_due:
+                return
+            if starts:
+                self._spans_flushed_at, self._flushes_spans = now, True
+            if starts or is_due:
+                self._spans_awaited_until = now + seconds
+                self._changed.notify_all()
+            if starts:
+                thread = threading.Thread(target=self._export_spans, args=(seconds,), name="ragspan-spans", daemon=True)
+                with contextlib.suppress(RuntimeError):  # the interpreter is at its end
                     thread.start()
-                except RuntimeError:  # the interpreter is at its end
-                    thread = None
-                self._span_flush = thread
-        if thread is None:
-            flush_spans(seconds)
-        else:
-            thread.join(seconds)
+                    starts = False
+            while not starts and self._flushes_spans and (left := _left(self._spans_awaited_until)):
+                self._changed.wait(left)
+        if starts:
+            self._export_spans(seconds)
+
+    def _export_spans(self, seconds: float) -> None:
+        flush_spans(seconds)
+        with self._changed:
+            self._flushes_spans = False
+            self._changed.notify_all()
 
     def _report(self, trouble: BaseException | None = None) -> bool:
         """Count what ended; log what was lost and what went wrong, a line a minute at most for each kind.
