@@ -191,7 +191,6 @@ def _watched_exporter(signal: Signal, entry: EntryPoint, exchanges: list[Exchang
 
 
 def _watched_session(exchange: Exchange) -> requests.Session:
-    from ragspan.tools.http import Endpoint
     from ragspan.tools.sessions import ToolSession
 
     class Session(ToolSession):
@@ -204,7 +203,7 @@ def _watched_session(exchange: Exchange) -> requests.Session:
                 raise
             return exchange.reply
 
-    return Session(Endpoint(url=""))
+    return Session({})
 
 
 def _judge_finding(judge: str, result: ScoredRecord | Dropped | None, seconds: float) -> Finding:

@@ -141,10 +141,8 @@ class HttpClient:
         """
         import requests
 
-        from ragspan.tools.sessions import ToolSession
-
         if self._session is None:  # two threads may both make one: the later one is kept
-            self._session = ToolSession(self.endpoint, size=self._size)
+            self._session = session_for(self.endpoint, size=self._size)
         timeout = self.endpoint.timeout
         limits = (min(timeout, _CONNECT_TIMEOUT), timeout)
         url, content = self.endpoint.url + path, bytearray()
@@ -175,6 +173,14 @@ class HttpClient:
         """The child of a fork must not use or close the parent's connections."""
         keep_inherited(self._session)
         self._session = None
+
+
+def session_for(endpoint: Endpoint, *, size: int = 1) -> ToolSession:
+    """A session with our credentials for this server."""
+    from ragspan.tools.sessions import ToolSession
+
+    verify = (endpoint.certificates or True) if endpoint.checks_certificate else False
+    return ToolSession(endpoint.headers, verify=verify, certificate=endpoint.client_certificate, size=size)
 
 
 def _reply(status: int, content: bytes, retry_after: str) -> Reply:

@@ -31,7 +31,7 @@ from ragspan.tools import (
     Unavailable,
     WriteResult,
 )
-from ragspan.tools.http import Endpoint, HttpClient, Reply, ServerError
+from ragspan.tools.http import Endpoint, HttpClient, Reply, ServerError, session_for
 from ragspan.tools.spans import AFTER_SCORES, SPAN_DELIVERY, RetryingSpanExporter
 from ragspan.tools.writer import present, stable_id
 
@@ -248,14 +248,12 @@ class _ExperimentExporter(SpanExporter):
         if self._exporter is None:
             from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-            from ragspan.tools.sessions import ToolSession
-
             try:
                 self._exporter = OTLPSpanExporter(
                     f"{self._server.url}/v1/traces",
                     headers={"x-mlflow-experiment-id": self._experiment_id()},
                     timeout=self._server.timeout,
-                    session=ToolSession(self._server),
+                    session=session_for(self._server),
                 )
             except (Unavailable, TimeoutError) as trouble:
                 reason = str(trouble) or "timeout"

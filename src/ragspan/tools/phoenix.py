@@ -17,7 +17,7 @@ from ragspan.arguments import TEXT
 from ragspan.config import CaptureContent, variable
 from ragspan.telemetry.values import clean_name
 from ragspan.tools import Annotation, Delivered, ScoreWriter, SpanNotFound, Unavailable, WriteResult
-from ragspan.tools.http import Endpoint, Reply
+from ragspan.tools.http import Endpoint, Reply, session_for
 from ragspan.tools.spans import AFTER_SCORES, RetryingSpanExporter
 from ragspan.tools.writer import present
 
@@ -80,11 +80,9 @@ class PhoenixEmitter(ScoreWriter):
         """An exporter that brings spans to the same Phoenix, and keeps them while it is away."""
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-        from ragspan.tools.sessions import ToolSession
-
         endpoint = self.client.endpoint
         url, headers = f"{endpoint.url}/v1/traces", dict(endpoint.headers)
-        inner = OTLPSpanExporter(url, headers=headers, timeout=endpoint.timeout, session=ToolSession(endpoint))
+        inner = OTLPSpanExporter(url, headers=headers, timeout=endpoint.timeout, session=session_for(endpoint))
         return RetryingSpanExporter(inner, exit_timeout=AFTER_SCORES)
 
     def write(self, batch: Sequence[Annotation]) -> Sequence[WriteResult]:

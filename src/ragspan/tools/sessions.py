@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import requests
 from requests.adapters import HTTPAdapter
-
-if TYPE_CHECKING:
-    from ragspan.tools.http import Endpoint
 
 
 class ToolSession(requests.Session):
     """A session that reaches the server that was named, and no other.
 
     Args:
-        endpoint: the server.
+        headers: for each request.
+        verify: whether to check certificates, or the authorities to trust in place of the usual ones.
+        certificate: our own.
         size: how many connections stay open.
     """
 
-    def __init__(self, endpoint: Endpoint, *, size: int = 1) -> None:
+    def __init__(
+        self,
+        headers: Mapping[str, str],
+        *,
+        verify: bool | str = True,
+        certificate: str | None = None,
+        size: int = 1,
+    ) -> None:
         super().__init__()
         for scheme in ("http://", "https://"):
             self.mount(scheme, HTTPAdapter(pool_connections=1, pool_maxsize=size))
-        self.headers.update(endpoint.headers)
+        self.headers.update(headers)
         self.auth = lambda request: request  # without an authentication, Requests looks for one in a .netrc file
-        self.verify = (endpoint.certificates or True) if endpoint.checks_certificate else False
-        self.cert = endpoint.client_certificate
+        self.verify = verify
+        self.cert = certificate
 
     def merge_environment_settings(self, *arguments: Any, **named: Any) -> Any:
         """The settings of a request; what the endpoint says of certificates goes before the environment's word."""
