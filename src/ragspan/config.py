@@ -120,13 +120,6 @@ def _options(name: str, value: str) -> tuple[Mapping[str, Any], ...]:
     )
 
 
-def _causes(name: str, value: str) -> bool | Literal["llm"]:
-    try:
-        return "llm" if value.lower() == "llm" else _boolean(name, value)
-    except ConfigurationError:
-        raise wrong(name, value, "true, false or llm", ("true", "false", "llm")) from None
-
-
 def _judge_share(name: str, value: str) -> JudgeShare:
     return JudgeShare.of(value, name)
 
@@ -249,13 +242,7 @@ class Settings:
         "Names of [metrics](metrics.md), separated by commas; also those of [other "
         "packages](own-parts.md#a-name-for-it).",
     )
-    causes: bool | Literal["llm"] = _row(
-        True,
-        _causes,
-        "Look for [why an answer failed](causes.md) in all retrieved documents. With `llm`, an LLM judge looks, "
-        "once more for each failing answer; it then reads documents that did not reach the prompt, and what the "
-        "application masked in them.",
-    )
+    causes: bool = _row(True, _boolean, "Look for [why an answer failed](causes.md) in all retrieved documents.")
     unknown_contexts: UnknownContextsRule = _row(
         "skip",
         _read(choice("skip", "prompt")),

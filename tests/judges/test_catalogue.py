@@ -105,7 +105,7 @@ def test_several_names_are_a_jury_with_options_for_all_or_for_each():
 
         assert isinstance(jury, Jury)
         assert jury.name == "openai:a,anthropic:b"
-        assert [judge.client._endpoint._copy.keywords["timeout"] for judge in jury.judges] == timeouts
+        assert [judge.client._endpoint._again.keywords["timeout"] for judge in jury.judges] == timeouts
     with pytest.raises(ConfigurationError, match="options are for 3 judges, but 2 are named"):
         judge_of("openai:a,anthropic:b", [{}, {}, {}])
 

@@ -15,7 +15,7 @@ import pytest
 from servers.raw import RawServer, head
 
 from ragspan.exceptions import ConfigurationError, JudgeError
-from ragspan.judges.bounded_client import MAX_BODY
+from ragspan.judges.clients import MAX_BODY
 from ragspan.judges.openai import OpenAIJudge
 
 ANSWER = json.dumps({"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}]}).encode()

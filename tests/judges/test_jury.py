@@ -78,7 +78,7 @@ async def test_a_jury_pickles_and_says_what_its_judges_read():
     record = replace(RECORD, contexts=("word " * 1000,))
 
     assert jury.name == "overlap,openai:m"
-    assert jury.prompt_version == "6"
+    assert jury.prompt_version == "7"
     assert 0 < jury.share_read(record) < 1
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ragspan.exceptions import ConfigurationError, JudgeError
 from ragspan.judges import OpenAIJudge, Price
-from ragspan.judges.llm.tasks import REPLY_SCHEMA
+from ragspan.judges.llm.parts import PARTS, schema_of
 from ragspan.judges.session import metered
 from ragspan.usage import Usage
 
@@ -29,7 +29,7 @@ async def test_votes_are_the_choices_of_one_request_with_a_strict_schema(fake_op
     assert (request["model"], request["n"]) == ("test-model", 3)
     assert request["response_format"]["type"] == "json_schema"
     assert request["response_format"]["json_schema"]["strict"] is True
-    assert request["response_format"]["json_schema"]["schema"] == REPLY_SCHEMA
+    assert request["response_format"]["json_schema"]["schema"] == schema_of([PARTS["grounding"]])
 
 
 async def test_a_given_client_is_used_as_it_is(fake_openai, super_bowl):
@@ -148,9 +148,6 @@ async def test_a_choice_without_a_verdict_does_not_count_and_the_failure_says_wh
 
     assert raised.value.error_type == "InvalidVerdict"
     assert len(fake_openai.requests) == 2
-
-
-# What error messages say
 
 
 # Cost and connections

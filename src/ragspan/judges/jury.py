@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from ragspan.arguments import Rule, has_methods, require_async
 from ragspan.exceptions import BudgetExhausted, JudgeError
-from ragspan.judges.judge_protocols import ClaimSupport, ClaimVerdict, ContextVerdict, Judge, Rating, SupportJudge, Vote
+from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict, Judge, Rating, Vote
 from ragspan.records import RagRecord
 from ragspan.throttled_log import ThrottledLog
 
@@ -84,14 +84,6 @@ class Jury:
 
     async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
         return await self.first.judge_usefulness(record)
-
-    async def find_support(
-        self, record: RagRecord, claims: Sequence[str] | None, documents: Sequence[str]
-    ) -> list[ClaimSupport]:
-        """As the first judge finds it; nothing if it does not look for support."""
-        if not isinstance(self.first, SupportJudge):
-            return []
-        return await self.first.find_support(record, claims, documents)
 
     def shares(self, wanted: int) -> list[tuple[Judge, int]]:
         """How many of so many votes each judge has; those that have none are left out."""

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from ragspan.arguments import SOME_SECONDS, TEXT, Rule, one_of, texts_in, whole, wrong
 from ragspan.config import JudgeMode
 from ragspan.exceptions import ConfigurationError
-from ragspan.judges.endpoint import MAX_RETRIES, TIMEOUT, Endpoint, post_what_it_takes
+from ragspan.judges.endpoint import MAX_RETRIES, TIMEOUT, Endpoint
 from ragspan.judges.judge_protocols import ChatMessage, Completion
 from ragspan.judges.llm.capabilities import EndpointCapabilities, EndpointHabits
 from ragspan.judges.llm.chat_protocol import read_completions
@@ -137,15 +137,16 @@ class OpenAIChatClient:
         self, messages: Sequence[ChatMessage], *, schema: Mapping[str, Any], n: int, temperature: float
     ) -> list[Completion]:
         def body(capabilities: EndpointCapabilities) -> dict[str, Any]:
-            parameters = capabilities.parameters(schema=schema, n=n, temperature=temperature, further=self._extra_body)
-            return {"model": self._model, "messages": messages} | parameters
+            parameters = capabilities.parameters(schema=schema, n=n, temperature=temperature)
+            return {"model": self._model, "messages": messages} | capabilities.kept(parameters | self._extra_body)
 
-        async with self._endpoint.asking([message["content"] for message in messages]) as post:
-            return read_completions(await post_what_it_takes(post, self.habits, body))
+        texts = [message["content"] for message in messages]
+        return read_completions(await self._endpoint.post(body, self.habits, texts))
 
 
 def _capabilities_of(preset: Preset) -> EndpointCapabilities:
-    return EndpointCapabilities(response_format=preset.response_format, several_choices=preset.several_choices)
+    left_out = frozenset() if preset.several_choices else frozenset({"n"})
+    return EndpointCapabilities(response_format=preset.response_format, left_out=left_out)
 
 
 def _headers(preset: Preset, extra: Mapping[str, str]) -> dict[str, str | Omit]:

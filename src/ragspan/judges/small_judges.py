@@ -21,7 +21,7 @@ import msgspec
 from ragspan.arguments import TEXT, one_of
 from ragspan.exceptions import JudgeError
 from ragspan.judges.detector import Detector
-from ragspan.judges.endpoint import MAX_RETRIES, PATH, Endpoint, post_what_it_takes
+from ragspan.judges.endpoint import MAX_RETRIES, PATH, Endpoint
 from ragspan.judges.judge_protocols import ClaimVerdict
 from ragspan.judges.llm.capabilities import EndpointHabits
 from ragspan.judges.llm.chat_protocol import read_completions
@@ -286,8 +286,8 @@ class SmallJudge(Detector):
         if is_chat and self.system is not None:
             others = [message for message in body["messages"] if message["role"] != "system"]
             body["messages"] = [{"role": "system", "content": self.system}, *others]
-        async with self._endpoint.asking([asked.question, *asked.contexts, *asked.texts]) as post:
-            reply = await post_what_it_takes(post, self._habits, lambda capabilities: capabilities.kept(body))
+        texts = [asked.question, *asked.contexts, *asked.texts]
+        reply = await self._endpoint.post(lambda capabilities: capabilities.kept(body), self._habits, texts)
         text = ""
         if is_chat:
             completion = read_completions(reply)[0]

@@ -86,7 +86,10 @@ async def test_a_request_that_nobody_waits_for_any_more_is_not_made():
     ("complaint", "understood"),
     [
         (Complaint("json_schema is not supported"), lambda capabilities: capabilities.response_format != "json_schema"),
-        (Complaint("got an unexpected keyword 'temperature'"), lambda capabilities: not capabilities.temperature),
+        (
+            Complaint("got an unexpected keyword 'temperature'"),
+            lambda capabilities: not capabilities.takes("temperature"),
+        ),
     ],
 )
 async def test_what_a_model_complains_about_is_left_out_from_then_on(complaint, understood):
