@@ -69,9 +69,8 @@ def test_an_outage_of_an_endpoint_costs_no_row(fake_openai, status):
         calls.append(body)
         if 10 < len(calls) < 60:
             return fake_openai.fails(status, "not now")
-        form = "claims" if '"answer": {"claims"' in body["messages"][-1]["content"] else "claim_verdicts"
-        found = {"claims": ["It rains."], "claim_verdicts": [{"number": 1, "reasoning": "", "verdict": "supported"}]}
-        return fake_openai.says(json.dumps({"answer": {form: found[form]}}))
+        claim = {"claim": "It rains.", "reasoning": "", "verdict": "supported"}
+        return fake_openai.says(json.dumps({"answer": {"judged_claims": {"claims": [claim], "more": False}}}))
 
     fake_openai.answer = answer
     evaluation = evaluate(

@@ -127,11 +127,11 @@ def _learned(judge: Judge, used: Usage) -> Iterator[str]:
     takes = getattr(getattr(judge, "client", None), "takes", None)
     if takes is not None:
         yield f"schema       {_FORMATS[takes.response_format]}"
-        is_one_each = not takes.several_choices or used.requests > 1
+        is_one_each = not takes.takes("n") or used.requests > 1
         yield f"n            {'one vote a request' if is_one_each else f'{_VOTES} votes in one request'}"
-        yield f"temperature  {'sent, and not refused' if takes.temperature else 'left out'}"
-        if takes.left_out:
-            yield f"left out     {', '.join(sorted(takes.left_out))}, which it refuses"
+        yield f"temperature  {'sent, and not refused' if takes.takes('temperature') else 'left out'}"
+        if others := sorted(takes.left_out - {"n", "temperature"}):
+            yield f"left out     {', '.join(others)}, which it refuses"
     if used.requests:
         tokens = f"{used.input_tokens:,} in ({used.cached_tokens:,} from the cache), {used.output_tokens:,} out"
         yield f"requests     {used.requests}"

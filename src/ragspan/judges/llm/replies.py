@@ -55,7 +55,7 @@ def read(part: Part, text: str, numbers: Container[int] | None = None) -> tuple[
         numbers: those that were asked for. A reply with another one, or with one of them more than once, has no answer at
             all: its model counts in another way, so the other verdicts may be about something else as well.
     """
-    reply = _object_in(text)
+    reply = _object_in(str(text))  # frameworks have texts of their own
     if reply is None:
         return [], REFUSED_IN_WORDS if _REFUSAL.match(text.strip()[:200]) else PROSE
     answer = reply["answer"] if isinstance(reply.get("answer"), dict) else reply
