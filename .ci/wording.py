@@ -24,7 +24,7 @@ LONGER = {
     "integrations/llama-index/src/ragspan_llama_index/recorder.py": 420,
     "src/ragspan/config.py": 530,
     "src/ragspan/evaluate/running.py": 410,
-    "src/ragspan/judges/llm/llm_judge.py": 530,
+    "src/ragspan/judges/llm/llm_judge.py": 420,
     "src/ragspan/judges/screen/grading.py": 480,
     "src/ragspan/matching/places.py": 520,
     "src/ragspan/request/prompts.py": 440,

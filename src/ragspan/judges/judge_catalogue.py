@@ -110,7 +110,7 @@ def _made(name: str, options: Mapping[str, Any]) -> Judge:
             raise ConfigurationError(f"the judge {name!r} has no option {option!r}; {has}{meant(option, known)}")
     priced = {"price": _price(options["price"])} if "price" in options else {}
     try:
-        judge = make(*arguments, **fixed, **options | priced)
+        judge = make(*arguments, **fixed, **{**options, **priced})
     except Exception as error:  # noqa: BLE001 - a judge of another package may raise anything for a missing key or package
         words = str(error)
         for text in sorted(set(texts_in(options)), key=len, reverse=True):  # any may be a key

@@ -100,14 +100,19 @@ class OpenAIJudge(LLMJudge):
             timeout=timeout,
             max_retries=max_retries,
         )
+        takes = EndpointCapabilities(
+            response_format=preset.response_format,
+            left_out=frozenset() if preset.several_choices else frozenset({"n"}),
+        )
+        host = urlsplit(str(client.base_url) if client is not None else address or "").hostname
         super().__init__(
-            OpenAIChatClient(endpoint, model, extra_body or {}, takes=_capabilities_of(preset)),
+            OpenAIChatClient(endpoint, model, extra_body or {}, takes=takes),
             name=f"{provider}:{model}",
             temperature=temperature,
             max_context_chars=max_context_chars,
             max_response_chars=max_response_chars,
             mode=mode,
-            price=price or price_of(model, _host_of(address, client)),
+            price=price or price_of(model, host),
         )
 
 
@@ -144,22 +149,12 @@ class OpenAIChatClient:
         return read_completions(await self._endpoint.post(body, self.habits, texts))
 
 
-def _capabilities_of(preset: Preset) -> EndpointCapabilities:
-    left_out = frozenset() if preset.several_choices else frozenset({"n"})
-    return EndpointCapabilities(response_format=preset.response_format, left_out=left_out)
-
-
 def _headers(preset: Preset, extra: Mapping[str, str]) -> dict[str, str | Omit]:
     """Further headers; another provider does not get the organization and the project of OpenAI's own variables."""
     from openai import Omit
 
     absent = () if preset.name == "openai" else ("OpenAI-Organization", "OpenAI-Project")
     return {**dict.fromkeys(absent, Omit()), **extra}
-
-
-def _host_of(address: str | None, client: AsyncOpenAI | None) -> str | None:
-    address = address if client is None else str(client.base_url)
-    return None if address is None else urlsplit(address).hostname
 
 
 _FIELDS = Rule("a dictionary of fields, such as {'reasoning_effort': 'low'}", lambda value: isinstance(value, Mapping))

@@ -114,7 +114,7 @@ def _preset(row: str) -> Preset:
     cells = [cell.strip() for cell in row.split("|")]
     places, keys, families, lacks = (tuple(filter(None, cells[at].split(","))) for at in (4, 6, 7, 8))
     return Preset(
-        **dict(zip(("name", "title", "example", "address"), cells, strict=False)),  # type: ignore[arg-type]
+        **dict(zip(("name", "title", "example", "address"), cells, strict=False)),
         places=places,
         default_place=cells[5] or None,
         keys=keys,
