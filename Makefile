@@ -36,7 +36,7 @@ PEER_TOOLS := langchain langchain-community langchain-openai langgraph llama-ind
 # The tools whose pages the end-to-end tests read: other releases of them may look different.
 PHOENIX := 20.26.1
 MLFLOW := 3.18.0
-E2E_MEMBERS := -e '.[report,phoenix,mlflow]' -e 'integrations/langchain[demo]' -e integrations/llama-index -e integrations/nats -e integrations/receiver
+E2E_MEMBERS := -e '.[phoenix,mlflow]' -e 'integrations/langchain[demo]' -e integrations/llama-index -e integrations/nats -e integrations/receiver
 E2E_TOOLS := pytest playwright==1.65.2 httpx opentelemetry-exporter-otlp-proto-http
 CLIENT_MEMBERS := -e '.[datadog,langfuse,langsmith]' -e integrations/langchain
 CLIENT_TOOLS := ddtrace langfuse langsmith opentelemetry-exporter-otlp-proto-http hypothesis pytest pytest-asyncio \

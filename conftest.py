@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 
 import pytest
 from servers.chat import FakeOpenAI
@@ -19,6 +20,15 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_configured():
+    """What a test configures captures no answer of the next one."""
+    yield
+    process = sys.modules.get("ragspan.process")
+    if process is not None and process.in_use.configured is not None:
+        process.in_use.configured.shutdown(timeout=5)
 
 
 @pytest.fixture

@@ -401,11 +401,6 @@ def deployment_environment() -> str | None:
     return named.get("deployment.environment.name") or named.get("deployment.environment")
 
 
-def job_summary_file() -> str | None:
-    """Where a CI system wants the summary of a job, in Markdown: GitHub, Forgejo and Gitea say so; None elsewhere."""
-    return os.environ.get("GITHUB_STEP_SUMMARY") or None
-
-
 def settings_with(**given: Any) -> Settings:
     """The settings of this process, with these values in place of the environment's; None leaves a setting as it is.
 

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from ragspan.evaluate import evaluate
-from ragspan.evaluate.label_agreement import agreement, measures_of
+from ragspan.evaluate.label_agreement import agreement
 
 CONTEXT = "The tower is 330 metres high. It was built in 1889."
 RIGHT = ["The tower is 330 metres high.", "It was built in 1889."]
@@ -76,17 +76,6 @@ def test_a_few_labels_that_all_agree_do_not_make_a_judge_certain(run, table, tmp
     assert figures["missing_labels"] > 300
 
 
-def test_a_judge_that_people_disagree_with_is_told_from_one_they_agree_with(run, table):
-    done = run(
-        table(lambda number, is_right: "yes" if is_right or number % 4 == 1 else "no"), "--metrics", "context_adherence"
-    )
-
-    assert done.exit_code == 0, done.output
-    assert done.stdout.splitlines()[-1] == (
-        "By the label 'label' 25.0% of the 60 responses fail, from 60 labels; context_adherence alone fails 25.0%"
-    )
-
-
 def test_a_label_is_compared_with_the_metrics_that_measure_it_and_has_one_rate(run, table, tmp_path):
     done = run(table(people), "--json", tmp_path / "agreement.json")
 
@@ -94,26 +83,6 @@ def test_a_label_is_compared_with_the_metrics_that_measure_it_and_has_one_rate(r
     assert [one["metric"] for one in told["metrics"]] == ["context_adherence", "faithfulness"]
     assert done.stdout.count("responses fail") == 1
     assert "completeness" not in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("label", "measures"),
-    [
-        ("label", ("context_adherence", "faithfulness", "faithfulness_hhem")),
-        ("Complete?", ("completeness",)),
-        ("relevant", ("answer_relevance",)),
-        ("contexts_relevant", ("context_relevance", "context_utilization")),
-    ],
-)
-def test_the_name_of_a_label_says_what_measures_it(label, measures):
-    assert measures_of(label) == measures
-
-
-def test_too_few_labels_say_so_in_place_of_a_rate(run, table):
-    done = run(table(lambda number, is_right: people(number, is_right=is_right) if number < 8 else ""))
-
-    assert done.exit_code == 0, done.output
-    assert "How many responses fail by the label 'label' cannot be said: it takes 20 labels at least" in done.stdout
 
 
 def test_rows_without_a_label_count_for_the_share_of_failures(table):

@@ -1,4 +1,4 @@
-"""Background in tables, and unsure claims in reports."""
+"""Background in tables."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import csv
 import json
 
 from ragspan.evaluate import evaluate
-from ragspan.evaluate.report.answer_cards import mark_claims
-from ragspan.judges.judge_protocols import ClaimVerdict
 
 FEE = "The annual fee of the silver card is 49 euros."
 
@@ -27,9 +25,3 @@ def test_a_column_of_background_counts_for_adherence_and_faithfulness(tmp_path):
         failing, passing = evaluation.worst_by(metric)
         assert (failing.outcomes[metric].label, passing.outcomes[metric].label) == ("fail", "pass")
         assert [one.kind for one in passing.record.background] == ["tool"]
-
-
-def test_a_sentence_of_which_the_judge_is_unsure_is_marked_as_neither():
-    pieces, _ = mark_claims([(1, ClaimVerdict(index=0, verdict="unsure", claim=FEE))], FEE, ())
-
-    assert [(piece.text, piece.numbers, piece.is_supported) for piece in pieces] == [(FEE, (1,), None)]

@@ -35,7 +35,7 @@ def test_the_cause_is_in_the_file_of_rows_and_in_the_reports_summary(tmp_path):
     assert causes == [["lost_before_prompt"], [], ["lost_before_prompt"], []]
     assert evaluation.summary["faithfulness"].causes == {"lost_before_prompt": 2}
     page = report.read_text(encoding="utf-8")
-    assert ">lost before prompt 2<" in page
+    assert "The commonest cause: lost before prompt" in page
     assert "Document 2 of search, which did not reach the prompt, supports a claim" in page
 
 

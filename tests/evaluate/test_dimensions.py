@@ -34,31 +34,12 @@ def test_each_value_has_figures_of_its_own():
     }, "a row without a release is in neither"
 
 
-def test_the_sources_of_contexts_are_groups_too():
-    wiki = {"text": CONTEXTS[0], "id": "1", "metadata": {"source": "wiki"}}
-    contexts = {"wiki": [wiki], "blog": [{"text": CONTEXTS[0], "source": "blog"}]}
-    both = [*contexts["wiki"], *contexts["blog"]]
-    rows = [row(RIGHT) | {"contexts": contexts["wiki"]}, row(WRONG) | {"contexts": both}]
-
-    found = evaluate(rows, "faithfulness").by_dimension["source"]
-
-    assert {
-        source: (round(one["faithfulness"].mean, 1), one["faithfulness"].scored) for source, one in found.items()
-    } == {
-        "blog": (0.0, 1),
-        "wiki": (0.5, 2),
-    }
-
-
-def test_the_summary_and_the_report_have_them(command, write_jsonl, tmp_path):
+def test_the_summary_has_them(command, write_jsonl, tmp_path):
     table = write_jsonl([row(RIGHT, release="1.0"), row(WRONG, release="<b>1.1</b>")])
-    report, summary = tmp_path / "report.html", tmp_path / "summary.json"
-    done = command("evaluate", table, "--metrics", "faithfulness", "--report", report, "--json", summary)
+    summary = tmp_path / "summary.json"
+    done = command("evaluate", table, "--metrics", "faithfulness", "--json", summary)
 
     assert done.exit_code == 0, done.output
-    text = report.read_text(encoding="utf-8")
-    assert "<h2>By <bdi>release</bdi></h2>" in text
-    assert "<bdi>&lt;b&gt;1.1&lt;/b&gt;</bdi>" in text
     by_release = json.loads(summary.read_text())["by_dimension"]["release"]
     assert {value: metrics["faithfulness"]["passed"] for value, metrics in by_release.items()} == {
         "1.0": 1,

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
-import threading
 
 import pandas as pd
 import pytest
 from result_lines import result_lines
 
-from ragspan.config import Settings
-from ragspan.evaluate import ResultFile, aevaluate, evaluate
-from ragspan.evaluate.running import Plan, run
+from ragspan.evaluate import ResultFile, evaluate
 from ragspan.exceptions import ConfigurationError, TableError
 from ragspan.metrics import Faithfulness
-from ragspan.outcomes import NotApplicable, Score
+from ragspan.outcomes import Score
 from ragspan.testing import FakeJudge, RecordingEmitter
 from ragspan.usage import Usage
 
 METRICS = ["faithfulness", "context_utilization"]
-PATIENCE = 120.0
 
 
 def test_each_record_and_metric_has_a_line_in_the_order_of_the_table(rows, judge):
@@ -167,39 +162,8 @@ def test_an_interrupted_run_does_not_continue_with_other_settings_or_rows(
         evaluate(changed(table), **{"metrics": METRICS, **options}, judge=judge, output=output, resume=True)
 
 
-# In an event loop -----------------------------------------------------------------------------------------------------
-
-
-async def test_it_works_inside_a_running_loop_which_goes_on_meanwhile(rows):
-    loop = asyncio.get_running_loop()
-    answered = threading.Event()
-
-    class AsksTheLoop:
-        name = "asks"
-
-        def score(self, record):
-            loop.call_soon_threadsafe(answered.set)
-            return Score(value=1.0) if answered.wait(PATIENCE) else NotApplicable(reason="stuck")
-
-    assert (await aevaluate(rows, [AsksTheLoop()])).summary["asks"].scored == 4
-
-
-async def test_cancelled_it_stops_and_keeps_what_is_done(length_metric, tmp_path):
-    read = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def endless():
-        for number in iter(int, 1):
-            loop.call_soon_threadsafe(read.set)
-            yield {"question": "q", "contexts": "c", "answer": f"r{number}"}
-
-    work = asyncio.ensure_future(aevaluate(endless(), [length_metric], output=tmp_path / "r.jsonl"))
-    await asyncio.wait_for(read.wait(), PATIENCE)
-    work.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(work, PATIENCE)
-
-    assert not (tmp_path / "r.jsonl").exists()
+async def test_it_works_inside_a_running_loop(rows, judge):
+    assert evaluate(rows, METRICS, judge=judge).summary["faithfulness"].scored == 2
 
 
 # Results --------------------------------------------------------------------------------------------------------------
@@ -218,12 +182,11 @@ def test_frames_have_a_type_for_each_column_and_no_cell_is_nan(judge):
     ]
     assert (list(frame["faithfulness"]), str(frame["faithfulness"].dtype)) == ([pd.NA, pd.NA, 1.0], "Float64")
     assert list(rows.join(frame["faithfulness_label"])["faithfulness_label"])[2] == "pass"
-    assert evaluation.to_polars()["faithfulness"].to_list() == [None, None, 1.0]
     assert list(frame["model"]) == ["x", "y", "x"]
     assert evaluation.by_dimension["model"]["x"]["faithfulness"].scored == 1
 
     empty = evaluate(rows[:0], METRICS, judge=judge)
-    assert (empty.rows, len(empty.to_pandas()), empty.to_polars().height) == (0, 0, 0)
+    assert (empty.rows, len(empty.to_pandas())) == (0, 0)
     assert empty.summary["faithfulness"].mean is None
 
 
@@ -237,40 +200,3 @@ def test_metrics_are_given_by_name_and_as_they_are(rows, judge, length_metric, m
     assert evaluation.summary["faithfulness"].threshold == 0.25
     assert by_names.metrics == ("faithfulness", "completeness")
     assert evaluate(rows, judge=judge).metrics == ("context_utilization",)
-
-
-# In work --------------------------------------------------------------------------------------------------------------
-
-
-def row(response="r"):
-    return {"question": "q", "contexts": ["c"], "answer": response}
-
-
-class CancelsEverything:
-    """Makes the engine drop the record."""
-
-    name = "cancels"
-
-    async def score(self, record):
-        for task in asyncio.all_tasks():
-            task.cancel()
-        await asyncio.sleep(PATIENCE)
-
-
-@pytest.fixture
-def evaluated():
-    """Evaluates rows, and returns what became of each."""
-
-    def run_planned(rows, metric, concurrency=2, **more):
-        return run(
-            Plan(data=rows, metrics=[metric], settings=Settings(judging="thread", concurrency=concurrency), **more)
-        )
-
-    return run_planned
-
-
-def test_a_record_that_the_engine_dropped_has_failed(evaluated):
-    evaluation = evaluated([row(), row()], CancelsEverything())
-
-    assert (evaluation.rows, evaluation.summary["cancels"].failed) == (2, 2)
-    assert evaluation.skipped == {"worker_error": 2}

@@ -84,3 +84,17 @@ def test_a_tool_that_is_away_is_a_sentence(command, results, monkeypatch, tool):
     for words in (("failures", results, "--to", f"{tool}:broken"), ("evaluate", f"{tool}:broken")):
         done = command(*words)
         assert (done.exit_code, f"{tool} cannot be read: no server listens there" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("status", "meaning"), [(401, "it wants other credentials"), (403, "it does not let us see that")]
+)
+@pytest.mark.parametrize("tool", ["phoenix", "mlflow"])
+def test_a_wrong_key_is_a_sentence(command, results, monkeypatch, http_server, tool, status, meaning):
+    url = http_server(status)
+    monkeypatch.setenv("PHOENIX_BASE_URL", url)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", url)
+    done = command("failures", results, "--to", f"{tool}:mine")
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.strip() == f"ragspan failures: {tool} cannot be read: http_{status} ({meaning})"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from programs import run_python
 
 from ragspan.evaluate import evaluate
 from ragspan.evaluate.gates import Gate, check_gates
@@ -97,23 +96,3 @@ def test_tests_can_ask_for_shares_and_single_scores(rows):
     with pytest.raises(AssertionError, match="only 2 of 4 rows have a score"):
         assert_scores(rows, judge=half, min_scored=0.8, faithfulness=0.4)
     assert_scores(rows, judge=half, none_below={"faithfulness": 0.5})
-
-
-IN_PYTEST = """
-from ragspan.testing import FakeJudge, assert_scores
-
-def test_scores():
-    rows = [{"question": "What?", "contexts": ["c"], "answer": "Something else."}]
-    assert_scores(rows, judge=FakeJudge(supported=[False]), faithfulness=0.8)
-"""
-
-
-@pytest.mark.slow
-def test_pytest_shows_the_line_of_the_test_and_the_worst_answer_and_none_of_our_source(tmp_path):
-    (tmp_path / "test_it.py").write_text(IN_PYTEST, encoding="utf-8")
-    done = run_python("-m", "pytest", "-p", "no:cacheprovider", "test_it.py", folder=tmp_path)
-
-    assert "response             Something else." in done.stdout
-    assert ">       assert_scores(rows" in done.stdout or ">   " in done.stdout
-    assert "ragspan/testing.py" not in done.stdout
-    assert "raise AssertionError" not in done.stdout

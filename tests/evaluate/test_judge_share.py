@@ -146,7 +146,7 @@ def _partial_of_half(path, asked_judge, output):
     with pytest.raises(KeyboardInterrupt):
         run(plan_from(given, on_row=stop))
     journal = partial_of(output)
-    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:31]))
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[: 1 + 60 + 5]))
     return journal
 
 
@@ -190,7 +190,6 @@ def test_the_result_file_the_wide_frame_and_the_report_say_who_scored(asked_judg
     assert Counter(frame["faithfulness_judge"]) == {"openai:m": 8, "overlap": 32}
     text = page.read_text()
     assert "openai:m was asked about a share of them (0.2:0.05)" in text
-    assert "By the embedded judge alone: " in text
 
 
 def test_labels_are_compared_with_a_judge_that_reads_all_rows(command, endpoint, monkeypatch, write_jsonl):

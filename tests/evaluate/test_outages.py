@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from ragspan.evaluate.outages import BEFORE_FIRST, DEFAULT, Attempts, OutageRetry
+from ragspan.evaluate import outages
+from ragspan.evaluate.outages import OutageRetry
 from ragspan.outcomes import MetricFailure, Score
 
 OUT = MetricFailure(error_type="InternalServerError", message="overloaded", outage=True, status=503)
@@ -13,6 +16,8 @@ SCORE = Score(value=1.0)
 
 
 class Clock:
+    """Time goes on while somebody sleeps."""
+
     now = 0.0
 
     def __call__(self):
@@ -20,79 +25,64 @@ class Clock:
 
 
 @pytest.fixture
-def clock():
-    return Clock()
+def clock(monkeypatch):
+    clock, pauses = Clock(), []
+
+    async def sleep(seconds):
+        pauses.append(seconds)
+        clock.now += seconds
+
+    monkeypatch.setattr(outages.asyncio, "sleep", sleep)
+    clock.pauses = pauses
+    return clock
 
 
-class Trials:
-    """Tries of one metric on a record."""
+def end(retry, *outcomes):
+    """What becomes of a row whose metric has these outcomes, the last one again and again."""
+    left = list(outcomes)
 
-    def __init__(self, patience):
-        self.patience, self.tries = patience, Attempts()
+    async def ask(_):
+        return {"m": left.pop(0) if len(left) > 1 else left[0]}
 
-    def ends_with(self, outcome, *, is_paid=True):
-        return self.patience.pause("m", self.tries, outcome, is_paid=is_paid)
-
-    def begin(self):
-        self.patience.begin("m")
-        return self
-
-
-def pauses(clock, patience, outcome):
-    """The pauses of one record, until it is given up."""
-    trials, found = Trials(patience), []
-    while (pause := trials.begin().ends_with(outcome)) is not None:
-        found.append(pause)
-        clock.now += pause
-    return found
+    return asyncio.run(retry.outcomes(["m"], ask, ()))["m"]
 
 
 def test_a_judge_that_is_away_is_asked_after_pauses_that_grow_until_patience_ends(clock):
-    found = pauses(clock, OutageRetry(100, clock=clock), OUT)
-
-    assert found[:6] == [1, 2, 4, 8, 10, 10]
-    assert 100 < sum(found) <= 110
+    assert end(OutageRetry(100, clock=clock), OUT) == OUT
+    assert clock.pauses[:6] == [1, 2, 4, 8, 10, 10]
+    assert 100 < clock.now <= 110
 
 
 def test_by_default_a_judge_that_has_never_answered_is_waited_for_less_long(clock):
-    patience = OutageRetry(clock=clock)
-    assert BEFORE_FIRST < sum(pauses(clock, patience, OUT)) < BEFORE_FIRST + 20
+    retry = OutageRetry(clock=clock)
+    end(retry, OUT)
+    assert 90 < clock.now < 110
 
-    Trials(patience).begin().ends_with(SCORE)
-    assert DEFAULT < sum(pauses(clock, patience, OUT)) < DEFAULT + 20
+    end(retry, SCORE)
+    before = clock.now
+    end(retry, OUT)
+    assert 600 < clock.now - before < 620
 
 
 def test_once_patience_has_ended_other_records_are_not_waited_for(clock):
-    patience = OutageRetry(100, clock=clock)
-    pauses(clock, patience, OUT)
+    retry = OutageRetry(100, clock=clock)
+    end(retry, OUT)
+    waited = clock.now
+    end(retry, OUT)
+    assert clock.now == waited
 
-    assert Trials(patience).begin().ends_with(OUT) is None
-    Trials(patience).begin().ends_with(SCORE)
-    assert Trials(patience).begin().ends_with(OUT) == 1
-
-
-def test_too_many_requests_are_no_fault_of_the_record(clock):
-    patience = OutageRetry(100, clock=clock)
-    trials, waited = Trials(patience), 0
-    for _ in range(10):
-        trials.begin()
-        Trials(patience).begin().ends_with(SCORE)
-        waited += trials.ends_with(TOO_MANY)
-        clock.now = waited
-
-    clock.now = 101
-    Trials(patience).begin().ends_with(SCORE)
-    assert trials.begin().ends_with(TOO_MANY) is None
+    assert end(retry, SCORE) == SCORE
+    assert end(retry, TOO_MANY, TOO_MANY, SCORE) == SCORE
 
 
 def test_it_is_told_who_is_away_and_for_how_long(clock):
-    patience = OutageRetry(100, clock=clock)
-    assert patience.outage is None
-    trials = Trials(patience).begin()
-    clock.now = 5
-    trials.ends_with(OUT)
+    retry = OutageRetry(100, clock=clock)
+    told = []
 
-    outage = patience.outage
-    assert (outage.metric, outage.seconds, outage.patience, outage.failure) == ("m", 5, 100, OUT)
-    trials.begin().ends_with(SCORE)
-    assert patience.outage is None
+    async def ask(_):
+        told.append(retry.outage)
+        return {"m": OUT if len(told) < 4 else SCORE}
+
+    asyncio.run(retry.outcomes(["m"], ask, ()))
+    words = "waiting for the judge of m since 3 s, for 97 s more (InternalServerError: overloaded)"
+    assert (told[:3], told[2:3], retry.outage) == ([None, None, words], [words], None)

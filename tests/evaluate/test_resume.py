@@ -94,13 +94,6 @@ def test_a_run_that_was_killed_at_any_byte_can_be_resumed(run, whole, journal, t
         assert output.read_bytes() == whole
 
 
-def test_before_a_row_is_done_nothing_is_left_behind(run, tmp_path):
-    stopped = run(tmp_path / "r.jsonl", on_begin=press_ctrl_c)
-
-    assert (stopped.rows, stopped.is_complete, list(stopped.all_rows())) == (0, False, [])
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_only_the_owner_may_read_the_rows(run, tmp_path):
     output = tmp_path / "r.jsonl"
     modes = []

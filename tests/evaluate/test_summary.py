@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import io
-import random
 import statistics
 
 import pytest
 
-from ragspan.evaluate.outages import JudgeOutage
+from ragspan.evaluate.evaluated import WORST_KEPT
 from ragspan.evaluate.progress import RunProgress, progress_on_stderr
-from ragspan.evaluate.rows import WORST_KEPT, BadRow, EvaluatedRow
+from ragspan.evaluate.rows import BadRow, EvaluatedRow
 from ragspan.evaluate.summaries import MetricTally
-from ragspan.outcomes import MetricFailure, NotApplicable, Score
+from ragspan.outcomes import NotApplicable, Score
 from ragspan.records import RagRecord
 from ragspan.usage import Usage
 
@@ -37,45 +36,7 @@ def test_the_summary_is_of_the_scores_alone():
     assert (summary.passed, summary.threshold) == (3, 0.8)
 
 
-# The lowest -----------------------------------------------------------------------------------------------------------
-
-
-def row(number, **values):
-    outcomes = {
-        metric: NotApplicable(reason="no_response") if value is None else Score(value=value)
-        for metric, value in values.items()
-    }
-    return EvaluatedRow(row=number, record=RECORD, outcomes=outcomes)
-
-
-def evaluated(rows, *metrics):
-    progress = RunProgress(metrics)
-    for one in rows:
-        progress.add(one)
-    return progress.evaluation()
-
-
-def numbers(rows):
-    return [one.row for one in rows]
-
-
-def test_the_lowest_are_kept_whatever_the_order_and_of_equals_the_earlier_rows():
-    values = [number / 1000 for number in range(500)]
-    random.Random(3).shuffle(values)
-    kept = evaluated([row(number, m=value) for number, value in enumerate(values)], "m").worst
-    equal = evaluated([row(number, m=0.5) for number in range(WORST_KEPT + 5)], "m").worst
-
-    assert sorted(one.outcomes["m"].value for one in kept) == [place / 1000 for place in range(WORST_KEPT)]
-    assert numbers(kept) == sorted(numbers(kept))
-    assert numbers(equal) == list(range(WORST_KEPT))
-
-
 # Progress -------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def progress():
-    return RunProgress(("m",), share_done=lambda done: done / 100)
 
 
 def do(progress, rows):
@@ -84,49 +45,38 @@ def do(progress, rows):
         progress.add(EvaluatedRow(row=progress.done + 1, record=RECORD, outcomes={"m": outcome}))
 
 
-@pytest.fixture
-def shown(clock):
-    """The line that is shown of a run where ten seconds have passed."""
+def test_a_line_tells_rows_rate_means_bad_rows_cost_and_the_time_left(clock):
     file = io.StringIO()
+    progress = RunProgress(("m",), lambda done: done / 100)
     with progress_on_stderr(file=file, clock=clock) as display:
+        do(progress, 49)
+        progress.add(BadRow(row=50, reason="bad"))
+        clock.advance(10)
+        display(progress)
 
-        def show(progress):
-            display(progress)
-            return file.getvalue().splitlines()[-1]
-
-        yield show
-
-
-@pytest.mark.parametrize(
-    ("share_done", "line"),
-    [
-        (lambda done: done / 100, "50 rows (50%) · 5.0 rows/s · 10 s left · m 0.500 · 1 bad · $0.4900"),
-        (lambda _: None, "50 rows · 5.0 rows/s · m 0.500 · 1 bad · $0.4900"),
-    ],
-)
-def test_a_line_tells_rows_rate_means_bad_rows_cost_and_where_the_size_is_known_the_time_left(
-    clock, shown, share_done, line
-):
-    progress = RunProgress(("m",), share_done)
-    do(progress, 49)
-    progress.add(BadRow(row=50, reason="bad"))
-    clock.advance(10)
-
-    assert shown(progress) == line
+    assert file.getvalue() == "50 rows (50%) · 5.0 rows/s · 10 s left · m 0.500 · 1 bad · $0.4900\n"
 
 
-def test_who_waits_for_a_judge_hears_so_once_a_minute_and_of_the_next_rows_as_usual(progress, clock):
-    target = io.StringIO()
-    failure = MetricFailure(error_type="APIConnectionError", message="it refuses connections", outage=True)
-    with progress_on_stderr(file=target, clock=clock) as display:
+def test_who_waits_for_a_judge_hears_so_once_a_minute_and_of_the_next_rows_as_usual(clock):
+    file, progress = io.StringIO(), RunProgress(("m",))
+    with progress_on_stderr(file=file, clock=clock) as display:
         for second in range(180):
-            progress.outage = JudgeOutage("m", 3.0 + second, 600.0, failure)
+            progress.outage = f"waiting for the judge of m since {second} s"
             clock.advance(1)
             display(progress)
-        assert [line[:30] for line in target.getvalue().splitlines()] == ["0 rows (0%) · waiting for the "] * 3
+        assert len(file.getvalue().splitlines()) == 3
 
         progress.outage = None
         do(progress, 1)
-        clock.advance(10)
+        clock.advance(60)
         display(progress)
-        assert target.getvalue().splitlines()[3].startswith("1 rows (1%)")
+        assert file.getvalue().splitlines()[3].startswith("1 rows")
+
+
+def test_the_lowest_are_kept_and_of_equals_the_earlier_rows():
+    progress = RunProgress(("m",))
+    do(progress, WORST_KEPT + 5)
+    low = EvaluatedRow(row=99, record=RECORD, outcomes={"m": Score(value=0.1)})
+    progress.add(low)
+
+    assert [row.row for row in progress.evaluation().worst_by("m")] == [99, *range(1, WORST_KEPT)]

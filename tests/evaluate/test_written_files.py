@@ -24,7 +24,7 @@ def table(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["t.jsonl", "./t.jsonl"])
-@pytest.mark.parametrize("option", ["--output", "--json", "--junit"])
+@pytest.mark.parametrize("option", ["--output", "--json"])
 def test_a_file_that_is_the_table_by_any_name_is_refused(command, table, name, option):
     done = command("evaluate", "t.jsonl", option, name.format(folder=table.parent.name))
 

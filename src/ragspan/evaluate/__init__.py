@@ -13,19 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ragspan.evaluate.evaluated import Evaluation
-    from ragspan.evaluate.evaluation import aevaluate, evaluate
+    from ragspan.evaluate.evaluation import evaluate
     from ragspan.evaluate.row_file import ResultFile
     from ragspan.evaluate.rows import BadRow, EvaluatedRow
     from ragspan.evaluate.summaries import MetricSummary
 
-__all__ = ["BadRow", "EvaluatedRow", "Evaluation", "MetricSummary", "ResultFile", "aevaluate", "evaluate"]
+__all__ = ["BadRow", "EvaluatedRow", "Evaluation", "MetricSummary", "ResultFile", "evaluate"]
 
 # The command line imports the options of its commands from this package; only a command that runs needs the engine.
 _LAZY = {
     "Evaluation": "evaluated",
     "MetricSummary": "summaries",
     "ResultFile": "row_file",
-    "aevaluate": "evaluation",
     "evaluate": "evaluation",
 }
 

@@ -22,45 +22,31 @@ ColumnChoices: TypeAlias = Mapping[str, ColumnChoice]
 """What a user names, by part."""
 Paths: TypeAlias = Mapping[str, Sequence[str]]
 """The columns, and the paths into those of dictionaries, each with the keys that lead there."""
-CellReader: TypeAlias = Callable[[Row], Any]
 
 NEEDED = ("question", "contexts", "answer")
-PARTS = (
-    *NEEDED,
-    "id",
-    "session_id",
-    "user_id",
-    "metadata",
-    "retrieved",
-    "background",
-    "trace_id",
-    "span_id",
-    "started",
-    "ended",
-)
+PARTS = (*NEEDED, "id", "metadata", "retrieved", "background")
 """Of a record. The first three are recognised by many names, an id by a few, the others by these."""
 LABEL = "label"
 """What people say; read from a column that is named, and only there."""
 _IDS = ("id", "record_id", "example_id")
 _QUESTIONS = (*field_names.QUESTION, *field_names.OFTEN_QUESTION)
-_CONTEXTS, _ANSWERS = field_names.CONTEXTS, field_names.ANSWER
 _NAMES: Mapping[str, Sequence[str]] = {  # the last ones are LangSmith's, which puts all of it into dictionaries
     "question": (*_QUESTIONS, *(f"{prefix}.{name}" for prefix in ("inputs", "input") for name in _QUESTIONS)),
-    "contexts": (*_CONTEXTS, *(f"outputs.{name}" for name in _CONTEXTS)),
-    "answer": (*_ANSWERS, *(f"outputs.{name}" for name in _ANSWERS)),
+    "contexts": (*field_names.CONTEXTS, *(f"outputs.{name}" for name in field_names.CONTEXTS)),
+    "answer": (*field_names.ANSWER, *(f"outputs.{name}" for name in field_names.ANSWER)),
 }
-_TOOLS: Mapping[tuple[str, ...], str] = {
-    ("question", "contexts", "answer"): "ragspan",  # and Ragas before 0.2
-    ("question", "contexts", "response"): "ragspan",
-    ("userinput", "retrievedcontexts", "response"): "Ragas",
-    ("input", "retrievalcontext", "actualoutput"): "DeepEval",
-    ("input", "contexts", "output"): "TruLens",
-    ("input", "context", "output"): "TruLens",
-}
-"""Whose columns have these plain names. A table that has all three of a tool is read as that tool's, whatever else it has."""
-_WORDS = {"answer": "response", "retrieved": "retrieved documents", "started": "start", "ended": "end"}
+_TOOLS = (
+    ("question", "contexts", "answer"),  # ragspan, and Ragas before 0.2
+    ("question", "contexts", "response"),
+    ("userinput", "retrievedcontexts", "response"),  # Ragas
+    ("input", "retrievalcontext", "actualoutput"),  # DeepEval
+    ("input", "contexts", "output"),  # TruLens
+    ("input", "context", "output"),
+)
+"""A table that has all three names of a tool is read as that tool's, whatever else it has."""
+_WORDS = {"answer": "response", "retrieved": "retrieved documents"}
 _DEEPEST = 8  # keys of a path
-_KNOWN_SHOWN, _NAMES_SHOWN, _LONGEST_SHOWN = 6, 40, 100
+_KNOWN_SHOWN, _NAMES_SHOWN = 6, 40
 
 
 def column_choices(options: Mapping[str, Any]) -> ColumnChoices:
@@ -89,43 +75,36 @@ def paths_of(columns: Sequence[str], sample: Sequence[Row]) -> Paths:
 
 
 def with_recognized(choices: ColumnChoices, paths: Paths) -> ColumnChoices:
-    """The choices, and for parts that nobody names the columns with known names.
-
-    Raises:
-        TableError: no column may be a part that is needed, or several; the message says how to name one.
-    """
+    """The choices, and for parts that nobody names the columns with known names."""
     optional = {part: _IDS if part == "id" else (part,) for part in PARTS if part not in NEEDED}
     found = {part: name for part, names in optional.items() for name in reversed(names) if name in paths}
-    return {**found, **_needed({part: _known(part, paths) for part in NEEDED if part not in choices}, paths), **choices}
-
-
-def _needed(known: Mapping[str, Mapping[str, str]], paths: Paths) -> Mapping[str, str]:
-    """The column of each part: that of the only tool which has all of them, else the only one that is known."""
+    known = {part: _known(part, paths) for part in NEEDED if part not in choices}
     of_tools = []
     for names in _TOOLS:
         wanted = dict(zip(NEEDED, names, strict=True))
-        own = {part: column for part, found in known.items() for column, name in found.items() if name == wanted[part]}
+        own = {part: column for part, those in known.items() for column in those if _plain(column) == wanted[part]}
         if len(own) == len(known) and own not in of_tools:
             of_tools.append(own)
     if len(of_tools) == 1:
-        return of_tools[0]
-    unclear = [part for part, found in known.items() if len(found) != 1]
-    if unclear:
-        problems = [
-            f"several columns may be the {word(part)}: {', '.join(map(repr, known[part]))}"
-            if known[part]
-            else f"no column looks like the {word(part)} (known names: {', '.join(_NAMES[part][:_KNOWN_SHOWN])})"
-            for part in unclear
-        ]
+        return {**found, **of_tools[0], **choices}
+    problems = [
+        f"several columns may be the {word(part)}: {', '.join(map(repr, those))}"
+        if those
+        else f"no column looks like the {word(part)} (known names: {', '.join(_NAMES[part][:_KNOWN_SHOWN])})"
+        for part, those in known.items()
+        if len(those) != 1
+    ]
+    if problems:
+        unclear = [part for part, those in known.items() if len(those) != 1]
         raise TableError(f"{'; '.join(problems)}; there are: {_listed(paths)}; {_hint(*unclear)}")
-    return {part: column for part, (column,) in known.items()}
+    return {**found, **{part: those[0] for part, those in known.items()}, **choices}
 
 
-def _known(part: str, paths: Paths) -> dict[str, str]:
+def _known(part: str, paths: Paths) -> list[str]:
     """The columns that have a known name, in its plain form; no dictionary that has the part in it."""
     names = set(map(_plain, _NAMES[part]))
-    found = {column: plain for column in paths if (plain := _plain(column)) in names}
-    return {column: plain for column, plain in found.items() if not any(one.startswith(f"{column}.") for one in found)}
+    found = [column for column in paths if _plain(column) in names]
+    return [column for column in found if not any(one.startswith(f"{column}.") for one in found)]
 
 
 def _plain(name: str) -> str:
@@ -133,20 +112,8 @@ def _plain(name: str) -> str:
     return re.sub(r"[\s_-]", "", name).lower()
 
 
-def tool_of(columns: Mapping[str, str]) -> str | None:
-    """The tool whose names the three columns have."""
-    names = tuple(_plain(columns.get(part, "")) for part in NEEDED)
-    if names[0].startswith(("inputs.", "input.")) and names[2].startswith("outputs."):
-        return "LangSmith"
-    return _TOOLS.get(names)
-
-
-def reader_of(part: str, choice: ColumnChoice, paths: Paths) -> CellReader:
-    """What reads the part from a row.
-
-    Raises:
-        TableError: there is no such column; the message lists those there are.
-    """
+def reader_of(part: str, choice: ColumnChoice, paths: Paths) -> Callable[[Row], Any]:
+    """What reads the part from a row."""
     if callable(choice):
         return choice
     if not isinstance(choice, str):
@@ -159,20 +126,17 @@ def reader_of(part: str, choice: ColumnChoice, paths: Paths) -> CellReader:
         raise TableError(
             f"there is no column {choice!r} to read the {word(part)} from; there are: {_listed(paths)}; {guess}"
         )
-    if len(path) == 1:
-        return lambda row: row.get(choice)
-    return lambda row: _follow(row, path)
 
+    def follow(row: Any) -> Any:
+        for key in path:
+            if isinstance(row, str):
+                row = json_of(row)  # a CSV file has its dictionaries as text
+            if not isinstance(row, Mapping):
+                return None
+            row = row.get(key)
+        return row
 
-def _follow(cell: Any, path: Sequence[str]) -> Any:
-    """The value at the end of the path, or None."""
-    for key in path:
-        if isinstance(cell, str):
-            cell = json_of(cell)  # a CSV file has its dictionaries as text
-        if not isinstance(cell, Mapping):
-            return None
-        cell = cell.get(key)
-    return cell
+    return follow
 
 
 def word(part: str) -> str:
@@ -183,7 +147,7 @@ def word(part: str) -> str:
 def _listed(paths: Paths) -> str:
     names = list(paths)
     more = f", and {len(names) - _NAMES_SHOWN:,} more" if len(names) > _NAMES_SHOWN else ""
-    return ", ".join(repr(name[:_LONGEST_SHOWN]) for name in names[:_NAMES_SHOWN]) + more if names else "none"
+    return ", ".join(map(repr, names[:_NAMES_SHOWN])) + more or "none"
 
 
 def _hint(*parts: str) -> str:

@@ -5,33 +5,37 @@ from __future__ import annotations
 import contextlib
 from argparse import Namespace
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
+from typer import Option
 
 from ragspan.command_line import Judge, Metrics
 from ragspan.exceptions import RagspanError
 
-# Options of several commands
+Text: TypeAlias = str | None
+Texts: TypeAlias = list[str] | None
+File: TypeAlias = Path | None
 
-_QuestionColumn: TypeAlias = Annotated[
-    str | None,
-    typer.Option(help="A column's name, or a path such as prediction.contexts; by default known names are recognised."),
+_Table = partial(typer.Argument, metavar="FILE")
+_TABLES = "CSV, JSONL or Parquet, also with .gz; - is standard input; phoenix:NAME or mlflow:NAME is a data set."
+_Question: TypeAlias = Annotated[
+    Text, Option(help="A column's name, or a path such as prediction.contexts; by default known names are recognised.")
 ]
-_ContextsColumn: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="A column or path whose cells are lists, the JSON text of one, or a text; may be given more than once."
-    ),
+_Contexts: TypeAlias = Annotated[
+    Texts, Option(help="A column or path with lists, the JSON text of one, or a text; may be given more than once.")
 ]
-_AnswerColumn: TypeAlias = Annotated[str | None, typer.Option(help="A column or path: the response that is scored.")]
-_Limit: TypeAlias = Annotated[int | None, typer.Option(metavar="N", help="Only the first rows.", min=1)]
+_Answer: TypeAlias = Annotated[Text, Option(help="A column or path: the response that is scored.")]
+_Limit: TypeAlias = Annotated[int | None, Option(metavar="N", help="Only the first rows.", min=1)]
 _Since: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Only traces that began then or later: 2026-11-23T08:00:00Z.")
+    Text, Option(metavar="TIME", help="Only traces that began then or later: 2026-11-23T08:00:00Z.")
 ]
-_Project: TypeAlias = Annotated[str | None, typer.Option(help="Of the tool; MLflow's experiment. A name or an id.")]
-_Json: TypeAlias = Annotated[Path | None, typer.Option(metavar="FILE", help="The figures for a program.")]
+_Project: TypeAlias = Annotated[Text, Option(help="Of the tool; MLflow's experiment. A name or an id.")]
+_Json: TypeAlias = Annotated[File, Option(metavar="FILE", help="The figures for a program.")]
+_from = partial(Option, "--from", metavar="TOOL")
+_output = partial(Option, "--output", "-o", metavar="FILE.jsonl")
 
 
 @contextlib.contextmanager
@@ -44,77 +48,51 @@ def _errors_shown(command: str) -> Iterator[None]:
 
 
 def evaluate(
-    data: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="FILE",
-            help="CSV, JSONL or Parquet, also with .gz; - is standard input; phoenix:NAME or mlflow:NAME is a data set.",
-        ),
-    ] = None,
+    data: Annotated[Text, _Table(help=_TABLES)] = None,
     *,
-    source: Annotated[
-        str | None, typer.Option("--from", metavar="TOOL", help="Score the traces that phoenix or mlflow has, no FILE.")
-    ] = None,
+    source: Annotated[Text, _from(help="Score the traces that phoenix or mlflow has, no FILE.")] = None,
     project: _Project = None,
     since: _Since = None,
-    question_column: _QuestionColumn = None,
-    contexts_column: _ContextsColumn = None,
-    answer_column: _AnswerColumn = None,
-    label_column: Annotated[
-        str | None, typer.Option(help="What people say of some responses: see ragspan agree.")
-    ] = None,
-    id_column: Annotated[str | None, typer.Option(help="What to call a row by; by default its id or number.")] = None,
+    question_column: _Question = None,
+    contexts_column: _Contexts = None,
+    answer_column: _Answer = None,
+    label_column: Annotated[Text, Option(help="What people say of some responses: see ragspan agree.")] = None,
+    id_column: Annotated[Text, Option(help="What to call a row by; by default its id or number.")] = None,
     metrics: Metrics = None,
     judge: Judge = None,
     judge_share: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHARE",
-            help="Ask the judge about this share of the rows, such as 0.2: the most doubtful ones, and some at random.",
-        ),
+        Text,
+        Option(metavar="SHARE", help="Ask the judge about this share: the most doubtful rows, and some at random."),
     ] = None,
     limit: _Limit = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE.jsonl", help="The rows with their scores.")
-    ] = None,
+    output: Annotated[File, _output(help="The rows with their scores.")] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue an earlier run, and judge again where it failed.")
+        bool, Option("--resume", help="Continue an earlier run, and judge again where it failed.")
     ] = False,
-    report: Annotated[Path | None, typer.Option(metavar="FILE.html", help="A report to look at.")] = None,
+    report: Annotated[File, Option(metavar="FILE.html", help="A report to look at.")] = None,
     compare: Annotated[
-        Path | None, typer.Option(metavar="BASELINE.jsonl", help="An earlier output to compare with, in the report.")
+        File, Option(metavar="BASELINE.jsonl", help="An earlier output to compare with, in the report.")
     ] = None,
     by: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN", help="Figures by this column, too, such as a model; may be given more than once."
-        ),
+        Texts,
+        Option(metavar="COLUMN", help="Figures by this column, too, such as a model; may be given more than once."),
     ] = None,
     json: _Json = None,
     fail_under: Annotated[
-        list[str] | None,
-        typer.Option(metavar="METRIC=MEAN", help="Exit with 1 if the mean is lower; may be given more than once."),
+        Texts, Option(metavar="METRIC=MEAN", help="Exit with 1 if the mean is lower; may be given more than once.")
     ] = None,
     min_passing: Annotated[
-        list[str] | None,
-        typer.Option(metavar="METRIC=SHARE", help="Exit with 1 if a smaller share of the labelled rows passes."),
+        Texts, Option(metavar="METRIC=SHARE", help="Exit with 1 if a smaller share of the labelled rows passes.")
     ] = None,
-    none_below: Annotated[
-        list[str] | None, typer.Option(metavar="METRIC=SCORE", help="Exit with 1 if a single score is lower.")
-    ] = None,
+    none_below: Annotated[Texts, Option(metavar="METRIC=SCORE", help="Exit with 1 if a single score is lower.")] = None,
     min_scored: Annotated[
         float | None,
-        typer.Option(
+        Option(
             metavar="SHARE",
             help="Of the rows: if fewer have a score, these gates fail. By default half, and they fail if rows were skipped.",
         ),
     ] = None,
-    junit: Annotated[
-        Path | None, typer.Option(metavar="FILE.xml", help="The gates as test results, for a CI system.")
-    ] = None,
-    to_trace: Annotated[
-        bool, typer.Option("--to-trace", help="Send scores to the spans that rows name, by OTEL_*, or to the tool.")
-    ] = False,
+    to_trace: Annotated[bool, Option("--to-trace", help="With --from: send each score to its answer's span.")] = False,
 ) -> None:
     """Score the responses in a table: one row per question, with the contexts and the response that was given.
 
@@ -132,19 +110,14 @@ def evaluate(
 
 
 def agree(
-    data: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE", help="CSV, JSONL or Parquet, also with .gz; phoenix:NAME or mlflow:NAME is a data set."
-        ),
-    ],
+    data: Annotated[str, _Table(help=_TABLES)],
     *,
     label_column: Annotated[
-        str, typer.Option(help="What people say: yes or no, pass or fail, 1 or 0; empty without a label.")
+        str, Option(help="What people say: yes or no, pass or fail, 1 or 0; empty without a label.")
     ] = "label",
-    question_column: _QuestionColumn = None,
-    contexts_column: _ContextsColumn = None,
-    answer_column: _AnswerColumn = None,
+    question_column: _Question = None,
+    contexts_column: _Contexts = None,
+    answer_column: _Answer = None,
     metrics: Metrics = None,
     judge: Judge = None,
     limit: _Limit = None,
@@ -152,9 +125,8 @@ def agree(
 ) -> None:
     """Say how well the judge agrees with your labels: score a table in which all rows, or some, have one.
 
-    A label is compared with the metrics that measure it, which the name of its column tells: one with "complete" in it with
-    completeness, one with "relevant" with relevance, any other with context adherence and faithfulness. --metrics compares
-    others. A second label is a second run.
+    A label says whether the contexts support a response, and is compared with context adherence and faithfulness.
+    --metrics compares others. A second label is a second run.
 
     The share of responses that fail is said once, by the label: of all rows, those without a label included. For that the
     labelled rows should be a random part of the table. Figures have 95 % intervals.
@@ -169,25 +141,14 @@ def agree(
 
 
 def failures(
-    data: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="What ragspan evaluate --output wrote, or the console's file.")
-    ] = None,
+    data: Annotated[Text, _Table(help="What ragspan evaluate --output wrote.")] = None,
     *,
-    source: Annotated[
-        str | None, typer.Option("--from", metavar="TOOL", help="Of the scores that phoenix or mlflow has, no FILE.")
-    ] = None,
+    source: Annotated[Text, _from(help="Of the scores that phoenix or mlflow has, no FILE.")] = None,
     project: _Project = None,
     since: _Since = None,
-    metrics: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Failures of these metrics; by default of any.")
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE.jsonl", help="A table for ragspan evaluate and agree."),
-    ] = None,
-    to: Annotated[
-        str | None, typer.Option("--to", metavar="TOOL:DATASET", help="phoenix:NAME or mlflow:NAME: a data set there.")
-    ] = None,
+    metrics: Annotated[Text, Option(metavar="NAMES", help="Failures of these metrics; by default of any.")] = None,
+    output: Annotated[File, _output(help="A table for ragspan evaluate and agree.")] = None,
+    to: Annotated[Text, Option(metavar="TOOL:DATASET", help="phoenix:NAME or mlflow:NAME: a data set there.")] = None,
 ) -> None:
     """Collect the answers that fail, with question, contexts, response, cause and finding, to work on them.
 
@@ -215,9 +176,9 @@ def _labels() -> None:
 def pull(
     tool: Annotated[str, typer.Argument(metavar="TOOL", help="phoenix or mlflow; its own variables say where it is.")],
     *,
-    project: Annotated[str, typer.Option(help="Of the tool; MLflow's experiment. A name or an id.")],
-    name: Annotated[str, typer.Option(help="What the annotation or assessment is called that people gave.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE.jsonl", help="The table.")],
+    project: Annotated[str, Option(help="Of the tool; MLflow's experiment. A name or an id.")],
+    name: Annotated[str, Option(help="What the annotation or assessment is called that people gave.")],
+    output: Annotated[Path, _output(help="The table.")],
     since: _Since = None,
 ) -> None:
     """Write the answers that people annotated in a tool to a table, for ragspan agree.

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import functools
-import inspect
 import os
-import threading
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ParamSpec
+from typing import Any
 
 from ragspan.config import Settings, settings_with
 from ragspan.defaults import budget_from
@@ -24,8 +20,6 @@ from ragspan.judges.judge_catalogue import JudgeChoice
 from ragspan.metrics.metric import Metric
 from ragspan.metrics.metric_catalogue import metrics_from
 from ragspan.telemetry.emitter_protocols import Emitter
-
-_P = ParamSpec("_P")
 
 
 def evaluate(
@@ -51,9 +45,11 @@ def evaluate(
 ) -> Evaluation:
     """Score every row of a table. Rows stream: neither the table nor the results have to fit into memory.
 
+    In a running event loop, as in a notebook, it blocks the loop: `await asyncio.to_thread(evaluate, ...)` leaves it free.
+
     Args:
-        data: a path to a CSV, JSONL or Parquet file; a frame of pandas or polars; a data set of Hugging Face; an Arrow
-            table; or an iterable of dictionaries or of `RagRecord`s.
+        data: a path to a CSV, JSONL or Parquet file, `phoenix:NAME` or `mlflow:NAME`; a frame of pandas or polars; a data set of
+            Hugging Face; an Arrow table; or an iterable of dictionaries or of `RagRecord`s.
         metrics: names (in a list, or separated by commas) and metrics; by default those of `RAGSPAN_METRICS`.
         judge: of metrics given by name: a judge, such as `"openai:gpt-4o-mini"`, or a list for a jury; else `RAGSPAN_JUDGE`.
         question_column: a column's name, a path into a column of dictionaries such as `"prediction.contexts"`, or a
@@ -79,35 +75,9 @@ def evaluate(
         TableError: the table cannot be read, a column is missing, or a file cannot be written.
         ConfigurationError: an argument or a variable is wrong; the message names it.
     """
-    return _evaluated(locals(), threading.Event())
-
-
-def _evaluated(options: Mapping[str, Any], stop: threading.Event) -> Evaluation:
-    with progress_on_stderr() if options["progress"] else contextlib.nullcontext(lambda _: None) as on_row:
-        return run(plan_from(options, emitters=options["emitters"], stop=stop, on_row=on_row))
-
-
-def _as_coroutine(function: Callable[_P, Evaluation]) -> Callable[_P, Coroutine[Any, Any, Evaluation]]:
-    """`evaluate` in a thread, which leaves the event loop free. If it is cancelled, it waits until the run has stopped."""
-
-    @functools.wraps(function)
-    async def evaluated(*args: _P.args, **kwargs: _P.kwargs) -> Evaluation:
-        call = inspect.signature(function).bind(*args, **kwargs)
-        call.apply_defaults()
-        stop = threading.Event()
-        work = asyncio.ensure_future(asyncio.to_thread(_evaluated, call.arguments, stop))
-        try:
-            return await asyncio.shield(work)
-        except asyncio.CancelledError:
-            stop.set()
-            await asyncio.wait([work])
-            work.cancelled() or work.exception()  # nobody else reads it
-            raise
-
-    return evaluated
-
-
-aevaluate = _as_coroutine(evaluate)
+    options = locals()
+    with progress_on_stderr() if progress else contextlib.nullcontext(lambda _: None) as on_row:
+        return run(plan_from(options, emitters=emitters, on_row=on_row))
 
 
 def plan_from(options: Mapping[str, Any], **more: Any) -> Plan:
@@ -140,11 +110,7 @@ def plan_from(options: Mapping[str, Any], **more: Any) -> Plan:
 def metrics_of(
     settings: Settings, chosen: str | Iterable[str | Metric] | None, judge: JudgeChoice | None
 ) -> list[Metric]:
-    """The metrics that a user chooses: names in a list, or separated by commas, and metrics; None is those of the settings.
-
-    Raises:
-        ConfigurationError: there is no such metric, or the judge cannot answer what one of them asks.
-    """
+    """The metrics that a user chooses: names in a list, or separated by commas, and metrics; None is those of the settings."""
     if isinstance(chosen, str):
         chosen = [name.strip() for name in chosen.split(",") if name.strip()]
     return metrics_from(settings, chosen, judge=judge)

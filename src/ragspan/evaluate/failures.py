@@ -11,8 +11,7 @@ from typing import Any
 
 from ragspan.counted import counted
 from ragspan.evaluate.row_file import ResultFile, require_jsonl
-from ragspan.evaluate.rows import EvaluatedRow
-from ragspan.evaluate.sources import StoredAnswer, stored_answers
+from ragspan.evaluate.sources import StoredAnswer, row_of, stored_answers
 from ragspan.evaluate.tool_data_sets import KEY, DataSet, data_set_of
 from ragspan.evaluate.written_files import replacing, require_apart
 from ragspan.exceptions import ConfigurationError, TableError
@@ -20,12 +19,7 @@ from ragspan.records import RagRecord
 
 
 def collect_failures(options: Namespace) -> str:
-    """Do what the command asks for; returns what was done, in a sentence.
-
-    Raises:
-        ConfigurationError: the options do not go together.
-        TableError: something cannot be read or written.
-    """
+    """Do what the command asks for; returns what was done, in a sentence."""
     if (options.data is None) is (options.source is None):
         raise ConfigurationError("give a FILE, or a tool after --from, and not both")
     if (options.output is None) is (options.to is None):
@@ -62,11 +56,8 @@ def _of_rows(file: ResultFile, chosen: set[str]) -> Iterator[dict[str, Any]]:
         if failing:
             worst, score = min(failing.items(), key=lambda item: item[1].value)
             fails = {name: float(one.value) for name, one in failing.items()}
-            yield _row(row.record, fails, worst, score.explanation, score.cause, label=_label_of(row))
-
-
-def _label_of(row: EvaluatedRow) -> str | None:
-    return None if row.label is None else "pass" if row.label else "fail"
+            label = None if row.label is None else "pass" if row.label else "fail"
+            yield _row(row.record, fails, worst, score.explanation, score.cause, label=label)
 
 
 def _of_tool(answers: Iterator[StoredAnswer], chosen: set[str]) -> Iterator[dict[str, Any]]:
@@ -82,23 +73,11 @@ def _row(
     record: RagRecord, fails: dict[str, Any], metric: str, finding: str | None, cause: str | None, *, label: str | None
 ) -> dict[str, Any]:
     """A row that `ragspan evaluate` and `agree` take: people write `pass` or `fail` into its label."""
-    contexts = None if record.contexts is None else [context.text for context in record.contexts]
-    span = record.parent
-    texts = json.dumps([record.record_id, record.question, contexts, record.response])
-    return {
-        KEY: blake2b(texts.encode(errors="surrogatepass"), digest_size=8).hexdigest(),
-        "record_id": record.record_id,
-        "question": record.question,
-        "contexts": contexts,
-        "response": record.response,
-        "metric": metric,
-        "finding": finding,
-        "cause": cause,
-        "fails": fails,
-        "trace_id": span and format(span.trace_id, "032x"),
-        "span_id": span and format(span.span_id, "016x"),
-        "label": label,
-    }
+    row = row_of(record)
+    texts = json.dumps([row[name] for name in ("record_id", "question", "contexts", "response")])
+    key = blake2b(texts.encode(errors="surrogatepass"), digest_size=8).hexdigest()
+    more = {"metric": metric, "finding": finding, "cause": cause, "fails": fails, "label": label}
+    return {KEY: key, **row, **more}
 
 
 def _write(path: Path, rows: Sequence[dict[str, Any]]) -> int:
@@ -116,9 +95,6 @@ def _write(path: Path, rows: Sequence[dict[str, Any]]) -> int:
             f"{path} is not a table that ragspan failures wrote: give another name, or delete it"
         ) from None
     new = [json.dumps(row) for row in rows if row[KEY] not in known]
-    try:
-        with replacing(path) as unfinished:
-            unfinished.write_text("".join(f"{line}\n" for line in [*kept, *new]), encoding="utf-8")
-    except OSError as error:
-        raise TableError(f"{path} cannot be written: {error.strerror or error}") from None
+    with replacing(path) as unfinished:
+        unfinished.write_text("".join(f"{line}\n" for line in [*kept, *new]), encoding="utf-8")
     return len(new)

@@ -13,9 +13,8 @@ from ragspan.metrics.metric_catalogue import require_known
 
 Kind: TypeAlias = Literal["mean", "passing", "none_below"]
 
-MIN_SCORED = 0.5
+_MIN_SCORED = 0.5
 """The share of the rows that should have a score; below it, a gate speaks for a few rows only."""
-_ROWS_SHOWN = 3
 _OPTIONS: Mapping[Kind, str] = {"mean": "--fail-under", "passing": "--min-passing", "none_below": "--none-below"}
 _SHOULD: Mapping[Kind, str] = {
     "mean": "have a mean of at least {minimum:g}",
@@ -42,33 +41,26 @@ class Gate:
     def __str__(self) -> str:
         return f"{self.metric} should {_SHOULD[self.kind].format(minimum=self.minimum)}"
 
-    def reached(self, summary: MetricSummary) -> float | None:
-        """What the scores reach; None if nothing was scored, or nothing can pass.
+    def reached(self, summary: MetricSummary) -> tuple[float | None, str]:
+        """What the scores reach, None if nothing was scored or can pass; and by whom, where a judge is asked about a share of the rows.
 
-        Where a judge is asked about a share of the rows it is what that judge would say of all rows, as far as it can be estimated,
-        and the lowest of its own scores; where it has none, what the embedded judge says. It never mixes the two.
+        Then it is what that judge would say of all rows, as far as it can be estimated, and the lowest of its own scores; where
+        it has none, what the embedded judge says. It never mixes the two.
         """
-        asked = summary.asked
-        if self.kind == "none_below":
-            return summary.minimum if asked is None or asked.lowest is None else asked.lowest
-        if self.kind == "mean":
-            return summary.mean if asked is None or asked.mean is None else asked.mean
-        if asked is not None and asked.failures is not None:
-            return 1 - asked.failures.value
-        return summary.passed / summary.labelled if summary.labelled else None
-
-    def judged_by(self, summary: MetricSummary) -> str | None:
-        """Whose scores `reached` goes by, where a judge is asked about a share of the rows; else None."""
+        passing = summary.passed / summary.labelled if summary.labelled else None
+        embedded = {"mean": summary.mean, "passing": passing, "none_below": summary.minimum}[self.kind]
         asked = summary.asked
         if asked is None:
-            return None
-        seen = f"{asked.scored:,} of {summary.settled:,} rows"
-        if self.kind == "none_below":
-            return "the embedded judge" if asked.lowest is None else f"{asked.judge}, which scored {seen}"
-        is_estimated = (asked.mean if self.kind == "mean" else asked.failures) is not None
-        if is_estimated:
-            return f"{asked.judge}, estimated from {seen}"
-        return f"the embedded judge: {asked.judge or 'the judge'} scored too few rows at random for an estimate"
+            return embedded, ""
+        rate = None if asked.failures is None else 1 - asked.failures.value
+        own = {"mean": asked.mean, "passing": rate, "none_below": asked.lowest}[self.kind]
+        if own is None:
+            return (
+                embedded,
+                f" by the embedded judge: {asked.judge or 'the judge'} scored too few rows at random for an estimate",
+            )
+        words = "which scored" if self.kind == "none_below" else "estimated from"
+        return own, f" by {asked.judge}, {words} {asked.scored:,} of {summary.settled:,} rows"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,11 +71,11 @@ class GateResult:
     reached: float | None
     trouble: str | None
     """Why it did not hold, as a sentence; None where it held."""
-    judged_by: str | None = None
+    judged_by: str = ""
     """Whose scores it goes by, where a judge is asked about a share of the rows."""
 
     def __str__(self) -> str:
-        return f"{self.gate}, by {self.judged_by}" if self.judged_by else str(self.gate)
+        return f"{self.gate}{self.judged_by}"
 
 
 def parse_gates(kind: Kind, texts: Iterable[str]) -> list[Gate]:
@@ -120,55 +112,52 @@ def check_gates(evaluation: Evaluation, gates: Iterable[Gate], *, min_scored: fl
     """
     if min_scored is not None:
         SHARE.check("min_scored", min_scored)
-    return [_result(gate, evaluation, min_scored) for gate in gates]
+    results = []
+    for gate in gates:
+        reached, judged_by = gate.reached(evaluation.summary[gate.metric])
+        trouble = _trouble(gate, evaluation, reached, judged_by, min_scored)
+        results.append(GateResult(gate=gate, reached=reached, trouble=trouble, judged_by=judged_by))
+    return results
 
 
-def _result(gate: Gate, evaluation: Evaluation, accepted: float | None) -> GateResult:
-    min_scored = MIN_SCORED if accepted is None else accepted
+def _trouble(  # noqa: PLR0911 - one for each way to fail
+    gate: Gate, evaluation: Evaluation, reached: float | None, judged_by: str, accepted: float | None
+) -> str | None:
+    min_scored = _MIN_SCORED if accepted is None else accepted
     summary = evaluation.summary[gate.metric]
     rows = evaluation.rows + evaluation.bad_row_count
     settled, skipped = summary.settled, summary.skipped + evaluation.bad_row_count
-    reached = gate.reached(summary)
-    trouble = None
-    if summary.settled == summary.refusals:
-        why = summary.reasons or "there are no rows"
-        trouble = None if settled and settled >= min_scored * rows else f"{gate}, but nothing was scored: {why}"
-    elif summary.silence is not None:
-        trouble = f"{gate}, but {summary.silence}"
-    elif reached is None:
-        trouble = f"{gate}, but none of {summary.scored:,} scores has a label: the judge cannot tell, or only ranks"
-    elif reached < gate.minimum:
-        trouble = f"{gate}, but {_falls_short(gate, summary, reached)}"
-    elif settled < min_scored * rows:
-        trouble = (
+    if settled == summary.refusals:
+        is_refused = settled and settled >= min_scored * rows
+        return None if is_refused else f"{gate}, but nothing was scored: {summary.reasons or 'there are no rows'}"
+    if summary.silence is not None:
+        return f"{gate}, but {summary.silence}"
+    if reached is None:
+        return f"{gate}, but none of {summary.scored:,} scores has a label: the judge cannot tell, or only ranks"
+    if reached < gate.minimum:
+        if gate.kind == "none_below":
+            return f"{gate}, but the lowest is {reached:.4g}{judged_by}"
+        if gate.kind == "mean":
+            return f"{gate}, but has {reached:.4g}{judged_by or f' over {summary.scored:,} scored rows'}"
+        if summary.asked is not None and (rate := summary.asked.failures) is not None:
+            interval = f"95 % interval {1 - rate.upper:.1%} to {1 - rate.lower:.1%}"
+            return f"{gate}, but passes {reached:.1%}{judged_by} ({interval})"
+        passes = f"passes {summary.passed:,} of {summary.labelled:,} ({reached:.1%}){judged_by}"
+        return f"{gate}, but {passes}{f'; {summary.unlabelled}' if summary.unlabelled else ''}"
+    if settled < min_scored * rows:
+        return (
             f"{gate}, and does, but only {settled:,} of {rows:,} rows have a score ({settled / rows:.0%}), and"
             f" --min-scored is {min_scored:.0%}: {summary.reasons or 'the others are unreadable'}"
         )
-    elif skipped and accepted is None:
-        trouble = (
+    if skipped and accepted is None:
+        return (
             f"{gate}, and does over {summary.scored:,} scored rows, but {skipped:,} more had to be skipped:"
             " complete them, or say with --min-scored what share of the rows is enough"
         )
-    return GateResult(gate=gate, reached=reached, trouble=trouble, judged_by=gate.judged_by(summary))
-
-
-def _falls_short(gate: Gate, summary: MetricSummary, reached: float) -> str:
-    asked, judged_by = summary.asked, gate.judged_by(summary)
-    by = f" by {judged_by}" if judged_by else ""
-    if gate.kind == "none_below":
-        return f"the lowest is {reached:.4g}{by}"
-    if gate.kind == "mean" and asked is not None and asked.mean is not None:
-        return f"has {reached:.4g}{by}"
-    if gate.kind == "passing" and asked is not None and asked.failures is not None:
-        low, high = 1 - asked.failures.upper, 1 - asked.failures.lower
-        return f"passes {reached:.1%}{by} (95 % interval {low:.1%} to {high:.1%})"
-    if gate.kind == "mean":
-        return f"has {reached:.4g} over {summary.scored:,} scored rows{by}"
-    without = f"; {summary.unlabelled}" if summary.unlabelled else ""
-    return f"passes {summary.passed:,} of {summary.labelled:,} ({reached:.1%}){by}{without}"
+    return None
 
 
 def lowest(evaluation: Evaluation, metric: str) -> Iterator[str]:
     """The rows with the lowest scores of a metric, in lines."""
-    for row in evaluation.worst_by(metric)[:_ROWS_SHOWN]:
+    for row in evaluation.worst_by(metric)[:3]:
         yield from (line.plain for line in row.described(metric))

@@ -11,36 +11,19 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ragspan.outcomes import MetricFailure, Outcome, Score
+from ragspan.outcomes import MetricFailure, NotApplicable, Outcome
 from ragspan.usage import Usage
 
-DEFAULT = 600.0
-"""Seconds."""
-BEFORE_FIRST = 90.0
-"""Seconds, by default, before the judge has answered once: then it is more likely that its address is wrong."""
+_PATIENCE, _BEFORE_FIRST = 600.0, 90.0
+"""Seconds, by default; fewer before the judge has answered once, for then it is more likely that its address is wrong."""
 _LASTING = frozenset({401, 402, 403, 404, 407})
 """HTTP statuses that time does not change: the key, the money, the model's name."""
 _TOO_MANY = 429
 _LONGEST_PAUSE = 10.0
-_NOTICEABLE = 2.0
-"""Seconds without an answer before it is reported: below, a judge that answers too many at once is not away."""
 _MOST_ATTEMPTS = 3
-"""Of a metric on one row, while others are answered: then it is the row that the judge cannot take."""
+"""Of a metric on one row while others are answered: then it is the row that the judge cannot take."""
 _SUSPECT = 60.0
 """Seconds without an answer for which such a row is waited for."""
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeOutage:
-    """A judge that is waited for."""
-
-    metric: str
-    seconds: float
-    """Since its last answer."""
-    patience: float
-    """Seconds for which it is waited for."""
-    failure: MetricFailure
-    """The last."""
 
 
 @dataclass(slots=True)
@@ -53,44 +36,27 @@ class _Judge:
     """Since its last answer."""
 
 
-@dataclass(slots=True)
-class Attempts:
-    """The attempts of one metric at one row."""
-
-    failed_at: float | None = None
-    """When the first of them failed."""
-    pauses: int = 0
-    answers_before: int = 0
-    """Of the metric to other rows, when the last attempt failed."""
-    in_vain: int = 0
-    """Attempts that failed though others had been answered since the one before."""
-
-
 class OutageRetry:
-    """How long metrics wait for their judges, and which judge is waited for.
+    """Asks again where a judge is away.
 
     Args:
-        seconds: that a judge may be away, counted from its last answer; 0 waits for nothing. None is ten minutes, and a minute
-            and a half before its first answer.
-        clock: seconds that do not go backwards.
+        seconds: how long a judge may be away; None is the default.
+        clock: for tests.
     """
 
     def __init__(self, seconds: float | None = None, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._seconds = DEFAULT if seconds is None else seconds
-        self._before_first = min(BEFORE_FIRST, self._seconds) if seconds is None else self._seconds
-        self._clock = clock
+        self._seconds, self._clock = seconds, clock
         self._judges: dict[str, _Judge] = {}
 
     @property
-    def outage(self) -> JudgeOutage | None:
-        """Of the judge that has been away for the longest, of those that are waited for."""
-        now = self._clock()
-        found = [
-            JudgeOutage(metric, now - judge.answered_at, self._limit(judge), judge.failure)
-            for metric, judge in self._judges.items()
-            if judge.failure is not None and _NOTICEABLE < now - judge.answered_at <= self._limit(judge)
-        ]
-        return max(found, key=lambda outage: outage.seconds, default=None)
+    def outage(self) -> str | None:
+        """Which judge is waited for, and why, in words."""
+        for metric, judge in self._judges.items():
+            away = self._clock() - judge.answered_at
+            if judge.failure is not None and 2 < away <= self._limit(judge):  # noqa: PLR2004 - below, a judge is only busy
+                why = f"{judge.failure.error_type}: {judge.failure.message}"[:200]
+                return f"waiting for the judge of {metric} since {away:.0f} s, for {self._limit(judge) - away:.0f} s more ({why})"
+        return None
 
     async def outcomes(
         self,
@@ -98,7 +64,7 @@ class OutageRetry:
         ask: Callable[[Sequence[str]], Awaitable[Mapping[str, Outcome] | None]],
         paid: Collection[str],
     ) -> dict[str, Outcome]:
-        """The outcomes of one row's metrics, asked again as long as their judges are away; each with all that it has spent.
+        """The outcomes of one row's metrics, each with all that it has spent.
 
         Args:
             metrics: by name.
@@ -107,55 +73,44 @@ class OutageRetry:
         """
         found: dict[str, Outcome] = {}
         spent: dict[str, Usage] = {}
-        attempts = {name: Attempts() for name in metrics}
+        attempts: dict[str, list[int]] = {name: [] for name in metrics}
+        """Of each metric, how many answers its judge had given at each failure."""
         left = list(metrics)
         while left:
             for name in left:
-                self.begin(name)
+                self._judges.setdefault(name, _Judge(self._clock()))
             if (outcomes := await ask(left)) is None:
-                return found
+                break
             for name, outcome in outcomes.items():
                 if outcome.usage is not None:
                     spent[name] = spent.get(name, Usage()) + outcome.usage
                 found[name] = replace(outcome, usage=spent.get(name))
-            pauses = {
-                name: pause
-                for name in left
-                if (pause := self.pause(name, attempts[name], found[name], is_paid=name in paid)) is not None
-            }
-            left = list(pauses)
+            left = [
+                name for name in left if self.is_asked_again(name, found[name], attempts[name], is_paid=name in paid)
+            ]
             if left:
-                await asyncio.sleep(max(pauses.values()))
+                await asyncio.sleep(min(2 ** (max(len(attempts[name]) for name in left) - 1), _LONGEST_PAUSE))
         return found
 
-    def begin(self, metric: str) -> None:
-        """An attempt of the metric begins."""
-        self._judges.setdefault(metric, _Judge(self._clock()))
-
-    def pause(self, metric: str, attempts: Attempts, outcome: Outcome, *, is_paid: bool) -> float | None:
-        """Seconds to wait before the next attempt; None if this is the outcome."""
+    def is_asked_again(self, metric: str, outcome: Outcome, attempts: list[int], *, is_paid: bool) -> bool:
+        """Whether the metric is asked again; else this is its outcome. An attempt in vain is noted."""
         judge, now = self._judges[metric], self._clock()
         is_timeout = isinstance(outcome, MetricFailure) and outcome.error_type == "timeout"
         if not isinstance(outcome, MetricFailure) or not (outcome.outage or (is_paid and is_timeout)):
-            if isinstance(outcome, (Score, MetricFailure)):
-                judge.answered_at, judge.failure = now, None
-                judge.answers += 1
-            return None
-        if attempts.failed_at is None:
-            attempts.failed_at = now
-        else:
-            attempts.in_vain += judge.answers > attempts.answers_before
-        attempts.answers_before = judge.answers
-        limit = self._limit(judge)
-        if outcome.status != _TOO_MANY and attempts.in_vain:
-            limit = min(limit, _SUSPECT)
-            if attempts.in_vain >= (1 if is_timeout else _MOST_ATTEMPTS):
-                return None
-        if outcome.status in _LASTING or now - judge.answered_at > limit or now - attempts.failed_at > self._seconds:
-            return None
+            if not isinstance(outcome, NotApplicable):
+                judge.answered_at, judge.failure, judge.answers = now, None, judge.answers + 1
+            return False
+        attempts.append(judge.answers)
+        in_vain = len(set(attempts)) - 1  # after each of them the judge has answered others
+        is_of_row = outcome.status != _TOO_MANY and in_vain > 0
+        limit = min(self._limit(judge), _SUSPECT) if is_of_row else self._limit(judge)
+        is_given_up = is_of_row and in_vain >= (1 if is_timeout else _MOST_ATTEMPTS)
+        if is_given_up or outcome.status in _LASTING or now - judge.answered_at > limit:
+            return False
         judge.failure = outcome
-        attempts.pauses += 1
-        return float(min(2 ** (attempts.pauses - 1), _LONGEST_PAUSE))
+        return True
 
     def _limit(self, judge: _Judge) -> float:
-        return self._seconds if judge.answers else self._before_first
+        if self._seconds is not None:
+            return self._seconds
+        return _PATIENCE if judge.answers else _BEFORE_FIRST

@@ -1,8 +1,8 @@
 """The file of rows: JSONL, a line for each row with its texts and all its outcomes.
 
-A row's line is written with one write as soon as it is done, in the order of the table, to `<output>.partial`, which becomes the
-output when the table is done. So the process may be killed at any moment: at most one line has no end, and is cut off. The first
-line says what was evaluated, and how. A row that is judged again gets another line, which counts in place of the first.
+A row's line is written with one write as soon as it is done to `<output>.partial`, which becomes the output when the table is done.
+So the process may be killed at any moment: at most one line has no end, and is cut off. The first line says what was evaluated,
+and how. A row that is judged again gets another line, which counts in place of the first.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ import re
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
-from hashlib import blake2b
 from io import FileIO
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +30,15 @@ from ragspan.judges.judge_protocols import ClaimVerdict, ContextRating, ContextV
 from ragspan.metrics import JudgedContext
 from ragspan.metrics.metric import Metric
 from ragspan.outcomes import MetricFailure, NotApplicable, Outcome, Score
-from ragspan.records import Background, RagRecord, RetrievedContext, SpanAnchor
+from ragspan.records import RagRecord
 
 RUN = "ragspan_run"
 """The only key of the first line of a file of rows."""
-_FORMAT = 6
-_LONGEST_HEADER = 1 << 20
+_FORMAT = 7
 _ROW = re.compile(rb'\{"row": (\d+),')
 _APPENDING = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 _OUTCOMES: dict[str, type[Outcome]] = {"score": Score, "not_applicable": NotApplicable, "failure": MetricFailure}
+_ALWAYS = ("record_id", "question", "contexts", "response", "status", "retrievals", "started_ns", "ended_ns")
 _EVIDENCE = {kind.__name__: kind for kind in (Vote, Rating, ClaimVerdict, ContextVerdict, ContextRating, JudgedContext)}
 
 
@@ -59,21 +58,18 @@ class ResultFile:
     @property
     def metrics(self) -> tuple[str, ...]:
         """The names of the metrics of that run."""
-        try:
-            with self.path.open("rb") as file:
-                run = json.loads(file.readline(_LONGEST_HEADER))[RUN]
-            if run["format"] == _FORMAT:
-                return tuple(str(metric["name"]) for metric in run["metrics"])
-        except OSError as error:
-            raise TableError(f"{self.path} cannot be read: {error.strerror or error}") from None
-        except (ValueError, LookupError, TypeError):
-            pass
-        raise _unreadable(self.path)
+        return tuple(str(metric["name"]) for metric in _run_of(self.path)["metrics"])
 
     def rows(self) -> Iterator[EvaluatedRow]:
-        """Each row, in the order of the table."""
-        _ = self.metrics
-        yield from _rows(self.path)
+        """Each row, in the order of the table; before a row is done there is none."""
+        if not self.path.exists():
+            return
+        _run_of(self.path)
+        try:
+            for line in _Lines(self.path):
+                yield _row_of(line)
+        except (LookupError, TypeError, ValueError) as error:
+            raise error if isinstance(error, TableError) else _unreadable(self.path) from None
 
 
 def partial_of(output: Path) -> Path:
@@ -95,8 +91,11 @@ class RowWriter:
             names, or what is there is no file of rows.
     """
 
-    def __init__(self, output: Path | None, metrics: list[Metric], about: Mapping[str, Any], *, resume: bool) -> None:
-        self._header = {RUN: {"format": _FORMAT, "metrics": [_described(metric) for metric in metrics], **about}}
+    def __init__(
+        self, output: Path | None, metrics: Sequence[Metric], about: Mapping[str, Any], *, resume: bool
+    ) -> None:
+        run = {"format": _FORMAT, "metrics": [_described(metric) for metric in metrics], **about}
+        self._header = json.dumps({RUN: run}).encode() + b"\n"
         self._file: FileIO | None = None
         self._output = output
         self.last_row = 0
@@ -108,21 +107,33 @@ class RowWriter:
             weakref.finalize(self, self.path.unlink, missing_ok=True)
             return
         self.path = partial_of(output)
-        for path in (output, self.path):
-            if path.is_symlink() or (path.exists() and not path.is_file()):
-                raise TableError(f"{path} is a link or no file, and answers would be written where it leads: delete it")
         if output.exists() and output.stat().st_size:
-            _ = ResultFile(output).metrics  # nothing that is not ours is replaced
-        if resume:
-            if not self.path.exists() and output.exists():
+            _run_of(output)  # nothing that is not ours is replaced
+            if resume and not self.path.exists():
                 shutil.copy(output, self.path)
-            if self.path.exists():
-                self.last_row = self._cut()
-        elif self.path.exists():
-            raise TableError(
-                f"{self.path} holds rows of an earlier run that did not come to its end: continue it with --resume"
-                " (resume=True), or delete that file to begin anew"
-            )
+        if self.path.exists():
+            if not resume:
+                raise TableError(
+                    f"{self.path} holds rows of an earlier run that did not come to its end: continue it with --resume"
+                    " (resume=True), or delete that file to begin anew"
+                )
+            self._continue()
+
+    def _continue(self) -> None:
+        """Check that the earlier run had the same settings, and cut off what was half written."""
+        lines = _Lines(self.path)
+        if lines.end:
+            before, now = _run_of(self.path), json.loads(self._header)[RUN]
+            changes = [
+                f"{name} was {json.dumps(before.get(name))} and is {json.dumps(now[name])}"
+                for name in now
+                if before.get(name) != now[name]
+            ]
+            if changes:
+                different = f"{self.path} is of a run that differs from this one, so it cannot be continued"
+                raise TableError(f"{different}: {'; '.join(changes)}")
+        self.last_row = max(len(lines.offsets) - 1, 0)
+        os.truncate(self.path, lines.end)
 
     def add(self, done: EvaluatedRow) -> None:
         """Write one row.
@@ -130,40 +141,40 @@ class RowWriter:
         Raises:
             TableError: the file cannot be written.
         """
-        line = _line(_plain_row(done))
+        line = _line_of(done)
         try:
             if self._file is None:  # it quotes answers and contexts
                 self._file = FileIO(os.open(self.path, _APPENDING, 0o600), "ab")
-                line = line if self._file.tell() else _line(self._header) + line
-            is_whole = self._file.write(line) == len(line)
+                line = line if self._file.tell() else self._header + line
+            if self._file.write(line) != len(line):
+                raise OSError("is there space left?")  # noqa: TRY301 - as the system says it
         except OSError as error:
             raise TableError(f"{self.path} cannot be written: {error.strerror or error}") from None
-        if not is_whole:
-            raise TableError(f"{self.path} cannot be written: is there space left?")
 
-    def finish(self, *, is_complete: bool) -> ResultFile | RowWriter:
-        """Close the file, and give it its name if the table is done; returns what reads the rows."""
+    def finish(self, *, is_complete: bool) -> None:
+        """Close the file, and give it its name if the table is done."""
         if self._file is not None:
             self._file.close()
         if self._output is None or not is_complete:
-            return self
+            return
         try:
             if not self.path.exists():  # no row could be read
-                self.path.write_bytes(_line(self._header))
-            if _judged_again(self.path):
+                self.path.write_bytes(self._header)
+            lines = _Lines(self.path)
+            if lines.was_judged_again:
                 with replacing(self.path) as whole, whole.open("wb") as file:
-                    file.write(_line(self._header))
-                    file.writelines(_row_lines(self.path))
+                    file.write(self._header)
+                    file.writelines(lines)
             self.path.replace(self._output)
         except OSError as error:
             raise TableError(
                 f"{self._output} cannot be written: {error.strerror or error}; all rows are in {self.path}"
             ) from None
-        return ResultFile(self._output)
+        self.path = self._output
 
     def rows(self) -> Iterator[EvaluatedRow]:
         """Each row that is done, in the order of the table."""
-        yield from _rows(self.path)
+        return ResultFile(self.path).rows() if self.path.exists() and self.path.stat().st_size else iter(())
 
     def resume(self, rows: Iterator[EvaluatedRow | BadRow]) -> Iterator[EvaluatedRow | BadRow]:
         """The rows up to the last one that is done, those that were judged with their outcomes.
@@ -171,52 +182,19 @@ class RowWriter:
         Raises:
             TableError: they are not those of the earlier run, or the file was damaged.
         """
-        for done in _rows(self.path):
+        for done in self.rows():
             for row in rows:
                 if row.row == done.row or isinstance(row, EvaluatedRow):
                     break
                 yield row
             else:
                 raise TableError(f"the table ends before row {done.row}, which {self.path} has: it is another one")
-            if isinstance(row, BadRow) or (row.row, _digest(row.record)) != (done.row, _digest(done.record)):
+            if isinstance(row, BadRow) or row.row != done.row or _texts(row.record) != _texts(done.record):
                 raise TableError(
                     f"row {row.row} is not what it was when {self.path} was written, so that run cannot be continued"
                 )
             record = replace(row.record, record_id=done.record.record_id)
             yield replace(row, record=record, outcomes=done.outcomes, asked=done.asked, doubt=done.doubt)
-
-    def _cut(self) -> int:
-        """Check the header, and cut off what was half written; returns the highest row."""
-        last_row = end = 0
-        with self.path.open("rb") as file:
-            for line in file:
-                if not line.endswith(b"\n"):
-                    break
-                if end == 0:
-                    try:
-                        before = dict(json.loads(line)[RUN])
-                    except (ValueError, TypeError, LookupError):
-                        raise _unreadable(self.path) from None
-                    self._require_same(before)
-                elif (begins := _ROW.match(line)) is None:
-                    raise _unreadable(self.path)
-                else:
-                    last_row = max(last_row, int(begins[1]))
-                end += len(line)
-        os.truncate(self.path, end)
-        return last_row
-
-    def _require_same(self, before: Mapping[str, Any]) -> None:
-        now = json.loads(json.dumps(self._header[RUN]))
-        changes = [
-            f"{name} was {json.dumps(before.get(name))} and is {json.dumps(now[name])}"
-            for name in now
-            if before.get(name) != now[name]
-        ]
-        if changes:
-            raise TableError(
-                f"{self.path} is of a run that differs from this one, so it cannot be continued: {'; '.join(changes)}"
-            )
 
 
 def _described(metric: Metric) -> dict[str, Any]:
@@ -232,139 +210,112 @@ def _described(metric: Metric) -> dict[str, Any]:
     return about
 
 
-def _digest(record: RagRecord) -> str:
-    """Equal for records with the same texts to judge, whatever their ids and times are."""
-    contexts = None if record.contexts is None else [context.text for context in record.contexts]
-    return blake2b(json.dumps([record.question, record.response, contexts]).encode(), digest_size=8).hexdigest()
+def _texts(record: RagRecord) -> tuple[Any, ...]:
+    """What is judged of a record, whatever its id and times are."""
+    return record.question, record.response, record.contexts and tuple(one.text for one in record.contexts)
 
 
 # Lines ----------------------------------------------------------------------------------------------------------------
 
 
-def _plain_row(done: EvaluatedRow) -> dict[str, Any]:
-    record, span = done.record, done.record.parent
-    more = {
-        "background": [{"text": one.text, "kind": one.kind} for one in record.background],
-        "metadata": dict(record.metadata),
-        "trace_id": span and format(span.trace_id, "032x"),
-        "span_id": span and format(span.span_id, "016x"),
-        "label": {True: "pass", False: "fail"}.get(done.label) if done.label is not None else None,
-        "asked": done.asked,
-        "doubt": done.doubt,
-    }
+class _Lines:
+    """The last whole line of each row, in the order of the table. What is added to the file later is not read."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.offsets = array("q")
+        """Where the line of each row begins, by its number; 0 where the row has none."""
+        self.end = 0
+        """Of the last whole line."""
+        self.was_judged_again = False
+        with path.open("rb") as file:
+            for line in file:
+                begins = _ROW.match(line)
+                if not line.endswith(b"\n"):
+                    break
+                if begins:
+                    row = int(begins[1])
+                    self.was_judged_again |= row < len(self.offsets)
+                    self.offsets.extend([0] * (row + 1 - len(self.offsets)))
+                    self.offsets[row] = self.end
+                elif self.end:
+                    raise _unreadable(path)
+                self.end += len(line)
+
+    def __iter__(self) -> Iterator[bytes]:
+        with self._path.open("rb") as file:
+            for offset in filter(None, self.offsets):
+                if file.tell() != offset:
+                    file.seek(offset)
+                yield file.readline()
+
+
+def _line_of(done: EvaluatedRow) -> bytes:
+    """The row as a record writes itself, with the outcomes; without the fields that say nothing."""
+    plain = _pruned(msgspec.json.decode(done.record.to_json()), *_ALWAYS)
+    if plain["contexts"]:
+        plain["contexts"] = [_pruned(one, "text") for one in plain["contexts"]]
+    if done.record.framework == "table":  # it is of the time at which it was read
+        del plain["started_ns"], plain["ended_ns"]
+    label = None if done.label is None else "pass" if done.label else "fail"
+    more = {"label": label, "asked": done.asked, "doubt": done.doubt}
+    outcomes = {name: _plain_outcome(outcome) for name, outcome in done.outcomes.items()}
+    return json.dumps({"row": done.row, **plain, **_pruned(more), "outcomes": outcomes}).encode() + b"\n"
+
+
+def _pruned(plain: Mapping[str, Any], *kept: str) -> dict[str, Any]:
+    says_nothing: tuple[Any, ...] = (None, "", [], {})
     return {
-        "row": done.row,
-        "record_id": record.record_id,
-        "question": record.question,
-        "contexts": None if record.contexts is None else [_plain_context(one) for one in record.contexts],
-        "response": record.response,
-        **{name: value for name, value in more.items() if value not in (None, [], {})},
-        "outcomes": {metric: _plain_outcome(outcome) for metric, outcome in done.outcomes.items()},
+        name: value
+        for name, value in plain.items()
+        if name in kept or (value is not False and value not in says_nothing)
     }
-
-
-def _plain_context(context: RetrievedContext) -> str | dict[str, Any]:
-    more = {"id": context.id, "source": context.source, "metadata": dict(context.metadata)}
-    known = {name: value for name, value in more.items() if value}
-    return {"text": context.text, **known} if known else context.text
 
 
 def _plain_outcome(outcome: Outcome) -> dict[str, Any]:
-    """The fields of the outcome that say something; evidence with its type, but for that of other metrics than ours."""
-    kind = next(name for name, one in _OUTCOMES.items() if isinstance(outcome, one))
-    plain: dict[str, Any] = {"outcome": kind}
-    for item in fields(outcome):
-        value = getattr(outcome, item.name)
-        if item.name == "evidence":
-            known = [one for one in value if type(one).__name__ in _EVIDENCE]
-            value = [{"type": type(one).__name__, **msgspec.to_builtins(one, enc_hook=_plain)} for one in known]
-        if value is not None and value is not False and value not in ((), [], {}):
-            plain[item.name] = value
-    return plain
+    """The outcome with the types of its evidence, but for evidence of other metrics than ours."""
+    plain = {item.name: getattr(outcome, item.name) for item in fields(outcome)}
+    known = [one for one in plain.get("evidence", ()) if type(one).__name__ in _EVIDENCE]
+    plain["evidence"] = [{"type": type(one).__name__, **msgspec.to_builtins(one)} for one in known]
+    kind = next(name for name, kind in _OUTCOMES.items() if isinstance(outcome, kind))
+    return {"outcome": kind, **_pruned(msgspec.to_builtins(plain, enc_hook=_other))}
 
 
-def _row_of(plain: dict[str, Any]) -> EvaluatedRow:
-    """The row of a line."""
-    contexts = plain["contexts"]
-    span = plain.get("trace_id") and plain.get("span_id")
-    record = RagRecord(
-        record_id=plain["record_id"],
-        question=plain["question"],
-        contexts=None if contexts is None else [RetrievedContext(**({"text": one} if isinstance(one, str) else one)) for one in contexts],
-        response=plain["response"],
-        background=tuple(Background(**one) for one in plain.get("background", ())),
-        metadata=plain.get("metadata", {}),
-        parent=SpanAnchor(trace_id=int(plain["trace_id"], 16), span_id=int(plain["span_id"], 16), is_remote=True) if span else None,
-        framework="table",
-    )  # fmt: skip
+def _other(value: object) -> float | str:
+    """A number of NumPy's as a number; what else JSON cannot hold becomes the name of its type."""
+    return float(value) if isinstance(value, numbers.Real) else type(value).__name__
+
+
+def _row_of(line: bytes) -> EvaluatedRow:
+    plain = json.loads(line)
+    outcomes: dict[str, Outcome] = {}
+    for name, outcome in plain["outcomes"].items():
+        kind = _OUTCOMES[outcome.pop("outcome")]
+        if "evidence" in outcome:
+            outcome["evidence"] = tuple(_EVIDENCE[one.pop("type")](**one) for one in outcome["evidence"])
+        outcomes[name] = msgspec.convert(outcome, kind)
     return EvaluatedRow(
         row=plain["row"],
-        record=record,
-        outcomes={metric: _outcome_of(outcome) for metric, outcome in plain["outcomes"].items()},
-        label={"pass": True, "fail": False}.get(plain.get("label", "")),
+        record=msgspec.json.decode(line, type=RagRecord),
+        outcomes=outcomes,
+        label={"pass": True, "fail": False}.get(plain.get("label")),
         asked=plain.get("asked"),
         doubt=plain.get("doubt"),
     )
 
 
-def _outcome_of(plain: dict[str, Any]) -> Outcome:
-    kind = _OUTCOMES[plain.pop("outcome")]
-    if kind is Score:
-        plain["evidence"] = tuple(_EVIDENCE[one.pop("type")](**one) for one in plain.get("evidence", ()))
-    return msgspec.convert(plain, kind)
-
-
-def _line(plain: Mapping[str, Any]) -> bytes:
-    """Written by json: unlike msgspec it can encode half of a surrogate pair."""
-    return json.dumps(msgspec.to_builtins(plain, enc_hook=_plain)).encode() + b"\n"
-
-
-def _plain(value: object) -> float | str:
-    """A number of NumPy's as a number; what else JSON cannot hold becomes the name of its type."""
-    return float(value) if isinstance(value, numbers.Real) else type(value).__name__
-
-
-def _rows(path: Path) -> Iterator[EvaluatedRow]:
-    """Each row in the order of the table, by its last line."""
+def _run_of(path: Path) -> dict[str, Any]:
+    """What the first line says of the run."""
     try:
-        for line in _row_lines(path):
-            yield _row_of(json.loads(line))
-    except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, TableError):
-            raise
-        raise _unreadable(path) from None
-
-
-def _row_lines(path: Path) -> Iterator[bytes]:
-    if not path.exists():  # there is none before a row is done
-        return
-    # While a run is continued, rows are added behind what is read here.
-    again, last_row, left = _judged_again(path), 0, path.stat().st_size
-    with path.open("rb") as file:
-        for place, line in enumerate(file):
-            left -= len(line)
-            if left < 0 or not line.endswith(b"\n"):
-                return
-            begins = _ROW.match(line)
-            if begins is None:
-                if place:
-                    raise _unreadable(path)
-            elif (row := int(begins[1])) > last_row:
-                last_row = row
-                yield again.get(row, line)
-
-
-def _judged_again(path: Path) -> dict[int, bytes]:
-    """The last line of each row that has several."""
-    again: dict[int, bytes] = {}
-    last_row = 0
-    with path.open("rb") as file:
-        for line in islice(file, 1, None):
-            if line.endswith(b"\n") and (begins := _ROW.match(line)):
-                if (row := int(begins[1])) <= last_row:
-                    again[row] = line
-                last_row = max(last_row, row)
-    return again
+        with path.open("rb") as file:
+            run = json.loads(file.readline(1 << 20))[RUN]
+        if run["format"] == _FORMAT and isinstance(run["metrics"], list):
+            return dict(run)
+    except OSError as error:
+        raise TableError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (ValueError, LookupError, TypeError):
+        pass
+    raise _unreadable(path)
 
 
 def _unreadable(path: Path) -> TableError:

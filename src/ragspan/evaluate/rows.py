@@ -13,10 +13,6 @@ from ragspan.records import RagRecord
 if TYPE_CHECKING:
     from rich.text import Text
 
-WORST_KEPT = 20
-"""Rows of a metric that are kept with their texts."""
-BAD_ROWS_KEPT = 10_000
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvaluatedRow:
@@ -39,8 +35,8 @@ class EvaluatedRow:
     @property
     def failing(self) -> dict[str, Score]:
         """The scores that fail, by metric."""
-        scores = {name: outcome for name, outcome in self.outcomes.items() if isinstance(outcome, Score)}
-        return {name: score for name, score in scores.items() if score.label == "fail"}
+        found = self.outcomes.items()
+        return {name: one for name, one in found if isinstance(one, Score) and one.label == "fail"}
 
     @property
     def badness(self) -> tuple[int, float, int]:

@@ -3,8 +3,8 @@
 Guarantees:
 - Each row ends exactly once, in the order of the table: with an outcome for each metric, or as a bad row. At most
   `_ROWS_PER_PLACE` records for each that is judged are in work.
-- Where a judge is asked about a share of the rows, the embedded judge reads all of them first, each once. Nothing is sent, written
-  or counted before it is known which rows the judge is asked about.
+- Where a judge is asked about a share of the rows, the embedded judge reads all of them first, each once; the file of rows keeps what
+  it says. Nothing is sent or counted before it is known which rows the judge is asked about.
 - Each row with a record is in the file of rows before it is counted, so the process may be killed at any moment.
 - Memory does not grow with the table, except for eight bytes a score, and with a share for some tens of bytes a row.
 """
@@ -16,8 +16,6 @@ import contextlib
 import contextvars
 import logging
 import os
-import pickle
-import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
@@ -25,25 +23,24 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from ragspan.arguments import SECONDS, WHOLE
 from ragspan.config import Settings, is_enabled
 from ragspan.engine import Budget, Dropped, ScoringEngine
 from ragspan.engine.emitter_group import EmitterGroup
-from ragspan.engine.helper.messages import pack, unpack
 from ragspan.engine.judge_share_decisions import TableDecisions, beside_screen, check_share
 from ragspan.engine.metric_judges import screens_of, spenders_of
 from ragspan.engine.metric_outcome import about_response
-from ragspan.engine.threads import Deadline, call_guarded
+from ragspan.engine.threads import Deadline
 from ragspan.evaluate.columns import LABEL, ColumnChoices
 from ragspan.evaluate.evaluated import Evaluation
-from ragspan.evaluate.opening import STANDARD_INPUT, table_of
 from ragspan.evaluate.outages import OutageRetry
-from ragspan.evaluate.progress import RunProgress
+from ragspan.evaluate.progress import RunProgress, is_replaced
 from ragspan.evaluate.records import RecordReader
 from ragspan.evaluate.row_file import RowWriter, partial_of, require_jsonl
 from ragspan.evaluate.rows import BadRow, EvaluatedRow
+from ragspan.evaluate.tables import STANDARD_INPUT, table_of
 from ragspan.evaluate.written_files import require_apart
 from ragspan.exceptions import ConfigurationError
 from ragspan.metrics.doubt import doubt_of
@@ -54,15 +51,13 @@ from ragspan.telemetry.emitter_protocols import Emitter
 from ragspan.throttled_log import ThrottledLog
 
 _Row: TypeAlias = "EvaluatedRow | BadRow"
-"""A row that has no outcomes yet, or has them all."""
 
 _ROWS_PER_PLACE = 4  # a slow record holds back those that came after it
 _LEAST_ROWS = 64
-_LOOK_AGAIN = 0.5  # seconds between two looks at `Plan.stop`
+_TICK = 0.5  # seconds between two looks at `Plan.stop` and at outages
 _FLUSH_TIMEOUT = 30.0  # seconds for further emitters to send what they hold
 _LOST = MetricFailure(error_type="worker_error", message="the engine lost the record: its log says why")
 _NOT_ASKED = NotApplicable(reason="not_asked")
-_PROTOCOL = 5  # of pickle
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -90,8 +85,6 @@ class Plan:
     """Ask the judge about `settings.judge_share` of the rows; False asks it about all of them."""
     emitters: Sequence[Emitter] = ()
     """Where scores also go."""
-    with_spans: bool = False
-    """Read the spans of the answers from the table."""
     ends_on_ctrl_c: bool = False
     """Ctrl-C ends the evaluation with what is done, in place of a `KeyboardInterrupt`."""
     stop: threading.Event = field(default_factory=threading.Event)
@@ -108,9 +101,8 @@ class Plan:
         SECONDS.or_none().check_fields(self, "patience")
         if self.output is not None:
             require_jsonl(self.output, "output")
-            require_apart(
-                {"the table": self.data}, {"the output": self.output, "its .partial file": partial_of(self.output)}
-            )
+            written = {"the output": self.output, "its .partial file": partial_of(self.output)}
+            require_apart({"the table": self.data}, written)
         elif self.resume:
             raise ConfigurationError("there is nothing to resume without the output file of the earlier run")
         if self.has_share and self.settings.judge_share is not None:
@@ -143,52 +135,35 @@ def _run(plan: Plan) -> Evaluation:
     screens = {} if share is None else screens_of(plan.metrics)
     with contextlib.closing(table_of(plan.data)) as table:
         dimensions = tuple(dict.fromkeys([*plan.settings.dimensions, *plan.by]))
-        reader = RecordReader(plan.columns, table, with_spans=plan.with_spans, dimensions=dimensions, by=plan.by)
-        progress = RunProgress(
-            [metric.name for metric in plan.metrics],
-            lambda done: table.share_done(done, plan.limit),
-            dimensions,
-            share,
-            frozenset(screens),
-        )
+        reader = RecordReader(plan.columns, table, dimensions=dimensions, by=plan.by)
+        names = [metric.name for metric in plan.metrics]
+        progress = RunProgress(names, lambda done: table.share_done(done, plan.limit), dimensions, share, {*screens})
         about = {"columns": reader.columns, "limit": plan.limit, "judge_share": share and str(share)}
-        writer = RowWriter(plan.output, list(plan.metrics), about, resume=plan.resume)
+        writer = RowWriter(plan.output, plan.metrics, about, resume=plan.resume)
         is_complete = False
         try:
             plan.on_begin(reader)
             rows = (row if isinstance(row, BadRow) else reader.read(row) for row in islice(table.entries, plan.limit))
-            is_complete = _run_in_loop(_Run(plan, writer, progress, screens).evaluate(rows), plan.stop)
+            is_complete = _run_in_loop(_Run(plan, writer, progress, screens).evaluate(rows))
         except KeyboardInterrupt:
             if not plan.ends_on_ctrl_c:
                 raise
         finally:
-            written = writer.finish(is_complete=is_complete)
+            writer.finish(is_complete=is_complete)
     is_file = isinstance(plan.data, (str, os.PathLike)) and os.fspath(plan.data) != STANDARD_INPUT
     return progress.evaluation(
-        stream=written.rows,
+        stream=writer.rows,
         is_complete=is_complete,
         source=Path(plan.data).name if is_file else None,
         columns=reader.columns_read,
         label_name=label if isinstance(label := plan.columns.get(LABEL), str) else LABEL,
-        has_passing=progress.passing > 0,
     )
 
 
-def _run_in_loop(work: Coroutine[Any, Any, None], stop: threading.Event) -> bool:
-    """Run it to its end, or until `stop` is set; returns whether it came to its end.
-
-    Unlike with `asyncio.run`, Ctrl-C interrupts at once, also while the table is read, which may block.
-    """
+def _run_in_loop(work: Coroutine[Any, Any, None]) -> bool:
+    """Run it; returns whether it came to its end. Unlike with `asyncio.run`, Ctrl-C interrupts the reading of the table as well."""
     with contextlib.closing(asyncio.new_event_loop()) as loop:
         task = loop.create_task(work)
-
-        def look() -> None:
-            if stop.is_set():
-                task.cancel()
-            else:
-                loop.call_later(_LOOK_AGAIN, look)
-
-        look()
         try:
             loop.run_until_complete(task)
         except asyncio.CancelledError:
@@ -213,105 +188,89 @@ class _Run:
 
     async def evaluate(self, rows: Iterator[_Row]) -> None:
         """Evaluate the rows that are not done yet."""
-        rows = chain(self._writer.resume(rows), rows)
-        telling = asyncio.create_task(self._tell_of_outages())
+        ticking = asyncio.create_task(self._tick(asyncio.current_task()))
         try:
-            with contextlib.ExitStack() as stack:
-                if self._plan.settings.judge_share is not None and self._plan.has_share:
-                    kept = stack.enter_context(tempfile.TemporaryFile(prefix="ragspan-"))
-                    rows = await self._screened(rows, kept, TableDecisions(self._plan.settings.judge_share))
-                engine = stack.enter_context(self._engine(self._plan.metrics, self._plan.budget))
+            rows = chain(self._writer.resume(rows), rows)
+            share = self._plan.settings.judge_share
+            if share is not None and self._plan.has_share:
+                rows = await self._screened(rows, TableDecisions(share))
+            with self._engine(self._plan.metrics, self._plan.budget) as engine:
                 await self._in_order(rows, lambda row: self._judged(engine, row), self._note)
         finally:
-            telling.cancel()
-            await asyncio.gather(telling, return_exceptions=True)  # a task that has not ended would be logged as lost
+            ticking.cancel()
+            await asyncio.gather(ticking, return_exceptions=True)  # a task that has not ended would be logged as lost
             self._emission.flush(Deadline(_FLUSH_TIMEOUT))
 
-    async def _tell_of_outages(self) -> None:
-        while True:
-            await asyncio.sleep(_LOOK_AGAIN)
+    async def _tick(self, work: asyncio.Task[Any] | None) -> None:
+        while work is not None:
+            await asyncio.sleep(_TICK)
+            if self._plan.stop.is_set():
+                work.cancel()
             self._progress.outage = self._retry.outage
             if self._progress.outage is not None:
                 self._plan.on_row(self._progress)
 
     def _note(self, row: _Row, done: _Row) -> None:
-        is_old = done.row <= self._writer.last_row and not self._to_judge(row)
-        if isinstance(done, EvaluatedRow) and not is_old:
+        if isinstance(done, EvaluatedRow) and done is not row:
             self._writer.add(done)
         self._progress.add(done)
-        self._progress.resumed += is_old
+        self._progress.resumed += done.row <= self._writer.last_row and done is row
         self._plan.on_row(self._progress)
 
-    def _to_judge(self, row: _Row) -> list[str]:
-        """The metrics that have no outcome of the row, or one that another try may change."""
-        if isinstance(row, BadRow):
-            return []
-        outcomes = ((metric.name, row.outcomes.get(metric.name)) for metric in self._plan.metrics)
-        return [
-            name
-            for name, outcome in outcomes
-            if outcome is None or is_passing(outcome) or self._progress.is_replaced(name, outcome, row.asked)
-        ]
-
-    async def _screened(self, rows: Iterator[_Row], kept: IO[bytes], decisions: TableDecisions) -> Iterator[_Row]:
-        """Let the embedded judge read each row that an earlier run has not done, then tell which ones the judge is asked about.
-
-        Many tables can be read only once, so the rows wait with its scores in a temporary file, which has no name.
-        """
+    async def _screened(self, rows: Iterator[_Row], decisions: TableDecisions) -> Iterator[_Row]:
+        """Let the embedded judge read each row that an earlier run has not read, then tell which ones the judge is asked about."""
 
         async def read(row: _Row) -> _Row:
             if isinstance(row, BadRow) or row.outcomes:
                 return row
             result = await engine.score(RedactedRecord(row.record))
-            if isinstance(result, Dropped):
-                return row
-            return replace(row, screened=result.outcomes, doubt=doubt_of(result.outcomes))
+            found = {} if isinstance(result, Dropped) else result.outcomes
+            outcomes = {name: found.get(name, _NOT_ASKED) for name in self._screens}
+            return replace(row, outcomes=outcomes, doubt=doubt_of(outcomes))
 
-        def note(_: _Row, done: _Row) -> None:
-            pickled, _error = call_guarded(pickle.dumps, done, _PROTOCOL)
-            if pickled is None and isinstance(done, EvaluatedRow):  # metadata may hold anything
-                plain = unpack(pack(done.record))
-                pickled = pickle.dumps(replace(done, record=plain, screened={}), _PROTOCOL)
-            kept.write(pickled or b"")
-            if isinstance(done, EvaluatedRow):
+        def note(row: _Row, done: _Row) -> None:
+            if isinstance(done, BadRow):
+                self._progress.add(done)
+            else:
                 decisions.add(done.record.record_id, done.doubt)
+                if done is not row:
+                    self._writer.add(done)
             self._progress.read += 1
             self._plan.on_row(self._progress)
 
-        with self._engine(list(filter(None, self._screens.values())), None) as engine:
+        with self._engine([metric for metric in self._screens.values() if metric is not None], None) as engine:
             await self._in_order(rows, read, note)
         self._progress.total = self._progress.read
 
         def decided() -> Iterator[_Row]:
-            reasons = iter(decisions.asked())
-            kept.seek(0)
-            for _ in range(self._progress.read):
-                row: _Row = pickle.load(kept)  # noqa: S301 - what `note` wrote
-                if isinstance(row, EvaluatedRow):
-                    reason = next(reasons)
-                    row = row if row.outcomes else replace(row, asked=reason)  # what an earlier run has decided stays
-                yield row
+            for row, reason in zip(self._writer.rows(), decisions.asked(), strict=True):
+                if row.asked is not None or reason is None:
+                    yield row  # the judge was asked in an earlier run, or is not
+                else:
+                    rest = {name: outcome for name, outcome in row.outcomes.items() if name not in self._screens}
+                    yield replace(row, asked=reason, outcomes=rest, screened=row.outcomes)
 
         return decided()
 
     async def _judged(self, engine: ScoringEngine, row: _Row) -> _Row:
-        """The row with all its outcomes."""
-        left = self._to_judge(row)
-        if isinstance(row, BadRow) or not left:
+        """The row with all its outcomes; the same object where none is new."""
+        if isinstance(row, BadRow):
             return row
-        found: dict[str, Outcome] = {}
-        for name in left:  # the embedded judge's word is the last where the judge is not asked
-            if name in self._screens and row.asked is None:
-                found[name] = row.screened.get(name, _NOT_ASKED)
-        judging = [name for name in left if name not in found]
-        result = await self._asked(engine, row, judging) if judging else {}
-        for name, outcome in result.items():
-            screened = row.screened.get(name, _own_of(row.outcomes.get(name))) if name in self._screens else None
-            found[name] = outcome if screened is None else _with_screen(outcome, screened)
-        if self._plan.emitters:
-            self._emit(row, {name: found[name] for name in left})
-        outcomes = {**row.outcomes, **found}
-        return replace(row, outcomes={metric.name: outcomes[metric.name] for metric in self._plan.metrics}, screened={})
+        left = [
+            name
+            for metric in self._plan.metrics
+            if (outcome := row.outcomes.get(name := metric.name)) is None
+            or ((is_passing(outcome) or is_replaced(outcome, row.asked)) and (row.asked or name not in self._screens))
+        ]
+        found = await self._asked(engine, row, left) if left else {}
+        for name in left if row.asked else ():
+            screened = row.screened.get(name, _own_of(row.outcomes.get(name)))
+            if name in self._screens and screened is not None:
+                found[name] = _with_screen(found[name], screened)
+        outcomes = {metric.name: found.get(metric.name) or row.outcomes[metric.name] for metric in self._plan.metrics}
+        if self._plan.emitters and (left or row.row > self._writer.last_row):
+            self._emit(row, outcomes if row.row > self._writer.last_row else found)
+        return replace(row, outcomes=outcomes, screened={}) if left else row
 
     async def _asked(self, engine: ScoringEngine, row: EvaluatedRow, names: Sequence[str]) -> dict[str, Outcome]:
         """The outcomes of these metrics; while a judge is away it is asked again, after a pause."""

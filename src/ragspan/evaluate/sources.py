@@ -5,15 +5,15 @@ A package registers a `Source` in the entry-point group `ragspan_source`, under 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import msgspec
-
 from ragspan.arguments import meant
 from ragspan.evaluate.cells import CellError, nanoseconds_of
+from ragspan.evaluate.row_file import require_jsonl
 from ragspan.evaluate.written_files import replacing
 from ragspan.exceptions import ConfigurationError, RagspanError, TableError
 from ragspan.installed import load_part, part_names
@@ -90,11 +90,7 @@ class Source(Protocol):
 def stored_answers(
     tool: str, project: str | None, since: str | None, annotation: str | None = None, *, has_scores: bool = False
 ) -> Iterator[StoredAnswer]:
-    """The answers that a command names by its options.
-
-    Raises:
-        ConfigurationError: no project is named, the time is none, or the tool's package is not installed.
-    """
+    """The answers that a command names by its options."""
     known = sorted({"mlflow", "phoenix", *part_names(_SOURCES)})
     missing = f"nothing reads {tool!r}: traces can be read from {' and '.join(known)}{meant(tool, known)}"
     if tool in known:
@@ -122,8 +118,7 @@ def asked(client: HttpClient, tool: str, method: str, path: str, **content: Any)
     """What a tool's server answers.
 
     Raises:
-        ReplyTooLarge: the answer has more bytes or values than the client reads.
-        TableError: it does not answer, or with a status that is not a success.
+        TableError: it does not answer, or with a status that is not a success; a `ReplyTooLarge` where it has more than the client reads.
     """
     from ragspan.tools.http import TOO_LARGE
     from ragspan.tools.queue import Unavailable
@@ -155,40 +150,31 @@ def write_labels(output: Path, answers: Iterator[StoredAnswer]) -> tuple[int, in
         ConfigurationError: the file's name does not end with `.jsonl`.
         TableError: the file cannot be written, or the tool cannot be read.
     """
-    if output.suffix != ".jsonl":
-        raise ConfigurationError(f"--output is {str(output)!r}, but the table is JSONL: name it {output.stem}.jsonl")
+    require_jsonl(output, "--output")
     written = unclear = 0
-    try:
-        with replacing(output) as unfinished, unfinished.open("wb") as file:
-            for answer in answers:
-                if not answer.opinions:
-                    continue
-                is_good = _is_good(answer.opinions[-1])
-                if is_good is None:
-                    unclear += 1
-                else:
-                    written += 1
-                    file.write(msgspec.json.encode(_row(answer, is_good=is_good)) + b"\n")
-    except OSError as error:
-        raise TableError(f"{output} cannot be written: {error.strerror or error}") from None
+    with replacing(output) as unfinished, unfinished.open("w", encoding="utf-8") as file:
+        for answer in answers:
+            if not answer.opinions:
+                continue
+            opinion = answer.opinions[-1]
+            word = (opinion.label or "").strip().lower()
+            is_good = None if opinion.score is None else opinion.score >= _GOOD_SCORE
+            if word in GOOD or word in BAD:
+                is_good = word in GOOD
+            written, unclear = written + (is_good is not None), unclear + (is_good is None)
+            if is_good is not None:
+                file.write(json.dumps({**row_of(answer.record), "label": "pass" if is_good else "fail"}) + "\n")
     return written, unclear
 
 
-def _is_good(opinion: Opinion) -> bool | None:
-    word = (opinion.label or "").strip().lower()
-    if word in GOOD or word in BAD:
-        return word in GOOD
-    return None if opinion.score is None else opinion.score >= _GOOD_SCORE
-
-
-def _row(answer: StoredAnswer, *, is_good: bool) -> dict[str, Any]:
-    record, span = answer.record, answer.record.parent
+def row_of(record: RagRecord) -> dict[str, Any]:
+    """What a table of answers has of a record."""
+    span = record.parent
     return {
+        "record_id": record.record_id,
         "question": record.question,
         "contexts": None if record.contexts is None else [context.text for context in record.contexts],
         "response": record.response,
-        "label": "pass" if is_good else "fail",
         "trace_id": span and format(span.trace_id, "032x"),
         "span_id": span and format(span.span_id, "016x"),
-        "record_id": record.record_id,
     }

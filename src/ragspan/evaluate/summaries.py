@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,7 @@ from ragspan.outcomes import Asked, Label, MetricFailure, NotApplicable, Outcome
 SKIPPED_REASONS = frozenset({"no_question", "no_response", "contexts_unknown", "budget_exhausted"})
 """Reasons that lie in the table or the budget, and not in the answer: a mean over the other rows hides them."""
 SUMMARY_HEADER = ("metric", "mean", "median", "min", "max", "std", "scored", "passed")
+_BINS = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,11 +32,8 @@ class AskedFigures:
     """None if it scored nothing."""
     doubtful: int
     """Rows that it scored because they are doubtful."""
-    doubtful_failed: int
-    """Of these, those that fail."""
     random: int
     """Rows that it scored because they were drawn at random."""
-    random_failed: int
     fallbacks: Mapping[str, int]
     """Rows that it was asked about and did not score, by reason, where the embedded judge's score stands in."""
     failures: RateEstimate | None
@@ -55,8 +54,7 @@ class AskedFigures:
         """That it scored none of the rows that it was asked about, and why, in words; None where it scored some."""
         if self.scored or not self.fallbacks:
             return None
-        reasons = ", ".join(f"{reason} {count:,}" for reason, count in self.fallbacks.items())
-        return f"the judge scored none of the rows that it was asked about: {reasons}"
+        return f"the judge scored none of the rows that it was asked about: {named_counts(self.fallbacks)}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,15 +82,20 @@ class MetricSummary:
     """Of a sample (divided by n - 1); None for fewer than two scores."""
     threshold: float | None = None
     """Values from here on pass; None where the metric has no threshold."""
+    histogram: Sequence[int] = ()
+    """Scores from 0.0 to below 0.1, and so on; 1.0 belongs to the last ones."""
+    box: Sequence[float] = ()
+    """The lower whisker, the lower quartile, the upper quartile, the upper whisker; a whisker is at most one and a half times as long as
+    the box."""
     causes: Mapping[str, int] = field(default_factory=dict)
     """Scores that fail by their cause, where it is known, the most frequent first."""
     asked: AskedFigures | None = None
     """The figures of the judge, where it is asked about a share of the rows; else None."""
 
     @property
-    def failing(self) -> int | None:
-        """Of the labelled ones, those that fail; None where no score has a label."""
-        return self.labelled - self.passed if self.labelled else None
+    def failing(self) -> int:
+        """Of the labelled ones, those that fail."""
+        return self.labelled - self.passed
 
     @property
     def unlabelled(self) -> str | None:
@@ -123,7 +126,7 @@ class MetricSummary:
     @property
     def reasons(self) -> str:
         """Why rows have no score, in words."""
-        return ", ".join(f"{reason} {count:,}" for reason, count in self.not_scored.items())
+        return named_counts(self.not_scored)
 
     def cells(self) -> tuple[str, ...]:
         """The figures as people read them, under `SUMMARY_HEADER`."""
@@ -131,68 +134,8 @@ class MetricSummary:
         passed = f"{self.passed / self.labelled:.0%}" if self.labelled else "-"
         if self.labelled and self.labelled < self.scored:
             passed += f" of {self.labelled:,}"
-        return (
-            self.metric,
-            *("-" if figure is None else f"{figure:.3f}" for figure in figures),
-            f"{self.scored:,}",
-            passed,
-        )
-
-
-class _AskedTally:
-    """What a judge says that is asked about a share of the rows."""
-
-    def __init__(self) -> None:
-        self.unscreened = 0
-        self._judge: str | None = None
-        self._labels: Counter[tuple[Part, Label | None]] = Counter()
-        self._applies: Counter[Part] = Counter()
-        """Rows that have a score, or should."""
-        self._values: dict[Part, list[float]] = {"doubtful": [0.0, 0], "rest": [0.0, 0]}
-        """Sum and number of this judge's scores."""
-        self._fallbacks: Counter[str] = Counter()
-        self._lowest: float | None = None
-
-    def add(self, outcome: Outcome, asked: Asked | None) -> None:
-        part: Part = "doubtful" if asked == "doubtful" else "rest"
-        if (found := judged(outcome, asked)) is not None:
-            self._labels[found] += 1
-        self._applies[part] += isinstance(outcome, Score) or found is not None
-        if not isinstance(outcome, Score):
-            return
-        if asked is None:
-            return
-        if outcome.fallback is not None:
-            self._fallbacks[outcome.fallback] += 1
-            return
-        self._judge = self._judge or outcome.judge
-        self._lowest = outcome.value if self._lowest is None else min(self._lowest, outcome.value)
-        self.unscreened += outcome.screen is None
-        self._values[part][0] += outcome.value
-        self._values[part][1] += 1
-
-    def figures(self) -> AskedFigures:
-        strata = by_part(self._labels)
-        known = [
-            Stratum(answers=self._applies[part], labels=int(self._values[part][1])) for part in ("doubtful", "rest")
-        ]
-        total = sum(self._applies.values())
-        mean = None
-        if estimate_rate(known) is not None:  # which tells whether enough is known
-            means = ((part, value / count) for part, (value, count) in self._values.items() if count)
-            mean = sum(self._applies[part] * value for part, value in means) / total
-        return AskedFigures(
-            judge=self._judge,
-            doubtful=int(self._values["doubtful"][1]),
-            doubtful_failed=strata["doubtful"].failing,
-            random=int(self._values["rest"][1]),
-            random_failed=strata["rest"].failing,
-            fallbacks=dict(self._fallbacks.most_common()),
-            failures=estimate_rate(strata.values()),
-            mean=mean,
-            lowest=self._lowest,
-            unscreened=self.unscreened,
-        )
+        shown = ("-" if figure is None else f"{figure:.3f}" for figure in figures)
+        return (self.metric, *shown, f"{self.scored:,}", passed)
 
 
 class MetricTally:
@@ -204,8 +147,7 @@ class MetricTally:
 
     def __init__(self, *, has_share: bool = False) -> None:
         self._asked = _AskedTally() if has_share else None
-        self.scores = array("d")
-        """In the order in which they were added."""
+        self._scores = array("d")
         self._total = 0.0
         self._labels: Counter[Label | None] = Counter()
         self._threshold: float | None = None
@@ -214,47 +156,40 @@ class MetricTally:
         self._failed = 0
 
     def add(self, outcome: Outcome, asked: Asked | None = None) -> None:
-        """Count an outcome.
-
-        Args:
-            outcome: of the metric.
-            asked: why the judge was asked, where it is asked about a share of the rows.
-        """
+        """Count an outcome, with why the judge was asked, where it is asked about a share of the rows."""
+        counted: Outcome | ScreenScore | None = outcome
         if self._asked is not None:
             self._asked.add(outcome, asked)
             if isinstance(outcome, Score) and asked is not None and outcome.fallback is None:
-                if outcome.screen is not None:
-                    self._add_score(outcome.screen, outcome.threshold)
-                return
-        if isinstance(outcome, MetricFailure):
-            self._not_scored[outcome.error_type] += 1
+                counted = outcome.screen
+        if isinstance(counted, MetricFailure):
+            self._not_scored[counted.error_type] += 1
             self._failed += 1
-        elif isinstance(outcome, NotApplicable):
-            self._not_scored[outcome.reason] += 1
-        else:
-            self._add_score(outcome, outcome.threshold)
-            self._causes.update([outcome.cause] if outcome.cause else ())
-
-    def _add_score(self, score: Score | ScreenScore, threshold: float | None) -> None:
-        self.scores.append(score.value)
-        self._total += score.value
-        self._labels[score.label] += 1
-        if self._threshold is None:
-            self._threshold = threshold
+        elif isinstance(counted, NotApplicable):
+            self._not_scored[counted.reason] += 1
+        elif counted is not None:
+            self._scores.append(counted.value)
+            self._total += counted.value
+            self._labels[counted.label] += 1
+            if self._threshold is None:
+                self._threshold = getattr(outcome, "threshold", None)
+            if isinstance(counted, Score) and counted.cause:
+                self._causes[counted.cause] += 1
 
     @property
     def mean(self) -> float | None:
         """So far, up to the rounding of a running sum."""
-        return self._total / len(self.scores) if self.scores else None
+        return self._total / len(self._scores) if self._scores else None
 
     def summary(self, metric: str) -> MetricSummary:
         not_scored = dict(sorted(self._not_scored.items(), key=lambda item: (-item[1], item[0])))
-        ordered, count = sorted(self.scores), len(self.scores)
+        ordered, count = sorted(self._scores), len(self._scores)
         asked = None if self._asked is None else self._asked.figures()
         if not count:
             return MetricSummary(metric=metric, not_scored=not_scored, failed=self._failed, asked=asked)
         # Rounded sums of equal values can be a bit outside of them.
         mean = min(max(math.fsum(ordered) / count, ordered[0]), ordered[-1])
+        bins = Counter(min(int(value * _BINS), _BINS - 1) for value in ordered)
         return MetricSummary(
             metric=metric,
             scored=count,
@@ -268,11 +203,73 @@ class MetricTally:
             maximum=ordered[-1],
             standard_deviation=deviation_of(ordered, mean) if count > 1 else None,
             threshold=self._threshold,
+            histogram=[bins[place] for place in range(_BINS)],
+            box=_box_of(ordered),
             causes=dict(self._causes.most_common()),
             asked=asked,
         )
 
 
+class _AskedTally:
+    """What a judge says that is asked about a share of the rows."""
+
+    def __init__(self) -> None:
+        self._unscreened = 0
+        self._judge: str | None = None
+        self._labels: Counter[tuple[Part, Label | None]] = Counter()
+        self._applies: Counter[Part] = Counter()
+        """Rows that have a score, or should."""
+        self._values: dict[Part, list[float]] = {"doubtful": [], "rest": []}
+        """This judge's scores."""
+        self._fallbacks: Counter[str] = Counter()
+
+    def add(self, outcome: Outcome, asked: Asked | None) -> None:
+        part: Part = "doubtful" if asked == "doubtful" else "rest"
+        if (found := judged(outcome, asked)) is not None:
+            self._labels[found] += 1
+        self._applies[part] += isinstance(outcome, Score) or found is not None
+        if not isinstance(outcome, Score) or asked is None:
+            return
+        if outcome.fallback is not None:
+            self._fallbacks[outcome.fallback] += 1
+            return
+        self._judge = self._judge or outcome.judge
+        self._unscreened += outcome.screen is None
+        self._values[part].append(outcome.value)
+
+    def figures(self) -> AskedFigures:
+        strata = by_part(self._labels)
+        scored = {part: len(values) for part, values in self._values.items()}
+        mean = None
+        # Whether enough is known is the same for the mean as for the rate.
+        if estimate_rate(Stratum(answers=self._applies[part], labels=count) for part, count in scored.items()):
+            means = {part: sum(values) / len(values) for part, values in self._values.items() if values}
+            mean = sum(self._applies[part] * value for part, value in means.items()) / sum(self._applies.values())
+        return AskedFigures(
+            judge=self._judge,
+            doubtful=scored["doubtful"],
+            random=scored["rest"],
+            fallbacks=dict(self._fallbacks.most_common()),
+            failures=estimate_rate(strata.values()),
+            mean=mean,
+            lowest=min([*self._values["doubtful"], *self._values["rest"]], default=None),
+            unscreened=self._unscreened,
+        )
+
+
+def _box_of(ordered: Sequence[float]) -> Sequence[float]:
+    spread = ordered if len(ordered) > 1 else [*ordered, *ordered]
+    lower, _, upper = statistics.quantiles(spread, n=4, method="inclusive")
+    reach = 1.5 * (upper - lower)  # as Tukey draws it
+    inside = [value for value in ordered if lower - reach <= value <= upper + reach]
+    return [inside[0], lower, upper, inside[-1]]
+
+
 def deviation_of(values: Sequence[float], mean: float) -> float:
     """The standard deviation of a sample; `statistics.stdev` computes with fractions, a second for 100,000 values."""
     return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
+
+
+def named_counts(counts: Mapping[str, int]) -> str:
+    """`timeout 3, no_response 1`."""
+    return ", ".join(f"{name} {count:,}" for name, count in counts.items())

@@ -9,11 +9,11 @@ import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from ragspan.evaluate.sources import asked
 from ragspan.exceptions import TableError
-from ragspan.tools.http import MAX_PAGE, HttpClient
+from ragspan.tools.http import MAX_PAGE, Endpoint, HttpClient
 from ragspan.tools.mlflow import tracking_server
 from ragspan.tools.phoenix import phoenix_server
 
@@ -25,8 +25,13 @@ _INPUTS, _OUTPUTS = ("question", "contexts"), ("response",)
 _MLFLOW = "/api/3.0/mlflow/datasets"
 
 
-class DataSet(Protocol):
+class DataSet:
     """A data set in a tool."""
+
+    tool: str
+
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Its rows, as a table has them.
@@ -34,7 +39,11 @@ class DataSet(Protocol):
         Raises:
             TableError: the tool cannot be read, or has no such data set.
         """
-        ...
+        with contextlib.closing(HttpClient(self._server(), most=MAX_PAGE)) as client:
+            found = self._stored(client)
+        if found is None:
+            raise TableError(f"{self.tool} has no data set {self.name!r}")
+        yield from found
 
     def add(self, rows: Sequence[Mapping[str, Any]]) -> int:
         """Add the rows whose keys are not there; makes the data set if there is none. Returns how many were added.
@@ -42,7 +51,23 @@ class DataSet(Protocol):
         Raises:
             TableError: the tool cannot be read or written; the rows before are there, and another try adds the rest.
         """
-        ...
+        with contextlib.closing(HttpClient(self._server(), most=MAX_PAGE)) as client:
+            found = self._stored(client)
+            known = {row.get(KEY) for row in found or ()}
+            new = [row for row in rows if row[KEY] not in known]
+            for first in range(0, len(new), _AT_ONCE):
+                self._send(client, new[first : first + _AT_ONCE], is_new=found is None and not first)
+            return len(new)
+
+    def _server(self) -> Endpoint:
+        raise NotImplementedError
+
+    def _stored(self, client: HttpClient) -> list[dict[str, Any]] | None:
+        """The rows that are there; None if there is no such data set."""
+        raise NotImplementedError
+
+    def _send(self, client: HttpClient, rows: Sequence[Mapping[str, Any]], *, is_new: bool) -> None:
+        raise NotImplementedError
 
 
 def data_set_of(name: str) -> DataSet | None:
@@ -53,103 +78,75 @@ def data_set_of(name: str) -> DataSet | None:
     return PhoenixDataSet(found[2]) if found[1] == "phoenix" else MLflowDataSet(found[2])
 
 
-class PhoenixDataSet:
+def _parted(row: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """The inputs, the outputs, and all else of a row."""
+    rest = {name: value for name, value in row.items() if name not in (*_INPUTS, *_OUTPUTS)}
+    return {name: row[name] for name in _INPUTS}, {name: row[name] for name in _OUTPUTS}, rest
+
+
+class PhoenixDataSet(DataSet):
     """A data set in Phoenix: question and contexts are an example's input, the response its output, all else its metadata."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    tool = "phoenix"
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        with contextlib.closing(HttpClient(phoenix_server(timeout=_PATIENCE), most=MAX_PAGE)) as client:
-            found = self._examples(client)
-        if found is None:
-            raise TableError(f"phoenix has no data set {self._name!r}")
-        for example in found:
-            annotated = {one["name"]: one.get("label") for one in example.get("annotations", ()) if one.get("name")}
-            yield {**example["metadata"], **example["input"], **example["output"], **annotated}
+    def _server(self) -> Endpoint:
+        return phoenix_server(timeout=_PATIENCE)
 
-    def add(self, rows: Sequence[Mapping[str, Any]]) -> int:
-        with contextlib.closing(HttpClient(phoenix_server(timeout=_PATIENCE), most=MAX_PAGE)) as client:
-            found = self._examples(client)
-            known = {example["metadata"].get(KEY) for example in found or ()}
-            new = [row for row in rows if row[KEY] not in known]
-            for first in range(0, len(new), _AT_ONCE):
-                part = new[first : first + _AT_ONCE]
-                body = {
-                    "action": "create" if found is None and not first else "append",
-                    "name": self._name,
-                    "inputs": [{name: row[name] for name in _INPUTS} for row in part],
-                    "outputs": [{name: row[name] for name in _OUTPUTS} for row in part],
-                    "metadata": [
-                        {name: value for name, value in row.items() if name not in (*_INPUTS, *_OUTPUTS)}
-                        for row in part
-                    ],
-                }
-                path = "/v1/datasets/upload"
-                asked(client, "phoenix", "POST", path, query={"sync": "true"}, json=body)
-            return len(new)
-
-    def _examples(self, client: HttpClient) -> Sequence[Mapping[str, Any]] | None:
-        found = asked(client, "phoenix", "GET", "/v1/datasets", query={"name": self._name})["data"]
+    def _stored(self, client: HttpClient) -> list[dict[str, Any]] | None:
+        found = asked(client, "phoenix", "GET", "/v1/datasets", query={"name": self.name})["data"]
         if not found:
             return None
-        examples: Sequence[Mapping[str, Any]] = asked(
-            client, "phoenix", "GET", f"/v1/datasets/{found[0]['id']}/examples"
-        )["data"]["examples"]
-        return examples
+        rows = []
+        for one in asked(client, "phoenix", "GET", f"/v1/datasets/{found[0]['id']}/examples")["data"]["examples"]:
+            annotated = {said["name"]: said.get("label") for said in one.get("annotations", ()) if said.get("name")}
+            rows.append({**one["metadata"], **one["input"], **one["output"], **annotated})
+        return rows
+
+    def _send(self, client: HttpClient, rows: Sequence[Mapping[str, Any]], *, is_new: bool) -> None:
+        inputs, outputs, metadata = zip(*map(_parted, rows), strict=True)
+        body = {"action": "create" if is_new else "append", "name": self.name, "inputs": inputs, "outputs": outputs}
+        path, query = "/v1/datasets/upload", {"sync": "true"}
+        asked(client, "phoenix", "POST", path, query=query, json={**body, "metadata": metadata})
 
 
-class MLflowDataSet:
+class MLflowDataSet(DataSet):
     """An evaluation data set in MLflow: question and contexts are a record's inputs, the response its outputs, all else tags."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    tool = "mlflow"
+    _id: str | None = None
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        with contextlib.closing(HttpClient(tracking_server(timeout=_PATIENCE), most=MAX_PAGE)) as client:
-            data_set = self._id(client)
-            if data_set is None:
-                raise TableError(f"mlflow has no data set {self._name!r}")
-            yield from map(_of_record, self._records(client, data_set))
+    def _server(self) -> Endpoint:
+        return tracking_server(timeout=_PATIENCE)
 
-    def add(self, rows: Sequence[Mapping[str, Any]]) -> int:
-        with contextlib.closing(HttpClient(tracking_server(timeout=_PATIENCE), most=MAX_PAGE)) as client:
-            data_set = self._id(client)
-            known = {} if data_set is None else {_of_record(one).get(KEY): 1 for one in self._records(client, data_set)}
-            if data_set is None:
-                made = asked(client, "mlflow", "POST", f"{_MLFLOW}/create", json={"name": self._name})
-                data_set = made["dataset"]["dataset_id"]
-            new = [row for row in rows if row[KEY] not in known]
-            for first in range(0, len(new), _AT_ONCE):
-                records = [_record(row) for row in new[first : first + _AT_ONCE]]
-                path = f"{_MLFLOW}/{data_set}/records"
-                asked(client, "mlflow", "POST", path, json={"records": json.dumps(records)})
-            return len(new)
-
-    def _id(self, client: HttpClient) -> str | None:
+    def _stored(self, client: HttpClient) -> list[dict[str, Any]] | None:
         # A name with both kinds of quotes cannot be written in MLflow's language of filters.
-        quote = '"' if "'" in self._name else "'"
-        search = {"filter_string": f"name = {quote}{self._name}{quote}"}
+        quote = '"' if "'" in self.name else "'"
+        search = {"filter_string": f"name = {quote}{self.name}{quote}"}
         found = asked(client, "mlflow", "POST", f"{_MLFLOW}/search", json=search).get("datasets", ())
-        return next((str(one["dataset_id"]) for one in found if one["name"] == self._name), None)
-
-    def _records(self, client: HttpClient, data_set: str) -> Iterator[Mapping[str, Any]]:
+        self._id = next((str(one["dataset_id"]) for one in found if one["name"] == self.name), None)
+        if self._id is None:
+            return None
+        rows: list[dict[str, Any]] = []
         token: str | None = ""
         while token is not None:
             query = {"max_results": str(_AT_ONCE)} | ({"page_token": token} if token else {})
-            page = asked(client, "mlflow", "GET", f"{_MLFLOW}/{data_set}/records", query=query)
-            yield from json.loads(page.get("records") or "[]")
+            page = asked(client, "mlflow", "GET", f"{_MLFLOW}/{self._id}/records", query=query)
+            rows += map(_of_record, json.loads(page.get("records") or "[]"))
             token = page.get("next_page_token") or None
+        return rows
 
-
-def _record(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The key is one of the inputs, by which MLflow tells records apart: two answers to one question are two."""
-    tags = {name: value for name, value in row.items() if name not in (*_INPUTS, *_OUTPUTS, KEY)}
-    return {
-        "inputs": {**{name: row[name] for name in _INPUTS}, KEY: row[KEY]},
-        "outputs": {name: row[name] for name in _OUTPUTS},
-        "tags": {name: json.dumps(value, ensure_ascii=False) for name, value in tags.items() if value is not None},
-    }
+    def _send(self, client: HttpClient, rows: Sequence[Mapping[str, Any]], *, is_new: bool) -> None:
+        if is_new:
+            made = asked(client, "mlflow", "POST", f"{_MLFLOW}/create", json={"name": self.name})
+            self._id = made["dataset"]["dataset_id"]
+        records = []
+        for row in rows:
+            inputs, outputs, rest = _parted(row)
+            # The key is one of the inputs, by which MLflow tells records apart: two answers to one question are two.
+            inputs[KEY] = rest.pop(KEY)
+            tags = {name: json.dumps(value, ensure_ascii=False) for name, value in rest.items() if value is not None}
+            records.append({"inputs": inputs, "outputs": outputs, "tags": tags})
+        asked(client, "mlflow", "POST", f"{_MLFLOW}/{self._id}/records", json={"records": json.dumps(records)})
 
 
 def _of_record(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -157,9 +154,6 @@ def _of_record(record: Mapping[str, Any]) -> dict[str, Any]:
     for name, text in (record.get("tags") or {}).items():
         with contextlib.suppress(ValueError, TypeError):  # MLflow's own tags are plain texts
             row[name] = json.loads(text)
-    return {
-        **row,
-        **(record.get("expectations") or {}),
-        **(record.get("inputs") or {}),
-        **(record.get("outputs") or {}),
-    }
+    for part in ("expectations", "inputs", "outputs"):
+        row |= record.get(part) or {}
+    return row

@@ -9,9 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ragspan.exceptions import ConfigurationError
-
-_STANDARD_INPUT = "-"
+from ragspan.exceptions import ConfigurationError, TableError
 
 
 def require_apart(read: Mapping[str, Any], written: Mapping[str, Path | None]) -> None:
@@ -24,25 +22,23 @@ def require_apart(read: Mapping[str, Any], written: Mapping[str, Path | None]) -
     Raises:
         ConfigurationError: two of them are the same file.
     """
-    files = {name: path for name, path in read.items() if isinstance(path, (str, os.PathLike))}
-    before: dict[str, tuple[str, Any]] = {name: (f"{name}, which is read", path) for name, path in files.items()}
+    before = {f"{name}, which is read": path for name, path in read.items() if isinstance(path, (str, os.PathLike))}
     for option, path in written.items():
         if path is None:
             continue
-        for words, other in before.values():
+        for words, other in before.items():
             if _is_same(other, path):
                 raise ConfigurationError(
                     f"{option} {str(path)!r} is the same file as {words}, and would replace it: give {option} another name"
                 )
-        before[option] = (f"{option} {str(path)!r}", path)
+        before[f"{option} {str(path)!r}"] = path
 
 
 def _is_same(one: str | os.PathLike[str], other: Path) -> bool:
     if os.path.realpath(one) == os.path.realpath(other):
         return True
-    try:
-        # Standard input may come from the file by the shell's "<".
-        there = os.fstat(sys.stdin.fileno()) if os.fspath(one) == _STANDARD_INPUT else Path(one).stat()
+    try:  # standard input may come from the file by the shell's "<"
+        there = os.fstat(sys.stdin.fileno()) if os.fspath(one) == "-" else Path(one).stat()
         return os.path.samestat(there, other.stat())
     except (OSError, ValueError, AttributeError):  # one of them does not exist, or there is no standard input
         return False
@@ -55,7 +51,7 @@ def replacing(path: Path) -> Iterator[Path]:
     What is there already and is not a file, such as /dev/stdout, is written itself.
 
     Raises:
-        OSError: it cannot be written; then `path` is as it was.
+        TableError: it cannot be written; then `path` is as it was.
     """
     if path.exists() and not path.is_file():
         yield path
@@ -65,5 +61,8 @@ def replacing(path: Path) -> Iterator[Path]:
         unfinished.touch(mode=0o600)  # it quotes answers and contexts
         yield unfinished
         unfinished.replace(path)
+    except OSError as error:
+        raise TableError(f"{path} cannot be written: {error.strerror or error}") from None
     finally:
-        unfinished.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            unfinished.unlink(missing_ok=True)

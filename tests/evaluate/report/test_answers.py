@@ -1,80 +1,84 @@
-"""The worst answers: which are shown, how much of their texts, and what is said of their claims and contexts."""
+"""Failing answers on the page: what is marked, what they share, and what they are chosen by."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from ragspan import NotApplicable, RetrievedContext, Score
+from ragspan.evaluate.report.answers import show_failing
+from ragspan.judges.judge_protocols import ClaimVerdict, ContextVerdict
+from ragspan.metrics import JudgedContext
 
-from ragspan import Score
-from ragspan.evaluate.report.answer_cards import (
-    show_answers,
+RESPONSE = "The tower is 330 metres high. It is painted green. It may be old."
+CONTEXTS = [
+    RetrievedContext(text="The tower is 330 metres high.", source="tower.md"),
+    RetrievedContext(text="Trams run all night.", id="7"),
+]
+CLAIMS = tuple(
+    ClaimVerdict(index=place, verdict=verdict, claim=claim)
+    for place, (verdict, claim) in enumerate(
+        [
+            ("supported", "The tower is 330 metres high."),
+            ("unsupported", "It is painted green."),
+            ("unsure", "It may be old."),
+        ]
+    )
 )
-from ragspan.judges.judge_protocols import ClaimVerdict
-
-CLAIMS = (
-    ClaimVerdict(index=0, verdict="supported", claim="The tower is 300 m tall."),
-    ClaimVerdict(index=1, verdict="unsupported", claim="It is green.", explanation="no word of it", probability=0.1),
-)
 
 
-def only(row):
-    (answer,) = show_answers([row])
-    return answer
+def test_claims_are_marked_in_the_response_and_their_support_in_the_contexts(answered, evaluation_of):
+    verdicts = (ContextVerdict(index=0, useful=True), ContextVerdict(index=1, useful=False))
+    rated = JudgedContext(index=1, id="7", rank=None, value=0.25)
+    outcomes = {
+        "faithfulness": Score(value=0.3, threshold=0.5, evidence=CLAIMS, explanation="green"),
+        "context_utilization": Score(value=0.9, threshold=0.5, evidence=verdicts),
+        "context_relevance": Score(value=0.25, evidence=(rated,)),
+        "completeness": NotApplicable(reason="no_question"),
+    }
+    (answer,) = show_failing(evaluation_of([answered(1, outcomes, contexts=CONTEXTS, response=RESPONSE)]))["answers"]
+
+    marks = [(RESPONSE[mark["start"] : mark["end"]], mark["verdict"]) for mark in answer["response"]["marks"]]
+    assert marks == [
+        ("The tower is 330 metres high.", "supported"),
+        ("It is painted green.", "unsupported"),
+        ("It may be old.", "unsure"),
+    ]
+    first, second = answer["contexts"]
+    assert [(mark["start"], mark["verdict"]) for mark in first["marks"]] == [(0, "supports")]
+    assert (first["useful"], first["name"], second["useful"], second["name"]) == (True, "tower.md", False, "7")
+    assert [note["words"] for note in second["notes"]] == ["not used", "context_relevance 0.25"]
+    assert [claim["verdict"] for claim in answer["claims"]] == ["unsupported", "unsure", "supported"]
+    assert (answer["finding"], answer["scores"][3]["reason"]) == ("green", "no_question")
 
 
-def test_answers_that_fail_most_come_first_and_of_equals_the_lowest(answered):
-    values = [(0.9, 0.1), (0.4, 0.4), (0.1, 0.2), (0.9, 0.9)]
-    rows = [answered(row, {"a": a, "b": b}, response=f"{row} m.") for row, (a, b) in enumerate(values, start=1)]
+def test_documents_and_words_that_failing_answers_share_are_counted_and_chosen_by(answered, evaluation_of):
+    def row(number, value, topic, source):
+        contexts = [RetrievedContext(text="c", metadata={"source": source})]
+        found = answered(number, {"a": value}, question=f"What does {topic} cost?", contexts=contexts)
+        found.record.metadata["model"] = "m1" if number % 2 else "m2"
+        return found
 
-    assert [answer.row for answer in show_answers(rows)] == [3, 2, 1, 4]
+    rows = [
+        row(number, 0.1 if number < 6 else 0.9, "parking" if number < 8 else "luggage", f"{number % 2}.md")
+        for number in range(20)
+    ]
+    found = show_failing(evaluation_of(rows, by=("model",)))
 
-
-def test_a_response_is_shown_once_with_the_rows_that_have_it_too(answered):
-    responses = ["It is closed.", "300 m.", "It  is closed. ", "", ""]
-    rows = [answered(row, {"a": 0.1 * row}, response=text) for row, text in enumerate(responses, start=1)]
-    shown = show_answers(rows)
-
-    assert [(answer.row, list(answer.same)) for answer in shown] == [(1, [3]), (2, []), (4, []), (5, [])]
-    assert (shown[0].gist, shown[0].reason) == ("It is closed.", "")
-
-
-def test_the_reason_of_an_answer_is_that_of_the_lowest_score_that_fails(answered):
-    scores = {
-        "a": Score(value=0.4, threshold=0.5, explanation="partly"),
-        "b": Score(value=0.1, threshold=0.5, explanation="not at all"),
-        "c": Score(value=0.0, explanation="no threshold"),
+    assert found["topics"] == [{"name": "parking", "failing": 6, "answers": 8}]
+    assert found["documents"] == [
+        {"name": "0.md", "failing": 3, "answers": 10},
+        {"name": "1.md", "failing": 3, "answers": 10},
+    ]
+    assert [answer["row"] for answer in found["answers"]] == list(range(6))
+    assert found["answers"][0]["groups"] == {
+        "metric": ["a"],
+        "model": ["m2"],
+        "document": ["0.md"],
+        "cause": [],
+        "judge": ["overlap"],
+        "word of the question": ["parking"],
     }
 
-    assert only(answered(1, scores)).reason == "not at all"
 
+def test_where_no_answer_fails_the_lowest_are_shown(answered, evaluation_of):
+    found = show_failing(evaluation_of(answered(row, {"a": 0.5 + row / 100}) for row in range(1, 40)))
 
-def test_unsupported_claims_are_marked_with_their_numbers_which_go_on_over_all_metrics(answered):
-    outcomes = {name: Score(value=0.5, evidence=CLAIMS) for name in ("faithfulness", "faithfulness_hhem")}
-
-    answer = only(answered(1, outcomes, response="The tower is 300 m tall. It is green."))
-
-    (piece,) = (piece for piece in answer.response if piece.is_supported is False)
-    assert (piece.text, piece.numbers, piece.link) == ("It is green.", (2, 4), "claim-2")
-    assert answer.claims == list(enumerate([*CLAIMS, *CLAIMS], start=1))
-
-
-# Texts ----------------------------------------------------------------------------------------------------------------
-
-
-# Claims ---------------------------------------------------------------------------------------------------------------
-
-
-def test_a_supported_sentence_leads_to_the_sentence_of_a_context_that_says_it(answered):
-    context = "It opened in 1889. The tower is 300 m tall, without its antenna. " + "People like it. " * 100
-    row = answered(1, {"faithfulness": Score(value=1.0, evidence=CLAIMS[:1])}, contexts=["Elsewhere.", context])
-
-    answer = only(replace(row, record=replace(row.record, response="The tower is 300 m tall.")))
-
-    (piece,) = answer.response
-    start = context.index("The tower")
-    assert (piece.is_supported, piece.link) == (True, f"2-{start}")
-    (support,) = (piece for piece in answer.contexts[1].pieces if piece.numbers)
-    assert (support.text, support.start) == ("The tower is 300 m tall, without its antenna.", start)
-    assert "".join(piece.text for piece in answer.contexts[1].pieces) == context.strip()
-
-
-# Contexts -------------------------------------------------------------------------------------------------------------
+    assert [answer["row"] for answer in found["answers"]] == list(range(1, 21))

@@ -34,7 +34,7 @@ def test_a_difference_is_clear_where_its_interval_leaves_zero_out(run_of, here, 
     (change,) = compared.metrics
 
     assert (change.verdict, compared.in_both) == (verdict, 3)
-    assert change.difference == pytest.approx(statistics.fmean(here) - statistics.fmean(before))
+    assert change.mean - change.baseline_mean == pytest.approx(statistics.fmean(here) - statistics.fmean(before))
 
 
 def test_the_largest_falls_are_kept_and_those_that_fail_newly_come_first(run_of):
@@ -54,7 +54,7 @@ def test_answers_are_paired_by_record_id_and_those_with_the_same_in_their_order(
     compared = compare(run, baseline)
 
     assert compared.paired_by == "record id"
-    assert compared.metrics[0].difference == pytest.approx(0.1 / 3)
+    assert compared.metrics[0].mean - compared.metrics[0].baseline_mean == pytest.approx(0.1 / 3)
 
 
 @pytest.mark.parametrize("ids", [["x", "y"], ["row-1", "row-2"]])

@@ -1,109 +1,61 @@
-"""Signs of high risk, distributions, and the documentation's words about metrics."""
+"""Signs of risk: what they say, and where they keep silent."""
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pytest
 
-from ragspan import MetricFailure, NotApplicable
-from ragspan.evaluate.report.risk_signs import REASONS, distribution, signs_of
-from ragspan.metrics.metric_catalogue import BUILT_IN, guide_of
+from ragspan import NotApplicable, Score
+from ragspan.evaluate.report.signs import signs_of
+from ragspan.outcomes import Cause, MetricFailure
 
-ABSENT = NotApplicable(reason="no_contexts")
-FAILURE = MetricFailure(error_type="no_claims", message="")
-LOW = guide_of("faithfulness").when_low
-GAPS = "Many answers have no score"
-OTHERS = "the figures describe the other answers only."
-WHY_ABSENT = f"{OTHERS} Most often {REASONS['no_contexts']}."
+ABSENT, FAILED = NotApplicable(reason="no_contexts"), MetricFailure(error_type="timeout", message="too slow")
 
 
 @pytest.fixture
-def signs_for(answered, evaluation_of):
-    def signs(outcomes, metric="faithfulness"):
-        rows = [answered(row, {metric: outcome}) for row, outcome in enumerate(outcomes, start=1)]
-        return signs_of(evaluation_of(rows).summary[metric])
+def signs(answered, evaluation_of):
+    def of(*outcomes):
+        rows = [answered(row, {"a": outcome}) for row, outcome in enumerate(outcomes, start=1)]
+        return {sign.title: sign for sign in signs_of(evaluation_of(rows))}
 
-    return signs
+    return of
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "level", "title", "figures", "advice"),
+    ("outcomes", "title", "level", "figures"),
     [
-        (
-            [0.4, 0.45, 0.55, 0.45] * 10,
-            "high",
-            "Most answers fail",
-            "The mean is 0.46 and the median is 0.45; a pass",
-            LOW,
-        ),
-        ([0.45] * 22 + [0.5] * 18, "notice", "Low mean and median", "The mean is 0.47 and the median", LOW),
-        ([0.9] * 40 + [ABSENT] * 20, "high", GAPS, "20 of 60 answers have no score (33%): no_contexts 20.", WHY_ABSENT),
-        (
-            [0.9] * 40 + [FAILURE],
-            "high",
-            "The metric failed on many answers",
-            "1 of 41",
-            f"{OTHERS} A failure is a fault",
-        ),
+        ([0.1] * 40, "no answer passes", "high", "The best of 40 scores is 0.10; a pass begins at 0.50."),
+        ([0.1] * 30 + [0.9] * 10, "most answers fail", "high", "The mean is 0.30 and the median is 0.10"),
+        ([0.45] * 20 + [0.55] * 20, "low mean and median", None, None),
+        ([0.45] * 25 + [0.52] * 20, "low mean and median", "notice", "The mean is 0.48 and the median is 0.45"),
+        ([0.9] * 29, "few scores", "notice", "Only 29 answers have a score"),
+        ([0.9] * 30, "few scores", None, None),
+        ([0.9] * 80 + [ABSENT] * 20, "many answers have no score", "high", "20 of 100 answers have no score (20%)"),
+        ([0.9] * 90 + [ABSENT] * 10, "many answers have no score", None, None),
+        ([0.9] * 98 + [FAILED] * 2, "the metric failed on many answers", "high", "timeout 2"),
+        ([0.1] + [0.9] * 39, "Begin with a", "notice", "1 of 40 answers fail it (2%); no metric fails more."),
     ],
 )
-def test_what_deserves_a_look_has_a_sign_with_its_figures_and_what_to_look_at(
-    signs_for, outcomes, level, title, figures, advice
-):
-    (sign,) = signs_for(outcomes)
+def test_a_sign_has_a_level_and_the_figures_behind_it(signs, outcomes, title, level, figures):
+    found = signs(*outcomes).get(title)
 
-    assert (sign.level, sign.title) == (level, title)
-    assert sign.figures.startswith(figures)
-    assert sign.advice.startswith(advice)
+    assert (found and found.level) == level
+    assert found is None or figures in found.figures
 
 
-@pytest.mark.parametrize(
-    "outcomes",
-    [[0.7, 0.75, 0.8, 0.85, 0.9] * 10, [0.0] * 6 + [1.0] * 34],
-)
-def test_good_scores_give_no_sign(signs_for, outcomes):
-    assert signs_for(outcomes) == []
+def test_metrics_with_the_same_figures_share_a_sign_and_the_gravest_come_first(answered, evaluation_of):
+    rows = [answered(row, {"a": 0.1, "b": 0.1}) for row in range(1, 40)]
+    found = signs_of(evaluation_of(rows))
+
+    assert [sign.metrics for sign in found if sign.title == "no answer passes"] == [("a", "b")]
+    assert [sign.level for sign in found] == sorted((sign.level for sign in found), reverse=False)
 
 
-def test_few_scores_are_told_after_the_signs_of_high_risk(signs_for):
-    found = signs_for([0.1, 0.2, 0.2])
+def test_the_commonest_cause_and_the_worst_group_are_named(answered, evaluation_of):
+    bad = Score(value=0.1, threshold=0.5, causes=(Cause(kind="lost_before_prompt"),))
+    rows = [answered(row, {"a": bad if row <= 8 else 0.9}) for row in range(1, 31)]
+    for row in rows:
+        row.record.metadata["source"] = "wiki" if row.row <= 10 else "blog"
+    found = {sign.title: sign.figures for sign in signs_of(evaluation_of(rows, by=("source",)))}
 
-    assert [sign.level for sign in found] == ["high", "notice"]
-    assert found[1].figures.startswith("Only 3 answers have a score")
-
-
-# Distributions --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("threshold", "roles"),
-    [(0.8, ["fail"] * 8 + ["pass"] * 2), (None, ["bar"] * 10)],
-)
-def test_bars_below_the_threshold_fail_and_those_from_it_on_pass(threshold, roles):
-    assert [bar.role for bar in distribution([0.5], threshold).bars] == roles
-
-
-# The documentation ----------------------------------------------------------------------------------------------------
-
-TEXT = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text(encoding="utf-8")
-
-
-def plain(text):
-    return " ".join(text.replace("`", "").split())
-
-
-@pytest.mark.parametrize("metric", BUILT_IN)
-def test_a_guide_says_what_the_documentation_says(metric):
-    section = next(part for part in TEXT.split("\n## ") if part.partition("\n\n")[2].startswith(f"`{metric}`"))
-    (advice,) = re.findall(r"- When it is low: (.*?)(?=\n- |\n\n|\Z)", section, re.DOTALL)
-    (question,) = re.findall(rf"^\| `{metric}` \| (.*?) \|", TEXT, re.MULTILINE)
-
-    assert guide_of(metric) == (plain(question), plain(advice))
-
-
-def test_every_reason_means_what_the_documentation_says():
-    table = dict(re.findall(r"^\| `(\w+)` \| (.*?) \|$", TEXT.partition("## When there is no score")[2], re.MULTILINE))
-
-    assert {reason: plain(meaning) for reason, meaning in table.items()} == REASONS
+    assert found["The commonest cause: lost before prompt"] == "8 of the 8 failing answers whose cause is known."
+    assert found["The worst group: source wiki"] == "8 of its 10 answers fail a (80%), of all answers 27%."
