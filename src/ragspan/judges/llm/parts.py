@@ -199,11 +199,11 @@ the response is about. Let the reasoning name the points that are missing.""",
             "answer_relevance",
             """\
 how fully does the response address the question? Work out what the asker wants to know. Then see how much of that the response speaks \
-to, and whether it says things nobody asked for. What matters is what it speaks about: whether it is true, or in the contexts, neither \
+to, and whether it says things that were not asked for. What matters is what it speaks about: whether it is true, or in the contexts, neither \
 raises nor lowers the value.
 The value is a number from 0 to 1. It is 1 when the response speaks to all that was asked and to nothing else of any length; lower the \
 more of what was asked it passes over, and the more it spends on other things; and 0 when it speaks to nothing that was asked, or \
-declines to answer for whatever reason. Let the reasoning name what is passed over, and what nobody asked for.""",
+declines to answer for whatever reason. Let the reasoning name what is passed over, and what was not asked for.""",
             _VALUE,
             Value,
             tokens=80,
