@@ -21,11 +21,9 @@ LEANING = re.compile(r"(?:Likewise|As above|As the next|And so on|Ditto)\b")
 MOST_LINES = 60
 MOST_LINES_OF_A_FILE = 400
 LONGER = {
-    "integrations/llama-index/src/ragspan_llama_index/recorder.py": 420,
     "src/ragspan/config.py": 530,
     "src/ragspan/evaluate/running.py": 410,
     "src/ragspan/judges/llm/llm_judge.py": 420,
-    "src/ragspan/judges/screen/grading.py": 480,
     "src/ragspan/matching/places.py": 520,
     "src/ragspan/request/prompts.py": 440,
     "src/ragspan/request/question_and_response.py": 410,

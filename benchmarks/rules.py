@@ -34,9 +34,9 @@ from rich.table import Table
 
 from ragspan import RagRecord
 from ragspan.judges import OverlapJudge
-from ragspan.judges.screen import grading
+from ragspan.judges.screen import findings, grading
 from ragspan.judges.screen.english import english
-from ragspan.judges.screen.grading import FINDERS, Grader
+from ragspan.judges.screen.findings import FINDERS
 from ragspan.metrics import ContextAdherence
 from ragspan.outcomes import NotApplicable, Score
 
@@ -121,11 +121,11 @@ def rules() -> Iterator[tuple[str, Callable[[], contextlib.AbstractContextManage
     """The name of each rule with what switches it off."""
     for name in FINDERS:
         yield name, partial(patch.dict, FINDERS, {name: lambda _: None})
-    yield "derived numbers", _without(grading, "is_derived", lambda *_: False)
-    yield "yes beside no", _without(grading, "_find_yes_beside_no", lambda _: None)
+    yield "derived numbers", _without(grading, "may_be_derived", lambda *_: False)
+    yield "yes beside no", _without(grading, "find_yes_beside_no", lambda _: None)
     yield "opposites", _without(english(), "opposites", {})
-    yield "parts of enumerations", _without(Grader, "_held_by_parts", lambda *_: 0)
-    yield "names are known by initials", _without(grading, "_is_known", lambda *_: False)
+    yield "parts of enumerations", _without(grading, "_held_by_parts", lambda *_: 0)
+    yield "names are known by initials", _without(findings, "is_known", lambda *_: False)
 
 
 def main() -> None:

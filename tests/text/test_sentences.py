@@ -29,13 +29,6 @@ def test_stops_inside_a_sentence_do_not_end_it(sentence):
     assert list(split_sentences(sentence)) == [sentence]
 
 
-def test_an_abbreviation_ends_a_sentence_before_a_word_that_only_begins_one():
-    assert list(split_sentences("He lives in the U.S. The house is old.")) == [
-        "He lives in the U.S.",
-        "The house is old.",
-    ]
-
-
 def test_list_markers_are_left_out():
     text = "1. Wash it\n2) Dry it\n- Fold it\n* Store it\n(3) Wear it\na) Mend it\n## Title"
 

@@ -40,11 +40,12 @@ async def test_a_streamed_turn(captured, mode, way):
 
 @pytest.mark.parametrize("mode", CONDENSING_MODES)
 @each_way
-async def test_a_streamed_second_turn_is_condensed_for_the_search(captured, model, mode, way):
+async def test_a_streamed_second_turn_is_condensed_for_the_search_whoever_else_listens(new_captures, model, mode, way):
+    one, other = new_captures(), new_captures()
     model.says(CONDENSED, "Of cane.")
     await read(chat_engine(mode), AGAIN, way, chat_history=after("Hello", "Good morning"))
 
-    assert captured.answers() == [Answered(AGAIN, [OBOE], "Of cane.")]
+    assert one.answers() == other.answers() == [Answered(AGAIN, [OBOE], "Of cane.")]
 
 
 @each_mode
@@ -67,6 +68,16 @@ def test_a_streamed_turn_that_the_reader_leaves(captured):
     """LlamaIndex reads on for the memory, and waits for the end in `close`: the user has what was read."""
     response_gen = chat_engine("context").stream_chat(SAID).response_gen
     first = next(response_gen)
+    response_gen.close()
+
+    assert_left_after(first, captured)
+
+
+def test_a_streamed_turn_that_the_framework_has_read_before_the_reader_leaves(captured):
+    """How fast the model is decides nothing."""
+    response = chat_engine("context").stream_chat(SAID)
+    response.write_response_to_history_thread.join()
+    first = next(response_gen := response.response_gen)
     response_gen.close()
 
     assert_left_after(first, captured)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from captures import Answered
 from li_chats import CONDENSING_MODES, SEARCHING_MODES, chat_engine
-from li_programs import ANSWER, CELLO, HARP, OBOE, FixedRetriever, found
+from li_programs import ANSWER, CELLO, OBOE, FixedRetriever, found
 from llama_index.core import Settings
 from llama_index.core.chat_engine import MultiModalContextChatEngine
 from llama_index.core.memory import ChatMemoryBuffer
@@ -65,14 +65,6 @@ async def test_a_second_turn_is_condensed_for_the_search(captured, model, mode, 
 
 
 # What reaches the prompt
-
-
-def test_passages_of_the_turn_before(captured):
-    """The context engine may be given them for the case that nothing is found."""
-    conversation = chat_engine("context")
-    conversation.chat("Nothing to find", prev_chunks=found("harp"))
-
-    assert captured.answers() == [Answered("Nothing to find", [HARP], ANSWER)]
 
 
 def test_a_chat_engine_for_texts_and_pictures(captured):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from li_programs import (
-    ANSWER,
     CELLO,
     HARP,
     QUESTION,
@@ -12,10 +11,9 @@ from li_programs import (
     engine_over,
     found,
     ids,
-    several_kinds_of_content,
 )
 from llama_index.core import get_response_synthesizer
-from llama_index.core.schema import ImageNode, NodeWithScore, TextNode
+from llama_index.core.schema import NodeWithScore, TextNode
 
 TEXT = "The cello has four strings."
 
@@ -50,18 +48,6 @@ def test_the_text_is_the_one_that_the_model_is_shown(captured, model, fields, sh
 
     assert captured.answer().contexts == [shown]
     assert shown in model.prompts[-1]
-
-
-@several_kinds_of_content
-def test_a_picture_without_a_text(captured, model):
-    """A multimodal synthesizer sends pictures; nobody can read what the answer rests on."""
-    picture = ImageNode(image=b"aGVsbG8=", image_mimetype="image/png", id_="picture")
-    synthesizer = get_response_synthesizer(multimodal=True)
-    synthesizer.synthesize(QUESTION, [NodeWithScore(node=picture, score=0.5)])
-
-    record = captured.record()
-    assert (record.question, record.response, record.status) == (QUESTION, ANSWER, "complete")
-    assert (record.contexts, record.contexts_unknown) == (None, "picture")
 
 
 def test_a_node_that_is_given_twice_stands_twice_in_the_prompt(captured):

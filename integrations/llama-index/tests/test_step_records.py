@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 
-from li_agents import agent, ask, concludes, reasoning_agent, retriever_tool, thinks
+from li_agents import agent, ask, concludes, reasoning_agent, thinks
 from li_model import calls
-from li_programs import ANSWER, CELLO, QUESTION, engine, engine_tool, retriever
+from li_programs import ANSWER, QUESTION, engine, engine_tool, retriever
 from llama_index.core.agent.workflow import AgentWorkflow
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse
 from llama_index.core.llms.callbacks import llm_chat_callback
 from llama_index.core.postprocessor import LLMRerank, SimilarityPostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.tools import FunctionTool
-
-from ragspan.messages import Message
 
 FINAL = "Three."
 
@@ -38,16 +36,6 @@ async def test_a_tool_that_a_model_calls_is_a_step(captured, model):
     assert json.loads(call.arguments) == json.loads(request.arguments) == {"first": 1, "second": 2}
     assert call.call_id == request.id is not None
     assert record.generations[0].ended_ns <= call.started_ns <= call.ended_ns <= record.generations[1].started_ns
-
-
-async def test_the_same_tool_called_twice_has_the_id_of_each_request(captured, model):
-    model.says(calls("add", first=1, second=2) + calls("add", first=3, second=4), FINAL)
-    await ask(agent(ADD), "1 + 2, 3 + 4?")
-
-    record = captured.record()
-    asked = {request.arguments: request.id for request in record.generations[0].reply.tool_requests}
-    assert {call.arguments: call.call_id for call in record.tool_calls} == asked
-    assert len(set(asked.values())) == 2
 
 
 async def test_an_engine_that_is_a_tool_has_its_steps_inside(captured, model):
@@ -76,30 +64,6 @@ async def test_agents_are_told_from_engines_and_named_as_they_are(captured, mode
         ("RetrieverQueryEngine", False),
         ("ReActAgent", True),
     ]
-
-
-async def test_prompt_and_reply_of_each_call_are_kept_message_by_message(captured, model):
-    model.says(calls("look_up", input="cello"), FINAL)
-    await ask(agent(retriever_tool(), system_prompt="Be brief."), QUESTION)
-
-    first, second = captured.record().generations
-    request = first.reply.tool_requests[0]
-    assert [(one.role, one.text) for one in first.prompt] == [("system", "Be brief."), ("user", QUESTION)]
-    assert (request.name, json.loads(request.arguments)) == ("look_up", {"input": "cello"})
-    assert [one.role for one in second.prompt] == ["system", "user", "assistant", "tool"]
-    assert second.prompt[2].tool_requests == (request,)
-    assert second.prompt[3].tool_call_id == request.id
-    assert CELLO in second.prompt[3].text
-    assert second.reply == Message(role="assistant", text=FINAL)
-
-
-def test_a_stream_that_is_read_slowly_ends_for_the_model_when_it_was_read(captured, model):
-    answer = engine("cello", streaming=True).query(QUESTION)
-    str(answer)
-
-    record = captured.record()
-    (generation,) = record.generations
-    assert generation.started_ns < generation.ended_ns <= record.ended_ns
 
 
 def test_what_the_provider_tells_of_a_reply_is_kept(captured, model):

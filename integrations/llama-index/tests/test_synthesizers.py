@@ -82,17 +82,6 @@ def words_of(topic, count):
     return " ".join(f"{topic}{number * 7919 % 10007}" for number in range(count))
 
 
-def test_a_passage_too_long_for_one_prompt_is_one_context(captured, model):
-    """The synthesizer asks the model several times about parts of it."""
-    model.context_window = 1200
-    long = found("cello")
-    long[0].node.text = words_of("cello", 1500)
-    get_response_synthesizer().synthesize(QUESTION, long)
-
-    assert len(model.prompts) > 1
-    assert captured.answers() == [Answered(QUESTION, [f"book: instruments\n\n{long[0].node.text.strip()}"], ANSWER)]
-
-
 def test_a_tree_of_summaries_is_one_request(captured, model):
     model.context_window = 1200
     many = found("cello", "harp", "oboe")
@@ -147,13 +136,6 @@ def test_an_answer_that_the_model_itself_finds_unsupported_is_left_out(captured,
 
     assert str(response) == ANSWER
     assert captured.answers() == [Answered(QUESTION, [CELLO], ANSWER)]
-
-
-def test_texts_given_to_a_synthesizer_without_nodes(captured):
-    """They are what the model is given, all the same."""
-    CompactAndRefine().get_response(QUESTION, text_chunks=["one text", "another"])
-
-    assert captured.answers() == [Answered(QUESTION, ["one text", "another"], ANSWER)]
 
 
 def test_texts_of_nodes_given_to_a_synthesizer_without_the_nodes(captured):

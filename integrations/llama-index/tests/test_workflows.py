@@ -14,7 +14,6 @@ from li_programs import (
     QUESTION,
     ask_model,
     drained,
-    engine,
     ids,
     retriever,
     topic_engine,
@@ -154,20 +153,6 @@ async def test_a_step_with_a_prompt_of_its_own(captured):
     record = captured.record()
     assert (record.question, record.response, record.status) == (QUESTION, ANSWER, "complete")
     assert ids(record.contexts) == ["cello", "harp"]
-
-
-async def test_two_engines_one_after_the_other(captured, model):
-    """What both gave their models reached the answer."""
-    model.says("The cello has four.", "The harp has forty-seven.")
-
-    async def answer(event):
-        first = await engine("cello").aquery("The cello?")
-        second = await engine("harp").aquery("The harp?")
-        return f"{first} {second}"
-
-    await one_step(answer).run(query=BOTH)
-
-    assert captured.answers() == [Answered(BOTH, [CELLO, HARP], "The cello has four. The harp has forty-seven.")]
 
 
 async def test_runs_at_the_same_time(captured, model):

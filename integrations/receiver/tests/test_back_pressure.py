@@ -97,15 +97,6 @@ def test_while_what_has_ended_waits_for_the_sink_nothing_is_taken(reading, sink,
     assert reading.traces.counts["requests.refused"] == 1
 
 
-def test_after_it_was_stopped_nothing_is_taken(sink, answers):
-    receiver = Receiver(sink)
-    receiver.stop()
-    with pytest.raises(RefusedError, match="stops"):
-        receiver.take(answers(1))
-
-    assert receiver.traces.counts["spans.accepted"] == 0
-
-
 def test_at_the_end_everything_is_handed_on(sink, answers):
     receiver = Receiver(sink)
     receiver.take(answers(3))
@@ -131,15 +122,6 @@ def test_the_end_takes_no_longer_than_it_may_and_what_is_left_is_counted(sink, a
     assert "7 traces not read when the time to stop was over" in caplog.text
 
 
-def test_what_the_sink_drops_is_shown_with_its_reason(sink, clock, caplog):
-    receiver = Receiver(sink, clock=clock)
-    sink.records, sink.pushed_out = [None] * 5, 2
-
-    assert receiver.figures()["answers"] == {"waiting": 5, "finished": 0, "dropped": {"queue_full": 2}}
-    receiver._tell()
-    assert "2 answers so far dropped" in caplog.text
-
-
 def test_the_log_tells_true_numbers_once_a_minute_and_at_the_end(sink, clock, caplog):
     receiver = Receiver(sink, clock=clock)
 
@@ -156,20 +138,3 @@ def test_the_log_tells_true_numbers_once_a_minute_and_at_the_end(sink, clock, ca
     assert told(0) == ["105"]  # although nothing has been added since the line that was left out
     assert told(2, last=True) == ["107"]
     assert told(0, last=True) == []
-
-
-def test_a_sink_that_does_not_say_whether_it_has_room_gets_everything(clock, answers):
-    class PlainSink:
-        def __init__(self):
-            self.records = []
-
-        def submit(self, capture):
-            self.records.append(capture)
-
-    sink = PlainSink()
-    receiver = Receiver(sink, clock=clock)
-    receiver.take(answers(10))
-    receiver.finish(60)
-
-    assert len(sink.records) == 10
-    assert "answers" not in receiver.figures()

@@ -138,7 +138,6 @@ SEARCH = span(
     "retrieval",
     gen_ai__retrieval__query__text=QUESTION,
     gen_ai__data_source__id="handbook",
-    gen_ai__retrieval__top_k=2,
     gen_ai__retrieval__documents=json.dumps(
         [{"id": f"p{n}", "score": 0.9, "content": text} for n, text in enumerate(PASSAGES)]
     ),
@@ -149,10 +148,7 @@ MODEL = span(
     "chat",
     gen_ai__request__model="gpt-5",
     gen_ai__provider__name="openai",
-    gen_ai__response__id="r-1",
     gen_ai__response__finish_reasons=["stop"],
-    gen_ai__usage__input_tokens=70,
-    gen_ai__usage__output_tokens=4,
     gen_ai__input__messages=json.dumps([ASKED]),
     gen_ai__output__messages=json.dumps([SAID]),
 )
@@ -166,10 +162,9 @@ def test_agent_with_search_and_model_is_an_answer() -> None:
     assert record.session_id == "c-1"
     assert record.is_agent
     (search,) = record.retrievals
-    assert (search.data_source_id, search.top_k, search.contexts[0].id) == ("handbook", 2, "p0")
+    assert (search.data_source_id, search.contexts[0].id) == ("handbook", "p0")
     (model,) = record.generations
-    assert (model.model, model.provider, model.response_id, model.finish_reason) == ("gpt-5", "openai", "r-1", "stop")
-    assert (model.input_tokens, model.output_tokens) == (70, 4)
+    assert (model.model, model.provider, model.finish_reason) == ("gpt-5", "openai", "stop")
 
 
 def test_messages_may_be_data_in_place_of_json() -> None:

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
-import random
 
 import pytest
 from google.protobuf.json_format import MessageToDict
-from hypothesis import given
-from hypothesis import strategies as st
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from ragspan_receiver.intake import MAX_BODY
 from ragspan_receiver.spans import RefusedError, batch_of, decoded
@@ -61,23 +57,6 @@ def test_a_span_is_plain_data(span, request_with):
     assert read.scope == "openinference.instrumentation.langchain"
 
 
-def test_a_span_that_no_reader_cares_for_keeps_its_place_and_loses_its_attributes(span, request_with):
-    (read,) = spans_of(request_with(span(TRACE, SPAN, attributes={"http.route": "/ask"}), scope="http"))
-
-    assert (read.span_id, read.parent_id, read.name) == (SPAN.hex(), None, "work")
-    assert read.attributes == {}
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["gen_ai.operation.name", "traceloop.span.kind", "llm.request.type", "openinference.span.kind"],
-)
-def test_a_span_is_read_for_the_names_of_its_attributes_whatever_its_scope(span, request_with, name):
-    (read,) = spans_of(request_with(span(TRACE, attributes={name: "x"}), scope="my.company"))
-
-    assert read.attributes == {name: "x"}
-
-
 def test_json_holds_the_same_as_protobuf(span, request_with):
     request = request_with(
         span(TRACE, SPAN, PARENT, {"llm.x": "ü", "n": 2**40}, start_time_unix_nano=5), service="shop"
@@ -126,39 +105,8 @@ def test_spans_of_ragspan_itself_are_not_read(answer, request_with):
     assert (batch.own, batch.traces) == (1, {})
 
 
-@given(st.integers(0, 2**32), st.integers(1, 8))
-def test_bytes_that_were_changed_on_the_way_are_refused_or_read(seed, changes):
-    draw = random.Random(seed)
-    request = ExportTraceServiceRequest()
-    of_resource = request.resource_spans.add()
-    of_resource.resource.attributes.add(key="service").value.string_value = "shop"
-    of_scope = of_resource.scope_spans.add()
-    of_scope.scope.name = "app"
-    for number in range(3):
-        one = of_scope.spans.add(trace_id=TRACE, span_id=bytes([number + 1] * 8), parent_span_id=PARENT, name="ask")
-        one.attributes.add(key="llm.x").value.array_value.values.add().int_value = 300
-        one.events.add(name="event", time_unix_nano=5)
-    body = bytearray(request.SerializeToString())
-    for _ in range(changes):
-        body[draw.randrange(len(body))] = draw.randrange(256)
-    try:
-        batch = batch_of(bytes(body), most=MAX_BODY)
-    except RefusedError:
-        return
-
-    for spans in batch.traces.values():
-        assert len(list(decoded(spans))) == len(spans)
-
-
 def test_a_gzip_bomb_is_unpacked_no_further_than_to_the_bound():
     with pytest.raises(RefusedError, match="may unpack to 1000 bytes"):
         batch_of(gzip.compress(bytes(10_000_000)), most=1000, is_packed=True)
     with pytest.raises(RefusedError, match="may unpack to 4194304 bytes"):
         batch_of(gzip.compress(bytes(10_000_000)), most=MAX_BODY, is_packed=True)
-
-
-def test_a_batch_as_sdks_send_it_is_taken(span, request_with):
-    about = {f"llm.{place}": "a line\nand one more\n" * 5 for place in range(40)}
-    body = request_with(*(span(TRACE, attributes=about) for _ in range(512))).SerializeToString()
-
-    assert len(spans_in(gzip.compress(body), is_packed=True)) == 512

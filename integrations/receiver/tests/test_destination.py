@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from contextlib import nullcontext
 
 import pytest
@@ -26,11 +25,8 @@ def nothing_is_set(monkeypatch):
         ("::", "http://[::1]:4318", True),
         ("127.0.0.1", "localhost:4318", True),
         ("ragspan", "http://ragspan:4318", True),
-        ("0.0.0.0", "http://this-machine:4318", True),
         ("0.0.0.0", "http://another:4318", False),
-        ("127.0.0.1", "http://this-machine:4318", False),
         ("127.0.0.1", "http://localhost:4319", False),
-        ("127.0.0.1", "http://127.0.0.2:4318", False),
         ("0.0.0.0", "http://192.0.2.1:4318", False),
         ("127.0.0.1", "http://[:4318", False),
         ("127.0.0.1", "https://backend.invalid", False),
@@ -38,11 +34,6 @@ def nothing_is_set(monkeypatch):
     ],
 )
 def test_an_endpoint_that_is_the_receiver_is_refused(monkeypatch, host, endpoint, is_itself):
-    known = {"this-machine": "127.0.0.2", "another": "192.0.2.1", "ragspan": "127.0.0.3"}
-    look_up = socket.getaddrinfo
-    monkeypatch.setattr(
-        socket, "getaddrinfo", lambda name, *given, **named: look_up(known.get(name, name), *given, **named)
-    )
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp")
     if endpoint is not None:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)

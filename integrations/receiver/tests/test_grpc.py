@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 
 import pytest
-from http_senders import until
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from ragspan import ConfigurationError
@@ -78,37 +76,6 @@ def assert_retried(error):
     assert detail.Unpack(hint)
     assert hint == RetryInfo.FromString(metadata["google.rpc.retryinfo-bin"])
     assert hint.retry_delay.seconds == 1
-
-
-async def test_an_exporter_of_opentelemetry_delivers_once_there_is_room(server, answer, request_with, monkeypatch):
-    exporter = pytest.importorskip("opentelemetry.exporter.otlp.proto.grpc.trace_exporter")
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-
-    monkeypatch.setattr(intake, "_ROOM", 0.1)
-    server, receiver = server
-    await export(server, request_with(answer(os.urandom(16)), answer(os.urandom(16))).SerializeToString())
-    provider = TracerProvider(shutdown_on_exit=False)
-    provider.add_span_processor(
-        SimpleSpanProcessor(exporter.OTLPSpanExporter(f"127.0.0.1:{server.port}", insecure=True, timeout=60))
-    )
-    sending = asyncio.create_task(asyncio.to_thread(lambda: provider.get_tracer("app").start_span("ask").end()))
-    await until(lambda: receiver.traces.counts["requests.refused"])
-    receiver.traces.ended(all_of_them=True)  # there is room
-
-    await asyncio.wait_for(sending, 60)
-
-    assert receiver.traces.counts["spans.accepted"] == 3
-    await asyncio.to_thread(provider.shutdown)
-
-
-@pytest.mark.parametrize("compression", [None, grpc.Compression.Gzip])
-async def test_a_message_that_is_too_large_is_refused(server, compression):
-    server, _ = server
-    with pytest.raises(grpc.aio.AioRpcError) as refused:
-        await export(server, bytes(17 * 1024 * 1024), compression=compression)
-
-    assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
 async def test_an_address_that_cannot_be_had_is_named(server):

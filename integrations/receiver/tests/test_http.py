@@ -7,7 +7,6 @@ import gzip
 import json
 import logging
 import os
-from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -21,8 +20,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
-from ragspan_receiver import intake, servers
-from ragspan_receiver.receiver import Receiver
+from ragspan_receiver import intake
 from ragspan_receiver.traces import BufferLimits
 
 TRACE = bytes(range(1, 17))
@@ -134,24 +132,6 @@ async def test_a_full_receiver_asks_to_try_again_and_says_so_in_the_log(
     assert "the receiver is full: 1 request refused" in caplog.text
 
 
-async def test_a_sender_waits_while_there_may_be_room_soon(serving, answer, request_with):
-    async with serving(BufferLimits(max_traces=1, quiet=0.2)) as served:
-        for _ in range(3):
-            assert (await post(served, request_with(answer(os.urandom(16))).SerializeToString())).status_code == 200
-
-    assert served.receiver.traces.counts["requests.refused"] == 0
-
-
-async def test_a_trace_that_is_too_large_is_rejected_as_a_whole(serving, span, request_with):
-    request = request_with(*(span(TRACE, attributes={"llm.x": "y"}) for _ in range(11)))
-    async with serving(BufferLimits(max_trace_spans=10)) as served:
-        response = await post(served, request.SerializeToString())
-        figures = served.receiver.figures()
-
-    assert ExportTraceServiceResponse.FromString(response.content).partial_success.rejected_spans == 11
-    assert (figures["open_traces"], figures["bytes"], figures["traces.too_large"]) == (0, 0, 1)
-
-
 async def test_spans_of_traces_that_are_not_sampled_are_not_held(serving, answer, request_with):
     async with serving(SLOW, is_sampled=lambda trace_id: trace_id != TRACE) as served:
         await post(served, request_with(answer(TRACE), answer(os.urandom(16))).SerializeToString())
@@ -196,19 +176,3 @@ async def test_probes_and_people_can_ask_how_it_is(serving, answer, request_with
         "ready": False, "open_traces": 1, "bytes": 0, "bytes_of_requests": 0, "requests.accepted": 1, "spans.accepted": 1,
         "spans.own": 0, "spans.rejected": 0, "not_read": {},
     }  # fmt: skip
-
-
-async def test_a_server_of_a_receiver_alone_takes_its_requests(answer, request_with):
-    receiver = Receiver(SimpleNamespace(submit=[].append), limits=SLOW)
-    server = servers.HTTPServer(receiver, "127.0.0.1:0")
-    await server.start()
-    try:
-        async with httpx.AsyncClient() as client:
-            body = request_with(answer(TRACE)).SerializeToString()
-            address = f"http://127.0.0.1:{server.port}/v1/traces"
-            reply = await client.post(address, content=body, headers=PROTOBUF)
-    finally:
-        await server.stop()
-
-    assert reply.status_code == 200
-    assert receiver.traces.counts["spans.accepted"] == 1

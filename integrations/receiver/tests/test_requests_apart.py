@@ -138,7 +138,6 @@ def test_the_vercel_sdk_s_own_spans_with_a_tool_that_searches():
             "ai.generateText.doGenerate",
             ai__prompt__messages=json.dumps(asked),
             ai__response__toolCalls=json.dumps([call]),
-            ai__usage__inputTokens=12,
         ),
         vercel(
             3,
@@ -162,7 +161,6 @@ def test_the_vercel_sdk_s_own_spans_with_a_tool_that_searches():
 
     assert seen(record) == (FIRST, [CELLO, HARP], FOUR)
     assert record.session_id == "s-1"
-    assert record.generations[0].input_tokens == 12
     assert [search.query for search in record.retrievals] == ["cello"]
 
 

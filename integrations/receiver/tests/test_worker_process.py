@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
-import socket
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 import httpx
@@ -129,29 +125,6 @@ def test_what_is_there_is_scored_before_it_stops(backend, worker):
     assert_scored(backend, context)
 
 
-def test_grpc_is_received_as_well(backend, worker):
-    grpc = pytest.importorskip("grpc")
-    running = worker("--otlp-grpc", "127.0.0.1:0", "--quiet", "0.2")
-    address = address_in(running.log, r"127.0.0.1:\d+(?=;)")
-
-    class Exporter(OTLPSpanExporter):
-        """Sends by gRPC what it has encoded."""
-
-        def export(self, spans):
-            from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
-            from opentelemetry.sdk.trace.export import SpanExportResult
-
-            with grpc.insecure_channel(address) as channel:
-                method = channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export")
-                method(encode_spans(spans).SerializeToString())
-            return SpanExportResult.SUCCESS
-
-    context = ask(Exporter())
-
-    assert_scored(backend, context)
-    assert running.ends() == 0
-
-
 def test_with_a_sink_the_fleet_gets_the_records(worker, tmp_path):
     with Broker(tmp_path) as broker:
         running = worker("--quiet", "0.2", RAGSPAN_SINK=broker.url, OTEL_EXPORTER_OTLP_ENDPOINT="")
@@ -216,27 +189,6 @@ def test_every_answer_that_was_taken_is_in_the_stream_or_counted_though_it_is_st
     assert "dropped" not in running.log
 
 
-@pytest.mark.alone
-def test_it_stops_in_time_however_many_traces_are_open(backend, worker):
-    backend.hold_replies()
-    running = worker("--quiet", "600", RAGSPAN_EXIT_TIMEOUT="1")
-    url = address_in(running.log)
-    with ThreadPoolExecutor(8) as senders:
-        statuses = list(senders.map(partial(sent, url), bodies(8, 100)))
-    began = time.monotonic()
-
-    assert running.ends() == 0
-    took = time.monotonic() - began
-    backend.release()
-
-    assert set(statuses) <= {200, 503}  # what it cannot read in that time it does not take
-    assert took < 30  # on a busy machine; without a limit it waits for as long as the backend does
-    (summary,) = [line for line in running.log.splitlines() if " in them" in line]
-    ended, read = map(int, re.search(r"(\d+) traces, (\d+) answers? in them", summary).groups())
-    assert ended == 100 * statuses.count(200)
-    assert ended == read + sum(map(int, re.findall(r"(\d+) traces? not read in time", summary)))
-
-
 def refused(*arguments, **environment):
     nothing = {"OTEL_EXPORTER_OTLP_ENDPOINT": "", "OTEL_TRACES_EXPORTER": "console", "RAGSPAN_SINK": ""}
     done = CliRunner().invoke(app, ["worker", *arguments], env={**nothing, **environment})
@@ -269,41 +221,3 @@ def test_without_an_exporter_answers_are_printed(worker):
     assert running.ends() == 0
     assert running.log.count("faithfulness") == 2  # at the start, and of the answer
     assert "answers are printed; OTEL_EXPORTER_OTLP_ENDPOINT sends their scores to a tool" in running.log
-
-
-def test_it_does_not_send_to_itself():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-
-    assert "which is this receiver" in refused(
-        "--otlp", address, OTEL_TRACES_EXPORTER="otlp", OTEL_EXPORTER_OTLP_ENDPOINT=f"http://{address}"
-    )
-
-
-def test_a_language_model_is_asked_once_about_each_answer(worker, backend, fake_openai):
-    judged = {
-        "judged_claims": {
-            "claims": [{"claim": RESPONSE, "reasoning": "stated", "verdict": "supported"}],
-            "more": False,
-        },
-        "context_verdicts": [{"number": 1, "reasoning": "stated", "verdict": "useful"}],
-        "completeness": {"reasoning": "all", "value": 1},
-        "grounding": {"reasoning": "stated", "verdict": "grounded"},
-    }
-
-    def answer(request):
-        text = json.dumps({"answer": {part: judged[part] for part in fake_openai.parts(request)}})
-        return fake_openai.says(*[text] * request.get("n", 1))
-
-    fake_openai.answer = answer
-    process = worker(
-        RAGSPAN_JUDGE="openai:m",
-        RAGSPAN_JUDGE_API_KEY="k",
-        RAGSPAN_JUDGE_BASE_URL=fake_openai.base_url,
-        RAGSPAN_METRICS="context_adherence,completeness,context_utilization,faithfulness",
-    )
-
-    ask(OTLPSpanExporter(address_in(process.log)))
-
-    until(lambda: len(backend.spans) >= 4, what="the spans of the scores")
-    assert [request["n"] for request in fake_openai.requests] == [3]

@@ -10,61 +10,60 @@ Each expression takes time in proportion to the text: repetitions have bounds an
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import lru_cache, partial
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 
-from ragspan.text.citations import citations, sources
-from ragspan.text.framing import framings_of, kind_of, likely, places
+from ragspan.text.framing import frames, framings_of, head_of_source, kind_of, names_source, places
 from ragspan.text.keys import readable
-from ragspan.text.languages import ENGLISH, Language, guess
-from ragspan.text.languages import language as language_of
-from ragspan.text.parts import Part, found, marked
+from ragspan.text.languages import ENGLISH, guess
 from ragspan.text.refusals import refuses
-from ragspan.text.sentences import pieces_of
+from ragspan.text.sentences import reader
 from ragspan.text.turns import turn
 
 MAX_CHARACTERS = 30_000
 """Characters of an answer that are read; the rest is left as it is."""
+_MOST_SENTENCES = 500
+"""Sentences that are looked at: judges read no more of an answer."""
 
 
-def parts_of(answer: str, language: Language | None = None) -> tuple[Part, ...]:
-    """The parts of an answer that state no fact, in the answer's order; they do not overlap.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """A part of an answer that states no fact."""
 
-    Args:
-        answer: as the assistant wrote it.
-        language: the answer's; guessed if it is None.
-    """
-    return _parts_of(answer[:MAX_CHARACTERS], None if language is None else language.code)
+    kind: str
+    """`thought`, `markup`, `sources`, `citation`, `heading`, `courtesy`, `question` or `framing`."""
+    start: int
+    """In characters of the answer."""
+    end: int
 
 
 @lru_cache(maxsize=16)  # all metrics of a record ask, one after the other
-def _parts_of(answer: str, code: str | None) -> tuple[Part, ...]:
-    text = readable(_unescaped(answer))
+def parts_of(answer: str) -> tuple[Part, ...]:
+    """The parts of an answer that state no fact, in the answer's order; they do not overlap."""
+    text = readable(_unescaped(answer[:MAX_CHARACTERS]))
     parts: list[Part] = []
-    in_code = _code(text)
-    cited, emphasised = partial(citations, code=in_code), partial(_emphasis, code=in_code)
-    for find in (_thoughts, _wrapping, _code_fences, _quotes, sources, cited, _headings, emphasised):
-        turn()
-        parts += (some := list(find(text)))
-        text = _blanked(text, some)
-    whole = list(_of_sentences(text, language_of(code) if code else guess(text, enough=1) or ENGLISH))
-    taken = marked(len(text), [(part.start, part.end) for part in whole])
+    if _MAY_BE_MARKED.search(text):
+        code = _code(text)
+        for find in (_thoughts, _wrapping, _quotes, _sources, _citations, _headings, _emphasis):
+            turn()
+            some = [part for part in find(text, code) if part.start < part.end]
+            parts += some
+            text = _blanked(text, some)
+    whole = list(_of_sentences(text))
+    taken = _marked(len(text), [(part.start, part.end) for part in whole])
     parts = [part for part in parts if not any(taken[part.start : part.end])]
     return tuple(sorted(parts + whole, key=lambda part: part.start))
 
 
-def stated(answer: str, language: Language | None = None) -> str:
+@lru_cache(maxsize=16)
+def stated(answer: str) -> str:
     """The answer with spaces in place of all that states no fact: each character keeps its place.
 
     What follows a phrase that named the source begins the sentence, with a capital.
     """
-    return _stated(answer, None if language is None else language.code)
-
-
-@lru_cache(maxsize=16)
-def _stated(answer: str, code: str | None) -> str:
-    parts = _parts_of(answer[:MAX_CHARACTERS], code)
+    parts = parts_of(answer)
     text = _blanked(_unescaped(answer), parts)
     for part in parts:
         capital = text[part.end : part.end + 1].upper()
@@ -79,16 +78,28 @@ def states_nothing(answer: str) -> bool:
 
 
 def _blanked(text: str, parts: Sequence[Part]) -> str:
-    if not parts:
-        return text
     pieces, end = [], 0
     for part in sorted(parts, key=lambda part: part.start):
-        pieces += [text[end : part.start], re.sub(r"[^\n]", " ", text[part.start : part.end])]
+        pieces += [text[end : part.start], re.sub(r"[^\n]", " ", text[max(end, part.start) : part.end])]
         end = max(end, part.end)
-    return "".join([*pieces, text[end:]])
+    return "".join([*pieces, text[end:]]) if pieces else text
 
 
-# Thoughts
+def _marked(length: int, spans: Iterable[tuple[int, int]]) -> bytearray:
+    """One for each character that lies in one of the places, else 0."""
+    marks = bytearray(length)
+    for start, end in spans:
+        marks[start:end] = b"\1" * (min(end, length) - start)
+    return marks
+
+
+_MAY_BE_MARKED = re.compile(
+    r"[\u00b2\u00b3\u00b9\u2070-\u2079\u2460-\u2473]|[^\w\s.,;'\"?!%$&+-]|^[-_]{3}", re.MULTILINE
+)
+"""Text without one of these has no marks: most answers need no further look."""
+_Places = Sequence[tuple[int, int]]
+
+# Thoughts, and replies in JSON
 
 _TAGS = (
     r"(?:\w{0,12}_)?(?:(?:think|thought|reasoning|reflection)\w{0,12}|reason|plan(?:ning)?|scratchpad|analysis|monologue"
@@ -97,38 +108,35 @@ _TAGS = (
 _THOUGHT_TAG = re.compile(rf"[<\[\u25c1](/?)(?:{_TAGS})[>\]\u25b7]", re.IGNORECASE)
 _UNFINISHED = re.compile(r"[<\[\u25c1](?:think|reasoning)", re.IGNORECASE)
 """What opens thoughts that nothing closes; `<plan>` and `[analysis]` may be a place to fill in, or a source."""
-_STEP = re.compile(r"^(?:thought|action|observation)(?: input)?:", re.IGNORECASE | re.MULTILINE)
-_FINAL = re.compile(r"^final answer:", re.IGNORECASE | re.MULTILINE)
-_MESSAGE = "<|message|>"
-"""What stands before the text of each channel of a reply."""
+_STEPS = re.compile(
+    r"^(?:thought|action|observation)(?: input)?:.*?^final answer:", re.IGNORECASE | re.MULTILINE | re.DOTALL
+)
+_THOUGHT_BEFORE = re.compile(
+    rf"\s*(?:[<\[\u25c1]({_TAGS})[>\]\u25b7].*?[<\[\u25c1]/\1[>\]\u25b7]|<think(?:ing)?>.*\Z)\s*",
+    re.IGNORECASE | re.DOTALL,
+)
+_IN_JSON = re.compile(
+    r"\s{0,20}(?:(?:```|~~~)\w{0,10}\s{1,20})?\{[^{}]{0,2000}?\"(?:final_?)?(?:answer|response|output|reply)\"\s{0,20}:\s{0,20}"
+    r"\"((?:[^\"\\]|\\.){1,30000})\"\s{0,20}[,}]",
+    re.IGNORECASE,
+)
 
 
-def _thoughts(text: str) -> Iterator[Part]:
+def _thoughts(text: str, _: _Places) -> Iterator[Part]:
     """What stands between tags of thoughts, before a closing tag that nothing opens, and in steps before the final answer."""
-    if (last := text.rfind(_MESSAGE)) >= 0:
-        yield Part(kind="thought", start=0, end=last + len(_MESSAGE))
-        return
-    final = next(found(_FINAL, ("inal ", "INAL "), text), None)
-    if final is not None and (step := _STEP.search(text, 0, final.start())):
-        yield Part(kind="thought", start=step.start(), end=final.start())
+    if "inal " in text and (steps := _STEPS.search(text)):
+        yield Part(kind="thought", start=steps.start(), end=steps.end())
         return
     start: int | None = 0
     opened = False
-    for tag in found(_THOUGHT_TAG, "<[\u25c1", text):
+    for tag in _THOUGHT_TAG.finditer(text):
         if not tag[1]:
-            start = tag.start() if not opened else start
-            opened = True
+            start, opened = tag.start() if not opened else start, True
         elif start is not None:
             yield Part(kind="thought", start=start, end=tag.end())
             start, opened = None, False
     if opened and start is not None and _UNFINISHED.match(text, start):
         yield Part(kind="thought", start=start, end=len(text))
-
-
-_THOUGHT_BEFORE = re.compile(
-    rf"\s*(?:[<\[\u25c1]({_TAGS})[>\]\u25b7].*?[<\[\u25c1]/\1[>\]\u25b7]|<think(?:ing)?>.*\Z)\s*",
-    re.IGNORECASE | re.DOTALL,
-)
 
 
 def without_thoughts(answer: str) -> str:
@@ -139,44 +147,31 @@ def without_thoughts(answer: str) -> str:
     return rest.lstrip() if closing and "<think>" not in before else answer
 
 
-# Replies in JSON
-
-_IN_JSON = re.compile(
-    r'"(?:final_?)?(?:answer|response|output|reply)"\s{0,20}:\s{0,20}"((?:[^"\\]|\\.){1,30000})"\s{0,20}[,}]',
-    re.IGNORECASE,
-)
-_OPENS_JSON = re.compile(r"\s{0,20}(?:(?:```|~~~)\w{0,10}\s{1,20})?\{")
-
-
-def in_json(answer: str) -> tuple[int, int] | None:
-    """Where an answer stands that is a value of JSON: `{"answer": "Yes.", "sources": []}`; None for others."""
-    said = _IN_JSON.search(answer) if _OPENS_JSON.match(answer) else None
-    return said.span(1) if said and " " in said[1] else None
-
-
 def _unescaped(answer: str) -> str:
     """An answer, of one in JSON with line ends and quotes as they are read; each character keeps its place."""
-    if "\\" not in answer or (place := in_json(answer)) is None:
+    said = _IN_JSON.match(answer) if "\\" in answer else None
+    if said is None:
         return answer
-    said = answer[slice(*place)].replace("\\n", " \n").replace('\\"', "''")
-    return answer[: place[0]] + said + answer[place[1] :]
+    return answer[: said.start(1)] + said[1].replace("\\n", " \n").replace('\\"', "''") + answer[said.end(1) :]
 
 
-def _wrapping(text: str) -> Iterator[Part]:
-    """The JSON around an answer."""
-    if (place := in_json(text)) is not None:
-        for start, end in ((0, place[0]), (place[1], len(text))):
-            yield Part(kind="markup", start=start, end=end)
+def _wrapping(text: str, _: _Places) -> Iterator[Part]:
+    """The JSON around an answer that is a value of it: `{"answer": "Yes, it is.", "sources": []}`."""
+    if (said := _IN_JSON.match(text)) and " " in said[1]:
+        yield Part(kind="markup", start=0, end=said.start(1))
+        yield Part(kind="markup", start=said.end(1), end=len(text))
 
 
 # Code and Markdown
 
-_FENCES = ("```", "~~~")
 _FENCE = re.compile(r"^[ \t]{0,8}(?:```|~~~)[^\n]{0,80}$", re.MULTILINE)
 _INLINE_CODE = re.compile(r"`[^`\n]{1,300}`")
 _HEADING = re.compile(
-    r"^[ \t]{0,3}(?:#{1,6}[ \t]+[^\n]{1,200}|\*\*[^*\n]{1,100}\*\*[ \t]*:?[ \t]*|[-=*_]{3,200})$", re.MULTILINE
+    r"^[ \t]{0,3}(?:#{1,6}[ \t]+\D{1,200}?|\*\*[^*\n\d]{1,100}\*\*[ \t]*:?[ \t]*|[-=*_]{3,200})$"
+    r"|(?:^[^\n]{0,2000}\n)?^[ \t]{0,8}\|?[ \t]{0,8}:?-{2,80}:?[ \t]{0,8}\|[-:| \t]{0,400}$",
+    re.MULTILINE,
 )
+"""Headings without a number, rules, and a table's row of names with the rule below it."""
 _QUOTE = re.compile(r"^[ \t]{0,3}(?:>[ \t]?){1,5}(?=\D|\d{1,3}[.)]\s)", re.MULTILINE)
 _EMPHASIS = re.compile(
     r"(\*\*\*|\*\*|__|~~|==)(?=\S)[^\n*]{1,300}?(?<=\S)\1"
@@ -184,103 +179,208 @@ _EMPHASIS = re.compile(
 )
 _STYLE_TAG = re.compile(
     r"</?(?:b|i|u|em|strong|mark|small|span|p|br|div|blockquote|h[1-6]|ul|ol|li|section|(?:final_?)?(?:answer|response)|output)"
-    r"(?:\s[^<>\n]{0,100})?/?>|<\|[a-z_]{1,20}\|>",
+    r"(?:\s[^<>\n]{0,100})?/?>",
     re.IGNORECASE,
 )
-_TABLE_RULE = re.compile(r"^[ \t]{0,8}\|?[ \t]{0,8}:?-{2,80}:?[ \t]{0,8}\|[-:| \t]{0,400}$", re.MULTILINE)
-_LAST_LINE = re.compile(r"[^\n]{0,2000}\n\Z")
 
 
 def _code(text: str) -> list[tuple[int, int]]:
     """Where code stands: in backticks, and between fences."""
-    fences = [line.start() for line in found(_FENCE, _FENCES, text)]
+    fences = [line.start() for line in _FENCE.finditer(text)]
     between = list(zip(fences[::2], [*fences[1::2], len(text)], strict=False))
-    return between + [match.span() for match in found(_INLINE_CODE, "`", text)]
+    return between + [match.span() for match in _INLINE_CODE.finditer(text)]
 
 
-def _code_fences(text: str) -> Iterator[Part]:
-    """The lines that open and close code; the code itself may state a fact."""
-    for line in found(_FENCE, _FENCES, text):
-        yield Part(kind="code_fence", start=line.start(), end=line.end())
+def _quotes(text: str, _: _Places) -> Iterator[Part]:
+    """The lines that open and close code, and the marks before the lines of a quotation; "> 30 days" says more than."""
+    for pattern in (_FENCE, _QUOTE):
+        yield from (Part(kind="markup", start=mark.start(), end=mark.end()) for mark in pattern.finditer(text))
 
 
-def _quotes(text: str) -> Iterator[Part]:
-    """The marks before the lines of a quotation; "> 30 days" says more than."""
-    for mark in found(_QUOTE, ">", text):
-        yield Part(kind="markup", start=mark.start(), end=mark.end())
+def _headings(text: str, _: _Places) -> Iterator[Part]:
+    return (Part(kind="heading", start=line.start(), end=line.end()) for line in _HEADING.finditer(text))
 
 
-def _emphasis(text: str, code: Sequence[tuple[int, int]]) -> Iterator[Part]:
+def _emphasis(text: str, code: _Places) -> Iterator[Part]:
     """The marks around what is bold or slanted or struck out, in Markdown and HTML."""
-    taken = marked(len(text), code)
-    for marks in found(_EMPHASIS, "*_~=", text):
-        mark = len(next(filter(None, marks.groups())))
-        if not any(taken[marks.start() : marks.end()]):
-            yield Part(kind="markup", start=marks.start(), end=marks.start() + mark)
-            yield Part(kind="markup", start=marks.end() - mark, end=marks.end())
-    for tag in found(_STYLE_TAG, "<", text):
-        if not any(taken[tag.start() : tag.end()]):
-            yield Part(kind="markup", start=tag.start(), end=tag.end())
+    taken = _marked(len(text), code)
+    for pattern in (_EMPHASIS, _STYLE_TAG):
+        for found in pattern.finditer(text):
+            start, end = found.span()
+            mark = len(next(filter(None, found.groups()), "")) or end - start
+            if not any(taken[start:end]):
+                yield Part(kind="markup", start=start, end=start + mark)
+                yield Part(kind="markup", start=max(end - mark, start + mark), end=end)
 
 
-def _headings(text: str) -> Iterator[Part]:
-    """Headings without a number, rules, and a table's row of names with the rule below it."""
-    for line in found(_HEADING, "#*-=_", text):
-        if not any(map(str.isdigit, line[0])):
-            yield Part(kind="heading", start=line.start(), end=line.end())
-    for rule in found(_TABLE_RULE, "|", text):
-        names = _LAST_LINE.search(text, max(0, rule.start() - 2001), rule.start())
-        yield Part(kind="heading", start=rule.start() if names is None else names.start(), end=rule.end())
+# Where an answer says where its facts come from
+
+_FILE_OR_URL = re.compile(
+    r"[\w)-]\.(?:pdf|docx?|html?|mdx?|txt|csv|xlsx?|pptx?|json|xml|ya?ml|rst|odt|rtf|epub)\b|(?:https?://|www\.)[^\s<>\[\]()]{1,400}",
+    re.IGNORECASE,
+)
+_PAGE = re.compile(
+    r"(?:^|[\s,;(])(?:pp?\.|pages?|pg\.|s\.|seiten?|str\.|с\.|стр\.|pág\.|págs?\.|pag\.|sayfa|sec(?:tion)?s?\.?|§{1,2}|ch(?:apter)?\.?|"
+    r"clause|para(?:graph)?\.?|abschnitt|kapitel|artikel|art(?:icle)?\.?|lines?|appendix|annex|anhang|anlage|anexo|annexe|"
+    r"allegato|fig(?:ure)?s?\.?|tables?|exhibit|schedule)\s?(?:\d|[A-Z]\b)|第?\s?\d{1,4}\s?(?:ページ|頁|页|章|条|條|節|节|段|款)",
+    re.IGNORECASE,
+)
+_NUMBERED = (
+    r"(?:documents?|docs?|sources?|src|refs?|references?|contexts?|ctx|passages?|chunks?|notes?|fn|results?|citations?|cite?|id|chunk_?id|web|file|page|"
+    r"dokument|quelle|kontext|fuente|fonte|bron|źródło|документ|источник|kaynak|belge|文档|文檔|来源|來源|資料|文書|出典)[\s:#_.-]{0,2}"
+)
+_NUMBERS = rf"(?:{_NUMBERED})?#?\d{{1,3}}(?:[:.]\d{{1,3}})?(?:\s?[,;、–-]\s?(?:{_NUMBERED})?\d{{1,3}}){{0,10}}"
+_MARKS = (
+    re.compile(r"\s{0,2}(?:【[^】\n]{0,120}】|[\u2020\u2021]{1,3}|[〔（［]\s?\d{1,2}\s?[〕）］])"),
+    re.compile(r"\s{0,2}\[\^[^\]\n]{1,40}\](?!:)"),
+    re.compile(
+        rf"(?:(?<=\])[,;])?\s{{0,2}}(?:\[{{1,2}}\^?\s?(?:{_NUMBERS}|\^?\w{{1,20}}(?<=\d)|[a-z](?:,\s?[a-z]){{0,5}}|[ivx]{{1,5}}|\w{{2,8}}:[\w.-]{{1,40}}"
+        rf"|(?=[^\]]{{0,60}}[a-z])\w{{1,12}}(?:[-#/.:]\w{{1,12}}){{1,4}}(?<=\d))\s?\]{{1,2}}|\{{\{{?\s?{_NUMBERS}\s?\}}?\}}|\(\s?{_NUMBERED}{_NUMBERS}\s?\))(?!\(|:\s)",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"(?:(?<=[.,;:!?)\"'»。！？])|(?<=\w{4})|(?<!\d)\s(?!\s))(?:[\u00b9\u00b2\u00b3\u2070-\u2079][\u00b9\u00b2\u00b3\u2070-\u2079,]{0,6}|[\u2460-\u2473])"
+    ),
+    re.compile(r"\s{0,2}(?:\ue200)?cite\W?turn\d\w{1,20}", re.IGNORECASE),
+    re.compile(r"\s{1,2}\(\d{1,2}\)(?=[.!?]?\s*$|[.!?]\s)|(?<=[.!?])\s{1,2}\(\d{1,2}\)(?=\s)", re.MULTILINE),
+    re.compile(r"(?:https?://|www\.)[^\s<>\[\]()]{1,400}", re.IGNORECASE),
+)
+"""Numbers in brackets and above the line, dagger marks, addresses."""
+_LINK = re.compile(
+    r"(\s{0,2}\(?\s?)(!?)\[(\[?[^\[\]\n]{0,200}\]?)\]\(([^()\s]{1,500})(?:\s\"[^\"\n]{0,100}\")?\)(\s?\)?)"
+)
+_ELEMENT = re.compile(
+    r"\s{0,2}<(sup|cite|ref|a|citation|source|sources|doc|document|chunk|context|fn|footnote)\b[^<>\n]{0,300}(?:/>|>([^<\n]{0,120})</\1>)",
+    re.IGNORECASE,
+)
+_GROUP = re.compile(
+    r"\s{0,2}(?:\(((?:[^()\n]|\([^()\n]{0,20}\)){1,160})\)|\[([^\[\]\n]{1,160})\](?!\()|（([^（）\n]{1,160})）)"
+)
+_EDITION_AT_END = re.compile(r"(?:,?\s(?:(?:19|20)\d\d[a-z]?|v(?:ersion)?\.?\s?\d[\d.]{0,8}))+$", re.IGNORECASE)
+_AFTER_SENTENCE = re.compile(r"(?<=[.!?。])\s{0,3}(?=[^\W\d_*(])")
+_LIST_LINE = re.compile(
+    r"\s{0,8}(?:[-*+•▪◦‣]|\(?\d{1,3}[.):\]]|\[\^?\w{1,20}\]:?|[\u00b9\u00b2\u00b3\u2070-\u2079]{1,3})\s{0,4}"
+)
+_MOST_WORDS, _MOST_WORDS_OF_SOURCE, _MOST_LAST = 9, 14, 160
+
+
+def _sources(text: str, _: _Places) -> Iterator[Part]:
+    """Lists of sources, lines that name one, also behind their last sentence, and the texts of footnotes."""
+    in_list, at = False, 0
+    for line in text.splitlines(keepends=True):
+        bare = line.strip()
+        start: int | None = None
+        if bare:
+            head, mark = head_of_source(bare), _LIST_LINE.match(bare)
+            in_list = in_list and head is None and (mark is not None or _FILE_OR_URL.search(bare) is not None)
+            if head is not None:
+                rest = bare[head.end() :].strip(" *_:")
+                in_list = len(rest.split()) <= _MOST_WORDS_OF_SOURCE or _is_source(rest)
+            is_note = (
+                mark is not None
+                and mark[0].strip()[:1] in "[¹²³"
+                and (bare.startswith("[^") or _is_source(bare[mark.end() :]))
+            )
+            start = 0 if in_list or is_note else None
+            for end in _AFTER_SENTENCE.finditer(line, max(0, len(line) - _MOST_LAST)) if start is None else ():
+                behind = head_of_source(rest := line[end.end() :].strip())
+                if behind and behind[0].rstrip()[-1:] in ":：" and len(rest.split()) <= _MOST_WORDS_OF_SOURCE:
+                    start = end.end()
+                    break
+        if start is not None:
+            yield Part(kind="sources", start=at + start, end=at + len(line.rstrip("\n")))
+        at += len(line)
+
+
+def _is_source(text: str) -> bool:
+    """Whether a text that stands by itself names a source: a file, an address, a page, a word for one."""
+    text = text.strip(" \t.*_")
+    if not text or len(text.split()) > _MOST_WORDS_OF_SOURCE:
+        return False
+    if _FILE_OR_URL.search(text) or head_of_source(text):
+        return True
+    if len(text.split()) > _MOST_WORDS:
+        return False
+    named = _EDITION_AT_END.sub("", text)
+    return _PAGE.search(text) is not None or "et al" in named or names_source(named, dated=named != text)
+
+
+def _citations(text: str, code: _Places) -> Iterator[Part]:
+    """Marks that lead to a source, wherever they stand but in code."""
+    taken = _marked(len(text), code)
+    for start, end in _citation_places(text):
+        if start < end and not any(taken[start:end]):
+            taken[start:end] = b"\1" * (end - start)
+            yield Part(kind="citation", start=start, end=end)
+
+
+def _citation_places(text: str) -> Iterator[tuple[int, int]]:
+    for link in _LINK.finditer(text) if "](" in text else ():
+        yield from _places_of_link(link)
+    for element in _ELEMENT.finditer(text) if "<" in text else ():
+        content = (element[2] or "").strip()
+        if not content.strip("[](), 0123456789") or _is_source(content):
+            yield element.span()
+    for group in _GROUP.finditer(text):
+        inside = next(filter(None, group.groups()))
+        if _is_source(inside) or frames(inside):
+            yield group.span()
+    for pattern in _MARKS:
+        yield from (match.span() for match in pattern.finditer(text))
+
+
+def _places_of_link(link: re.Match[str]) -> Iterator[tuple[int, int]]:
+    """All of a link that cites, or what is not the text of one that stands in a sentence."""
+    _, picture, words, _, closing = link.groups()
+    bare, is_grouped = words.strip("[]^ "), bool(link[1].strip() and link[5].strip())
+    if picture or is_grouped or bare.isdigit() or bare.lower() == "link" or _is_source(bare):
+        yield link.span() if is_grouped else (link.start(2), link.end(4) + 1)
+    else:
+        yield link.start(3) - 1, link.start(3)
+        yield link.end(3), link.end() - len(closing)
 
 
 # Sentences
 
-
-_MOST_SENTENCES = 500
-"""Sentences that are looked at: judges read no more of an answer."""
-
-
 _ITEM = re.compile(r"\s{0,8}(?:[-*+•▪◦‣]|\(?\d{1,3}[.)])\s")
+_LIST_FOLLOWS = re.compile(rf"\s*(?:\||{_ITEM.pattern})")
 
 
-def _announces(sentence: str, following: Sequence[str]) -> bool:
-    """Whether a sentence only says what the list or table below it holds: "The benefits are:"."""
-    if not sentence.rstrip("*_ ").endswith((":", "\uff1a")):
-        return False
-    marker = _ITEM.match(sentence)
-    said = sentence[marker.end() :] if marker else sentence
-    below = next((piece for piece in following if piece.strip()), "")
-    is_list = _ITEM.match(below.lstrip("\n")) is not None or below.lstrip().startswith("|")
-    return is_list and not any(map(str.isdigit, said))
-
-
-def _of_sentences(text: str, language: Language) -> Iterator[Part]:
+def _of_sentences(text: str) -> Iterator[Part]:
     """Sentences that are only polite or ask, and the phrases of others that name the source."""
-    spoken, at = framings_of(text, language), 0
-    pieces = list(islice(pieces_of(text, language), _MOST_SENTENCES))
-    for number, piece in enumerate(pieces):
+    language = guess(text, enough=1) or ENGLISH
+    spoken = framings_of(text, language)
+    for start, end in islice(reader(language).places(text), _MOST_SENTENCES):
         turn()
-        sentence = piece.strip()
-        start = at + len(piece) - len(piece.lstrip())
-        at += len(piece)
+        sentence = text[start:end]
         if not any(map(str.isalnum, sentence)):
             continue
-        said = likely(sentence, spoken)
-        kind = "heading" if _announces(sentence, pieces[number + 1 : number + 5]) else kind_of(sentence, said)
-        if kind is None and refuses(sentence, language):
+        lowered = sentence.lower()
+        words = [word.strip(".,:!?*_\"'") for word in lowered.split()]
+        likely = [framing for framing in spoken if framing.may_frame(lowered, words)]
+        if sentence.rstrip("*_ ").endswith((":", "\uff1a")) and _announces(sentence, text, end):
+            kind: str | None = "heading"
+        else:
+            kind = kind_of(sentence, likely)
+        if kind is None and (not likely or refuses(sentence, language)):
             continue  # "Based on the context, it is not possible to say": of what it says that nothing is known belongs to it
-        framed = list(places(sentence, said)) if kind in {None, "courtesy"} else []
+        framed = list(places(sentence, likely)) if kind in {None, "courtesy"} else []
         opened = 0
         for begins, ends in framed:
             opened = ends if begins == opened else opened
         rest = sentence[opened:]
         presents = any(map(sentence[:opened].__contains__, ":\uff1a"))  # "Here is the answer: no refunds."
         if opened and (kind is None or (kind == "courtesy" and presents)):  # "Based on the article, here is a summary:"
-            kind = kind_of(rest, likely(rest, spoken)) if any(map(str.isalnum, rest)) else "courtesy"
-        if kind is None and any(framing.tells_of_search(rest) for framing in spoken):
+            kind = kind_of(rest, likely) if any(map(str.isalnum, rest)) else "courtesy"
+        if kind is None and any(framing.tells_of_search(rest) for framing in likely):
             kind = "courtesy"
         if kind is not None:
-            yield Part(kind=kind, start=start, end=start + len(sentence))
+            yield Part(kind=kind, start=start, end=end)
             continue
         for begins, ends in framed:
             yield Part(kind="framing", start=start + begins, end=start + ends)
+
+
+def _announces(sentence: str, text: str, end: int) -> bool:
+    """Whether a sentence only says what the list or table below it holds: "The benefits are:"."""
+    return not any(map(str.isdigit, sentence)) and _LIST_FOLLOWS.match(text, end) is not None

@@ -1,4 +1,4 @@
-"""Text as tokens, and tokens as keys: two spellings of one thing have the same key.
+"""English text as tokens, and tokens as keys: two spellings of one thing have the same key.
 
 Each expression here takes time in proportion to the text, whatever the text is: none nests repetitions, and no token has
 more than `_LONGEST` characters. Single tokens are normalised, because `unicodedata` takes quadratic time for a long run of
@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache, lru_cache
+from typing import Final
 
-from ragspan.text.amounts import in_one_form
-from ragspan.text.vocabulary import CALENDAR, FUNCTION_WORDS, NEGATIONS, NUMBER_WORDS, rows_of, stemmer_of
+from ragspan.text.stemming import english_stem
+from ragspan.text.vocabulary import CALENDAR, FUNCTION_WORDS, NEGATIONS, NUMBER_WORDS, rows_of
 
 _LONGEST = 64
 """Characters of a token; longer words and numbers are cut into pieces."""
@@ -23,37 +24,31 @@ _INSIDE = "\u0300-\u036f\u00ad\u200b-\u200d\u2060"
 _IDEOGRAPH = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 
 MONTHS = "January February March April May June July August September October November December".split()  # noqa: SIM905  shorter
-_DATE = r"""(?<![\d./-])(?:\d{4}-(?:0[1-9]|1[0-2])(?:-\d\d)? | \d{1,2}\.\d{1,2}\.\d{4} | (?:1[3-9]|2\d|3[01])/(?:0?[1-9]|1[0-2])/\d{4} | (?:0?[1-9]|1[0-2])/(?:1[3-9]|2\d|3[01])/\d{4} | (?:0?[1-9]|1[0-2])/\d{4})(?![\d./-]\d|\d)"""
+_TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
+_ONES = "one|two|three|four|five|six|seven|eight|nine|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth"
 _TOKEN = re.compile(
     rf"""
       (?=[\w.%$€£])(?:
-      (?!per\scent\b|Per\scent\b)[A-Za-z]{{2,{_LONGEST}}}(?=[\s.,;:)?!]|$)   # most words, the fast way
-    | (?=[\d.])(?:
-        {_DATE}
-      | \d{{1,2}}\.\d\d\s?[AaPp]\.?[Mm]\b\.?                          # 7.20 a.m.
-      | \d{{1,3}}(?:\.\d{{1,3}}){{2,5}}(?!\.?\d)                    # 10.0.0.12, 2.4.1
-      | (?<![\d.])\.\d{{1,{_LONGEST}}}                                # .5
-      | (?<!\d)\d{{1,12}}(?:\.\d{{1,9}})?(?:[kKMB]|[bmt]n|B[Nn])\b       # 45k, 1.2bn
-      | (?<!\d)\d{{1,6}}\([kK]\)                                      # 401(k)
-      | (?<=[$€£])\d{{1,12}}(?:\.\d{{1,9}})?m\b                          # £3m
-      | \d{{1,2}}:\d{{1,2}}(?::\d{{1,2}})?(?:\s?[AaPp]\.?[Mm]\b\.?)?   # 17:30, 5:30 p.m.
-      | \d{{1,2}}\s?[AaPp]\.?[Mm]\b\.?                                 # 5 pm
-      | \d{{1,3}}(?:,\d{{3}}){{1,8}}(?!\d)(?:\.\d{{1,{_LONGEST}}})?    # 1,234,567.89
-      | \d{{1,{_LONGEST}}}(?:\.\d{{1,{_LONGEST}}})?(?:(?:st|nd|rd|th)\b)?   # 42, 3.50, 21st
+      (?=[\d.])(?:
+        \d{{4}}-(?:0[1-9]|1[0-2])-\d\d(?![\d-])                          # 2024-05-03
+      | \d{{1,2}}(?:[:.]\d{{1,2}})?(?::\d\d)?\s?[AaPp]\.?[Mm]\b\.?            # 5 pm, 7.20 a.m.
+      | \d{{1,2}}:\d{{1,2}}(?::\d{{1,2}})?                              # 17:30
+      | \d{{1,3}}(?:\.\d{{1,3}}){{2,5}}(?!\.?\d)                        # 10.0.0.12, 2.4.1
+      | (?<![\d.])\.\d{{1,{_LONGEST}}}                                  # .5
+      | (?<!\d)\d{{1,12}}(?:\.\d{{1,9}})?(?:[kKMB]|[bmt]n|B[Nn])\b         # 45k, 1.2bn
+      | (?<=[$€£])\d{{1,12}}(?:\.\d{{1,9}})?m\b                            # £3m
+      | \d{{1,3}}(?:,\d{{3}}){{1,8}}(?!\d)(?:\.\d{{1,{_LONGEST}}})?      # 1,234,567.89
+      | \d{{1,{_LONGEST}}}(?:\.\d{{1,{_LONGEST}}})?(?:(?:st|nd|rd|th)\b)?     # 42, 3.50, 21st
       )
-    | (?:[Tt]wen|[Tt]hir|[Ff]or|[Ff]if|[Ss]ix|[Ss]even|[Ee]igh|[Nn]ine)ty-(?:one|two|three|four|five|six|seven|eight|nine)\b
-    | [Pp]er\s?[Cc]ent\b | [%$€£]
-    | (?:[^\W\d_]\.){{2,8}}                                          # U.S., e.g.
-    | [{_IDEOGRAPH}]                                                 # a script without spaces
+    | (?i:(?:{_TENS})-(?:{_ONES}))\b
+    | [%$€£]
+    | (?:[^\W\d_]\.){{2,8}}                                            # U.S., e.g.
+    | [{_IDEOGRAPH}]                                                   # a script without spaces
     | (?:[^\W\d_{_IDEOGRAPH}]{{1,{_LONGEST}}}[{_INSIDE}]{{0,{_LONGEST}}}){{1,4}}(?:'[^\W\d_]{{1,8}})?
       )""",
     re.VERBOSE,
 )
 
-_PLAIN, _WORD = re.compile("[A-Za-z ,;:()]*[.!?]?"), re.compile(f"[A-Za-z]{{1,{_LONGEST}}}")
-"""A text of nothing but words, and its words: most sentences, the fast way."""
-_DIGITS_OF_DATE = re.compile(r"\d[./-]\d{2,4}")
-_DATE_PARTS = re.compile(_DATE, re.VERBOSE)
 _HALF_OF_DAY = re.compile(r"[ap]\.?m\.?$")
 _SCALES = {"k": 3, "m": 6, "mn": 6, "b": 9, "bn": 9, "tn": 12}
 _SCALED = re.compile(r"(\d+)(?:\.(\d+))?(k|mn|m|bn|b|tn)")
@@ -69,72 +64,128 @@ _MARKS = frozenset({MARK, NEGATION})
 
 _ASCII = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-"}
 
-_TYPOGRAPHIC = re.compile(f"[{''.join(_ASCII)}]")
-
 # What no reader sees or no encoder takes: surrogates, controls, bidirectional marks.
 _UNREADABLE = re.compile("[\ud800-\udfff\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def readable(text: str) -> str:
     """The text with typographic quotes and dashes in ASCII; surrogates, controls and bidirectional marks as spaces."""
-    if not text.isascii() and _TYPOGRAPHIC.search(text):
+    if not text.isascii():
         for mark, plain in _ASCII.items():  # faster than a translation table
             text = text.replace(mark, plain)
     return text if text.isprintable() else _UNREADABLE.sub(" ", text)
 
 
+# Amounts
+
+_VALUES: Final = {"a": 1, "an": 1, "one": 1} | {word: int(it) for word, it in NUMBER_WORDS.items() if it.isdigit()}
+_COUNT = "|".join(["an?", "one", r"\d{1,4}", *(word for word in _VALUES if len(word) > 2)])  # noqa: PLR2004  not "a"
+_MAY_CHANGE = re.compile(
+    r"hundred|dozen|half|quarter|cent\b|o'clock|\b(?:usd|eur|gbp)|\b[ap]\.?m\b|e-mail|wi-fi|^\d{3}\b(?![.,]?\d)"
+)
+"""What some chunk of a text, in small letters, has that a rule below changes; a chunk is what stands between spaces."""
+_MAY_BE_SPACED = re.compile(r"\d \d{3}\b")
+_SPACED = re.compile(r"(?<![\d.,/-])(?<!\d )(\d{1,3}) (\d{3})(?: (\d{3}))?(?![\d/-])(?! ?-?\d)")
+_RULES: Final = [
+    (sign, re.compile(pattern, re.IGNORECASE), form)
+    for sign, pattern, form in (
+        ("m", r"(?<=\d) (?=[ap]\.?m\b)", ""),
+        (" cent", r"\bper cent\b", "percent"),
+        (
+            "hundred",
+            rf"\b({_COUNT})[ -]hundred(?:[ -](?:and[ -])?((?:(?:{_TENS})[ -])?(?:{_COUNT})))?\b(?! million| thousand| billion)",
+            lambda found: str(100 * _sum_of(found[1]) + _sum_of(found[2] or "")),
+        ),
+        ("dozen", rf"\b({_COUNT})[ -]dozen\b", lambda found: str(12 * _sum_of(found[1]))),
+        ("and a half", r"\b(?:an?|one) (hour|day|week|month|year|mile|litre|cup|minute) and a half\b", r"1.5 \1s"),
+        ("and a half", rf"\b({_COUNT}) and a half\b", lambda found: f"{_sum_of(found[1])}.5"),
+        ("and a quarter", rf"\b({_COUNT}) and a quarter\b", lambda found: f"{_sum_of(found[1])}.25"),
+        ("o'clock", r"\b(\d{1,2}) o'clock\b", r"\1:00"),
+        ("usd", r"\bUSD ?(?=\d)", "$"),
+        ("eur", r"\bEUR ?(?=\d)", "€"),
+        ("gbp", r"\bGBP ?(?=\d)", "£"),
+        ("e-mail", r"\b(e)-(?=mail)", r"\1"),
+        ("wi-fi", r"\b(wi)-(?=fi)", r"\1"),
+    )
+]
+
+
+def may_change(chunk: str) -> bool:
+    """Whether `in_one_form` may change a text with this chunk."""
+    return _MAY_CHANGE.search(chunk.lower()) is not None
+
+
+def in_one_form(text: str) -> str:
+    """The text with amounts in one form: "one hundred and twenty" as "120", "two and a half" as "2.5", "EUR 5" as "€5"."""
+    lowered = text.lower()
+    for sign, pattern, form in _RULES:
+        if sign in lowered:
+            text = pattern.sub(form, text)
+    return _SPACED.sub(r"\1\2\3", text) if _MAY_BE_SPACED.search(text) else text
+
+
+def _sum_of(words: str) -> int:
+    parts = re.split(r"[\s-]", words.lower())
+    return sum(int(word) if word.isdigit() else _VALUES.get(word, 0) for word in parts)
+
+
+# Tokens and keys
+
+
 def tokens(text: str) -> list[str]:
     """Words, numbers, times, `%` and currency signs, as they are written; dates in digits as day, month and year."""
-    text = in_one_form(text)
-    if _PLAIN.fullmatch(text) and "er cent" not in text:
-        return _WORD.findall(text)
+    if any(map(may_change, text.split())):
+        text = in_one_form(text)
     found: list[str] = _TOKEN.findall(text)
-    if not _DIGITS_OF_DATE.search(text):
-        return found
-    return [part for token in found for part in (_parts_of_date(token) if token[-1].isdigit() else (token,))]
+    return [part for token in found for part in ([token] if token[4:5] != "-" else _parts_of_date(token))]
+
+
+def _parts_of_date(token: str) -> list[str]:
+    if not token[0].isdigit():  # "forty-two"
+        return [token]
+    year, month, day = token.split("-")
+    return [day, MONTHS[int(month) - 1], year]
 
 
 def keys(text: str) -> list[str]:
     return list(map(key, tokens(text)))
 
 
-def key_by(stem: Callable[[str], str]) -> Callable[[str], str]:
-    """A function from a token to its key, which remembers many tokens.
+@lru_cache(maxsize=1 << 15)
+def key(token: str) -> str:
+    """What a token is compared by.
 
-    A key is: for numbers and number words, digits without separators, ordinal suffix and idle zeros ("three", "3.0", "3rd" →
-    "3"); for times, 24 hours ("5 p.m." → "17:00"); "not" for contractions with it; the full name of a month or day; the word
-    itself for function words and negations; for all others the stem, or that of the first synonym.
+    For numbers and number words, digits without separators, ordinal suffix and idle zeros ("three", "3.0", "3rd" → "3"); for
+    times, 24 hours ("5 p.m." → "17:00"); "not" for contractions with it; the full name of a month or day; the word itself for
+    function words and negations; for all others the stem, or that of the first synonym.
     """
+    found = _lower_key(token.lower())
+    return "usa" if found == "us" and token[:2].isupper() else found  # the country, not the pronoun
 
-    @lru_cache(maxsize=1 << 15)
-    def lower_key(token: str) -> str:
+
+@lru_cache(maxsize=1 << 15)
+def _lower_key(token: str) -> str:
+    word = token
+    if not token.isascii():
         word = _INSIDE_MARKS.sub("", unicodedata.normalize("NFKC", token)).lower()
-        if not word.isascii():
-            word = _ACCENTS.sub("", unicodedata.normalize("NFD", word))
-        if word[:1].isdigit() or (word[:1] == "." and word[1:2].isdigit()):
-            return _number_key(word)
-        tens, hyphen, ones = word.partition("-")
-        if hyphen:  # "twenty-four"
-            return str(int(NUMBER_WORDS[tens]) + int(NUMBER_WORDS.get(ones, "1")))
-        if word.endswith("n't") or word == "cannot":
-            return "not"
-        head, apostrophe, tail = word.partition("'")
-        if apostrophe and tail in _CLITICS:
-            word = head
-        word = word.replace(".", "")
-        if "".join(word.split()) == "percent":
-            return "%"
-        if word in FUNCTION_WORDS:
-            return word
-        found = NUMBER_WORDS.get(word) or stem(CALENDAR.get(word, word))
-        return _synonyms().get(found, found)
-
-    @lru_cache(maxsize=1 << 15)
-    def key(token: str) -> str:
-        found = lower_key(token.lower())
-        return "usa" if found == "us" and token[:2].isupper() else found  # the country, not the pronoun
-
-    return key
+        word = _ACCENTS.sub("", unicodedata.normalize("NFD", word))
+    if word[:1].isdigit() or (word[:1] == "." and word[1:2].isdigit()):
+        return _number_key(word)
+    tens, hyphen, ones = word.partition("-")
+    if hyphen:  # "twenty-four"
+        return str(int(NUMBER_WORDS[tens]) + int(NUMBER_WORDS.get(ones, "2" if ones == "second" else "1")))
+    if word.endswith("n't") or word == "cannot":
+        return "not"
+    head, apostrophe, tail = word.partition("'")
+    if apostrophe and tail in _CLITICS:
+        word = head
+    word = word.replace(".", "")
+    if word in FUNCTION_WORDS:
+        return word
+    if word == "percent":
+        return "%"
+    found = NUMBER_WORDS.get(word) or english_stem(CALENDAR.get(word, word))
+    return _synonyms().get(found, found)
 
 
 def is_number(token_key: str) -> bool:
@@ -162,32 +213,14 @@ def _number_key(word: str) -> str:
         return _time_key(word)
     if word.count(".") > 1:
         return word  # a version, an address
-    word = word.replace("(", "").replace(")", "")
     scaled = _SCALED.fullmatch(word)
     if scaled is not None:
         places, fraction = _SCALES[scaled[3]], scaled[2] or ""
         word = f"{scaled[1]}{fraction[:places]:0<{places}}.{fraction[places:]}"
     number = _ORDINAL.sub("", word).replace(",", "")
     whole, point, fraction = number.partition(".")
-    fraction = (
-        fraction if fraction.strip("0") else ""
-    )  # "3.10" is not "3.1", and what has a unit came without idle zeros
+    fraction = fraction if fraction.strip("0") else ""  # "3.10" is not "3.1"
     return (whole.lstrip("0") or "0") + (point + fraction if fraction else "")
-
-
-def _parts_of_date(token: str) -> Sequence[str]:
-    """Day, month and year of a date in digits, as they are written in words; other tokens stay."""
-    if _DATE_PARTS.fullmatch(token) is None:
-        return (token,)
-    parts = re.split(r"[./-]", token)
-    if len(parts[0]) == 4:  # noqa: PLR2004  the year
-        parts.reverse()
-    *day, month, year = parts
-    if day and int(month) > len(MONTHS):  # 12/25/2024
-        day, month = [month], day[0]
-    if not 1 <= int(month) <= len(MONTHS):
-        return (token,)
-    return (*day, MONTHS[int(month) - 1], year)
 
 
 def _time_key(word: str) -> str:
@@ -203,16 +236,10 @@ def _time_key(word: str) -> str:
 @cache
 def _synonyms() -> dict[str, str]:
     """For the stems of words with synonyms, and of irregular verbs, the one stem of their group."""
-    lines = (*rows_of("en/synonyms"), *rows_of("en/spellings"))
-    rows = (list(map(_stem, line)) for line in reversed(lines))
-    found = {stem: row[0] for row in rows for stem in row}
+    rows = [list(map(english_stem, line)) for line in rows_of("en/synonyms")]
+    found = {stem: row[0] for row in reversed(rows) for stem in row}
     for line in rows_of("en/irregular_verbs"):
-        verb, *forms = map(_stem, line)
+        verb, *forms = map(english_stem, line)
         for form in forms:
             found.setdefault(form, found.get(verb, verb))
     return found
-
-
-_stem = stemmer_of("english")
-
-key: Callable[[str], str] = key_by(_stem)

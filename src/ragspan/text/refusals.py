@@ -54,26 +54,20 @@ _DOES_NOT_KNOW = re.compile(
 )
 
 
-_DENIALS = ("not", "n't", "no ", "unable", "impossible")
-"""One of them is in whatever the English expressions match: most responses need no further look."""
+_DENIES_AT_ALL = re.compile(r"\bno\s|\bnot\b|n't|unable|impossible|cannot", re.IGNORECASE)
+"""What the English expressions match has one of these: most responses need no further look."""
 
 
 def refuses(line: str, language: Language = ENGLISH) -> bool:
     """True for a sentence that says that the answer is not known, or not in the contexts."""
-    if language.code == "en" and not may_refuse(line):
+    if language.code != "en" and language.refusals.search(" ".join(line.split()).lower()):
+        return True
+    if not may_refuse(line):
         return False
     sentence = " ".join(line.split())
-    if language.code != "en" and language.refusals.search(sentence.lower()):
-        return True
-    return may_refuse(sentence) and bool(
-        _DOES_NOT_KNOW.search(sentence) or (_NAMES.search(sentence) and _DENIES.search(sentence))
-    )
+    return bool(_DOES_NOT_KNOW.search(sentence) or (_NAMES.search(sentence) and _DENIES.search(sentence)))
 
 
 def may_refuse(text: str) -> bool:
     """False where no sentence of an English text can be a refusal; quick."""
-    lowered = text.lower()
-    if "no" not in lowered and "n't" not in lowered and "unable" not in lowered and "impossible" not in lowered:
-        return False
-    lowered = " ".join(lowered.split())
-    return any(denial in lowered for denial in _DENIALS)
+    return _DENIES_AT_ALL.search(text) is not None

@@ -1,4 +1,8 @@
-"""The claims of a response, and whether it is a refusal: whether a refusal is good depends on the contexts."""
+"""The claims of a response, and whether it is a refusal: whether a refusal is good depends on the contexts.
+
+In English, refusals are known by what they have in common: they deny knowing, finding or being told, and they speak of the
+contexts, of information, or of themselves. In some 20 other languages they are known by stock phrases.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,10 @@ from functools import lru_cache
 from itertools import islice
 
 from ragspan.text.answers import stated
-from ragspan.text.framing import LANGUAGES
 from ragspan.text.keys import is_content, readable
 from ragspan.text.languages import ENGLISH, Language, characters_read, guess
 from ragspan.text.languages import language as language_of
+from ragspan.text.languages.language import WITH_WORDS
 from ragspan.text.refusals import may_refuse, refuses
 from ragspan.text.sentences import Sentence, read_sentence, split_sentences
 
@@ -24,23 +28,19 @@ _SHORT = 100
 """Characters of a response below which its language is no more than a guess."""
 
 _GAP = re.compile(r"[^\S\n]{2,}|[^\S\n ]")
-_SPACED_STOPS = (" .", " ,", " ;", " :", " !", " ?")
 _SPACE_BEFORE_STOP = re.compile(r" +([.,;:!?])(?=\s|$)")
 
 
 def read_claims(response: str, language: Language = ENGLISH) -> tuple[Sentence, ...]:
     """The sentences with content of what a response states; a row of a table is a sentence."""
-    said = tidy(readable(stated(response[: characters_read([response], MAX_CHARACTERS)[0]])))
-    lines = split_sentences(said, language=language)
-    sentences = (read_sentence(line.lstrip(",;: "), language) for line in lines)
+    said = _tidy(readable(stated(response[: characters_read([response], MAX_CHARACTERS)[0]])))
+    sentences = (read_sentence(line.lstrip(",;: "), language) for line in split_sentences(said, language))
     return tuple(islice((sentence for sentence in sentences if any(map(is_content, sentence.keys))), MAX_CLAIMS))
 
 
-def tidy(said: str) -> str:
+def _tidy(said: str) -> str:
     """What an answer states without the gaps that left-out parts leave, which may hide where a sentence ends: "U.S [1]. and"."""
-    if "  " in said or not said.isprintable():
-        said = _GAP.sub(" ", said)
-    return _SPACE_BEFORE_STOP.sub(r"\1", said) if any(map(said.__contains__, _SPACED_STOPS)) else said
+    return _SPACE_BEFORE_STOP.sub(r"\1", _GAP.sub(" ", said)) if "  " in said or not said.isprintable() else said
 
 
 def is_refusal(response: str) -> bool:
@@ -67,6 +67,6 @@ def _counted(response: str) -> tuple[int, int]:
         return 0, 1
     spoken = [language]
     if len(response) < _SHORT and (guessed is None or guessed.code != "en"):
-        spoken += map(language_of, LANGUAGES)  # a few words do not show their language: "Je ne sais pas."
-    sentences = list(split_sentences(tidy(readable(stated(response))), language=language))
+        spoken += map(language_of, WITH_WORDS)  # a few words do not show their language: "Je ne sais pas."
+    sentences = list(split_sentences(_tidy(readable(stated(response))), language))
     return sum(any(refuses(line, one) for one in spoken) for line in sentences), len(sentences)

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from ragspan.text.keys import content_of
 from ragspan.text.languages import ENGLISH, guess
 
 _PIECE = 400
@@ -37,8 +38,8 @@ def select(texts: Sequence[str], response: str, most: int) -> list[Piece]:
     if sum(map(len, texts)) <= most:
         return [Piece(index, 0, len(text)) for index, text in enumerate(texts) if text]
     pieces = [Piece(index, *place) for index, text in enumerate(texts) for place in _places(text)]
-    language = (guess(response) or ENGLISH).with_few_stems()
-    said = language.content_of(language.keys(response))
+    language = (guess(response) or ENGLISH).quick
+    said = content_of(language.keys(response))
     shared = [said.intersection(language.keys(texts[piece.text][piece.start : piece.end])) for piece in pieces]
     return _joined(pieces[at] for at in sorted(_chosen(pieces, shared, most)))
 

@@ -23,7 +23,6 @@ from ragspan.metrics import (
 )
 from ragspan.outcomes import MetricFailure, NotApplicable, Score
 from ragspan.records import RagRecord
-from ragspan.text import vocabulary
 
 SECONDS = 0.25  # where nothing else runs
 ALLOWED = 2 * SECONDS
@@ -96,14 +95,6 @@ def test_no_record_takes_much_of_the_processor(texts):
     assert not isinstance(outcomes_of(record)["context_adherence"], MetricFailure)
 
 
-def test_of_more_words_than_have_stems_those_of_the_response_have_theirs():
-    numbered = [f"Word{number}s are mentioned here." for number in range(2 * vocabulary.MOST_STEMS)]
-    contexts = [" ".join(numbered), "The payment is settled after midnight."]
-    record = RagRecord(question="When?", contexts=contexts, response="Payments are settled after midnight.")
-
-    assert outcomes_of(record)["faithfulness"].value == 1.0
-
-
 def test_what_is_asked_of_each_context_does_not_apply_to_more_than_are_told_apart():
     few = RagRecord(
         question="What is Beta?", contexts=["Beta settles payments."] * MAX_CONTEXTS, response="Beta settles."
@@ -117,19 +108,12 @@ def test_what_is_asked_of_each_context_does_not_apply_to_more_than_are_told_apar
     assert {outcomes[name].reason for name in names} == {"too_many_contexts"}
 
 
-def test_a_sentence_is_found_among_many_contexts():
-    contexts = [*["Nothing is said here."] * 2000, "Beta settles card payments after midnight.", *["Nor here."] * 2000]
-    record = RagRecord(question="When?", contexts=contexts, response="Beta settles card payments after midnight.")
-
-    assert outcomes_of(record)["faithfulness"].value == 1.0
-
-
 def test_the_score_says_how_much_was_read():
-    record = RagRecord(question="q", contexts=["x y. " * MAX_CHARACTERS], response="x y.")
-    whole = RagRecord(question="q", contexts=["x y. "], response="x y.")
+    record = RagRecord(question="q", contexts=["tower. " * MAX_CHARACTERS], response="tower.")
+    whole = RagRecord(question="q", contexts=["tower. "], response="tower.")
 
     read = outcomes_of(record)["context_adherence"].details["read"]
-    assert read == pytest.approx(1 / 5, abs=0.001)
+    assert read == pytest.approx(1 / 7, abs=0.001)
     assert "read" not in outcomes_of(whole)["context_adherence"].details
 
 

@@ -1,11 +1,14 @@
+"""Flags of a JSON context, and sentences that say the opposite."""
+
 from __future__ import annotations
 
 import json
 
 import pytest
 
-from ragspan.judges.screen.contexts import ContextReader
-from ragspan.judges.screen.flags import find_conflicts, read_topics
+from ragspan import RagRecord
+from ragspan.judges import OverlapJudge
+from ragspan.metrics import ContextAdherence
 
 BUSINESS = {
     "name": "Blue Door",
@@ -21,26 +24,24 @@ BUSINESS = {
 }
 
 
-@pytest.fixture
-def conflicts():
-    def of(sentence, *passages):
-        topics = read_topics(ContextReader().read(passages or [json.dumps(BUSINESS)]))
-        return tuple(topic.name for topic in find_conflicts(sentence, topics))
-
-    return of
+async def contradicted(sentence, *contexts):
+    """What a fail quotes of the context; None where the response does not fail."""
+    record = RagRecord(question=None, contexts=contexts or [json.dumps(BUSINESS)], response=sentence)
+    score = await ContextAdherence(OverlapJudge(), polls=1, causes=False).score(record)
+    return score.explanation.partition("but the context has ")[2] if score.label == "fail" else None
 
 
 @pytest.mark.parametrize(
-    ("sentence", "topics"),
+    ("sentence", "held"),
     [
-        ("There is outdoor seating.", ("outdoor seating",)),
-        ("They accept reservations but have no garage.", ("reservations",)),
-        ("It does not offer takeout.", ("take out",)),
-        ("No street parking, although they have a garage.", ("garage", "street")),
+        ("There is outdoor seating.", "Outdoor Seating: false"),
+        ("They accept reservations but have no garage.", "Restaurants Reservations: false"),
+        ("It does not offer takeout.", "Restaurants Take Out: true"),
+        ("They have a happy hour.", "Happy Hour: null"),
     ],
 )
-def test_the_opposite_of_a_flag_is_a_conflict(conflicts, sentence, topics):
-    assert set(conflicts(sentence)) == set(topics)
+async def test_the_opposite_of_a_flag_is_a_conflict(sentence, held):
+    assert await contradicted(sentence) == f'"{held}".'
 
 
 @pytest.mark.parametrize(
@@ -49,20 +50,18 @@ def test_the_opposite_of_a_flag_is_a_conflict(conflicts, sentence, topics):
         "There is no outdoor seating.",
         "It does not offer WiFi, reservations, or outdoor seating.",
         "While there is no garage, street parking is available.",
-        "Street musicians with old guitars are not rare.",
     ],
 )
-def test_what_agrees_with_the_flags_or_leaves_them_open_is_no_conflict(conflicts, sentence):
-    assert conflicts(sentence) == ()
+async def test_what_agrees_with_the_flags_or_leaves_them_open_is_no_conflict(sentence):
+    assert await contradicted(sentence) is None
 
 
-def test_a_flag_contradicts_nothing_when_the_passages_speak_of_its_topic_elsewhere(conflicts):
-    review = "We loved the outdoor seating under the trees."
-
-    assert conflicts("There is outdoor seating.", json.dumps(BUSINESS), review) == ()
-
-
-def test_a_flag_with_different_values_in_one_answer_contradicts_nothing(conflicts):
-    both = json.dumps([{"OutdoorSeating": True}, {"OutdoorSeating": False}])
-
-    assert conflicts("There is outdoor seating.", both) == ()
+@pytest.mark.parametrize(
+    "contexts",
+    [
+        [json.dumps(BUSINESS), "We loved the outdoor seating under the trees."],
+        [json.dumps([{"OutdoorSeating": True}, {"OutdoorSeating": False}])],
+    ],
+)
+async def test_a_flag_contradicts_nothing_when_another_place_says_otherwise(contexts):
+    assert await contradicted("There is outdoor seating.", *contexts) is None

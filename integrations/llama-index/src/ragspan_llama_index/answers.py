@@ -11,22 +11,17 @@ from pydantic import BaseModel
 from ragspan.capturing import OPAQUE, Copying, Opaque, RequestLog, Snapshot, Snapshots
 from ragspan.request import ROLES, PayloadMessage
 from ragspan.safe_copy import (
-    dataclass_fields,
     fields_of,
     in_class,
     in_slot,
     is_dict,
-    is_list,
     items_of,
     number_of,
-    own_of,
     plain_scalar,
-    replace_field,
     text_keyed,
 )
 from ragspan.safe_copy import text_of as plain_text
-from ragspan_llama_index.classes import GENERATOR, KNOWN, STREAMS, facts_about, has_base
-from ragspan_llama_index.nodes import are_nodes
+from ragspan_llama_index.classes import KNOWN, facts_about
 
 _OF_BLOCKS = frozenset({"ChatMessage", "ToolOutput"})
 
@@ -141,75 +136,11 @@ def _as_json(model: Any) -> str | None:
 
 def event_fields(event: Any) -> Mapping[str, Any]:
     """The fields of a workflow's event: those that its class declares, and those that were just given."""
-    given = _private(event).get("_data")
+    given = private_of(event).get("_data")
     return {**fields_of(event), **text_keyed(given)} if given is not None and is_dict(given) else dict(fields_of(event))
 
 
-def _private(model: Any) -> Mapping[str, Any]:
+def private_of(model: Any) -> Mapping[str, Any]:
     """What a model of pydantic keeps beside its fields."""
     private = in_slot(model, "__pydantic_private__")
     return text_keyed(private) if private is not None and is_dict(private) else {}
-
-
-def fields_in(result: Any) -> Mapping[str, Any] | None:
-    """The parts of a result by their names, if it is a dictionary, an event, or a dataclass of the program's own."""
-    if is_dict(result):
-        return text_keyed(result)
-    if has_base(type(result), "StopEvent"):
-        return event_fields(result)
-    module = plain_text(own_of(type(result), "__module__")) or ""
-    is_own = dataclass_fields(type(result)) is not None and not module.startswith("llama_index.")
-    return fields_of(result) if is_own else None
-
-
-def answer_in(result: Any) -> Any:
-    """The part of a result that is the answer, if its class shows which one: a workflow's result, or a stream among fields."""
-    if kind_of(result) is not None or type(result) is str:
-        return result
-    inner = _private(result).get("_result") if has_base(type(result), "StopEvent") else None
-    if inner is not None and inner is not result:
-        return answer_in(inner)
-    streams = [value for value in (fields_in(result) or {}).values() if kind_of(value) in _STREAMING]
-    return streams[0] if len(streams) == 1 else result
-
-
-_STREAMING = frozenset({*STREAMS, GENERATOR})
-
-
-def output_of(result: Any, log: RequestLog) -> Snapshot:
-    """What a call returned: its text, or its parts, of which a later rule chooses the answer."""
-    fields = None if kind_of(result) is not None or type(result) is str else fields_in(result)
-    if fields is not None:
-        return {name: _part_of(value, log) for name, value in fields.items()}
-    if is_list(result):
-        return None if are_nodes(result) else DATA.take(result, log)
-    text = text_of(result)
-    return text if text is None else log.count(text)
-
-
-def _part_of(value: Any, log: RequestLog) -> Snapshot:
-    if are_nodes(value):
-        return OPAQUE
-    is_response = kind_of(value) in READERS and kind_of(value) not in _OF_BLOCKS
-    return DATA.take(text_of(value) if is_response else value, log)
-
-
-def hand_out(result: Any, part: Any, watching: Any) -> bool:
-    """Replace the stream that is the answer in a result by its watching proxy; False where the result has no such field.
-
-    It is put where the object keeps it, so that no code of its class runs.
-    """
-    private = _private(result)
-    inner = private.get("_result") if has_base(type(result), "StopEvent") else None
-    if inner is part and inner is not None:
-        in_slot(result, "__pydantic_private__")["_result"] = watching
-        return True
-    if inner is not None and inner is not result:
-        return hand_out(inner, part, watching)
-    given: Any = result if is_dict(result) else private.get("_data")
-    for name, value in list(text_keyed(given).items()) if is_dict(given) else ():
-        if value is part:
-            dict.__setitem__(given, name, watching)
-            return True
-    own = next((name for name, value in fields_of(result).items() if value is part), None)
-    return own is not None and replace_field(result, own, watching)

@@ -121,34 +121,29 @@ def _module_of(kind: type) -> str:
     return plain_text(own_of(kind, "__module__")) or ""
 
 
-# Some of the framework's work answers nobody. The code that calls it shows that.
+# Some of the framework's work answers nobody: an evaluator asks an engine, an index wants summaries outside of any query.
 
 _FIRST_FRAME = 5  # of the caller: before it come ragspan, the dispatcher and the wrapper of its decorator
-_INDEX_FRAMES = 24  # between a synthesizer's span and the index that called it there are about five
-_INDICES = "llama_index.core.indices."  # they ask for summaries outside of any query
+_MOST_FRAMES = {"call": 4, "synthesis": 24, "chunks": 24}  # to look through, for each takes its time
 _EVALUATING = frozenset({"aevaluate", "evaluate"})
-_EVALUATOR_FRAMES = 4  # between an engine's span and the evaluator that asks it there is hardly any
+_INDICES = "llama_index.core.indices."
 
 
 def answers_nobody(role: Role) -> bool:
-    """Whether an outermost step is not a request: a bare search, an evaluator's question, an index that wants a summary."""
-    if role == "call":
-        most, is_call = _EVALUATOR_FRAMES, True
-    elif role in {"synthesis", "chunks"}:
-        most, is_call = _INDEX_FRAMES, False
-    else:
+    """Whether an outermost step is not a request; the code that calls it shows that. A bare search is none."""
+    if role not in _MOST_FRAMES:
         return role in {"search", "postprocessing"}
     try:
         frame: FrameType | None = sys._getframe(_FIRST_FRAME)  # noqa: SLF001  the frames before are not made then
     except ValueError:  # the stack is not that deep
         return False
-    for _ in range(most):  # few of them, for each takes its time
+    for _ in range(_MOST_FRAMES[role]):
         if frame is None:
             return False
-        if is_call:
-            if frame.f_code.co_name in _EVALUATING and has_base(type(frame.f_locals.get("self")), "BaseEvaluator"):
+        if role != "call":
+            if str(frame.f_globals.get("__name__")).startswith(_INDICES):
                 return True
-        elif str(frame.f_globals.get("__name__")).startswith(_INDICES):
+        elif frame.f_code.co_name in _EVALUATING and has_base(type(frame.f_locals.get("self")), "BaseEvaluator"):
             return True
         frame = frame.f_back
     return False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from llama_index.core.callbacks.base_handler import BaseCallbackHandler
@@ -20,8 +19,7 @@ class RagspanCallbackHandler(BaseCallbackHandler):
     enough: it listens to the framework's spans, of engines that were built before, too. It takes notes only: the record is
     made, and scored, in the sink's worker. Handlers of the same sink make one record of a request.
 
-    It pickles. In another process the copy captures for the default sink there, or nothing where the handler has a sink of
-    its own; in the same process it adds nothing.
+    It pickles: the copy captures for the default sink of its process, or nothing where the handler has a sink of its own.
 
     Args:
         sink: gets a capture of each request; `ragspan.default_engine()`, or what `RAGSPAN_SINK` names, when none is given.
@@ -59,7 +57,7 @@ class RagspanCallbackHandler(BaseCallbackHandler):
 
     def __reduce__(self) -> tuple[Any, ...]:
         captures = self._recorder is not None and self._own_sink is None
-        return _copy_in_another_process, (type(self), os.getpid() if captures else None)
+        return (type(self), ()) if captures else (_silent, (type(self),))
 
     # The framework's older callbacks tell less than its spans, and nothing that these do not tell.
 
@@ -72,10 +70,8 @@ class RagspanCallbackHandler(BaseCallbackHandler):
     start_trace = end_trace = on_event_end
 
 
-def _copy_in_another_process(kind: type[RagspanCallbackHandler], origin: int | None) -> RagspanCallbackHandler:
-    """The copy that pickle makes of a handler; `origin` is the process of the handler, None if it captures in no other one."""
-    if origin is not None and origin != os.getpid():
-        return kind()
+def _silent(kind: type[RagspanCallbackHandler]) -> RagspanCallbackHandler:
+    """The copy of a handler with a sink of its own, which captures nothing."""
     copy = kind.__new__(kind)
     BaseCallbackHandler.__init__(copy, event_starts_to_ignore=[], event_ends_to_ignore=[])
     copy._recorder = copy._own_sink = None  # noqa: SLF001  its own class

@@ -1,7 +1,7 @@
 """Makes the record of a request from its log, in the worker: what its events left for later is read, and the rest is common.
 
 What only LlamaIndex says of a request is added here: an agent and its name, errors that the framework swallowed, the grounds of
-contexts that were themselves answers, what its reader got of a stream, and the run that an interrupted one goes on from.
+contexts that were themselves answers, and what its reader got of a stream.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from ragspan.request import (
     RequestTree,
     RerankStep,
     SearchStart,
-    SearchStep,
     SeenDocuments,
     Step,
     SynthesisStart,
@@ -44,7 +43,6 @@ from ragspan_llama_index.files import File
 from ragspan_llama_index.nodes import text_shown
 from ragspan_llama_index.streams import Stream
 
-_PIECE = 40  # characters, at least, of a node that is cut over several prompts
 _UNNAMED = {None, "", "Agent"}  # the last is the framework's default
 _NO_ERRORS = frozenset({"CancelledError", "GeneratorExit", "StopIteration", "StopAsyncIteration", "WaitingForEvent"})
 """Errors that steer a workflow; nobody hides them from anybody."""
@@ -52,7 +50,7 @@ _NO_ERRORS = frozenset({"CancelledError", "GeneratorExit", "StopIteration", "Sto
 
 def record_of_log(log: RequestLog) -> RagRecord | None:
     """The record of a finished request; None when nothing was answered."""
-    read = _with_beginning(log)
+    read = _read(log)
     tree = _tree_of(read)
     about = log.about
     if "asked" in about and isinstance(tree.inputs, (Opaque, list)):
@@ -111,8 +109,7 @@ def _as_given(
 ) -> Iterator[RetrievedContext]:
     """Contexts as the last synthesizer was given them: with the scores, and twice where it was given one twice.
 
-    Where it was given the answers of earlier calls, these are its contexts, and what they rest on is evidence behind them. A long
-    node that the framework cuts over several prompts is whole where these have all of it.
+    Where it was given the answers of earlier calls, these are its contexts, and what they rest on is evidence behind them.
     """
     synthesis = next(reversed(tree.all_of(SynthesisStep)), None)
     given = [] if synthesis is None else [pair for found in documents_in(synthesis.inputs) for pair in found]
@@ -130,31 +127,7 @@ def _as_given(
         wide = pairs[0][0].written if pairs else None
         if wide and wide != context.text and any(wide in each for each in prompts):
             own = replace(context, text=wide)  # where the framework writes a list of texts, with escapes
-        if context.truncated and len(models) > 1:
-            pairs = [pair for pair in given if context.id is not None and pair[0].id == context.id]
-            texts = [document.written or document.text for document, _ in pairs]
-            if len(texts) == 1 and _have_all_of(texts[0], models):
-                own = replace(context, text=texts[0], truncated=False)
         yield from (replace(own, score=score) for score in [score for _, score in pairs] or [own.score])
-
-
-def _have_all_of(text: str, models: Iterable[ModelStep]) -> bool:
-    """Whether the prompts of these models together have all of a text, piece after piece."""
-    prompts = [" ".join(part.text.split()) for model in models for part in model.messages]
-    wanted = " ".join(text.split())
-    while wanted:
-        starts = [(prompt, prompt.find(wanted[:_PIECE])) for prompt in prompts]
-        same = [_shared(wanted, prompt[start:]) for prompt, start in starts if start >= 0]
-        if not same:
-            return False
-        wanted = wanted[max(same) :].lstrip()
-    return True
-
-
-def _shared(one: str, other: str) -> int:
-    """How many characters both begin with."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (mine, yours) in pairs if mine != yours), min(len(one), len(other)))
 
 
 def _answers_in_block(tree: RequestTree) -> list[str]:
@@ -200,7 +173,6 @@ def _read(log: RequestLog) -> RequestLog:
     """The log with texts in place of streams and files, and with nodes as the framework writes them."""
     read = copy.copy(log)
     read.about = {**log.about, "framework": "llama_index", "run_type": "engine", "delivered": "awaited" in log.about}
-    read.earlier = ()
     history = log.history
     starts = {event.run: event for event in history if event.kind is EventKind.START}
     left_out = set(_only_handing_on(history))
@@ -317,37 +289,3 @@ def _without_files(payload: Any) -> Any:
     read = [(each, each.text() if isinstance(each, File) else each) for each in payload.content]
     unread = [each.end for each, text in read if isinstance(each, File) and text is None]
     return replace(payload, content="\n".join(text for _, text in read if text is not None), unread=unread)
-
-
-# Runs that were interrupted
-
-
-def _with_beginning(log: RequestLog) -> RequestLog:
-    """The log, with the runs that it goes on from.
-
-    The saved context of a run does not name it. Its beginning is recognised by texts that appear again in a prompt or in the
-    answer: its question, a node that it found, or words that it wrote.
-    """
-    read = _read(log)
-    if log.earlier:
-        tree = tree_of(read)
-        shown = "\n".join(part.text for step in tree.all_of(ModelStep) for part in step.messages)
-        shown += "\n" + "\n".join(texts_in(tree.output))
-        rated = [(_signs_of(tree_of(_read(each)), tree.name, shown), each) for each in log.earlier]
-        most = max(signs for signs, _ in rated)
-        if most:
-            beginning = _with_beginning([each for signs, each in rated if signs == most][-1])
-            read.earlier = (*beginning.earlier, beginning)
-    return read
-
-
-def _signs_of(beginning: RequestTree, name: str, shown: str) -> int:
-    if beginning.name != name:
-        return 0
-    found = (each for step in beginning.all_of(SearchStep) for pairs in documents_in(step.output) for each, _ in pairs)
-    said = (step.said for step in beginning.all_of(ModelStep))
-    return (
-        any(each.text.strip() and each.text in shown for each in found)
-        + any(text.strip() and text in shown for text in texts_in(beginning.inputs))
-        + any(" " in text and text in shown for text in said)
-    )

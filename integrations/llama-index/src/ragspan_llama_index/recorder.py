@@ -7,9 +7,7 @@ the record of a log, in the worker.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-from collections import deque
 from collections.abc import Mapping, Sequence
 from sys import modules
 from time import time_ns
@@ -25,7 +23,7 @@ from ragspan.capturing import (
     RequestLog,
     TokenStream,
 )
-from ragspan.messages import NotedError, is_abandonment, note_error
+from ragspan.messages import NotedError, note_error
 from ragspan.records import RecordSink, RetrievedContext
 from ragspan.safe_copy import class_name, fields_of, has_plain_dict, kept_entries, remember
 from ragspan.safe_copy import text_of as plain_text
@@ -38,7 +36,6 @@ from ragspan_llama_index.classes import (
     Role,
     answers_nobody,
     facts_about,
-    has_base,
 )
 from ragspan_llama_index.nodes import documents_now, documents_of
 from ragspan_llama_index.openinference import OPENINFERENCE, is_active, note_search, span_of
@@ -47,14 +44,12 @@ from ragspan_llama_index.payloads import (
     Noted,
     end_of_model,
     end_of_tool,
-    inputs_of,
     texts_given,
 )
 from ragspan_llama_index.record import record_of_log, tree_inside
 from ragspan_llama_index.results import output_or_stream, watch_chat
-from ragspan_llama_index.streams import Place, Stream, pulled, reader_or_maker, streams_of
+from ragspan_llama_index.streams import Place, Stream, StreamListener, reader_or_maker, streams_of
 
-_MAX_INTERRUPTED = 128
 _EVENTS = {
     **dict.fromkeys(("LLMChatInProgressEvent", "LLMCompletionInProgressEvent"), True),
     **dict.fromkeys(("LLMChatEndEvent", "LLMCompletionEndEvent"), False),
@@ -87,7 +82,8 @@ class SpanRecorder:
             sink, record_of_log, tree_inside, on_end=self._on_end, **limits
         )
         self._live = self._requests.live
-        self._interrupted: deque[RequestLog] = deque(maxlen=_MAX_INTERRUPTED)
+        self._listener = StreamListener(self._end_of_stream)
+        self._pulled = self._listener.pulled
 
     @property
     def open_spans(self) -> int:
@@ -107,14 +103,11 @@ class SpanRecorder:
     ) -> None:
         try:
             place = self._live.get(parent_id) if parent_id else None
-            if instance is None:
-                if place is not None:
-                    _note_work(place[0], id_, bound_args.arguments)
-            else:
+            if instance is not None:  # else it is a step of a workflow
                 facts = KNOWN.get(id(type(instance))) or facts_about(type(instance))
                 role = facts.methods.get(id_[facts.method_start : -UUID_LENGTH]) if facts.methods else None
                 if role is not None:
-                    stream = pulled.get()
+                    stream = self._pulled.get()
                     if stream is not None and stream.place is not None:
                         place = reader_or_maker(place, stream.place)
                     place = place or self._place_at_top(role, id_, parent_id, tags)
@@ -132,15 +125,11 @@ class SpanRecorder:
         except Exception as problem:  # noqa: BLE001
             self._requests.report(problem)
 
-    def span_exit(self, id_: str, instance: Any | None = None, result: Any | None = None, **_: Any) -> None:
+    def span_exit(self, id_: str, *, result: Any | None = None, **_: Any) -> None:
         try:
             place = self._live.get(id_)
-            if place is None:
-                return
-            if place[1] == id_:
+            if place is not None and place[1] == id_:
                 self._note_end(place, result)
-            elif instance is None and (result is not None or not _is_cancelled()):
-                _note_work_over(place[0], id_, result)  # cancelled at its work it returns nothing, too
         except Exception as problem:  # noqa: BLE001
             self._requests.report(problem)
 
@@ -150,7 +139,7 @@ class SpanRecorder:
             if place is None:
                 return
             error = GeneratorExit() if err is None else err
-            log, is_abandoned = place[0], is_abandonment(error)
+            log = place[0]
             is_step = place[1] == id_
             if is_step and place[2] == "search" and OPENINFERENCE in modules:
                 note_search(log, id_)
@@ -158,15 +147,11 @@ class SpanRecorder:
                 place[2] not in _ANSWERING or id_ == log.root
             )  # others hand on what an inner step tells
             noted = note_error(error) if is_shown else NotedError(type(error), "", ())
-            if not is_abandoned:
-                _work_of(log).discard(id_)
             if is_step and place[2] == "chat writer":
                 place[4].fail(error)
+            log.note(EventKind.ERROR, id_, None, noted)
             if id_ == log.root:
-                self._abort(log, noted) if is_abandoned else log.note(EventKind.ERROR, id_, None, noted)
                 self._requests.finish(log)
-            else:
-                log.note(EventKind.ERROR, id_, None, noted)
         except Exception as problem:  # noqa: BLE001
             self._requests.report(problem)
 
@@ -218,7 +203,6 @@ class SpanRecorder:
     def close(self) -> None:
         """Forget everything that is open: streams go on, and are not recorded."""
         self._requests.discard()
-        self._interrupted.clear()
 
     # Starts
 
@@ -275,7 +259,7 @@ class SpanRecorder:
         beside: Any = [] if role == "call" else [True] if role == "synthesis" else None  # as `Place` has it
         try:
             if role == "chat writer":
-                beside = watch_chat(place, instance, self._end_of_stream)
+                beside = watch_chat(place, instance, self._listener)
             else:
                 noted = STARTS[role](arguments, instance, facts, log)
         except Exception as problem:  # noqa: BLE001  whatever a program passes: the step is followed all the same
@@ -311,7 +295,7 @@ class SpanRecorder:
                 if role == "search" and OPENINFERENCE in modules:
                     note_search(log, span_id)
             elif role == "call" or role == "synthesis":  # noqa: PLR1714  as above
-                noted = Noted(output_or_stream(place, result, self._end_of_stream))
+                noted = Noted(output_or_stream(place, result, self._listener))
                 if role == "synthesis":
                     if beside:  # it wrote its nodes down in a way of its own
                         log.about["reread"] = True
@@ -330,7 +314,9 @@ class SpanRecorder:
         if log.span_finder is not None:
             log.find_span()
         if result is None and "is_run" in log.about:
-            self._abort(log, NotedError(GeneratorExit, "", ()))  # so ends a run that its caller cancels
+            log.note(
+                EventKind.ERROR, span_id, None, NotedError(GeneratorExit, "", ())
+            )  # so ends a run that its caller cancels
         else:
             log.events.append((EventKind.END, span_id, None, ended_ns, noted.payload, None))
             if isinstance(noted.payload, Stream):
@@ -344,27 +330,14 @@ class SpanRecorder:
         if place is not None and place[0].about.get("awaited") is stream:
             self._requests.finish(place[0])
 
-    def _abort(self, log: RequestLog, noted: NotedError) -> None:
-        """The caller left a request."""
-        log.about["left"] = True
-        log.note(EventKind.ERROR, log.root or "", None, noted)
-
     def _on_end(self, log: RequestLog) -> None:
         """The request is over: forget its streams, and read nodes again where the answer may rest on them."""
         if log.streams:
             for stream in streams_of(log):
                 stream.forget()
-        about = log.about
         try:
-            if log.kept and ("reread" in about or not log.root):
+            if log.kept and ("reread" in log.about or not log.root):
                 log.note(EventKind.REREAD, "", None, documents_now(log))
-            if "is_run" in about:
-                if about["is_resumed"]:
-                    log.earlier = tuple(self._interrupted)
-                is_left = "left" in about or (log.abandoned and "awaited" not in about)
-                if is_left and len(log.keys) > 1 and not (_work_of(log) or about.get("hands_on")):
-                    log.note(EventKind.INTERRUPT, log.root or "")  # a run that waits for somebody may go on later
-                    self._interrupted.append(log)
         except Exception as problem:  # noqa: BLE001  a program's own class
             self._requests.report(problem)
 
@@ -382,37 +355,3 @@ def _note_texts(place: Place, arguments: Mapping[str, Any]) -> Place:
     if beside:
         beside.clear()
     return log, step_id, "chunks", inside_synthesis, None
-
-
-# Steps of workflows: a run that is left while none is at work waits for somebody.
-
-
-def _work_of(log: RequestLog) -> set[str]:
-    """The workflow's steps that have not ended, or were cancelled."""
-    work: set[str] = log.about.setdefault("work", set())
-    return work
-
-
-def _note_work(log: RequestLog, span_id: str, arguments: Mapping[str, Any]) -> None:
-    """A step begins. One that waited inside before an interruption is run again from its beginning, with the question."""
-    _work_of(log).add(span_id)
-    log.about["hands_on"] = False
-    if log.about.get("is_resumed"):
-        event = next((value for value in arguments.values() if has_base(type(value), "StartEvent")), None)
-        if event is not None:
-            log.note(EventKind.START, span_id, log.root, inputs_of(event, log), "step")
-
-
-def _note_work_over(log: RequestLog, span_id: str, event: Any) -> None:
-    """A step ends; it may have given work to another one, for which it made an event."""
-    _work_of(log).discard(span_id)
-    bases = facts_about(type(event)).bases
-    log.about["hands_on"] = "Event" in bases and bases.isdisjoint({"InputRequiredEvent", "StopEvent"})
-
-
-def _is_cancelled() -> bool:
-    try:
-        task = asyncio.current_task()
-    except RuntimeError:  # a step that is not asynchronous, in a thread
-        return False
-    return task is not None and getattr(task, "cancelling", lambda: 1)() > 0  # before Python 3.11 a task does not tell

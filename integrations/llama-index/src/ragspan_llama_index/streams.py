@@ -33,7 +33,18 @@ Place: TypeAlias = tuple[RequestLog, str | None, Role | None, bool, Any]
 inside a synthesis; and of a writer its stream, of a model's stream the tokens, of a synthesis whether it has not yet written
 its nodes for the model, of a call the roles of the steps directly inside it that are not models."""
 
-OnEnd: TypeAlias = "Callable[[Stream], None]"
+
+class StreamListener:
+    """Follows the streams of one sink.
+
+    Args:
+        on_end: is called once for each stream, when it is over.
+    """
+
+    def __init__(self, on_end: Callable[[Stream], None]) -> None:
+        self.on_end = on_end
+        self.pulled: ContextVar[Stream | None] = ContextVar("ragspan_llama_index_pulled", default=None)
+        """The stream whose next token the caller is making: many models are asked only then. Each sink has its own of them."""
 
 
 class Stream(TokenStream):
@@ -41,17 +52,18 @@ class Stream(TokenStream):
 
     Args:
         place: where the framework's spans belong that begin while a token is made.
-        on_end: is called once, when the stream is over.
+        listener: hears of its end.
     """
 
-    def __init__(self, place: Place, on_end: OnEnd) -> None:
+    def __init__(self, place: Place, listener: StreamListener) -> None:
         super().__init__()
         self.place: Place | None = place
         self.is_watched = False
         self.over = False
         self.aborted = False
         self.noted: NotedError | None = None
-        self._on_end: OnEnd | None = on_end
+        self.pulled = listener.pulled
+        self._on_end: Callable[[Stream], None] | None = listener.on_end
         self._last: Any = None
         self._plain_kind: type | None = None  # of chunks whose fields are in their dictionary
         self._reference: weakref.ref[Any] | None = None
@@ -105,11 +117,11 @@ class Stream(TokenStream):
         else:
             self.add(plain_text(delta) or "")
 
-    def add_text_or_delta(self, token: Any) -> None:
-        self.add(token if issubclass(type(token), str) else plain_text(fields_of(token).get("delta")) or token)
-
     def abandon(self) -> None:
-        if not self.over:
+        """What the user held is gone, or closed; a chat engine's stream that nobody reads was read by the framework."""
+        if self.over:
+            self._finish()
+        else:
             self.aborted = True
             self.complete()
 
@@ -124,10 +136,10 @@ class Stream(TokenStream):
         self.complete()
 
     def complete(self) -> None:
-        """All of it was read from the model; the user may still be reading."""
+        """All of it was read from the model; the user may still be reading it, or begin to."""
         self._settle()
         self.over = True
-        if self._reader is None or self.aborted or self.noted is not None or not self._reader.is_reading():
+        if self._reader is None or self.aborted or self.noted is not None or self._reader.is_over:
             self._finish()
 
     def _finish(self) -> None:
@@ -152,10 +164,6 @@ class Stream(TokenStream):
 def streams_of(log: RequestLog) -> list[Stream]:
     """The answers of the request that are streams, in the order in which they were handed over."""
     return [stream for stream in list(log.streams.values()) if isinstance(stream, Stream)]
-
-
-pulled: ContextVar[Stream | None] = ContextVar("ragspan_llama_index_pulled", default=None)
-"""The stream whose next token the caller is making: many models are asked only then."""
 
 
 def reader_or_maker(reader: Place | None, maker: Place) -> Place:
@@ -213,7 +221,7 @@ class _WatchedAsync(_Proxy):
 def _noting(source: Any, stream: Stream, note: Callable[[Any], None]) -> Generator[Any, Any, Any]:
     """The tokens of a stream, each given to `note`, a method of the stream."""
     advance: Callable[[], Any] = source.__next__
-    tokens, are_texts = stream.tokens, note == stream.add
+    tokens, are_texts, pulled = stream.tokens, note == stream.add, stream.pulled
     while True:
         mark = pulled.set(stream)
         try:
@@ -241,7 +249,7 @@ def _noting(source: Any, stream: Stream, note: Callable[[Any], None]) -> Generat
 
 async def _noting_async(source: Any, stream: Stream, note: Callable[[Any], None]) -> AsyncGenerator[Any, Any]:
     advance: Callable[[], Any] = source.__anext__
-    tokens, are_texts = stream.tokens, note == stream.add
+    tokens, are_texts, pulled = stream.tokens, note == stream.add, stream.pulled
     while True:
         mark = pulled.set(stream)
         try:
@@ -306,22 +314,18 @@ class _Reader:
     def __init__(self, response: Any, on_end: Callable[[str | None], None]) -> None:
         self._response = weakref.ref(response)
         self._on_end = on_end
-        self._is_over = False
-        for name in _WRITERS:
-            writer = fields_of(response).get(name)
-            if writer is not None:
-                replace_field(response, name, _Writer(writer, self))
-
-    def is_reading(self) -> bool:
-        """Whether the user has begun to read and not stopped."""
-        return not self._is_over and bool(self._read())
+        writers = [(name, own) for name in _WRITERS if (own := fields_of(response).get(name)) is not None]
+        self.is_over = not writers
+        """The user has stopped, or it will not be seen."""
+        for name, writer in writers:
+            replace_field(response, name, _Writer(writer, self))
 
     def end(self) -> None:
         """The user's generator has come to its end, or is closed."""
         read, own = self._read(), fields_of(self._response())
-        if self._is_over or not read:  # the program itself waits for the writer
+        if self.is_over or not read:  # the program itself waits for the writer
             return
-        self._is_over = True
+        self.is_over = True
         left = own.get("is_done") is not True or any(
             fields_of(own.get(name)).get(items) for name, items in _QUEUES if own.get(name) is not None
         )

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from ipaddress import ip_address
 from typing import Annotated, Any, Protocol, cast
 from urllib.parse import urlsplit
 
@@ -43,7 +41,7 @@ _CONSOLE = ("console",)
 _ENDPOINTS = {"otlp_proto_grpc": "http://localhost:4317"}
 _HTTP_ENDPOINT = "http://localhost:4318"
 _PORTS = {"http": 80, "https": 443}
-_EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104  compared, not listened at
+_THIS_MACHINE = frozenset({"0.0.0.0", "::", "127.0.0.1", "::1", "localhost"})  # noqa: S104  compared, not listened at
 
 app = typer.Typer(add_completion=False)
 
@@ -187,30 +185,18 @@ def _is_sampled(settings: Settings, trace_id: bytes) -> bool:
 
 def check_destination(host: str, port: int) -> None:
     """Raise a `ConfigurationError` if spans are exported to the receiver that listens there."""
+    own = {host, *_THIS_MACHINE, socket.gethostname()} if host in _THIS_MACHINE else {host}
     for name in exporter_names("traces"):
         if "otlp" not in name:
             continue
         target = endpoint("traces") or _ENDPOINTS.get(exporter_of("traces", name).name, _HTTP_ENDPOINT)
-        if _is_at(target, host, port):
+        try:
+            parts = urlsplit(target if "://" in target else f"http://{target}")
+            is_itself = parts.hostname in own and port == (parts.port or _PORTS.get(parts.scheme))
+        except ValueError:  # the exporter will say what is wrong with it
+            continue
+        if is_itself:
             raise ConfigurationError(
                 f"scores would be sent to {shown_url(target)}, which is this receiver: set OTEL_EXPORTER_OTLP_ENDPOINT to the "
                 "backend that shows them, or have the receiver listen elsewhere"
             )
-
-
-def _is_at(url: str, host: str, port: int) -> bool:
-    """Whether the URL leads to the address that we listen at, or to any of this machine's if we listen at all of them."""
-    with contextlib.suppress(ValueError, OSError):  # the exporter will say what is wrong with it
-        parts = urlsplit(url if "://" in url else f"http://{url}")
-        if port != (parts.port or _PORTS.get(parts.scheme)):
-            return False
-        theirs, ours = (
-            _addresses_of(parts.hostname),
-            _addresses_of(socket.gethostname() if host in _EVERYWHERE else host),
-        )
-        return bool(theirs & ours) or (host in _EVERYWHERE and any(ip_address(one).is_loopback for one in theirs))
-    return False
-
-
-def _addresses_of(name: str | None) -> set[str]:
-    return {str(info[4][0]) for info in socket.getaddrinfo(name, 0, type=socket.SOCK_STREAM)}

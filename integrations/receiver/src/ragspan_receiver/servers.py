@@ -2,8 +2,7 @@
 
 Guarantees:
 - Bodies are unpacked and read elsewhere (`intake`), so that probes are answered whatever else there is to do.
-- Heads and bodies are read up to a bound and for a limited time, and not in many small pieces. A head that gives the length of its
-  body in two ways is refused, and its connection ends.
+- Heads and bodies are read up to a bound, and bodies for a limited time.
 - Every answer is one that OTLP describes, with a `Status` if something is wrong. It tells a sender that should try again when to do so.
 """
 
@@ -11,30 +10,24 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any, TypeAlias
 
-import h11
 import uvicorn
 from google.protobuf.json_format import MessageToJson
 from google.protobuf.message import Message
 from google.rpc.status_pb2 import Status
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ragspan.command_line import listener_at
 from ragspan_receiver.intake import MAX_BODY, MAX_JSON, Intake
 from ragspan_receiver.receiver import Receiver
 from ragspan_receiver.spans import RefusedError
 
-_BACKLOG = 128  # connections that are taken at once
-_WAITING = 1024  # that wait for it; where there is no place for another one, its sender comes again a second later
-_MANY_PIECES = 400  # pieces of a body, each of which costs as much as some kilobytes
-_SMALL_PIECE = 256  # bytes; if there are many pieces, their mean size is not below it
+_BACKLOG = 1024  # connections that wait
 _RETRY_AFTER = 2  # seconds
-_PATIENCE = 30  # seconds for a request's head, from the connection's beginning, and for its body
+_PATIENCE = 30  # seconds for a request's body
 _MAX_HEAD = 16 * 1024  # bytes of a request's head
 _KEEP_ALIVE = 75  # seconds that an idle connection stays
 _GRACE = 1  # seconds for replies that are under way when a server stops
@@ -126,44 +119,6 @@ async def _reply(send: _Send, status: HTTPStatus, kind: str, body: bytes) -> Non
     await send({"type": "http.response.body", "body": body})
 
 
-class _BoundedRequests(h11.Connection):
-    """Reads requests whose heads are small and clear, and whose bodies do not come in very many small pieces.
-
-    h11 bounds only heads that have not come whole, and takes one with two lengths for one in chunks.
-    """
-
-    _pieces = _bytes = 0
-
-    def next_event(self) -> Any:
-        event = super().next_event()
-        if isinstance(event, h11.Request):
-            self._pieces = self._bytes = 0
-            names = [name for name, _ in event.headers]
-            if len(event.target) + sum(len(name) + len(value) + 4 for name, value in event.headers) > _MAX_HEAD:
-                raise h11.RemoteProtocolError("the head is too large", error_status_hint=431)
-            if b"transfer-encoding" in names and b"content-length" in names:
-                raise h11.RemoteProtocolError("the length of the body is given in two ways", error_status_hint=400)
-        elif isinstance(event, h11.Data):
-            self._pieces, self._bytes = self._pieces + 1, self._bytes + len(event.data)
-            if self._pieces > _MANY_PIECES and self._bytes < self._pieces * _SMALL_PIECE:
-                raise h11.RemoteProtocolError("a body in many small pieces", error_status_hint=400)
-        return event
-
-
-class _Connection(H11Protocol):
-    """A connection that is closed if its first request does not come in time; uvicorn closes it where it is idle later."""
-
-    def connection_made(self, transport: Any) -> None:
-        self.conn = _BoundedRequests(h11.SERVER, _MAX_HEAD)
-        super().connection_made(transport)
-        self.loop.call_later(_PATIENCE, self._close_if_silent)
-
-    def _close_if_silent(self) -> None:
-        cycle: Any = self.cycle  # None before the first request
-        if cycle is None:
-            self.transport.close()
-
-
 class HTTPServer(uvicorn.Server):
     """Serves a receiver by HTTP.
 
@@ -179,7 +134,8 @@ class HTTPServer(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 OTLPApplication(Intake(served) if isinstance(served, Receiver) else served),
-                http=_Connection,
+                http="h11",
+                h11_max_incomplete_event_size=_MAX_HEAD,
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -198,10 +154,6 @@ class HTTPServer(uvicorn.Server):
 
     async def start(self) -> None:
         self._serving = asyncio.create_task(self.serve(sockets=[self._listener]))
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._listener.listen(_WAITING)  # asyncio lets as many wait as it takes at once
 
     async def stop(self) -> None:
         self.should_exit = True

@@ -91,10 +91,6 @@ class RawSpan:
     """A reader may understand it."""
     encoded: bytes
     scope: str
-    took: float = 0.0
-    """Seconds, as its sender says."""
-    ended: float = 0.0
-    """Its end in seconds, by its sender's clock: only differences count."""
 
     @property
     def is_root(self) -> bool:
@@ -161,8 +157,6 @@ def _add(batch: Batch, span: Span, scope: str) -> None:
         is_marked=any(mark in encoded for mark in _MARKS),
         encoded=encoded,
         scope=scope,
-        took=max(0, span.end_time_unix_nano - span.start_time_unix_nano) / 1e9,
-        ended=span.end_time_unix_nano / 1e9,
     )
     batch.traces.setdefault(span.trace_id, []).append(raw)
 

@@ -2,19 +2,17 @@
 
 Guarantees:
 - A trace ends once: `quiet` seconds after its last span if it has a root, else `deadline` seconds after it, and `LONGEST`
-  seconds after its first one in any case. Only our own clock counts; of the times in spans only how long a root took is used.
+  seconds after its first one in any case. Only our own clock counts.
 - Traces, spans and bytes of a trace, and bytes of all are bounded. A trace that is too large is dropped as a whole, since a part
   of it would be scored for what the rest says.
 - Spans of a trace that has ended are dropped, as long as the trace is remembered.
-- A trace of which a part went to another process is left out and counted: one without its root, or without spans around others, when the
-  process ends, and one whose root began before the process did, which got the first spans only if no other had them.
+- A trace whose root has not come when the process ends is left out and counted: the next process gets the rest of it.
 
 Any thread may call any method.
 """
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections import Counter
@@ -65,39 +63,7 @@ class Trace:
     """By their ids: an exporter may send a span again."""
     size: int = _TRACE_OVERHEAD
     is_marked: bool = False
-    root: RawSpan | None = None
-    since_root: float = 0.0
-    """Seconds from the start of this process until its root came."""
-    first_end: float = math.inf
-    """When the first of the other spans ended, by their sender's clock."""
-
-    @property
-    def has_root(self) -> bool:
-        return self.root is not None
-
-    @property
-    def is_cut_off(self) -> bool:
-        """Another process had its first spans: its root began before this process, and no other span ended before it.
-
-        Exporters send spans in the order of their ends, so with an early one all came here. A root that took longer than
-        traces are held is not a measure.
-        """
-        if self.root is None or not self.since_root < self.root.took <= LONGEST:
-            return False
-        return self.root.ended - self.first_end <= self.since_root
-
-    @property
-    def is_torn(self) -> bool:
-        """A span that a reader may understand lies below one that has not come: what it belongs to goes on, or its end is lost."""
-        joined: set[bytes] = set()
-        for marked in self.spans.values():
-            span = marked
-            while marked.is_marked and not span.is_root and span.id not in joined:
-                joined.add(span.id)
-                if span.parent not in self.spans:
-                    return True
-                span = self.spans[span.parent]
-        return False
+    has_root: bool = False
 
 
 class OpenTraces:
@@ -111,7 +77,6 @@ class OpenTraces:
     def __init__(self, limits: BufferLimits, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits
         self._clock = clock
-        self._began = clock()
         self._lock = threading.Lock()
         self._open: dict[bytes, Trace] = {}
         self._ended: dict[bytes, None] = {}
@@ -152,7 +117,10 @@ class OpenTraces:
             before = trace.size
             for span in spans:
                 if span.id not in trace.spans:
-                    self._add(trace, span, now)
+                    trace.size += len(span.encoded) + _SPAN_OVERHEAD
+                    trace.spans[span.id] = span
+                    trace.is_marked |= span.is_marked
+                    trace.has_root |= span.is_root
             self.size += trace.size - before
             if len(trace.spans) > self._limits.max_trace_spans or trace.size > self._limits.max_trace_bytes:
                 self._end(trace)
@@ -168,8 +136,7 @@ class OpenTraces:
         """The traces that have ended by now and are to be read. The caller releases them.
 
         Args:
-            all_of_them: end those that are open, too. Of one without a root, or in which spans around others are missing, nobody knows what
-                it would still have said.
+            all_of_them: end those that are open, too. Of one without a root nobody knows what it would still have said.
         """
         with self._lock:
             now = self._clock()
@@ -177,7 +144,7 @@ class OpenTraces:
             found = []
             for trace in ended:
                 self._end(trace)
-                is_cut_off = trace.is_cut_off or (trace.ends > now and (not trace.has_root or trace.is_torn))
+                is_cut_off = trace.ends > now and not trace.has_root
                 if trace.is_marked and not is_cut_off:
                     found.append(trace)
                 else:
@@ -190,18 +157,8 @@ class OpenTraces:
         with self._lock:
             self.size -= trace.size
 
-    # What follows runs under the lock.
-
-    def _add(self, trace: Trace, span: RawSpan, now: float) -> None:
-        trace.size += len(span.encoded) + _SPAN_OVERHEAD
-        trace.spans[span.id] = span
-        trace.is_marked = trace.is_marked or span.is_marked
-        if span.is_root:
-            trace.root, trace.since_root = span, now - self._began
-        else:
-            trace.first_end = min(trace.first_end, span.ended)
-
     def _end(self, trace: Trace) -> None:
+        """End a trace; under the lock."""
         del self._open[trace.id]
         self._counts["traces.ended"] += 1
         self._counts["traces.of_interest"] += trace.is_marked

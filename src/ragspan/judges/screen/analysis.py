@@ -7,26 +7,34 @@ from collections.abc import Iterator, Sequence
 
 from ragspan.exceptions import JudgeError
 from ragspan.judges.judge_protocols import CANNOT_TELL, LANGUAGE, Verdict, require_few_contexts
+from ragspan.judges.screen.claims import Response
 from ragspan.judges.screen.contexts import (
     MAX_CHARACTERS,
     MAX_CONTEXTS,
     Context,
     ContextReader,
+    Index,
     told_apart,
     within_bounds,
 )
-from ragspan.judges.screen.coverage import Coverage, conveyed_shares, cover, held_shares, shared_with_response
-from ragspan.judges.screen.evidence import Evidence
-from ragspan.judges.screen.grading import DECLINES, Grade, Grader, answer_score, is_unrelated, probability
+from ragspan.judges.screen.grading import (
+    DECLINES,
+    Grade,
+    answer_score,
+    declined,
+    grade,
+    is_unrelated,
+    probability,
+    score_of,
+)
 from ragspan.records import RagRecord
 from ragspan.text.answers import stated
 from ragspan.text.keys import content_of, is_content, is_negation, is_number
-from ragspan.text.languages import Language, Languages, characters_read, guess, languages_of
+from ragspan.text.languages import Languages, characters_read, guess, languages_of
 from ragspan.text.lazy import Lazy
 from ragspan.text.responses import MAX_CHARACTERS as MAX_RESPONSE
 from ragspan.text.responses import declines, read_claims
 from ragspan.text.sentences import Sentence, read_sentence
-from ragspan.text.vocabulary import MOST_STEMS
 
 PASSES, HARDLY = 0.55, 0.2
 """The probability from which on a response or a claim passes, and the one below which a response of some sentences fails."""
@@ -34,9 +42,8 @@ MANY_CLAIMS = 3
 """Claims of a response that fails because the contexts hold hardly anything of it."""
 _MAX_QUESTION = 20_000
 """Characters of a question that are read."""
-_FEW_CLAIMS = 2
-_LONG = 20_000
-"""Characters of a record below which its words are not counted."""
+_LONG = 10_000
+"""Characters of a record from which on the words of other languages than English are not stemmed."""
 _NAME = 5
 """Letters of a name that are compared across languages, because languages put endings to names."""
 
@@ -62,20 +69,19 @@ class Analysis:
         self.record = record
         self.documents = len(record.contexts or ()) if documents is None else documents
         self._alone = alone
-        texts = [context.text for context in record.contexts or ()]
-        self._stated = stated(record.response or "")
-        question = record.question or ""
+        response, question = record.response or "", record.question or ""
+        self._stated = stated(response)
         question = question[: characters_read([question], _MAX_QUESTION)[0]]
-        self.languages = languages_of(self._stated, texts, question)
-        texts = within_bounds(texts)
-        if _has_many_words([self._stated[:MAX_RESPONSE], question, *texts]):
-            self.languages = self.languages.with_few_stems()
+        texts = within_bounds([context.text for context in record.contexts or ()])
+        languages = languages_of(self._stated, texts, question)
+        self.languages = languages.quick if sum(map(len, [*texts, response[:MAX_RESPONSE]])) > _LONG else languages
         self.language = self.languages.response
-        self._claims = read_claims(record.response or "", self.language)
-        if not self.languages.are_comparable:
-            self._claims = tuple(claim for claim in self._claims if any(_numbers_and_names(claim, self.languages)))
+        self._claims = read_claims(response, self.language)
+        if not languages.are_comparable:
+            self._claims = tuple(claim for claim in self._claims if any(_numbers_and_names(claim, languages)))
         self.question = frozenset(self.language.keys(question))
         self.contexts = (ContextReader() if reader is None else reader).read(texts, self.languages.contexts)
+        self.index = Index(self.contexts)
 
     @property
     def claims(self) -> tuple[Sentence, ...]:
@@ -95,7 +101,7 @@ class Analysis:
     @Lazy
     def grades(self) -> list[Grade]:
         """One for each of the response's own claims."""
-        return self._graded(self.claims, self._evidence)
+        return self._graded(self.claims)
 
     @Lazy
     def grounding(self) -> float:
@@ -103,7 +109,9 @@ class Analysis:
         if not self.grades:
             return 0.0
         grounding = probability(answer_score(self.grades, self.language), self.language)
-        return grounding if self._alone is None else max(grounding, _grounding_of(self._alone))
+        with contextlib.suppress(JudgeError):  # the response cannot be compared with these contexts
+            return grounding if self._alone is None else max(grounding, self._alone.grounding)
+        return grounding
 
     @Lazy
     def verdict(self) -> Verdict:
@@ -124,9 +132,7 @@ class Analysis:
         supported = probability(grade.score, self.language)
         if grade.findings or (self.is_hardly_held and supported < HARDLY):
             return "unsupported"
-        if grade.unsure is not None or supported < PASSES:
-            return "unsure"
-        return "supported"
+        return "unsure" if grade.unsure is not None or supported < PASSES else "supported"
 
     def require_comparable(self) -> None:
         """Raise a `JudgeError` (`cannot_tell`) where a response declines, and contexts may hold an answer."""
@@ -142,19 +148,18 @@ class Analysis:
     @Lazy
     def declines_rightly(self) -> bool:
         """Whether the response declines, and the contexts are about something else."""
-        return self._declines and is_unrelated(content_of(self.question), self.contexts)
+        return self._declines and is_unrelated(content_of(self.question), self.index)
 
     def grade(self, claims: Sequence[str]) -> list[Grade]:
         """One grade for each of any claims."""
         if list(claims) == [claim.text for claim in self._claims]:
             return self.grades
-        read = [read_sentence(claim, self.language) for claim in claims]
-        return self._graded(read, Evidence(read, self.contexts))
+        return self._graded([read_sentence(claim, self.language) for claim in claims])
 
     def closest(self, claim: str) -> str | None:
         """The sentence of the contexts with most of the words of a claim; None where none has any."""
-        places = self._evidence.closest(content_of(self.language.keys(claim)))
-        return next((self.contexts[place.context].text_of(place.sentence) for place in places), None)
+        places = self.index.closest(content_of(self.language.keys(claim)))
+        return next(map(self.index.text_at, places), None)
 
     @property
     def note(self) -> str | None:
@@ -162,43 +167,57 @@ class Analysis:
         apart = self.languages.apart
         return None if self.languages.are_comparable else f"Only numbers and names were compared, because {apart}."
 
-    def coverage(self) -> Coverage:
-        """What the response has of what the contexts say about the question."""
+    @property
+    def compared_claims(self) -> Sequence[Sentence]:
+        """The response's claims, if their words can be looked for in the contexts.
+
+        Raises:
+            JudgeError: they cannot (`language`).
+        """
         _require_comparable(self.languages)
-        return cover(self._evidence.content, self.contexts, self.question)
+        return self._claims
 
-    def shared(self) -> list[float]:
-        """How much of the response each context shares, 0..2."""
-        _require_comparable(self.languages)
-        return shared_with_response(self._evidence, self._each_context())
+    @property
+    def each_context(self) -> Sequence[Context]:
+        """All contexts.
 
-    def conveyed(self) -> list[float]:
-        """The share of each context that the response conveys."""
-        _require_comparable(self.languages)
-        return conveyed_shares(self._evidence.content, self._each_context())
+        Raises:
+            JudgeError: neighbours count as one (`too_many_contexts`).
+        """
+        require_few_contexts(len(self.record.contexts or ()), MAX_CONTEXTS)
+        return self.contexts
 
-    def asked(self) -> list[float]:
-        """The share of the question's words that each context holds."""
-        _require_comparable(self._languages_of_question())
-        return held_shares(self.question, self._each_context())
+    def require_question(self) -> None:
+        """Raise a `JudgeError` (`language`) where the question is in another language than the contexts."""
+        question = self.record.question or ""
+        if guess(question) is not None:
+            _require_comparable(languages_of(question, [context.text for context in self.record.contexts or ()]))
+        else:
+            _require_comparable(self.languages)
 
-    def _graded(self, claims: Sequence[Sentence], evidence: Evidence) -> list[Grade]:
+    def _graded(self, claims: Sequence[Sentence]) -> list[Grade]:
         if self.declines_rightly:
-            return [Grade(sentence=claim.text, declines_rightly=True) for claim in claims]
+            return [declined(claim.text) for claim in claims]
         if self._declines:
-            return [Grade(sentence=claim.text, unsure=DECLINES) for claim in claims]
+            return [Grade(sentence=claim.text, score=score_of(), unsure=DECLINES) for claim in claims]
         if not self.languages.are_comparable:
             return self._graded_across(claims)
-        lone = len(claims) <= _FEW_CLAIMS
-        grader = Grader(self.contexts, evidence, self.question, self.language, lone=lone)
-        affirms = _affirms(self._stated, self.language)
-        grades = [grader.grade(claim, affirms=affirms and not at) for at, claim in enumerate(claims)]
-        if self._alone is None:
-            return grades
-        with contextlib.suppress(JudgeError):  # these are in another language
-            alone = self._alone.grade([claim.text for claim in claims])
-            return [max(pair, key=lambda grade: grade.score) for pair in zip(alone, grades, strict=True)]
+        response = Response(self.index, self.question, self.language, len(claims))
+        grades = [grade(claim, response, affirms=not at and self._affirms) for at, claim in enumerate(claims)]
+        with contextlib.suppress(JudgeError):  # the others are in another language
+            alone = [] if self._alone is None else self._alone.grade([claim.text for claim in claims])
+            return (
+                [max(pair, key=lambda grade: grade.score) for pair in zip(alone, grades, strict=True)]
+                if alone
+                else grades
+            )
         return grades
+
+    @Lazy
+    def _affirms(self) -> bool:
+        """Whether the response begins with a yes."""
+        first = self.language.tokens(self._stated[:20])[:1]
+        return any(one.lower() in self.language.replies and not is_negation(self.language.key(one)) for one in first)
 
     def _graded_across(self, claims: Sequence[Sentence]) -> list[Grade]:
         """A grade for each claim in another language than the contexts: the share of its numbers and names that they hold."""
@@ -212,41 +231,9 @@ class Analysis:
         if not sought:
             raise JudgeError(LANGUAGE, f"{self.languages.apart}, and a claim has no numbers or names to compare")
         missing = [(word, key) for word, key in sought if key not in held]
-        return Grade(
-            sentence=claim.text,
-            window=1 - len(missing) / len(sought),
-            context=0,
-            numbers=tuple(word for word, key in missing if is_number(key)),
-            names=tuple(word for word, key in missing if not is_number(key)),
-        )
-
-    def _languages_of_question(self) -> Languages:
-        question = self.record.question or ""
-        if guess(question) is None:
-            return self.languages
-        return languages_of(question, [context.text for context in self.record.contexts or ()])
-
-    @Lazy
-    def _evidence(self) -> Evidence:
-        return Evidence(self._claims, self.contexts)
-
-    def _each_context(self) -> Sequence[Context]:
-        require_few_contexts(len(self.record.contexts or ()), MAX_CONTEXTS)
-        return self.contexts
-
-
-def _affirms(response: str, language: Language) -> bool:
-    """Whether a response begins with a yes."""
-    first = language.tokens(response[:20])[:1]
-    return first[0].lower() in language.replies and not is_negation(language.key(first[0])) if first else False
-
-
-def _grounding_of(analysis: Analysis) -> float:
-    """0 where the response cannot be compared with these contexts."""
-    try:
-        return analysis.grounding
-    except JudgeError:
-        return 0.0
+        window, numbers = 1 - len(missing) / len(sought), [word for word, key in missing if is_number(key)]
+        score = score_of(window, 0.0, len(numbers), len(missing) - len(numbers))
+        return Grade(sentence=claim.text, score=score, window=window, context=0)
 
 
 def _require_comparable(languages: Languages) -> None:
@@ -262,14 +249,6 @@ def _numbers_and_names(claim: Sentence, languages: Languages) -> Iterator[tuple[
             yield word, key
         elif has_names and at and word[0].isupper() and is_content(key):
             yield word, word.lower()[:_NAME]
-
-
-def _has_many_words(texts: Sequence[str]) -> bool:
-    """Whether they are long, and have more different words than are stemmed."""
-    if sum(map(len, texts)) < _LONG:
-        return False
-    chunks = {chunk for text in texts for chunk in text.split()}
-    return len(chunks) > MOST_STEMS and len({chunk.strip(".,;:!?()\"'").lower() for chunk in chunks}) > MOST_STEMS
 
 
 def share_read(record: RagRecord) -> float:

@@ -1,23 +1,27 @@
-"""The contexts of a record: their sentences as keys, read once and kept by their text.
+"""The contexts of a record: their sentences as keys, read once and kept by their text, and an index of all of them.
 
 What is read depends on the text and its language alone, so a kept context scores like a new one. There is no lock that a fork
 could leave locked; at worst, two threads read a context twice.
+
+For each word, an integer has one bit for each sentence. Counts are kept as planes: the bits of plane n count 2**n. So a word
+costs a few operations, however many sentences there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
-from functools import reduce
-from itertools import islice, pairwise
-from operator import or_
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+import math
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
 
-from ragspan.judges.screen.structured import Flag, read_structure
-from ragspan.text.keys import readable
+from ragspan.judges.screen.facts import Facts
+from ragspan.judges.screen.flags import Flag, read_structure
+from ragspan.text.keys import content_of, is_number, readable
 from ragspan.text.languages import ENGLISH, Language, characters_read
 from ragspan.text.lazy import Lazy
-from ragspan.text.sentences import END, reader, written
+from ragspan.text.sentences import END, read_sentence, reader
 from ragspan.text.turns import turn
 
 MAX_CHARACTERS = 80_000
@@ -25,50 +29,40 @@ MAX_CHARACTERS = 80_000
 MAX_CONTEXTS = 1000
 """Contexts that are kept separate; beyond that, neighbours count as one."""
 _BYTES, _BYTES_A_CHARACTER = 2_000, 36
-"""The memory of a context with a few facts about its sentences."""
-
-REFERRING = frozenset({"it", "they", "he", "she", "them", "him", "this", "these", "its", "their", "his", "her"})
+"""The memory of a context with a few sentences that were taken apart."""
+_REFERRING = frozenset({"it", "they", "he", "she", "them", "him", "this", "these", "its", "their", "his", "her"})
 _OPENING = 4
 """Words of a sentence among which a pronoun means something in the sentence before: "in 1911 it was stolen"."""
-
-Pair: TypeAlias = tuple[str, str]
-Run: TypeAlias = tuple[str, str, str]
-_T = TypeVar("_T")
-
-
-class Place(NamedTuple):
-    """Where a sentence is."""
-
-    context: int
-    sentence: int
+_GAP = 2
+"""Numbers left free between two contexts, so that no window of three sentences spans both."""
+_BEST, _CANDIDATES = 4, 6
+"""Sentences that a claim is compared with, and in which a run of its words is looked for."""
 
 
 class Context:
-    """One context as it is compared: the keys of its sentences, of which `END` follows each."""
+    """One context as it is compared: the keys of its sentences, and for each key the sentences that have it."""
 
-    def __init__(
-        self,
-        keys: Sequence[str],
-        *,
-        language: Language = ENGLISH,
-        text: str = "",
-        sentences: Sequence[str] | None = None,
-        flags: Sequence[Flag] | None = None,
-    ) -> None:
+    def __init__(self, text: str, language: Language, stated: Sequence[str] | None, flags: Sequence[Flag]) -> None:
         self.keys: list[str] = []
         """The keys of the words of all sentences, in order."""
-        self._ends = [0]
         self.places: dict[str, int] = {}
         """For each key the sentences that have it, as the bits of an integer."""
-        self._language, self._text, self._sentences = language, text, sentences
-        self.structured = flags is not None
+        self.structured = stated is not None
         """True for JSON: its sentences are statements made of paths and values."""
-        self.flags = tuple(flags or ())
-        self._pairs: frozenset[Pair] | None = None
-        self._facts: dict[tuple[Callable[..., Any], int], Any] = {}
+        self.flags = flags
+        self._ends = [0]
+        self._text, self._language, self._stated = text, language, stated
+        self._facts: dict[int, Facts] = {}
         turn()
+        known = reader(language)
+        if stated is not None:
+            lines = [(line, [key for key in known.read(line) if key != END]) for line in stated]
+            self._stated = [line for line, keys in lines if keys]
+            ended = [key for _, keys in lines for key in (*keys, END)]
+        else:
+            ended = known.read(text)
+        ended.append(END)
         bit, places, held, start = 1, self.places, self.places.get, 0
-        ended = [*keys, END]
         while start < len(ended):
             end = ended.index(END, start)
             if end > start:
@@ -88,68 +82,25 @@ class Context:
         """Those of a sentence, in order."""
         return self.keys[self._ends[index] : self._ends[index + 1]]
 
-    def content_of(self, index: int) -> frozenset[str]:
-        """The content among the keys of a sentence."""
-        return self._language.content_of(self.keys_of(index))
+    def refers(self, index: int) -> bool:
+        """Whether a sentence has a pronoun among its first words."""
+        return not _REFERRING.isdisjoint(self.keys_of(index)[:_OPENING])
 
     @Lazy
-    def referring(self) -> int:
-        """The sentences with a pronoun among their first words, as bits."""
-        having = reduce(or_, [self.places[word] for word in self.held(REFERRING)], 0)
-        starts = self._ends
-        return sum(
-            [
-                1 << at
-                for at in numbers_of(having)
-                if not REFERRING.isdisjoint(self.keys[starts[at] : starts[at] + _OPENING])
-            ]
-        )
-
-    def held(self, keys: frozenset[str]) -> AbstractSet[str]:
-        """Those of the keys that it has; this takes as many steps as the smaller set has keys."""
-        return self.places.keys() & keys if len(keys) < len(self.places) else keys.intersection(self.places)
-
-    def fact(self, find: Callable[[str, Language], _T], index: int) -> _T:
-        """What `find` makes of a sentence and its language; it is found once, and kept as long as the context is."""
-        known = find, index
-        fact: _T | None = self._facts.get(known)
-        if fact is None:
-            fact = self._facts[known] = find(self.text_of(index), self._language)
-        return fact
-
-    def shared_pairs(self, wanted: frozenset[Pair]) -> frozenset[Pair]:
-        """The pairs of keys that follow each other in it, across sentences as well."""
-        if self._pairs is None:  # those of a context that is seen again are kept
-            self._pairs = frozenset[Pair]()
-            return wanted.intersection(pairwise(self.keys))
-        if not self._pairs:
-            self._pairs = frozenset(pairwise(self.keys))
-        return wanted & self._pairs
-
-    def shared_runs(self, wanted: frozenset[Run]) -> frozenset[Run]:
-        """The runs of three keys that it has, across sentences as well."""
-        return wanted.intersection(zip(self.keys, islice(self.keys, 1, None), islice(self.keys, 2, None), strict=False))
+    def _texts(self) -> Sequence[str]:
+        found = reader(self._language).written(self._text) if self._stated is None else self._stated
+        return [*found, *[""] * (len(self) - len(found))]
 
     def text_of(self, index: int) -> str:
         """A sentence, as it is written, on one line."""
-        if self._sentences is None:
-            self._sentences = written(self._text, self._language, len(self))
-        return " ".join(self._sentences[index].split())
+        return self._texts[index]
 
-    def spelling(self, key: str) -> str:
-        """A key that it has as the last sentence with it writes it."""
-        tokens = self._language.tokens(self.text_of(self.places[key].bit_length() - 1))
-        return next((token for token in tokens if self._language.key(token) == key), key)
-
-
-def numbers_of(bits: int) -> list[int]:
-    """The places of the bits that are set."""
-    found = []
-    while bits:
-        lowest = bits & -bits
-        found.append(lowest.bit_length() - 1)
-        bits ^= lowest
-    return found
+    def facts(self, index: int) -> Facts:
+        """A sentence of English taken apart; it is kept as long as the context is."""
+        found = self._facts.get(index)
+        if found is None:
+            found = self._facts[index] = Facts(read_sentence(self.text_of(index), self._language))
+        return found
 
 
 class ContextReader:
@@ -159,11 +110,8 @@ class ContextReader:
         self._max_bytes = max_bytes
         self._room = max_bytes // 2
         # Two generations: a context that was used since the younger one began survives when the next one begins.
-        self._younger: dict[tuple[str, str], Context] = {}
-        self._older: dict[tuple[str, str], Context] = {}
-
-    def __len__(self) -> int:
-        return len(self._younger.keys() | self._older.keys())
+        self._younger: dict[tuple[Language, str], Context] = {}
+        self._older: dict[tuple[Language, str], Context] = {}
 
     def __reduce__(self) -> tuple[type[ContextReader], tuple[int]]:
         """A copy in another process begins with none."""
@@ -174,10 +122,7 @@ class ContextReader:
         return tuple([self._one(text, language) for text in texts])
 
     def _one(self, text: str, language: Language) -> Context:
-        turn()
-        if not language.is_shared:
-            return _read(text, language)
-        known = language.code, text
+        known = language, text
         context = self._younger.get(known)
         if context is None:
             context = self._older.get(known) or _read(text, language)
@@ -187,6 +132,14 @@ class ContextReader:
                 self._older, self._younger, self._room = self._younger, {}, self._max_bytes // 2 - size
             self._younger[known] = context
         return context
+
+
+def _read(text: str, language: Language) -> Context:
+    even = readable(text)
+    structure = read_structure(even)
+    if structure is None:
+        return Context(even, language, None, ())
+    return Context(even, language, structure.statements, structure.flags)
 
 
 def told_apart(texts: Sequence[str]) -> Sequence[str]:
@@ -203,16 +156,201 @@ def within_bounds(texts: Sequence[str]) -> list[str]:
     return [text[:share] for text, share in zip(texts, characters_read(texts, MAX_CHARACTERS), strict=True)]
 
 
-def _read(text: str, language: Language) -> Context:
-    even = readable(text).rstrip()
-    structure = read_structure(even)
-    if structure is None:
-        return Context(reader(language).read(even), language=language, text=even)
-    stated = [(line, language.keys(line)) for line in structure.statements]
-    stated = [one for one in stated if one[1]]
-    return Context(
-        [key for _, keys in stated for key in (*keys, END)],
-        language=language,
-        sentences=[line for line, _ in stated],
-        flags=structure.flags,
-    )
+# All contexts of a record
+
+
+class Place(NamedTuple):
+    """Where a sentence is."""
+
+    context: int
+    sentence: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Near:
+    """A context sentence beside a claim."""
+
+    place: Place
+    share: float
+    """The share of the claim's content words, by weight, that it holds, itself or by an opposite, 0..1."""
+    facts: Facts
+    carried: frozenset[str]
+    """The content of the sentence before, where it has a pronoun that may mean something there."""
+
+
+class Index:
+    """In which sentences of all contexts words stand; found once for all questions about a record."""
+
+    def __init__(self, contexts: Sequence[Context]) -> None:
+        self.contexts = contexts
+        self._firsts: list[int] = []
+        self._bits: dict[str, int] = {}
+        self._runs: dict[int, frozenset[tuple[str, ...]]] = {}
+        self._weights: dict[str, int] = {}
+        self._prose = number = 0
+        for context in contexts:
+            number += _GAP
+            self._firsts.append(number)
+            self._prose |= 0 if context.structured else ((1 << len(context)) - 1) << number
+            number += len(context)
+
+    def __contains__(self, word: str) -> bool:
+        """Whether a context has a word."""
+        return self.bits(word) != 0
+
+    def bits(self, word: str) -> int:
+        """The sentences with a word, as the bits of an integer."""
+        found = self._bits.get(word)
+        if found is None:
+            found = 0
+            for first, context in zip(self._firsts, self.contexts, strict=True):
+                if word in context.places:
+                    found |= context.places[word] << first
+            self._bits[word] = found
+        return found
+
+    def place(self, number: int) -> Place:
+        """Where the sentence with this number is."""
+        # A window may begin before the first sentence of its context.
+        context = bisect_right(self._firsts, number + _GAP) - 1
+        return Place(context, number - self._firsts[context])
+
+    def keys_at(self, place: Place) -> list[str]:
+        return self.contexts[place.context].keys_of(place.sentence)
+
+    def text_at(self, place: Place) -> str:
+        return self.contexts[place.context].text_of(place.sentence)
+
+    def best_window(self, words: Iterable[str]) -> tuple[int, int | None]:
+        """The most of these keys that three consecutive sentences of one context hold, and the index of that context."""
+        planes: list[int] = []
+        for word in words:
+            if sentences := self.bits(word):
+                _count(planes, sentences | sentences >> 1 | sentences >> 2)
+        most, best = _most(planes)
+        return (most, self.place(best).context) if most else (0, None)
+
+    def closest(self, words: Iterable[str], most: int = 1) -> list[Place]:
+        """The sentences that hold most of these keys, the best first, of equals the first."""
+        planes: list[int] = []
+        for word in words:
+            _count(planes, self.bits(word))
+        return [self.place(number) for _, number in _best_of(planes, most)]
+
+    def covered(self, keys: Sequence[str]) -> int:
+        """How many of the words of a claim are in a run of three that a sentence has as well."""
+        found: set[int] = set()
+        bits = list(map(self.bits, keys))
+        for at in range(len(keys) - 2):
+            having = bits[at] & bits[at + 1] & bits[at + 2]
+            if having and any(tuple(keys[at : at + 3]) in self._runs_of(one) for one in _lowest(having)):
+                found.update((at, at + 1, at + 2))
+        return len(found)
+
+    def has_sentence(self, keys: Sequence[str]) -> bool:
+        """Whether a context says a claim word for word."""
+        having = -1
+        for key in keys:
+            having &= self.bits(key)
+        return having > 0 and any(self.keys_at(self.place(one)) == list(keys) for one in _lowest(having))
+
+    def near(self, content: Collection[str], opposites: Iterable[tuple[str, str]], least: float) -> list[Near]:
+        """The few sentences of prose that hold most of some words, or their opposites, the best first; rare words count more.
+
+        None if no sentence can hold the share `least` of them.
+        """
+        held = {word: self.bits(word) for word in sorted(content)}
+        weights = {word: self._weight(word) for word in held}
+        total = sum(weights.values()) or 1
+        for word, other in opposites:
+            held[word] |= self.bits(other)
+        if sum(weights[word] for word, bits in held.items() if bits) < least * total:
+            return []
+        planes: list[int] = []
+        for word, bits in held.items():
+            carried = bits << 1 & self._referring if bits else 0
+            _count(planes, (bits | carried) & self._prose, weights[word])
+        return [self._near(self.place(number), weight / total) for weight, number in _best_of(planes, _BEST)]
+
+    def _near(self, place: Place, share: float) -> Near:
+        context, at = self.contexts[place.context], place.sentence
+        before = context.keys_of(at - 1) if at and context.refers(at) else ()
+        return Near(place=place, share=share, facts=context.facts(at), carried=content_of(before))
+
+    @Lazy
+    def _referring(self) -> int:
+        """The sentences with a pronoun among their first words, as bits."""
+        having = 0
+        for word in _REFERRING:
+            having |= self.bits(word)
+        places = ((number, self.place(number)) for number in numbers_of(having))
+        return sum([1 << number for number, (context, at) in places if self.contexts[context].refers(at)])
+
+    def _runs_of(self, number: int) -> frozenset[tuple[str, ...]]:
+        found = self._runs.get(number)
+        if found is None:
+            keys = self.keys_at(self.place(number))
+            found = self._runs[number] = frozenset(zip(keys, keys[1:], keys[2:], strict=False))
+        return found
+
+    def _weight(self, word: str) -> int:
+        """How much a word counts, in eighths: less, the more sentences have it."""
+        if is_number(word) or len(word) == 1:
+            return 2 if is_number(word) else 0
+        weight = self._weights.get(word)
+        if weight is None:
+            places = (self.bits(word) & self._prose).bit_count()
+            weight = self._weights[word] = round(8 / (1 + math.log(max(1, places))))
+        return weight
+
+
+def numbers_of(bits: int) -> Iterator[int]:
+    """The places of the bits that are set."""
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest
+
+
+def _lowest(bits: int) -> Iterator[int]:
+    return (number for number, _ in zip(numbers_of(bits), range(_CANDIDATES), strict=False))
+
+
+def _count(planes: list[int], bits: int, weight: int = 1) -> None:
+    """Add the weight to the count of each of the bits."""
+    plane = 0
+    while weight:
+        carried, at = bits if weight & 1 else 0, plane
+        while carried:
+            if at >= len(planes):
+                planes.extend([0] * (at + 1 - len(planes)))
+            planes[at], carried = planes[at] ^ carried, planes[at] & carried
+            at += 1
+        weight >>= 1
+        plane += 1
+
+
+def _most(planes: Sequence[int], among: int = -1) -> tuple[int, int]:
+    """The highest count among these bits, and the number of the first bit that has it; `(0, -1)` where all are 0."""
+    most, best = 0, among
+    for plane in range(len(planes) - 1, -1, -1):
+        if planes[plane] & best:
+            best &= planes[plane]
+            most += 1 << plane
+    return (most, (best & -best).bit_length() - 1) if most else (0, -1)
+
+
+def _best_of(planes: Sequence[int], most: int) -> Iterator[tuple[int, int]]:
+    """The highest counts with the numbers of their bits, of equals the first."""
+    left = -1
+    for _ in range(most):
+        count, number = _most(planes, left)
+        if not count:
+            return
+        yield count, number
+        left &= ~(1 << number)
+
+
+def shared_pairs(words: frozenset[tuple[str, str]], context: Context) -> int:
+    """How many pairs of keys follow each other in a context as well."""
+    return len(words.intersection(pairwise(context.keys)))

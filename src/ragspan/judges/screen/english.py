@@ -34,13 +34,7 @@ class EnglishWords:
         self.auxiliaries = keys("auxiliaries")
         self.turns = keys("turns")
         """Words that begin a clause: "but", "if"."""
-        self.joins = keys("joins")
-        """Words that begin a part: "and"."""
-        self.breaks = self.turns | self.joins | self.exceptions
-        self.bounds = keys("bounds")
-        """Verbs for the ends of a span of time."""
-        self.changing = keys("changing")
-        """Verbs for a change from one thing to another."""
+        self.breaks = self.turns | {"and", "or"} | self.exceptions
         self.units: Mapping[str, tuple[str, float]] = {
             key(word): (dimension.replace("_", " "), float(size))
             for dimension, size, *names in rows_of("en/units")
@@ -64,7 +58,7 @@ class EnglishWords:
 
 @cache
 def english() -> EnglishWords:
-    """The one for all, made at the first use because it needs the stemmer."""
+    """The one for all."""
     return EnglishWords()
 
 
@@ -86,6 +80,4 @@ def _opposites() -> Mapping[str, frozenset[str]]:
         oppose(right, left)
     for line in rows_of("en/exclusive"):
         oppose(_keys(line), _keys(line))
-    oppose(["include"], _keys(["exclude"]))
-    oppose(_keys(["exclude"]), ["include"])
     return {word: frozenset(others) for word, others in found.items()}

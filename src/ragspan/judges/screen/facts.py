@@ -1,35 +1,59 @@
-"""One sentence taken apart: its clauses, what they deny, its numbers with their units."""
+"""One sentence of English taken apart: its clauses, what they deny, its numbers with what they count or measure."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from itertools import accumulate, compress, pairwise
+from itertools import accumulate, pairwise
 
 from ragspan.judges.screen.english import english
-from ragspan.judges.screen.quantities import WORDED, read_quantities
-from ragspan.text.keys import is_content, is_number, key, tokens
-from ragspan.text.languages import ENGLISH, Language
+from ragspan.text.keys import is_content, is_number
 from ragspan.text.lazy import Lazy
+from ragspan.text.sentences import Sentence
 from ragspan.text.vocabulary import word_set
 
-_MOST_CHARACTERS = 1200
-"""Characters of a sentence that are compared."""
-_MOST_TOKENS = 120
+_MOST_WORDS = 120
+"""Words of a sentence that are compared."""
 _NEAR, _SOON = 7, 4
 """A comma begins a clause if a verb follows within `_NEAR` words; "and" also if a past form follows within `_SOON`."""
-
-_PAUSE = re.compile(r"([,;:](?=\s)|[()\[\]\"]|\s-{1,2}\s)")
-_REPLY = re.compile(r"^(?:yes|no)[.!]\s+(?=[A-Z])", re.IGNORECASE)
-_MARKS = frozenset(',;:()[]"-') | {"--"}
-_ANSWERS = frozenset({"yes", "no"})
+_NOUNS = 3
 _SUPPOSING = frozenset({"if", "unless", "whether", "when", "whenever"})
 _REFUSING = frozenset({"failed", "fails", "fail", "refused", "refuses", "refuse", "declined", "ceased"})
 _COMPARING = word_set("more less fewer longer shorter later earlier older younger higher lower")
 _INCLUDING = frozenset({"include", "includes", "included", "including"})
 _LITTLE = frozenset({"against", "still", "also", "as", "well", "now", "current"})
+_DATING = word_set("in by until since from to of between and or before after till through on during")
+_DAYS = frozenset(map(str, range(1, 32)))
+_YEAR = re.compile(r"1\d{3}|20\d{2}|2100")
+_CURRENCIES = frozenset("$€£")
+_SYMBOLS = frozenset({"%", "C", "F", "g", "m", "l", "L", "s", "V", "W"}) | _CURRENCIES
+DATES = frozenset({"year", "day of the month", "month", "weekday", "time"})
+"""Kinds of quantities that are compared as they are written."""
+_EXACT, _CONVERTED = 1e-9, 0.001
+"""How far two amounts of one may be apart, as a share: in one unit, and in two, of which one was converted."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Quantity:
+    """One number, date or time."""
+
+    at: int
+    """Place of the number among the words."""
+    end: int
+    text: str
+    """As it is written, with its unit or the word after it."""
+    kind: str
+    """What it measures: "days", "dollars", one of `DATES`; empty for a count."""
+    value: float = 0.0
+    """In the base unit of its kind; below 0 for a version or an address."""
+    size: float = 1.0
+    """How many of the base unit its unit is."""
+    raw: str
+    """The key of the number itself."""
+    nouns: frozenset[str] = frozenset()
+    """Keys of the next content words: what is counted."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,19 +74,34 @@ class Clause:
     """It begins with "if" or the like, and states nothing."""
 
 
-class SentenceFacts:
+class Facts:
     """What the comparison needs of one sentence. What few sentences need is found when it is first asked for."""
 
-    def __init__(self, text: str, language: Language = ENGLISH) -> None:
-        self.words, self.pauses = _words(text[:_MOST_CHARACTERS])
-        self.keys = _with_phrases(tuple(map(compared, map(language.key, self.words))))
-        self.quantities = read_quantities(self.words, self.keys, self.pauses)
-        self._measured = frozenset(
-            place for one in self.quantities if one.kind not in WORDED for place in range(one.at, one.end)
-        )
-        tells = map(self._tells, range(len(self.keys))) if self._measured else map(_tells_as_content, self.keys)
-        self.content = frozenset(compress(self.keys, tells))
+    def __init__(self, sentence: Sentence) -> None:
+        # An answering "No," says of the sentence whether it is so, and denies nothing in it.
+        skipped = 1 if sentence.words[:1] and sentence.words[0].lower() in {"yes", "no"} and 1 in sentence.pauses else 0
+        self.words = sentence.words[skipped:_MOST_WORDS]
+        self.pauses = {at - skipped: mark for at, mark in sentence.pauses.items() if skipped < at < _MOST_WORDS}
+        self.keys = _with_phrases(tuple([compared(key) for key in sentence.keys[skipped:_MOST_WORDS]]))
+
+    @Lazy
+    def quantities(self) -> tuple[Quantity, ...]:
+        """Its numbers, dates and times."""
+        found: list[Quantity] = []
+        for at in range(len(self.keys)):
+            quantity = self._quantity(at) if not found or at >= found[-1].end else None
+            found += [] if quantity is None else [quantity]
+        return tuple(found)
+
+    @Lazy
+    def _measured(self) -> frozenset[int]:
+        worded = {"month", "weekday"}
+        return frozenset(at for one in self.quantities if one.kind not in worded for at in range(one.at, one.end))
+
+    @Lazy
+    def content(self) -> frozenset[str]:
         """Keys of its content words, without numbers."""
+        return frozenset(self._content_between(0, len(self.keys)))
 
     @Lazy
     def parts(self) -> tuple[int, ...]:
@@ -76,113 +115,146 @@ class SentenceFacts:
     @Lazy
     def clauses(self) -> tuple[Clause, ...]:
         """At least one, unless the sentence is empty."""
-        return tuple(self._read_clauses())
+        keys = self.keys
+        starts = [0, *filter(self._begins_clause, range(1, len(keys))), len(keys)]
+        found, inherited = [], frozenset[str]()
+        for start, end in pairwise(starts):
+            own = frozenset(self._content_between(start, end))
+            found.append(
+                Clause(
+                    start=start,
+                    end=end,
+                    own=own,
+                    light=frozenset(keys[start:end]) & english().light.keys(),
+                    inherited=inherited,
+                    negations=tuple(filter(self._denies, range(start, end))),
+                    supposed=bool(keys) and keys[start] in _SUPPOSING,
+                )
+            )
+            inherited |= own
+        return tuple(found)
 
     def clause_at(self, place: int) -> Clause:
         """The clause with the word at this place."""
         return next(clause for clause in self.clauses if clause.start <= place < clause.end)
 
-    def _tells(self, place: int) -> bool:
-        return place not in self._measured and _tells_as_content(self.keys[place])
+    def _content_between(self, start: int, end: int) -> Iterator[str]:
+        denying, measured = english().denying, self._measured
+        return (
+            word
+            for at, word in enumerate(self.keys[start:end], start)
+            if at not in measured and word not in denying and tells(word)
+        )
+
+    def _key(self, at: int) -> str:
+        return self.keys[at] if 0 <= at < len(self.keys) else ""
+
+    # Clauses
 
     def _joins_numbers(self, at: int) -> bool:
         """True for the "and" of "between 10 and 18" and "between May and July"."""
-        return 0 < at < len(self.keys) - 1 and all(map(self._is_amount, (at - 1, at + 1)))
-
-    def _is_amount(self, at: int) -> bool:
-        key = self.keys[at]
-        return is_number(key) or (self.words[at][0].isupper() and key in english().months | english().weekdays)
-
-    def _read_clauses(self) -> Iterator[Clause]:
-        keys = self.keys
-        starts = [0, *filter(self._begins_clause, range(1, len(keys))), len(keys)]
-        inherited: frozenset[str] = frozenset()
-        for start, end in pairwise(starts):
-            own = frozenset(keys[place] for place in range(start, end) if self._tells(place))
-            yield Clause(
-                start=start,
-                end=end,
-                own=own,
-                light=frozenset(keys[start:end]) & english().light.keys(),
-                inherited=inherited,
-                negations=tuple(self._denials(start, end)),
-                supposed=keys[start] in _SUPPOSING,
-            )
-            inherited |= own
+        dates = english().months | english().weekdays
+        return at > 0 and all(is_number(self._key(one)) or self._key(one) in dates for one in (at - 1, at + 1))
 
     def _begins_clause(self, at: int) -> bool:
         known, keys = english(), self.keys
         mark, word = self.pauses.get(at), keys[at]
         if mark in {";", ":"} or word in known.turns or word in known.exceptions or (mark and word == "not"):
             return True
-        if word == "that" and at + 1 < len(keys) and keys[at + 1] in known.auxiliaries:
+        joins = word in {"and", "or"}
+        if word == "that" and self._key(at + 1) in known.auxiliaries:
             return True
-        if mark == "," or word in known.joins:
-            following = keys[at + 1 : at + _NEAR]
-            for place, after in enumerate(following):
-                if after in known.joins or at + 1 + place in self.pauses:
-                    return False
-                if after in known.auxiliaries:
-                    return True
-                if 0 < place < _SOON and word in known.joins and is_past(self.words[at + 1 + place]):
-                    return is_content(following[place - 1])
+        for place in range(at + 1, min(len(keys), at + _NEAR)) if mark == "," or joins else ():
+            if keys[place] in {"and", "or"} or place in self.pauses:
+                return False
+            if keys[place] in known.auxiliaries:
+                return True
+            if joins and 1 < place - at < _SOON and is_past(self.words[place]):
+                return is_content(keys[place - 1])
         return False
 
-    def _denials(self, start: int, end: int) -> Iterator[int]:
-        known, keys = english(), (*self.keys, "", "")
-        for at in range(start, end):
-            word, after = keys[at], keys[at + 1]
-            denies = word in known.negations and (word, after) not in known.harmless and not is_number(after)
-            refuses = self.words[at].lower() in _REFUSING and after == "to" and not is_number(keys[at + 2])
-            is_without = word == "free" and at and is_content(keys[at - 1]) and after in {"", "of"}
-            denies = denies and not self._denies_limit(at)
-            if word in known.exceptions or denies or refuses or is_without:
-                yield at
+    def _denies(self, at: int) -> bool:
+        known, word, after = english(), self.keys[at], self._key(at + 1)
+        if word in known.exceptions:
+            return True
+        if word in known.negations and (word, after) not in known.harmless and not is_number(after):
+            return not self._limits(at)
+        refuses = self.words[at].lower() in _REFUSING and after == "to" and not is_number(self._key(at + 2))
+        return refuses or (word == "free" and is_content(self._key(at - 1) or "the") and after in {"", "of"})
 
-    def _denies_limit(self, at: int) -> bool:
+    def _limits(self, at: int) -> bool:
         """True for the "not" of "do not take more than 8", which says "at most"."""
         for place in range(at + 1, min(len(self.keys) - 1, at + _SOON)):
-            end = place + 1 + (self.keys[place + 1] == "than")
-            is_limit = self.keys[place : place + 1] == ("exceed",) or (
-                self.words[place].lower() in _COMPARING and end > place + 1
-            )
-            if is_limit and is_number("".join(self.keys[end : end + 1])):
+            compares = self.words[place].lower() in _COMPARING and self._key(place + 1) == "than"
+            if (compares and is_number(self._key(place + 2))) or (
+                self.keys[place] == "exceed" and is_number(self._key(place + 1))
+            ):
                 return True
         return False
 
+    # Quantities
 
-def _words(text: str) -> tuple[tuple[str, ...], Mapping[int, str]]:
-    """The words but an answering "No,", and the marks between them, by the place of the word that follows."""
-    words: list[str] = []
-    pauses: dict[int, str] = {}
-    for piece in _PAUSE.split(_REPLY.sub("", text)):
-        if piece.strip() in _MARKS:
-            pauses[len(words)] = piece.strip()
-            continue
-        words += tokens(piece)
-        if len(words) == 1 and words[0].lower() in _ANSWERS:
-            words.clear()
-        if len(words) > _MOST_TOKENS:
-            break
-    return tuple(words[:_MOST_TOKENS]), pauses
-
-
-def _with_phrases(keys: tuple[str, ...]) -> tuple[str, ...]:
-    """The keys; a verb that means something else with the next word has the key of that: "turn off", "give up"."""
-    phrases = english().phrases
-    if "longer" in keys:
-        keys = tuple(
-            "still" if one == "longer" and before == "no" and after != "than" else one
-            for before, one, after in zip(("", *keys), keys, (*keys[1:], ""), strict=False)
+    def _quantity(self, at: int) -> Quantity | None:
+        word, written, known = self.keys[at], self.words[at], english()
+        kind = "weekday" if word in known.weekdays else "time" if ":" in word and is_number(word) else ""
+        if (word in known.months and written[0].isupper()) or (written == "May" and at and self._is_beside_date(at)):
+            kind = "month"
+        if kind:
+            return Quantity(at=at, end=at + 1, text=written, kind=kind, raw=word)
+        if not is_number(word) and (word != "one" or self._key(at + 1) not in known.units):
+            return None
+        raw = "1" if word == "one" else word
+        value, end, size = float(raw) if raw.count(".") < 2 else -1.0, at + 1, 1.0  # noqa: PLR2004  not "2.4.1"
+        while self._key(end) in known.scales and self.words[end].isalpha():
+            value, end = value * known.scales[self._key(end)], end + 1
+        unit = self._key(end)
+        start = at - 1 if at and self.words[at - 1] in _CURRENCIES else at
+        if start < at:
+            kind, size = known.units[self.keys[start]]
+        elif unit in known.units and self._is_unit(end):
+            (kind, size), end = known.units[unit], end + 1
+        if not kind and raw in _DAYS and (self._is_month(at - 1) or self._is_month(end + (self._key(end) == "of"))):
+            kind = "day of the month"
+        elif not kind and _YEAR.fullmatch(written):
+            kind = "year"
+        last = end + 1 if not kind and is_content(self._key(end) or "the") else end
+        text = " ".join(self.words[start:last]).replace(" %", "%")
+        text = text[0] + text[2:] if start < at else text
+        return Quantity(
+            at=at, end=end, text=text, kind=kind, value=value * size, size=size, raw=raw, nouns=self._counted(end)
         )
-    if phrases.keys().isdisjoint(pairwise(keys)):
-        return keys
-    return tuple(phrases.get(pair, pair[0]) for pair in pairwise((*keys, "")))
+
+    def _is_unit(self, at: int) -> bool:
+        """False for a letter that is a name, and for a sign that belongs to the next number: "Season 2: $20,000"."""
+        if self.keys[at] in _CURRENCIES and is_number(self._key(at + 1)):
+            return False
+        return len(self.keys[at]) > 1 or self.words[at] in _SYMBOLS
+
+    def _counted(self, end: int) -> frozenset[str]:
+        found: list[str] = []
+        for place in range(end, min(len(self.keys), end + 2 * _NOUNS)):
+            word = self.keys[place]
+            if is_number(word) or place in self.pauses or word in {"and", "or"} or word in english().auxiliaries:
+                break
+            found += [word] if is_content(word) else []
+        return frozenset(found[:_NOUNS])
+
+    def _is_month(self, at: int) -> bool:
+        return self._key(at) in english().months or (0 <= at < len(self.words) and self.words[at] == "May")
+
+    def _is_beside_date(self, at: int) -> bool:
+        return self._key(at - 1) in _DAYS | _DATING or self._key(at + 1) in _DAYS
 
 
-def is_past(word: str) -> bool:
-    """True for what is written as the past of a verb."""
-    return word.endswith("ed") or word.lower() in english().past
+def same(one: Quantity, other: Quantity) -> bool:
+    """True where both say the same amount of the same."""
+    if min(one.value, other.value) < 0:  # a version, an address
+        return one.raw == other.raw
+    if one.kind in DATES or other.kind in DATES or one.kind != other.kind:
+        return one.raw == other.raw and (one.kind == other.kind or not one.kind or not other.kind)
+    if one.value == other.value and not one.kind and "." in one.raw and "." in other.raw:
+        return one.raw == other.raw  # versions: 3.10 is not 3.1
+    return math.isclose(one.value, other.value, rel_tol=_CONVERTED if one.size != other.size else _EXACT)
 
 
 def compared(word: str) -> str:
@@ -195,25 +267,19 @@ def tells(word: str) -> bool:
     return (is_content(word) and not is_number(word) and word not in _LITTLE) or word == "include"
 
 
-@lru_cache(maxsize=1 << 15)
-def _tells_as_content(word: str) -> bool:
-    return tells(word) and word not in english().denying
+def is_past(word: str) -> bool:
+    """True for what is written as the past of a verb."""
+    return word.endswith("ed") or word.lower() in english().past
 
 
-@cache
-def may_be_elsewhere() -> frozenset[str]:
-    """Words that may be held in another form: as a part of a quantity, by an opposite, by what they deny."""
-    known = english()
-    phrases = {first for first, _ in known.phrases} | {"degre", "usa", "u"}
-    return known.denying | known.opposites.keys() | known.units.keys() | known.scales.keys() | phrases
-
-
-def may_turn(keys: Iterable[str]) -> bool:
-    """False for a sentence with these keys that neither denies nor ends anything."""
-    return not _turning_keys().isdisjoint(keys)
-
-
-@cache
-def _turning_keys() -> frozenset[str]:
-    known = english()
-    return known.negations | known.exceptions | known.ending | {"free", "unless", *map(key, _REFUSING)}
+def _with_phrases(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """The keys; a verb that means something else with the next word has the key of that: "turn off", "give up"."""
+    phrases = english().phrases
+    if "longer" in keys:
+        trios = zip(("", *keys), keys, (*keys[1:], ""), strict=False)
+        keys = tuple(
+            ["still" if (one, before) == ("longer", "no") and after != "than" else one for before, one, after in trios]
+        )
+    if phrases.keys().isdisjoint(pairwise(keys)):
+        return keys
+    return tuple([phrases.get(pair, pair[0]) for pair in pairwise((*keys, ""))])

@@ -17,13 +17,20 @@ from ragspan.judges.judge_protocols import (
 )
 from ragspan.judges.screen.analysis import Analysis, share_read
 from ragspan.judges.screen.contexts import ContextReader
-from ragspan.judges.screen.coverage import are_useful, completeness
 from ragspan.judges.screen.grading import UNRELATED, Grade, probability
+from ragspan.judges.screen.relevance import (
+    are_useful,
+    completeness,
+    conveyed_share,
+    cover,
+    held_shares,
+    shared_with_response,
+)
 from ragspan.judges.screen.wording import explain_answer, explain_claim, explain_coverage
 from ragspan.judges.session import session_of
 from ragspan.records import RagRecord, as_contexts
+from ragspan.text.sentences import content_in
 from ragspan.text.turns import give_turns
-from ragspan.text.vocabulary import stemmer_of
 
 _NOT_THERE = 0.5
 _SURE = 0.6
@@ -60,9 +67,8 @@ class OverlapJudge:
         return share_read(record)
 
     def prepare(self) -> None:
-        """For a thread of the application: import the stemmer now, and give other threads turns while judging."""
+        """For a thread of the application: give other threads turns while judging."""
         give_turns()
-        stemmer_of("english")("prepared")
 
     async def vote_adherence(self, record: RagRecord, votes: int) -> list[Vote]:
         """The same vote `votes` times, with the probability that the response is grounded."""
@@ -86,7 +92,7 @@ class OverlapJudge:
         if analysis.declines_rightly:
             return [Rating(value=1.0, explanation=f"The response declines, and {UNRELATED}.")] * ratings
         analysis.require_comparable()
-        coverage = analysis.coverage()
+        coverage = cover(content_in(analysis.compared_claims), analysis.index, analysis.question)
         value = completeness(coverage, analysis.grounding)
         explanation = explain_coverage(coverage)
         return [Rating(value=value, explanation=explanation)] * ratings
@@ -119,7 +125,7 @@ class OverlapJudge:
 
     async def judge_usefulness(self, record: RagRecord) -> list[ContextVerdict]:
         """A verdict for each context: does it share nearly as much with the response as the best one?"""
-        shared = self._analysis(record).shared()
+        shared = _shared(self._analysis(record))
         best = f"{max(shared, default=0.0) / 2:.0%}"
         return [
             ContextVerdict(
@@ -135,22 +141,28 @@ class OverlapJudge:
 
         Like keyword search: a context that answers in other words has little, and one that repeats the question has all.
         """
+        analysis = self._analysis(record)
+        analysis.require_question()
         return [
             ContextRating(index=index, value=share, explanation=f"holds {share:.0%} of the question's words")
-            for index, share in enumerate(self._analysis(record).asked())
+            for index, share in enumerate(held_shares(analysis.question, analysis.each_context))
         ]
 
     async def measure_utilization(self, record: RagRecord) -> list[ContextRating]:
         """For each context that was useful, the share of its words in sentences of which the response has most words."""
         analysis = self._analysis(record)
-        useful = are_useful(analysis.shared())
+        words = content_in(analysis.compared_claims)
+        shares = [
+            conveyed_share(words, context) if is_useful else 0.0
+            for context, is_useful in zip(analysis.each_context, are_useful(_shared(analysis)), strict=True)
+        ]
         return [
             ContextRating(
                 index=index,
-                value=share if is_useful else 0.0,
+                value=share,
                 explanation=f"{share:.0%} of its words stand in sentences that the response shares most words with",
             )
-            for index, (is_useful, share) in enumerate(zip(useful, analysis.conveyed(), strict=True))
+            for index, share in enumerate(shares)
         ]
 
     def _analysis(self, record: RagRecord) -> Analysis:
@@ -171,6 +183,12 @@ class OverlapJudge:
         return Analysis(
             as_evidence(record, shown), self._reader, alone=alone if has_contexts else None, documents=documents
         )
+
+
+def _shared(analysis: Analysis) -> list[float]:
+    """How much of the response each context shares, 0..2; kept for both questions about it."""
+    claims, contexts = analysis.compared_claims, analysis.each_context
+    return session_of(analysis.record).get_or_make((analysis, "shared"), lambda: shared_with_response(claims, contexts))
 
 
 def _verdict(index: int, grade: Grade, analysis: Analysis) -> ClaimVerdict:

@@ -1,25 +1,22 @@
-"""Numbers of a claim: another one in their place, another place, derived from others, computed wrongly."""
+"""Numbers of a claim: another one in their place, one that no context holds, derived from others, computed wrongly."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations, islice, permutations
 
-from ragspan.judges.screen.contexts import Context, Place, numbers_of
-from ragspan.judges.screen.evidence import Aligned, Evidence
-from ragspan.judges.screen.facts import SentenceFacts, tells
-from ragspan.judges.screen.finding import Finding
-from ragspan.judges.screen.quantities import DATES, Quantity, has_quantities, same
+from ragspan.judges.screen.claims import Claim, Finding
+from ragspan.judges.screen.contexts import Near, Place
+from ragspan.judges.screen.facts import DATES, Quantity, same, tells
 from ragspan.text.keys import is_content, is_number
-from ragspan.text.sentences import Sentence
 from ragspan.text.vocabulary import word_set
 
 _NEAR_BEST = 0.7
 _DIGITS_OF_COUNT = 3
 """A number of fewer digits may be what another one was computed with: "11 months"."""
-_MOST_OPERANDS, _MOST_DERIVED = 16, 4
+_MOST_OPERANDS, _MOST_DERIVED, _SENTENCES_NEAR = 16, 4, 3
 _TOLERANCE = 0.006
 """How far a number may be from a product or a share, of itself: answers round."""
 _SMALL, _ROUNDING = 10, 1e-6
@@ -28,20 +25,32 @@ _WHOLE = 100.0
 _NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,9})?")
 _TIME = re.compile(r"(\d{1,2}):(\d\d)")
 _TWO_DIGITS = re.compile(r"(?:\D*\d){2}")
+"""More than a count of what an answer lists."""
 _EQUATION = re.compile(
     r"(?<![\w.])(\d[\d,]*(?:\.\d+)?)\s?%?\s?([+*/x\u00d7\u00f7\u00b7\u2212-])\s?(\d[\d,]*(?:\.\d+)?)\s?(%?)\s?=\s?[$€£]?\s?(\d[\d,]*(?:\.\d+)?)(?![\d%])"
 )
-
-
-SUMMING = word_set(
+_SUMMING = word_set(
     "total sum altogeth combin together differ difference more less remain left both save twice average each up down rise fell increase decreas"
 )
 """Words of a claim that gives a sum, a difference or a product."""
 
 
-def is_exact(number: str) -> bool:
-    """Whether a number, as it is written, is more than a count of what an answer lists: it has two digits or more."""
-    return _TWO_DIGITS.match(number) is not None
+def find_absent_number(claim: Claim) -> Finding | None:
+    """A number of two digits or more that no context holds; or any, beside one of its kind in the sentence that comes closest."""
+    for at, key in enumerate(claim.keys):
+        if not (key in claim.absent and is_number(key)) or key in claim.restated:
+            continue
+        quantities = claim.facts.quantities if claim.is_english else ()
+        ours = next((one for one in quantities if one.raw == key and one.kind), None)
+        for near in claim.near[:1] if ours else ():
+            for other in near.facts.quantities:
+                if ours and other.kind == ours.kind and not same(ours, other):
+                    return Finding(kind="number", response=ours.text, context=other.text, place=near.place)
+        if _TWO_DIGITS.match(claim.words[at]):
+            counted = at + 1 < len(claim.keys) and is_content(claim.keys[at + 1])
+            words = " ".join(claim.words[at : at + 2 if counted else at + 1])
+            return Finding(kind="absent number", response=words, place=claim.closest)
+    return None
 
 
 # Another number in its place
@@ -60,44 +69,27 @@ class _Part:
     place: Place
 
 
-def find_other_quantity(
-    claim: SentenceFacts, aligned: Sequence[Aligned], question: frozenset[str], evidence: Evidence, enough: float
-) -> Finding | None:
+def find_other_quantity(claim: Claim) -> Finding | None:
     """The first quantity of the claim in whose place the context has another; or two that have changed places."""
-    if not claim.quantities:
+    if not claim.is_compared or not claim.facts.quantities:
         return None
-    parts = [
-        part
-        for one in aligned
-        if has_quantities(one.keys)
-        for part in _parts(claim, one, question, enough, best=aligned[0].share)
-    ]
-    rivals: list[tuple[Quantity, Quantity, Place]] = []
-    for quantity in claim.quantities:
-        found = _rival(quantity, _around(claim, quantity, question), parts, evidence)
-        if found is not None:
-            rivals.append((quantity, *found))
+    if any(map(is_number, claim.absent)) and not _SUMMING.isdisjoint(claim.keys):
+        return None  # the number may follow from others
+    parts = [part for near in claim.near if near.facts.quantities for part in _parts(claim, near)]
+    found = ((quantity, _rival(claim, quantity, parts)) for quantity in claim.facts.quantities)
+    rivals = [(quantity, *rival) for quantity, rival in found if rival is not None]
     for quantity, rival, place in rivals:
-        saying = [other for other in claim.quantities if _says(other, rival)]
+        saying = [other for other in claim.facts.quantities if _says(other, rival)]
         if not saying or any(other in saying and _says(quantity, instead) for other, instead, _ in rivals):
             kind = "date" if quantity.kind in DATES else "unit" if quantity.raw == rival.raw else "number"
             return Finding(kind=kind, response=quantity.text, context=rival.text, place=place)
     return None
 
 
-def _around(claim: SentenceFacts, quantity: Quantity, question: frozenset[str]) -> frozenset[str]:
-    """Content words and dates of the part of the claim that has the quantity, and the question's words."""
-    number = claim.parts[quantity.at]
-    own = {word for word, part in zip(claim.keys, claim.parts, strict=True) if part == number and tells(word)}
-    own |= {one.raw for one in claim.quantities if one.kind in DATES and claim.parts[one.at] == number}
-    return (frozenset(own) if len(own) > 1 else question | own) - {quantity.raw}
-
-
-def _parts(
-    claim: SentenceFacts, one: Aligned, question: frozenset[str], enough: float, *, best: float
-) -> Iterator[_Part]:
-    wanted = claim.content | question | {quantity.raw for quantity in claim.quantities if quantity.kind in DATES}
-    facts, reached = one.facts, frozenset[str]()
+def _parts(claim: Claim, near: Near) -> Iterator[_Part]:
+    dates = {quantity.raw for quantity in claim.facts.quantities if quantity.kind in DATES}
+    wanted = claim.facts.content | claim.response.told | dates
+    facts, reached = near.facts, frozenset[str]()
     for number in dict.fromkeys(facts.parts):
         own = wanted & {word for word, part in zip(facts.keys, facts.parts, strict=True) if part == number}
         reached |= own
@@ -105,14 +97,13 @@ def _parts(
             own=own,
             reached=reached,
             quantities=tuple(quantity for quantity in facts.quantities if facts.parts[quantity.at] == number),
-            near=one.share >= enough and one.share >= _NEAR_BEST * best,
-            place=one.place,
+            near=near.share >= claim.enough and near.share >= _NEAR_BEST * claim.near[0].share,
+            place=near.place,
         )
 
 
-def _rival(
-    quantity: Quantity, around: frozenset[str], parts: Sequence[_Part], evidence: Evidence
-) -> tuple[Quantity, Place] | None:
+def _rival(claim: Claim, quantity: Quantity, parts: Sequence[_Part]) -> tuple[Quantity, Place] | None:
+    around = _around(claim, quantity)
     holding = [part for part in parts if any(_says(other, quantity) for other in part.quantities)]
     best: tuple[tuple[int, bool], Quantity, Place] | None = None
     for part in parts:
@@ -120,7 +111,7 @@ def _rival(
             continue
         rivals = [other for other in part.quantities if _are_rivals(quantity, other)]
         is_same = any(other.raw == quantity.raw for other in rivals)  # the same number of another unit
-        is_known = not is_same and not holding and evidence.sentences_with(quantity.raw) != 0
+        is_known = not is_same and not holding and quantity.raw in claim.index
         if not rivals or (is_known and not around <= part.reached):
             continue
         other = min(rivals, key=lambda other: (other.raw != quantity.raw, other.kind != quantity.kind))
@@ -128,6 +119,15 @@ def _rival(
         if best is None or fits > best[0]:
             best = fits, other, part.place
     return best and best[1:]
+
+
+def _around(claim: Claim, quantity: Quantity) -> frozenset[str]:
+    """Content words and dates of the part of the claim that has the quantity, and the question's words."""
+    facts = claim.facts
+    number = facts.parts[quantity.at]
+    own = {word for word, part in zip(facts.keys, facts.parts, strict=True) if part == number and tells(word)}
+    own |= {one.raw for one in facts.quantities if one.kind in DATES and facts.parts[one.at] == number}
+    return (frozenset(own) if len(own) > 1 else claim.response.told | own) - {quantity.raw}
 
 
 def _is_better(part: _Part, held: _Part, around: frozenset[str]) -> bool:
@@ -154,94 +154,49 @@ def _are_rivals(quantity: Quantity, other: Quantity) -> bool:
     return not quantity.kind and not other.kind and bool(quantity.nouns & other.nouns)
 
 
-def find_number_elsewhere(claim: Sentence, evidence: Evidence, question: Collection[str]) -> Finding | None:
-    """A number that stands in contexts, but not near most of the claim's words, where another one of its kind does."""
-    numbers = [at for at, key in enumerate(claim.keys) if is_number(key) and key in evidence and key not in question]
-    for place in evidence.closest(frozenset(filter(is_content, claim.keys))) if numbers else ():
-        context = evidence.contexts[place.context]
-        if context.structured:
-            continue
-        span = range(max(0, place.sentence - 1), min(len(context), place.sentence + 2))
-        near = [*chain.from_iterable(map(context.keys_of, span))]
-        rivals = [at for at, key in enumerate(near) if is_number(key) and key not in claim.keys]
-        for at in numbers:
-            for other in rivals if claim.keys[at] not in near and not _stands_near(claim, at, evidence) else ():
-                if side := _common_side(claim.keys, at, near, other):
-                    words = claim.words[at : at + 2] if side > 0 else claim.words[at - 1 : at + 1]
-                    return Finding(kind="number", response=" ".join(words), place=place)
-    return None
-
-
-def _stands_near(claim: Sentence, at: int, evidence: Evidence) -> bool:
-    """Whether a sentence with a number of a claim has two more of the claim's words than what the number counts."""
-    counted = {claim.keys[at], *claim.keys[at + 1 : at + 2]}
-    words = [evidence.sentences_with(key) for key in set(claim.keys) - counted if is_content(key)]
-    sentences = numbers_of(evidence.sentences_with(claim.keys[at]))[:_MOST_OPERANDS]
-    return any(sum(bits >> number & 1 for bits in words) > 1 for number in sentences)
-
-
-def _common_side(ours: Sequence[str], at: int, theirs: Sequence[str], other: int) -> int:
-    """1 if the content word after both numbers is the same, -1 if the one before is, else 0."""
-    for step in (1, -1):
-        place, beside = at + step, other + step
-        both_there = 0 <= place < len(ours) and 0 <= beside < len(theirs)
-        if both_there and ours[place] == theirs[beside] and is_content(ours[place]):
-            return step
-    return 0
-
-
 # Numbers that follow from others
 
 
-def find_wrong_equation(text: str) -> Finding | None:
+def find_wrong_equation(claim: Claim) -> Finding | None:
     """An equation that a claim writes out, and whose result is another: "800 * 6 = 4,900"."""
-    for match in _EQUATION.finditer(text) if "=" in text else ():
+    for match in _EQUATION.finditer(claim.sentence.text) if "=" in claim.sentence.text else ():
         one, other, result = (float(match[at].replace(",", "")) for at in (1, 3, 5))
-        values = {
-            "+": one + other,
-            "-": one - other,
-            "\u2212": one - other,
-            "/": one / other if other else result,
-            "\u00f7": one / other if other else result,
-        }
+        quotient = one / other if other else result
+        values = {"+": one + other, "-": one - other, "\u2212": one - other, "/": quotient, "\u00f7": quotient}
         value = values.get(match[2], one * other) / (_WHOLE if match[4] or "%" in match[0] else 1)
         if abs(value - result) > max(_TOLERANCE * abs(value), 0.5 if "." not in match[5] else 0.0051):
             return Finding(kind="equation", response=match[0], context=f"{value:,.10g}")
     return None
 
 
-def has_equation(text: str) -> bool:
-    """Whether a claim writes out how its numbers follow from others."""
-    return "=" in text and _EQUATION.search(text) is not None
-
-
-def is_derived(
-    absent: Collection[str], claim: Sequence[str], beside: Iterable[str], near: Sequence[Sequence[str]]
-) -> bool:
-    """Whether all of these numbers may follow from two others.
+def may_be_derived(claim: Claim, absent: Sequence[str]) -> bool:
+    """Whether a claim writes out an equation, or all of the numbers that no context holds may follow from two others.
 
     Sums, differences, products, shares and the time between two times are looked for; at least one of the two numbers stands
     in the claim or the question, or both stand in the sentences that the claim rests on. Many at once never follow: too many
     others would make each.
-
-    Args:
-        absent: the numbers that no context holds.
-        claim: the keys of the claim.
-        beside: those of the question and of the claim before.
-        near: those of each sentence that the claim rests on, and of those beside them.
     """
+    if "=" in claim.sentence.text and _EQUATION.search(claim.sentence.text):
+        return True
     if not 0 < len(absent) <= _MOST_DERIVED:
         return False
-    own = [*claim, *beside]
-    held = [*chain.from_iterable(near)]
-    if frozenset(absent) <= _times_between([*own, *held]):
+    own = [*claim.keys, *filter(is_number, claim.response.question), *claim.response.before]
+    held = [*own, *chain.from_iterable(_sentences_near(claim, absent))]
+    if frozenset(absent) <= _times_between(held):
         return True
     if not all(_NUMBER.fullmatch(key) for key in absent):
         return False
-    mine, others = _values(own), _values([*own, *held])
-    is_share = "%" in claim
+    mine, others, is_share = _values(own), _values(held), "%" in claim.keys
     follow = [key for key in absent if _follows(float(key), mine, others, is_share=is_share)]
     return bool(follow) and all(key in follow or len(key) < _DIGITS_OF_COUNT for key in absent)
+
+
+def _sentences_near(claim: Claim, absent: Sequence[str]) -> Iterator[list[str]]:
+    """The keys of the sentences that a claim rests on, then of those beside them."""
+    places = claim.index.closest(claim.content.difference(absent), _SENTENCES_NEAR)
+    for context, at in dict.fromkeys((context, at + step) for step in (0, -1, 1) for context, at in places):
+        if 0 <= at < len(claim.index.contexts[context]):
+            yield claim.index.contexts[context].keys_of(at)
 
 
 def _values(keys: Iterable[str]) -> list[float]:
@@ -274,10 +229,3 @@ def _times_between(keys: Iterable[str]) -> frozenset[str]:
     times = [int(match[1]) * 60 + int(match[2]) for match in map(_TIME.fullmatch, dict.fromkeys(keys)) if match]
     spans = {abs(one - other) for one, other in combinations(times[:_MOST_OPERANDS], 2)} - {0}
     return frozenset(text for span in spans for text in (str(span), str(span // 60), str(span % 60), f"{span / 60:g}"))
-
-
-def sentences_near(places: Sequence[Place], contexts: Sequence[Context]) -> list[list[str]]:
-    """The keys of some sentences, then of those beside them."""
-    beside = (Place(context, sentence + step) for step in (0, -1, 1) for context, sentence in places)
-    found = dict.fromkeys(beside)
-    return [contexts[at].keys_of(one) for at, one in found if 0 <= one < len(contexts[at])]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ragspan.judges.judge_protocols import Verdict
 from ragspan.judges.screen.analysis import Analysis
+from ragspan.judges.screen.claims import Finding
 from ragspan.judges.screen.contexts import MAX_CONTEXTS
-from ragspan.judges.screen.coverage import Coverage
-from ragspan.judges.screen.finding import Finding
 from ragspan.judges.screen.grading import UNRELATED, Grade
+from ragspan.judges.screen.relevance import Coverage
 
 _LONGEST_QUOTE = 160
 _MOST_NAMED = 5

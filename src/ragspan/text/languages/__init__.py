@@ -6,18 +6,7 @@ keys = language.keys(sentence)
 
 from __future__ import annotations
 
-from ragspan.text.languages.guessing import Languages, are_apart, guess, languages_of
-from ragspan.text.languages.language import ENGLISH, UNKNOWN, Language, language
-from ragspan.text.languages.writing import characters_read
+from ragspan.text.languages.guessing import Languages, guess, languages_of
+from ragspan.text.languages.language import ENGLISH, UNKNOWN, Language, characters_read, language
 
-__all__ = [
-    "ENGLISH",
-    "UNKNOWN",
-    "Language",
-    "Languages",
-    "are_apart",
-    "characters_read",
-    "guess",
-    "language",
-    "languages_of",
-]
+__all__ = ["ENGLISH", "UNKNOWN", "Language", "Languages", "characters_read", "guess", "language", "languages_of"]

@@ -4,40 +4,59 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib import import_module
+from itertools import pairwise
 from typing import Any, Final
 
 from ragspan.text import keys as english
 from ragspan.text.keys import MARK, NEGATION
-from ragspan.text.languages.writing import (
-    HAN_KANA,
-    MARKS,
-    SOUTH_EAST_ASIAN,
-    WITHOUT_SPACES,
-    WITHOUT_SPACES_NAMES,
-    ascii_digits,
-    canonical_number,
-    han_number,
-    number_pattern,
-    pairs,
-    segments,
-    without_repetition,
-)
 from ragspan.text.lazy import Lazy
-from ragspan.text.vocabulary import FUNCTION_WORDS, few_stems, pairs_of, stemmer_of, words_of
+from ragspan.text.limits import fair_limit
+from ragspan.text.vocabulary import FUNCTION_WORDS, pairs_of, stemmer_of, words_of
 
 _TABLE: Final[Mapping[str, Mapping[str, Any]]] = words_of("languages")
 CODES: Final = frozenset(_TABLE)
 """ISO 639-1 codes of the languages that are told apart. All others are read as `und`."""
+SCRIPTS: Final[Mapping[str, str]] = {code: words["script"] for code, words in _TABLE.items()}
 WITH_WORDS: Final = ("de", "en", "es", "fr", "it", "ja", "nl", "pl", "pt", "ru", "tr", "zh")
 """Those whose numbers, denials and phrases are known."""
+
+_HAN_KANA = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f"
+_SOUTH_EAST_ASIAN = "\u0e00-\u0e4f\u0e80-\u0ecf\u0edc-\u0eff\u1000-\u103f\u1050-\u108f\u1780-\u17d3\u17d7\u17dc\u17dd"
+WITHOUT_SPACES: Final = _HAN_KANA + _SOUTH_EAST_ASIAN
+"""Letters of scripts that put no spaces between words; a part of a character class."""
+_HANGUL, _DEVANAGARI = "\u1100-\u11ff\u3130-\u318f\uac00-\ud7af", "\u0900-\u0963\u0970-\u097f"
+_MARKS = "".join(
+    chr(at) for at in (*range(0x300, 0x1E00), *range(0xA800, 0xAC00)) if unicodedata.category(chr(at))[0] == "M"
+)
+MARKS: Final = _MARKS + "\u00ad\u200b-\u200d\u2060"
+"""Combining marks, soft hyphens and joiners, which are inside words; a part of a character class."""
 
 _MIDDLE = 0.24
 _LONGEST, _LONGEST_RUN, _LONGEST_GAP = 64, 4096, 40
 _INSIDE = re.compile("[\u00ad\u0640\u200b-\u200f\u2060]")
 _RUN = re.compile(f"[{WITHOUT_SPACES}]")
+_HAN = re.compile(f"[{_HAN_KANA}]")
+_CLUSTER = re.compile(rf"[^{MARKS}][{MARKS}]*")
+_LETTER = rf"[^\W\d_{WITHOUT_SPACES}]"
+_TOKEN = re.compile(
+    rf"""
+      \d{{1,2}}[:hH]\d{{2}}(?::\d{{2}})?(?!\d)                                  # 17:30, 17h30
+    | \d{{1,3}}(?:[\u00a0\u202f]\d{{3}}){{1,8}}(?!\d)(?:[.,]\d{{1,{_LONGEST}}})?  # 1 234,5 with narrow spaces
+    | \d{{1,{_LONGEST}}}(?:[.,٫٬]\d{{1,{_LONGEST}}}){{0,8}}(?:(?:st|nd|rd|th|er|ère|ème|º|ª)\b)?
+    | [%٪％$€£¥₹₽₺₩₫฿₪]
+    | (?:{_LETTER}\.){{2,8}}
+    | [{_HAN_KANA}]{{1,{_LONGEST_RUN}}} | [{_SOUTH_EAST_ASIAN}]{{1,{_LONGEST_RUN}}}
+    | (?:{_LETTER}{{1,{_LONGEST}}}[{MARKS}]{{0,{_LONGEST}}}){{1,16}}(?:'{_LETTER}{{1,16}})?
+    """,
+    re.VERBOSE,
+)
+_SIGN = re.compile(r"[.,٫٬\s]")
+_TIME = re.compile(r"(\d{1,2})[:h](\d{2})")
+_DIGITS = re.compile(r"\d[\d.,٫٬\s]*")
+_GROUP = 3
 
 
 class Language:
@@ -70,22 +89,18 @@ class Language:
         """Then a capital is not a sign of a name."""
         self.middle: Final[float] = words.get("middle", _MIDDLE)
         """The score of a response that is as likely supported as not."""
-        self._apostrophe = words.get("apostrophe")
-        self._decimal = words.get("decimal", ".")
-        self._whole = frozenset() if self.script in {"han", "kana"} else self.negations | self.stop_words
-        self._whole |= self.negations
-        self._cut = words.get("cut")
-        self._not_negations = frozenset(words.get("not_negations", "").split())
-        self._token = _token_pattern(self._decimal, spaced=words.get("thousands") == " ")
-        self._stem = stemmer_of(words.get("stemmer"))
         self.reader: Any = None
         """The `SentenceReader` of its texts, which remembers their chunks."""
-        self.is_shared = True
-        """False for the language of one record, `with_few_stems`."""
-        self.key: Callable[[str], str] = self._key_function()
+        self.key: Callable[[str], str] = english.key if code == "en" else lru_cache(maxsize=1 << 15)(self._key)
         """Makes a token's key: what it is compared by."""
-        self._neutral_words = words.get("neutral_words", "").split()
-        self._calendar = words.get("calendar", "")
+        self._words = words
+        self._elides: Final[bool] = words.get("apostrophe") == "elision"
+        self._decimal = words.get("decimal", ".")
+        self._cut = words.get("cut")
+        self._stem = stemmer_of(words.get("stemmer"))
+        kept, denying = words.get("not_negations", "").split(), sorted(self.negations, key=len, reverse=True)
+        whole = "|".join(map(re.escape, [*kept, *denying])) or "(?!)"
+        self._pieces = re.compile(rf"(?P<whole>{whole})|(?:(?!{whole}).)+", re.DOTALL)
 
     def __reduce__(self) -> tuple[Callable[[str], Language], tuple[str]]:
         return language, (self.code,)
@@ -93,83 +108,69 @@ class Language:
     @Lazy
     def neutral_keys(self) -> frozenset[str]:
         """The keys of words that a response may use though no context does."""
-        return frozenset(map(self.key, self._neutral_words))
+        return frozenset(map(self.key, self._words.get("neutral_words", "").split()))
 
     @Lazy
     def calendar(self) -> tuple[frozenset[str], ...]:
         """The keys of the days of the week, and those of the months; English has its own."""
-        return tuple(frozenset(map(self.key, names.split())) for names in self._calendar.split("|") if names)
+        names = "" if self.code == "en" else self._words.get("calendar", "")
+        return tuple(frozenset(map(self.key, some.split())) for some in names.split("|") if some)
 
-    def with_few_stems(self) -> Language:
-        """The same for one record of many words: only the first ones are stemmed."""
-        few = object.__new__(type(self))
-        vars(few).update(vars(self), is_shared=False, reader=None, _stem=few_stems(self._stem))
-        for name in ("neutral_keys", "calendar"):
-            vars(few).pop(name, None)
-        few.key = few._key_function()
-        return few
+    @Lazy
+    def quick(self) -> Language:
+        """The same for a record of very many words: without the stemmer, which takes up to 60 µs a word."""
+        return self if self.code == "en" or "stemmer" not in self._words else _quick(self.code)
 
     def tokens(self, text: str) -> list[str]:
         """Words, numbers, times, `%` and currency signs, as they are written.
 
         Without spaces between words, a token is a pair of neighbouring signs; in Chinese and Japanese each sign as well.
         """
-        found: list[str] = self._token.findall(text)
-        if text.isascii() and self._apostrophe != "elision":
+        if self.code == "en":
+            return english.tokens(text)
+        found: list[str] = _TOKEN.findall(text)
+        if text.isascii() and not self._elides:
             return found
         return [part for token in found for part in self._parts(token)]
-
-    def spelled(self, tokens: Iterable[str]) -> tuple[str, ...]:
-        """Tokens as they are shown to people: those that overlap are one."""
-        return tuple(without_repetition(tokens)) if self._cut or self.script in WITHOUT_SPACES_NAMES else tuple(tokens)
 
     def keys(self, text: str) -> list[str]:
         """The keys of the text's tokens."""
         return list(map(self.key, self.tokens(text)))
 
-    def content_of(self, token_keys: Iterable[str]) -> frozenset[str]:
-        """Those of the keys that are content."""
-        return english.content_of(token_keys)
-
-    def _key_function(self) -> Callable[[str], str]:
-        return lru_cache(maxsize=1 << 15)(self._key)
-
     def _parts(self, token: str) -> Sequence[str]:
-        first = token[0]
-        if first >= "\u0e00" and _RUN.match(first):
-            return segments(token, self._whole, self._not_negations)
-        if self._cut is not None and first >= "\u0900" and first.isalpha():
-            if token in self._whole:
-                return (token,)
-            found = pairs(token)  # because endings change: in place of the word, or with it
+        if _RUN.match(token):
+            return [part for piece in self._pieces.finditer(token) for part in self._signs(piece)]
+        if self._cut is not None and token[0] >= "\u0900" and token[0].isalpha() and token not in self.negations:
+            found = _pairs(token)  # because endings change: in place of the word, or with it
             return found if self._cut == "pairs" else [token, *found] if len(found) > 1 else (token,)
-        if "'" in token and self._apostrophe == "elision":
+        if "'" in token and self._elides:
             return [part for part in token.partition("'")[::2] if part]
         return (token,)
 
+    def _signs(self, piece: re.Match[str]) -> list[str]:
+        """A piece of a run of signs; of Han and kana each sign as well, which is found where a pair is not."""
+        if piece.lastgroup == "whole":
+            return [piece[0]]
+        if not _HAN.match(piece[0]):
+            return _pairs(piece[0])
+        return [part for at, sign in enumerate(piece[0]) for part in (sign, piece[0][at : at + 2]) if part][:-1]
+
     def _key(self, token: str) -> str:
-        if min(token) >= "\u4e00" and max(token) <= "\u9fff":  # Han is written in one way only
-            return self._key_of_word(token)
         word = _INSIDE.sub("", unicodedata.normalize("NFKC", token))
         if self.code == "tr":
             word = word.replace("I", "ı").replace("İ", "i")
         word = word.lower() or token
         if word[0].isdigit():
-            return canonical_number(ascii_digits(word), self._decimal)
-        if "'" in word:
-            word = word.replace("'", "") if self._apostrophe == "inside" else word.partition("'")[0] or word
+            return _canonical(word, self._decimal)
+        word = word.partition("'")[0] or word
         word = word.replace(".", "") or word
         if word == "٪":
             return "%"
         if "\u3040" <= word <= "\u309f" and len(word) == 1:
             return MARK + word  # hiragana writes particles and endings
-        return self._key_of_word(word)
-
-    def _key_of_word(self, word: str) -> str:
         if word in self.negations:
             return NEGATION + word
-        number = self.number_words.get(word) or han_number(word)
-        if number:
+        if number := self.number_words.get(word):
             return number
         if word in self.stop_words:
             return MARK + word
@@ -177,17 +178,30 @@ class Language:
         return f"{stem}'" if stem in FUNCTION_WORDS else stem
 
 
-class _English(Language):
-    """English, which `text.keys` reads."""
+def _pairs(part: str) -> list[str]:
+    """The pairs of neighbouring signs, each a letter with its marks; a single sign as it is."""
+    signs: list[str] = _CLUSTER.findall(part) or [part]
+    return signs if len(signs) == 1 else [one + other for one, other in pairwise(signs)]
 
-    def tokens(self, text: str) -> list[str]:
-        return english.tokens(text)
 
-    def content_of(self, token_keys: Iterable[str]) -> frozenset[str]:
-        return frozenset(token_keys) - FUNCTION_WORDS
+def _canonical(word: str, decimal: str) -> str:
+    """A number or a clock time without separators and idle zeros: "1.234,50" → "1234.5" if the comma is the decimal sign.
 
-    def _key_function(self) -> Callable[[str], str]:
-        return english.key if self.is_shared else english.key_by(self._stem)
+    Before three digits another sign separates thousands; before more or fewer it begins a fraction.
+    """
+    word = word if word.isascii() else "".join(str(unicodedata.digit(sign, sign)) for sign in word)
+    time, match = _TIME.fullmatch(word), _DIGITS.match(word)
+    if time is not None or match is None:
+        return word if time is None else f"{int(time[1])}:{time[2]}"
+    digits = match[0].rstrip(".,٫٬ ")
+    signs = list(_SIGN.finditer(digits))
+    whole, fraction = digits, ""
+    if signs:
+        last, after = signs[-1][0], digits[signs[-1].end() :]
+        is_alone = sum(sign[0] == last for sign in signs) == 1
+        if last == "٫" or (is_alone and last == decimal) or (last in ".," and len(after) != _GROUP):
+            whole, fraction = digits[: signs[-1].start()], after.rstrip("0")
+    return (_SIGN.sub("", whole).lstrip("0") or "0") + ("." + fraction if fraction else "")
 
 
 def _common(code: str) -> frozenset[str]:
@@ -208,30 +222,49 @@ def _phrases(phrases: str) -> re.Pattern[str]:
 
 
 @cache
-def _token_pattern(decimal: str, *, spaced: bool) -> re.Pattern[str]:
-    letter = rf"[^\W\d_{WITHOUT_SPACES}]"
-    return re.compile(
-        rf"""
-          \d{{1,2}}[:hH]\d{{2}}(?::\d{{2}})?(?!\d)(?:\s?[AaPp]\.?[Mm]\b\.?)?    # 17:30, 17h30
-        | {number_pattern(decimal, spaced=spaced)}
-        | [%٪％$€£¥₹₽₺₩₫฿₪]
-        | (?:{letter}\.){{2,8}}
-        | [{HAN_KANA}]{{1,{_LONGEST_RUN}}} | [{SOUTH_EAST_ASIAN}]{{1,{_LONGEST_RUN}}}
-        | (?:{letter}{{1,{_LONGEST}}}[{MARKS}]{{0,{_LONGEST}}}){{1,16}}(?:'{letter}{{1,16}})?
-        """,
-        re.VERBOSE,
-    )
-
-
-@cache
 def language(code: str) -> Language:
     """The language with this ISO 639-1 code; `und`, which has no words of its own, for a code that is not in `CODES`."""
     if code not in CODES:
         return UNKNOWN if code == "und" else language("und")
-    if code == "en":
-        return ENGLISH
-    return Language(code, {**_TABLE[code], **(words_of(code) if code in WITH_WORDS else {})})
+    return ENGLISH if code == "en" else Language(code, _all_words(code))
 
 
-ENGLISH: Final = _English("en", {**_TABLE["en"], **words_of("en")})
+@cache
+def _quick(code: str) -> Language:
+    return Language(code, {name: words for name, words in _all_words(code).items() if name != "stemmer"})
+
+
+def _all_words(code: str) -> Mapping[str, Any]:
+    return {**_TABLE[code], **(words_of(code) if code in WITH_WORDS else {})}
+
+
+ENGLISH: Final = Language("en", _all_words("en"))
 UNKNOWN: Final = Language("und", {})
+
+# How much is read
+
+_WEIGHT = 5
+_SIGNS = re.compile(f"[{WITHOUT_SPACES}{_HANGUL}]+")
+_LETTERS_IN_PAIRS = re.compile(f"[{_DEVANAGARI}]+")
+
+
+def characters_read(texts: Sequence[str], most: int) -> list[int]:
+    """How many characters of each text are read if `most` may be read in all: short texts whole, long ones alike.
+
+    A sign of Han, kana, Thai or Hangul counts as five letters, one of Devanagari as two: most are compared in two pairs.
+    """
+    lengths = [len(text) for text in texts]
+    if _WEIGHT * sum(lengths) <= most:
+        return lengths
+    shares = _shares(lengths, most)
+    whole = weight = sum(shares)
+    for text, share in zip(texts, shares, strict=True):
+        if not text.isascii():
+            weight += (_WEIGHT - 1) * sum(map(len, _SIGNS.findall(text, 0, share)))
+            weight += sum(map(len, _LETTERS_IN_PAIRS.findall(text, 0, share)))
+    return _shares(lengths, most * whole // weight) if weight > most else shares
+
+
+def _shares(lengths: Sequence[int], most: int) -> list[int]:
+    limit = fair_limit(lengths, most)
+    return [min(length, limit) for length in lengths]

@@ -1,27 +1,32 @@
-"""Reads what instrumentations write into attributes, as text or as JSON: documents, messages, calls of tools, and data."""
+"""Reads the payloads of spans, whatever convention they are of: one reader of messages, and one of documents."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ragspan import field_names
 from ragspan.request import MEDIA, ROLES, Call, Document, PayloadMessage
 from ragspan.safe_copy import CUT, OPAQUE, Hidden, Snapshot
+from ragspan_receiver.readers.values import Fields, as_text, fields_of, first_of, json_of, number, numbered
+from ragspan_receiver.spans import TracedSpan
 
-Fields = Mapping[str, Any]
 Scored = tuple[Document, float | None]
 
 _MAX_VALUES = 200_000
 _MAX_DEPTH = 40
+_PAIR = 2
 _COMMAND = frozenset({"graph", "update", "resume", "goto"})
 _MESSAGE_CLASS = re.compile(r"(human|ai|system|tool|function)?message(?:chunk)?", re.IGNORECASE)
-_REPR = re.compile(r"<[\w.]+(?: object| at 0x|\()[^>]*>$|[A-Z]\w*\(\w+=|[A-Z]\w*\(\)$")
-"""How Python prints an object, which is not text for a user."""
-_CHUNKS = ("text_chunks", "context", "contexts", "passages")
-_CALLED = {"args", "kwargs"}
+_NO_TEXT = re.compile(r"<[\w.]+(?: object| at 0x|\()[^>]*>$|[A-Z]\w*\(\w+=|[A-Z]\w*\(\)$|__REDACTED__$")
+"""How Python prints an object, and what instrumentations write in place of a text that they hide."""
+_DOCUMENT_KEYS = ({"page_content"}, {"id_", "text"}, {"meta", "content"})
+"""The names of a document's fields as LangChain, LlamaIndex and Haystack write them."""
+_ASKED = ("messages", "prompts", "prompt")
+_CALLS, _RESULTS = {"tool_call", "tool-call"}, {"tool_call_response", "tool-result"}
+"""Types of a message's parts by OpenTelemetry's conventions, and in the Vercel AI SDK."""
+_EVENTS = {f"gen_ai.{role}.message": role for role in ("system", "user", "assistant", "tool")}
 _UNREAD = ("a message without readable text",)
 
 
@@ -30,27 +35,14 @@ class Payloads:
 
     def __init__(self) -> None:
         self._documents: dict[str, Document] = {}
-        self.by_id: dict[str, Document] = {}
-        """The documents that have been read and have ids."""
         self._left = _MAX_VALUES
-
-    def document(self, text: str, *, own_id: Any = None, metadata: Any = None) -> Document:
-        """The document with this text; the first id and metadata stay."""
-        known = self._documents.setdefault(text, Document(text, None, {}))
-        if known.id is None and isinstance(own_id, (str, int)) and own_id != "":
-            known.id = str(own_id)
-            self.by_id.setdefault(known.id, known)
-        known.metadata = known.metadata or as_fields(metadata)
-        return known
 
     def read(self, value: Any) -> Snapshot:
         """The data in an attribute: what looks like JSON is read as JSON."""
-        data = value
-        if isinstance(value, str):
-            data = json_of(value)
-            if not isinstance(data, (dict, list)):
-                return OPAQUE if value == "null" or _REPR.match(value) else value
-        return OPAQUE if data is None else self.snapshot(data)
+        data = json_of(value)
+        if isinstance(value, str) and not isinstance(data, (dict, list)):
+            return OPAQUE if value == "null" or _NO_TEXT.match(value) else value
+        return OPAQUE if value is None else self.snapshot(value if data is None else data)
 
     def snapshot(self, value: Any, depth: int = 0) -> Snapshot:
         """A value that JSON can hold, with the documents and messages in it."""
@@ -58,11 +50,11 @@ class Payloads:
         if self._left < 0 or depth > _MAX_DEPTH:
             return CUT
         if isinstance(value, str):
-            return OPAQUE if _REPR.match(value) else value
+            return OPAQUE if _NO_TEXT.match(value) else value
         if isinstance(value, Mapping):
             return self._of_fields(value, depth)
         if isinstance(value, (list, tuple)):
-            if len(value) == 2 and isinstance(value[0], str) and value[0].lower() in ROLES and value[1]:  # noqa: PLR2004  (role, content)
+            if len(value) == _PAIR and isinstance(value[0], str) and value[0].lower() in ROLES and value[1]:
                 return self.message({"content": value[1]}, value[0], depth)
             return [self.snapshot(item, depth + 1) for item in value]
         return value if value is None or isinstance(value, (bool, int, float)) else OPAQUE
@@ -84,20 +76,10 @@ class Payloads:
             return Hidden({"update": self.snapshot(value["update"], depth + 1)})
         return {str(key): self.snapshot(item, depth + 1) for key, item in value.items()}
 
-    def _document_in(self, value: Fields) -> Scored | None:
-        """The document that these fields are, as LangChain, LlamaIndex or Haystack writes one; with its score."""
-        score = value.get("score")
-        inner = value.get("node", value.get("document"))
-        if isinstance(inner, Mapping):  # with its score beside it
-            value = inner
-        keys = value.keys()
-        if not ("page_content" in keys or ("id_" in keys and "text" in keys) or ("meta" in keys and "content" in keys)):
-            return None
-        found = self._with_text(value)
-        return None if found is None else (found, number(score))
+    # Documents
 
     def documents_in(self, values: Any, *, loosely: bool = False) -> list[Scored]:
-        """The documents in a list; `loosely`, texts and whatever has a text are documents, too."""
+        """The documents in a list, each with its score; `loosely`, texts and whatever has a text are documents, too."""
         found = []
         for each in values if isinstance(values, (list, tuple)) else [values]:
             data = json_of(each)  # some write each document as JSON within JSON
@@ -106,30 +88,96 @@ class Payloads:
             if entry is None and loosely:
                 fields = value if isinstance(value, Mapping) else {"text": value}
                 document = self._with_text(fields)
-                if document is not None and document.text:
-                    entry = document, number(_first(fields, field_names.SCORE))
+                score = number(first_of(fields, field_names.SCORE))
+                entry = (document, score) if document is not None and document.text else None
             found += [] if entry is None else [entry]
         return found
+
+    def _document_in(self, value: Fields) -> Scored | None:
+        inner = value.get("node", value.get("document"))
+        fields = inner if isinstance(inner, Mapping) else value  # its score stands beside it
+        is_one = any(keys <= fields.keys() for keys in _DOCUMENT_KEYS)
+        document = self._with_text(fields) if is_one else None
+        return None if document is None else (document, number(value.get("score")))
 
     def _with_text(self, value: Fields) -> Document | None:
         text = next((value[key] for key in field_names.TEXT if isinstance(value.get(key), str)), None)
         if text is None:
             return None
-        return self.document(text, own_id=_first(value, field_names.ID), metadata=_first(value, field_names.METADATA))
+        known = self._documents.setdefault(text, Document(text, None, {}))  # the first id and metadata stay
+        own_id = first_of(value, field_names.ID)
+        if known.id is None and isinstance(own_id, (str, int)) and own_id != "":
+            known.id = str(own_id)
+        known.metadata = known.metadata or fields_of(first_of(value, field_names.METADATA))
+        return known
+
+    # Messages
+
+    def messages_at(self, span: TracedSpan, names: Iterable[str], *, replies: bool = False) -> list[PayloadMessage]:
+        """The messages in the first of these attributes: a text, or JSON, also on an event; or numbered attributes; else in events."""
+        role = "assistant" if replies else "user"
+        for name in names:
+            holders = (span.attributes, *(event.attributes for event in span.events))
+            given = next((one[name] for one in holders if one.get(name) is not None), None)
+            listed = numbered(span.attributes, name) if given is None else None
+            found = self.prompt_in(given) if listed is None else list(self._each(listed, role))
+            if found:
+                return found
+        return list(self._each(_in_events(span, replies=replies), role))
+
+    def prompt_in(self, given: Any) -> list[PayloadMessage]:
+        """The messages in a payload: a text, messages, or fields with them."""
+        data = json_of(given)
+        if isinstance(data, dict):
+            holders = [one for one in (data, *data.values()) if isinstance(one, dict)]
+            data = next((one[name] for one in holders for name in _ASKED if one.get(name)), [])
+        while (
+            isinstance(data, list)
+            and len(data) == 1
+            and isinstance(data[0], list)
+            and not isinstance(next(iter(data[0]), None), str)
+        ):
+            data = data[0]
+        each = data if isinstance(data, list) else [self.read(given) if data is None else data]
+        # Haystack's messages come as Python prints them.
+        read = [one if str(one).startswith("ChatMessage(") else self.snapshot(one) for one in each]
+        made = [PayloadMessage("human", one) if isinstance(one, str) else one for one in read]
+        return [one for one in made if isinstance(one, PayloadMessage)]
+
+    def reply_in(self, gave: Any) -> PayloadMessage | None:
+        """What a model said: a text, a message, or LangChain's generations."""
+        data = json_of(gave)
+        said: Any = data.get("generations") if isinstance(data, dict) and "generations" in data else None
+        while isinstance(said, list) and said:
+            said = said[0]
+        reply = self.read(said.get("message") or said.get("text") if isinstance(said, Mapping) else gave)
+        reply = reply[0] if isinstance(reply, list) and reply else reply
+        if isinstance(reply, PayloadMessage):
+            return PayloadMessage("ai", reply.content, reply.calls)
+        return PayloadMessage("ai", reply) if isinstance(reply, str) else None
+
+    def _each(self, values: Iterable[Any], role: str) -> Iterator[PayloadMessage]:
+        for value in values:
+            if isinstance(value, Mapping):
+                yield self.message(value, str(value.get("role") or role))
 
     def message(self, value: Fields, role: str, depth: int = 0) -> PayloadMessage:
-        """A message: LangChain's fields, or the parts of OpenTelemetry's conventions."""
+        """A message: LangChain's or OpenAI's fields, or parts."""
         message = PayloadMessage(ROLES.get(role.lower().removesuffix("messagechunk"), "human"))
-        content = value.get("content")
-        if isinstance(value.get("parts"), list):
-            self._read_parts(message, value["parts"], depth)
-        elif isinstance(content, str):
-            message.content = content
-        elif isinstance(content, list):
-            shown = (one for one in content if not (isinstance(one, Mapping) and one.get("type") in MEDIA))
-            message.content = [self.snapshot(one, depth + 1) for one in shown]
-        calls = value.get("tool_calls")
-        if message.role == "ai" and isinstance(calls, list) and calls:
+        content = first_of(value, ("parts", "contents", "content"))
+        if isinstance(content, str):
+            parts = json_of(content) if content.startswith('[{"type"') else None
+            content = ("" if _NO_TEXT.match(content) else content) if parts is None else parts
+        if isinstance(value.get("function"), list):  # AutoGen's instrumentation has results of tools so
+            content = [{"text": fields_of(one).get("content")} for one in value["function"]]
+        calls = list(json_of(value.get("tool_calls")) or ()) if message.role == "ai" else []
+        if isinstance(content, list):
+            shown = self._blocks(message, content, calls, depth)
+            texts = [one for one in shown if isinstance(one, str)]
+            message.content = shown if len(texts) < len(shown) or content is value.get("content") else "\n".join(texts)
+        elif content is not None:
+            message.content = as_text(content)
+        if calls:
             message.calls = [self._call(call, depth) for call in calls if isinstance(call, Mapping)]
         message.call_id = message.call_id or value.get("tool_call_id") or (message.role == "tool" and value.get("id"))
         message.artifact = self.snapshot(value.get("artifact"), depth + 1)
@@ -140,50 +188,41 @@ class Payloads:
             message.unread = _UNREAD  # what it shows may be a document
         return message
 
-    def _read_parts(self, message: PayloadMessage, parts: Iterable[Any], depth: int) -> None:
-        texts = []
+    def _blocks(self, message: PayloadMessage, parts: Sequence[Any], calls: list[Any], depth: int) -> list[Snapshot]:
+        """What a message in parts shows; calls of tools in them are added to `calls`."""
+        shown: list[Snapshot] = []
         for part in parts:
-            if not isinstance(part, Mapping):
-                continue
-            if part.get("type") == "tool_call":
-                message.calls = [*(message.calls or ()), self._call(part, depth)]
-            elif part.get("type") == "tool_call_response":
-                message.role, message.call_id = "tool", part.get("id")
-                texts.append(as_text(part.get("response", part.get("result"))) or "")
-            elif part.get("type") in {"text", None} and isinstance(part.get("content", part.get("text")), str):
-                texts.append(part.get("content", part.get("text")))
-        message.content = "\n".join(texts)
+            kind = part.get("type") if isinstance(part, Mapping) else None
+            said = first_of(part, ("text", "content")) if isinstance(part, Mapping) else part
+            if kind in _CALLS:
+                calls.append(part)
+            elif kind in _RESULTS:
+                message.role, message.call_id = "tool", first_of(part, ("id", "toolCallId"))
+                result = first_of(part, ("response", "result", "output"))
+                shown.append(as_text(result.get("value", result) if isinstance(result, Mapping) else result))
+            elif kind in {"text", None} and isinstance(said, str):
+                shown.append(said)
+            elif kind not in MEDIA:
+                shown.append(self.snapshot(part, depth + 1))
+        return shown
 
     def _call(self, value: Fields, depth: int) -> Call:
         function = value.get("function")
         named = function if isinstance(function, Mapping) else value
-        arguments = _first(named, ("args", "arguments"))
-        data = json_of(arguments) if isinstance(arguments, str) else arguments
-        return Call(named.get("name"), value.get("id"), self.snapshot(arguments if data is None else data, depth + 1))
+        arguments = first_of(named, ("args", "arguments", "input"))
+        data = json_of(arguments)
+        name, own_id = first_of(named, ("name", "toolName")), first_of(value, ("id", "toolCallId"))
+        return Call(name, own_id, self.snapshot(arguments if data is None else data, depth + 1))
 
-    def prompt_in(self, given: Any) -> list[PayloadMessage]:
-        """The messages that a model was given: a text, messages, or fields with them."""
-        data = self.read(given)
-        asked = data.get("messages", data.get("prompts")) if isinstance(data, dict) else data
-        while isinstance(asked, list) and len(asked) == 1 and isinstance(asked[0], list):
-            asked = asked[0]
-        each = asked if isinstance(asked, list) else [asked]
-        made = [PayloadMessage("human", one) if isinstance(one, str) else one for one in each]
-        return [one for one in made if isinstance(one, PayloadMessage)]
 
-    def reply_in(self, gave: Any) -> PayloadMessage | None:
-        """What a model said: a text, a message, or LangChain's generations."""
-        data = json_of(gave)
-        said: Any = data.get("generations") if isinstance(data, dict) and "generations" in data else None
-        while isinstance(said, list) and said:
-            said = said[0]
-        if isinstance(said, Mapping):
-            gave = said.get("message") or said.get("text")
-        reply = self.read(gave)
-        reply = reply[0] if isinstance(reply, list) and reply else reply
-        if isinstance(reply, PayloadMessage):
-            return PayloadMessage("ai", reply.content, reply.calls)
-        return PayloadMessage("ai", reply) if isinstance(reply, str) else None
+def _in_events(span: TracedSpan, *, replies: bool) -> Iterator[Fields]:
+    """The messages in events of their own, one each, as the conventions had them from 1.28 to 1.36."""
+    for event in span.events:
+        role = ("assistant" if event.name == "gen_ai.choice" else None) if replies else _EVENTS.get(event.name)
+        if role is not None:
+            body = fields_of(event.attributes.get("gen_ai.event.content")) or event.attributes
+            inner = fields_of(body.get("message"))
+            yield {"role": role, "content": body.get("message"), **body, **inner}
 
 
 def _role_of_wrapped(value: Fields) -> str | None:
@@ -194,88 +233,3 @@ def _role_of_wrapped(value: Fields) -> str | None:
         match = _MESSAGE_CLASS.fullmatch(str(path[-1])) if isinstance(path, list) and path else None
         return (match[1] or "human") if match else None
     return kind if isinstance(kind, str) and kind.lower().removesuffix("messagechunk") in ROLES else None
-
-
-def _first(value: Fields, keys: Iterable[str]) -> Any:
-    return next((value[key] for key in keys if value.get(key) is not None), None)
-
-
-def json_of(value: Any) -> Any:
-    """The data of an attribute that holds JSON; None if it holds none."""
-    if not isinstance(value, str):
-        return value if isinstance(value, (dict, list)) else None
-    if value.lstrip()[:1] not in {"{", "[", '"'}:
-        return None
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return None
-
-
-def as_fields(value: Any) -> dict[str, Any]:
-    """The fields in an attribute; none if it holds something else."""
-    data = json_of(value)
-    return {key: item for key, item in data.items() if isinstance(key, str)} if isinstance(data, dict) else {}
-
-
-def as_text(value: Any) -> str | None:
-    """A text as it is, anything else as JSON."""
-    if value is None or isinstance(value, str):
-        return value
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
-        return None
-
-
-def text(fields: Fields, *names: str) -> str | None:
-    """The first of these fields that is a text."""
-    return next((value for name in names if isinstance(value := fields.get(name), str) and value), None)
-
-
-def whole(fields: Fields, *names: str) -> int | None:
-    """The first of these fields that is a number, as a whole one."""
-    found = next((one for name in names if (one := number(fields.get(name))) is not None), None)
-    return int(found) if found is not None and abs(found) < 1e15 else None  # noqa: PLR2004  no count is as large
-
-
-def number(value: Any) -> float | None:
-    try:
-        return None if value is None or isinstance(value, bool) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
-def arguments_in(fields: Fields) -> Any:
-    """What a Python function was called with, if its `args` and `kwargs` are among these fields: its only text, or its arguments."""
-    if not (fields.keys() <= _CALLED or fields.keys() >= _CALLED):
-        return fields
-    named, others = fields.get("kwargs"), fields.get("args")
-    only = others[0] if isinstance(others, list) and len(others) == 1 else None
-    return only if isinstance(only, str) else named or only or others
-
-
-def query_in(inputs: Snapshot) -> str | None:
-    """What was searched with: a text, or the field with such a name in what a search was called with."""
-    if isinstance(inputs, dict):
-        inner = inputs.get("query_bundle", inputs.get("str_or_query_bundle", inputs))
-        inputs = inner.get("query_str", inner.get("query")) if isinstance(inner, dict) else inner
-    return inputs if isinstance(inputs, str) else None
-
-
-def chunks_in(inputs: Snapshot) -> list[str]:
-    """The documents that a step was given as texts, as the model sees them: by LlamaIndex's synthesizers and DSPy's modules."""
-    lists = [inputs.get(key) for key in _CHUNKS] if isinstance(inputs, dict) else []
-    return [chunk for chunks in lists if isinstance(chunks, list) for chunk in chunks if isinstance(chunk, str)]
-
-
-def numbered(attributes: Fields, prefix: str) -> list[dict[str, Any]]:
-    """The values of attributes named `prefix.0.name`, `prefix.1.name`, as one mapping for each number."""
-    found: dict[int, dict[str, Any]] = {}
-    start = f"{prefix}."
-    for key, value in attributes.items():
-        if key.startswith(start):
-            index, _, name = key[len(start) :].partition(".")
-            if index.isdecimal() and index.isascii() and len(index) < 7:  # noqa: PLR2004  none has a million
-                found.setdefault(int(index), {})[name] = value
-    return [found[index] for index in sorted(found)]

@@ -1,12 +1,11 @@
-"""Makes the record of a request's steps: they become its tree, and `ragspan.request` makes the record, as for the handlers."""
+"""Which steps of a trace belong to one request, and its record: they become its tree, of which `ragspan.request` makes it."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ragspan import field_names
 from ragspan.messages import MAX_MESSAGE, MAX_STACKTRACE, ErrorReport
@@ -17,166 +16,141 @@ from ragspan.request import (
     ModelStep,
     PayloadMessage,
     RequestTree,
-    RerankStep,
     SearchStep,
     Step,
+    ToolStep,
     record_of,
 )
 from ragspan.safe_copy import OPAQUE, Opaque, Snapshot
-from ragspan_receiver.readers.payloads import text
-from ragspan_receiver.readers.steps import ReadSpan, anchor_of
+from ragspan_receiver.readers.reading import ReadSpan, anchor_of
+from ragspan_receiver.readers.values import chunks_in, text_of
 from ragspan_receiver.spans import TracedSpan
 
-_MAX_WRITTEN = 1000
+_MAX_AROUND = 1000  # spans that are looked through for the step around one
 _MAX_COMPARED = 100_000_000
+_MAX_WRITTEN = 1000
 _SYNTHESIS = (".synthesize", ".asynthesize")
 _error_type = re.compile(r"[A-Za-z_][\w.]{0,200}(?=[(:]|$)")
 
 
-class Request:
-    """The steps of one request.
+def requests_in(
+    spans: Sequence[TracedSpan], steps: Mapping[str, ReadSpan]
+) -> Iterator[tuple[Sequence[ReadSpan], TracedSpan | None]]:
+    """The steps of each request in a trace, each after the one around it; spans that are not steps do not count.
+
+    A root makes a request. The roots that answer nothing by themselves, such as the searches and calls of models that a
+    program makes one by one, make one together; the outermost span around them comes with it. They make several if the spans
+    below that one are requests that know nothing of one another, as those of a consumer of messages.
+    """
+    by_id = {span.span_id: span for span in spans}
+    inside: dict[str, list[ReadSpan]] = defaultdict(list)
+    bare: dict[str, list[ReadSpan]] = defaultdict(list)
+    whole: list[ReadSpan] = []
+    for step in sorted(steps.values(), key=_start_of):
+        path = _path_up(step.span, by_id, until=steps)
+        if len(path) > 1 and path[-1] in steps:
+            inside[path[-1]].append(step)
+        elif step.is_bare:
+            bare[path[-1]].append(step)
+        elif step.kind != "ignored":
+            whole.append(step)
+    for root in whole:
+        yield _below([root], inside), None
+    for roots in bare.values():
+        for around, group in _apart(roots, by_id, inside):
+            yield _below(group, inside), by_id.get(around, group[0].span) if len(group) > 1 else None
+
+
+def _apart(
+    roots: Sequence[ReadSpan], spans: Mapping[str, TracedSpan], inside: Mapping[str, Sequence[ReadSpan]]
+) -> Iterator[tuple[str, Sequence[ReadSpan]]]:
+    """The requests that bare roots make, each with the id of the span around it: one, or those below the spans where they part."""
+    paths = [_path_up(root.span, spans)[::-1] for root in roots]  # from the outermost
+    depth = 0
+    while depth < min(map(len, paths)) and len({path[depth] for path in paths}) == 1:
+        depth += 1
+    groups: dict[str, list[ReadSpan]] = defaultdict(list)
+    for root, path in zip(roots, paths, strict=True):
+        groups[path[min(depth, len(path) - 1)]].append(root)
+    if len(groups) > 1 and _are_strangers([_below(group, inside) for group in groups.values()]):
+        yield from groups.items()
+    else:
+        yield paths[0][max(depth - 1, 0)], roots
+
+
+def _path_up(span: TracedSpan, spans: Mapping[str, TracedSpan], *, until: Container[str] = ()) -> list[str]:
+    """The ids of a span and of those around it, the innermost first, to the first one in `until`; the last may be missing."""
+    path = {span.span_id: None}  # parents may form a circle
+    while span.parent_id is not None and span.parent_id not in path and len(path) < _MAX_AROUND:
+        path[span.parent_id] = None
+        if span.parent_id in until or span.parent_id not in spans:
+            break
+        span = spans[span.parent_id]
+    return list(path)
+
+
+def _below(roots: Sequence[ReadSpan], inside: Mapping[str, Sequence[ReadSpan]]) -> Sequence[ReadSpan]:
+    """The roots and the steps below them."""
+    found: list[ReadSpan] = []
+    waiting = list(reversed(roots))
+    while waiting:
+        step = waiting.pop()
+        if step.kind != "ignored":
+            found.append(step)
+            for inner in reversed(inside.get(step.span.span_id, ())):
+                inner.outer = step
+                waiting.append(inner)
+    return found
+
+
+def _are_strangers(groups: Sequence[Sequence[ReadSpan]]) -> bool:
+    """Whether each group has searched and answered by itself, another question each, and its prompts hold nothing of the others."""
+    prompts, texts, questions = [], [], set()
+    for group in groups:
+        models = [step.model for step in group if step.model is not None and step.model.messages]
+        if not models or not any(isinstance(step.step, (SearchStep, ToolStep)) for step in group):
+            return False
+        prompts.append("\n".join(part.prompt_text for model in models for part in model.messages))
+        questions.add(next((part.text for part in models[-1].messages[::-1] if part.role == "human"), ""))
+        found = [document.text for step in group for document, _ in step.found or ()]
+        texts.append({text for text in [*(model.said.strip() for model in models), *found] if " " in text})
+    if len(questions) < len(groups) or sum(map(len, texts)) * sum(map(len, prompts)) > _MAX_COMPARED:
+        return False
+    pairs = [(own, text) for own, prompt in enumerate(prompts) for one in texts for text in one if text in prompt]
+    return all(text in texts[own] for own, text in pairs)
+
+
+def record_of_spans(spans: Sequence[ReadSpan], around: TracedSpan | None = None) -> RagRecord | None:
+    """The record of one request; None if nothing was answered.
 
     Args:
-        spans: each after the one around it; of a group, which has no root, several are outermost.
+        spans: the steps, each after the one around it; of a group, which has no root, several are outermost.
         around: the span around a group.
     """
-
-    def __init__(self, spans: Sequence[ReadSpan], around: TracedSpan | None = None) -> None:
-        self._grouped = around is not None
-        self._span = around or spans[0].span
-        _count_once(spans)
-        _take_payloads_of_only_chain(spans)
-        missing = _model_without_span(spans)
-        self._spans = [*spans, *missing]
-        self._was_left = _leave_streams_open(spans) or bool(missing)
-        self._models = [(read, read.model) for read in self._spans if read.model is not None]
-        self._said = {read: model.reply for read, model in self._models if model.reply is not None}
-        self._framework = next((read.framework for read in spans if read.framework), "otlp")
-
-    def record(self) -> RagRecord | None:
-        """The record; None if nothing was answered."""
-        root = self._spans[0]
-        is_answer = root.framework == "langchain" or root.span.name.endswith(_SYNTHESIS)
-        if not is_answer and not any(read.is_bare for read in self._spans):
-            return None  # a splitter of texts, say
-        record = record_of(self._tree())
-        if record is None:
-            return None
-        return replace(
-            record,
-            record_id=f"{self._span.trace_id}{self._span.span_id}",
-            is_agent=record.is_agent or any(read.kind == "agent" for read in self._spans),
-            swallowed_errors=self._swallowed() if record.status == "complete" else (),
-        )
-
-    # The tree
-
-    def _tree(self) -> RequestTree:
-        metadata = dict(next((read.metadata for read in self._spans if read.metadata), {}))
-        for read in reversed(self._spans):
-            names = {"session_id": field_names.SESSION, "user_id": field_names.USER}
-            ids = {key: text(read.span.attributes, *own) for key, own in names.items()}
-            metadata |= {key: value for key, value in ids.items() if value is not None}
-        tree = RequestTree(
-            started_ns=self._span.start_ns,
-            ended_ns=max(self._span.start_ns, self._span.end_ns),
-            framework=self._framework,
-            run_type="parser" if self._spans[0].chain.name.endswith("Parser") else None,
-            tags=tuple(dict.fromkeys(tag for read in self._spans for tag in read.tags)),
-            metadata=metadata,
-            anchor=anchor_of(self._span),
-            grouped=self._grouped,
-        )
-        written = self._others_written()
-        for time_ns, read, is_over in self._moments():
-            if is_over:
-                self._end(tree, read, time_ns)
-                continue
-            self._begin(tree, read, time_ns)
-            if written:
-                shown = Step(name="", parent=read.step, started_ns=time_ns, inputs={"documents": written})
-                tree.end(tree.begin(shown), time_ns)
-                written = []
-        return tree
-
-    def _moments(self) -> list[tuple[int, ReadSpan, bool]]:
-        """The starts and ends of the steps in order of time; those of one time in the order of the spans."""
-        inside: dict[ReadSpan | None, list[ReadSpan]] = defaultdict(list)
-        starts: dict[ReadSpan | None, int] = {None: 0}
-        for read in self._spans:
-            starts[read] = max(read.span.start_ns, starts[read.outer])
-            inside[read.outer].append(read)
-        moments: list[tuple[int, ReadSpan, bool]] = []
-        waiting = [(read, False) for read in sorted(inside[None], key=lambda read: -read.span.start_ns)]
-        while waiting:
-            read, is_over = waiting.pop()
-            if not is_over:
-                moments.append((starts[read], read, False))
-                later = sorted(inside[read], key=lambda inner: -starts[inner])
-                waiting += [(read, True), *((inner, False) for inner in later)]
-            elif read.has_ended:
-                moments.append((max(starts[read], read.span.end_ns), read, True))
-        return sorted(moments, key=lambda moment: moment[0])
-
-    def _begin(self, tree: RequestTree, read: ReadSpan, time_ns: int) -> None:
-        step = read.step
-        step.started_ns = time_ns
-        step.put_in(None if read.outer is None else read.outer.step)
-        is_unsaid = type(step) is Step and isinstance(step.inputs, Opaque)
-        if read.outer is None and is_unsaid and self._framework != "langchain":
-            step.inputs = self._asked()
-        if isinstance(step, ModelStep):
-            step.reply = None  # until it ends
-        tree.begin(step)
-
-    def _end(self, tree: RequestTree, read: ReadSpan, time_ns: int) -> None:
-        step = read.step
-        last = self._last_model() if read.outer is None and _says_nothing(step.output) else None
-        late = read.chain.inputs if self._was_left and read.outer is None else None  # as of a stream
-        # The stream of the last model may be read after the request's span has ended, and fail then.
-        error = _error_of(read.span) or (None if last is None else _error_of(last.span))
-        if error is not None:
-            step.output = OPAQUE
-            tree.fail(step, time_ns, error, late)
-        elif isinstance(step, ModelStep):
-            tree.end(step, time_ns, self._said.get(read))
-        else:
-            is_found = isinstance(step, (SearchStep, RerankStep))
-            said = None if last is None or is_found else self._said.get(last)
-            tree.end(step, time_ns, said or step.output, late if not read.is_bare else None)
-
-    def _asked(self) -> Snapshot:
-        """What the request was called with, if its span does not say: what its first model or search was given."""
-        asked = [read for read in self._spans if isinstance(read.step, (ModelStep, SearchStep))]
-        first = min(asked, key=_start_of, default=None)
-        if first is None or first.model is None:
-            return OPAQUE if first is None or first.step.inputs is None else first.step.inputs
-        return next((part.text for part in reversed(first.model.messages) if part.role == "human"), OPAQUE)
-
-    def _last_model(self) -> ReadSpan | None:
-        """The model whose words the caller got, if the request's span does not say."""
-        models = [read for read, _ in self._models if not read.is_in_search()]
-        return max(models, key=lambda read: read.span.end_ns, default=None)
-
-    # Documents
-
-    def _others_written(self) -> list[Document]:
-        """Tell the documents found how LlamaIndex writes them, with their metadata; texts that no search found are others."""
-        found = [document for read in self._spans for document, _ in read.found or ()]
-        for document in found:
-            lines = "\n".join(f"{key}: {value}" for key, value in document.metadata.items())
-            document.written = f"{lines}\n\n{document.text}" if lines else None
-        # LangChain's steps show documents as such: a text is none.
-        spans = () if self._framework == "langchain" else self._spans
-        texts = list(dict.fromkeys(each for read in spans for each in read.written if each.strip()))[:_MAX_WRITTEN]
-        if len(found) * sum(map(len, texts)) > _MAX_COMPARED:
-            return []
-        return [Document(each, None, {}) for each in texts if not any(one.text in each for one in found if one.text)]
-
-    def _swallowed(self) -> tuple[str, ...]:
-        """The errors after which a framework answered all the same; with LangChain they are retries, which do not count."""
-        errors = [] if self._framework == "langchain" else [_error_of(read.span) for read in self._spans[1:]]
-        return tuple(dict.fromkeys(error.name for error in errors if error is not None))
+    root = spans[0]
+    _count_once(spans)
+    inside = [read for read in spans if read.outer is root]
+    if len(inside) == 1 and inside[0].kind != "agent" and type(root.step) is type(inside[0].step) is Step:
+        only = inside[0].step  # some instrumentations put a span without payloads around that of the chain
+        root.step.inputs = only.inputs if isinstance(root.step.inputs, Opaque) else root.step.inputs
+        root.step.output = only.output if isinstance(root.step.output, Opaque) else root.step.output
+    is_answer = root.framework == "langchain" or root.span.name.endswith(_SYNTHESIS)
+    if not is_answer and not any(read.is_bare for read in spans):
+        return None  # a splitter of texts, say
+    record = record_of(_tree_of(spans, around))
+    if record is None:
+        return None
+    span = around or root.span
+    errors = (
+        [] if root.framework == "langchain" else [_error_of(read.span) for read in spans[1:]]
+    )  # its retries do not count
+    swallowed = tuple(dict.fromkeys(error.name for error in errors if error is not None))
+    return replace(
+        record,
+        record_id=f"{span.trace_id}{span.span_id}",
+        is_agent=record.is_agent or any(read.kind == "agent" for read in spans),
+        swallowed_errors=swallowed if record.status == "complete" else (),
+    )
 
 
 def _count_once(spans: Sequence[ReadSpan]) -> None:
@@ -197,40 +171,100 @@ def _count_once(spans: Sequence[ReadSpan]) -> None:
             for each, around in reversed(outer):
                 each.step = each.chain
                 if around.reply is not None and (model.reply is None or not model.reply.text):
-                    calls = model.reply.calls if model.reply else None
+                    calls = None if model.reply is None else model.reply.calls
                     model.reply = PayloadMessage("ai", around.reply.text, calls)
 
 
-def _take_payloads_of_only_chain(spans: Sequence[ReadSpan]) -> None:
-    """Some instrumentations put a span without payloads around that of the chain."""
-    root, inside = spans[0].step, [read for read in spans if read.outer is spans[0]]
-    if len(inside) == 1 and inside[0].kind != "agent" and type(root) is type(inside[0].step) is Step:
-        only = inside[0].step
-        root.inputs = only.inputs if isinstance(root.inputs, Opaque) else root.inputs
-        root.output = only.output if isinstance(root.output, Opaque) else root.output
+def _tree_of(spans: Sequence[ReadSpan], around: TracedSpan | None) -> RequestTree:
+    root, span = spans[0], around or spans[0].span
+    framework = next((read.framework for read in spans if read.framework), "otlp")
+    models = {read: read.model.reply for read in spans if read.model is not None}
+    answering = max(
+        (read for read in models if not read.is_in_search()), key=lambda read: read.span.end_ns, default=None
+    )
+    # The models that LangChain's request did not wait for: a reader closed their stream, and their spans end later.
+    waits = root.framework != "langchain" or root.is_bare
+    late = [] if waits else [read for read in models if read.span.end_ns > root.span.end_ns]
+    left = [read for read in late if read.model is not None and read.model.said != root.step.output]
+    metadata = dict(next((read.metadata for read in spans if read.metadata), {}))
+    for read in reversed(spans):
+        ids = {"session_id": field_names.SESSION, "user_id": field_names.USER}
+        metadata |= {key: one for key, own in ids.items() if (one := text_of(read.span.attributes, own)) is not None}
+    tree = RequestTree(
+        started_ns=span.start_ns,
+        ended_ns=max(span.start_ns, span.end_ns),
+        framework=framework,
+        run_type="parser" if root.chain.name.endswith("Parser") else None,
+        metadata=metadata,
+        anchor=anchor_of(span),
+        grouped=around is not None,
+    )
+    written = _written_beside(spans) if framework != "langchain" else []  # whose steps show documents as such
+    for time_ns, read, is_over in _moments(spans):
+        step, is_outermost = read.step, read.outer is None
+        if not is_over:
+            step.started_ns = time_ns
+            step.put_in(None if read.outer is None else read.outer.step)
+            if is_outermost and type(step) is Step and isinstance(step.inputs, Opaque) and framework != "langchain":
+                step.inputs = _asked(spans)
+            if isinstance(step, ModelStep):
+                step.reply = None  # until it ends
+            tree.begin(step)
+            if written:
+                shown = Step(name="", parent=step, started_ns=time_ns, inputs={"documents": written})
+                tree.end(tree.begin(shown), time_ns)
+                written = []
+        elif read not in left:
+            last = answering if is_outermost and _says_nothing(step.output) else None
+            given_late = read.chain.inputs if left and is_outermost else None  # as of a stream
+            # The stream of the last model may be read after the request's span has ended, and fail then.
+            error = _error_of(read.span) or (None if last is None else _error_of(last.span))
+            if error is not None:
+                step.output = OPAQUE
+                tree.fail(step, time_ns, error, given_late)
+            elif isinstance(step, ModelStep):
+                tree.end(step, time_ns, models[read])
+            else:
+                said = None if last is None or read.is_bare else models[last]
+                tree.end(step, time_ns, said or step.output, given_late)
+    return tree
 
 
-def _leave_streams_open(spans: Sequence[ReadSpan]) -> bool:
-    """Mark the models that LangChain's request did not wait for: a reader closed their stream, and their spans end later."""
-    root = spans[0]
-    if root.framework != "langchain" or root.is_bare:
-        return False
-    late = [read for read in spans if read.model is not None and read.span.end_ns > root.span.end_ns]
-    left = [read for read in late if read.model and read.model.said != root.step.output]
-    for read in left:
-        read.has_ended = False
-    return bool(left)
+def _moments(spans: Sequence[ReadSpan]) -> list[tuple[int, ReadSpan, bool]]:
+    """The starts and ends of the steps in order of time; those of one time in the order of the spans."""
+    inside: dict[ReadSpan | None, list[ReadSpan]] = defaultdict(list)
+    starts: dict[ReadSpan | None, int] = {None: 0}
+    for read in spans:
+        starts[read] = max(read.span.start_ns, starts[read.outer])
+        inside[read.outer].append(read)
+    moments: list[tuple[int, ReadSpan, bool]] = []
+    waiting = [(read, False) for read in sorted(inside[None], key=lambda read: -starts[read])]
+    while waiting:
+        read, is_over = waiting.pop()
+        moments.append((max(starts[read], read.span.end_ns) if is_over else starts[read], read, is_over))
+        if not is_over:
+            later = sorted(inside[read], key=lambda inner: -starts[inner])
+            waiting += [(read, True), *((inner, False) for inner in later)]
+    return sorted(moments, key=lambda moment: moment[0])
 
 
-def _model_without_span(spans: Sequence[ReadSpan]) -> list[ReadSpan]:
-    """The model behind a prompt that was filled in, if no span of a model follows: its stream was closed early."""
-    made = max((read for read in spans if read.made_prompt), key=_start_of, default=None)
-    if made is None or made.outer is None:
-        return []
-    if any(read.model is not None and _start_of(read) >= _start_of(made) for read in spans):
-        return []
-    model = ModelStep(name="model", parent=None, started_ns=made.span.start_ns, inputs=list(made.made_prompt))
-    return [ReadSpan(span=made.span, chain=model, outer=made.outer, has_ended=False)]
+def _asked(spans: Sequence[ReadSpan]) -> Snapshot:
+    """What a request was called with whose span does not say it: what its first model or search was given."""
+    first = min((read for read in spans if isinstance(read.step, (ModelStep, SearchStep))), key=_start_of, default=None)
+    if first is None or first.model is None:
+        return OPAQUE if first is None or first.step.inputs is None else first.step.inputs
+    return next((part.text for part in reversed(first.model.messages) if part.role == "human"), OPAQUE)
+
+
+def _written_beside(spans: Sequence[ReadSpan]) -> list[Document]:
+    """Tell the documents found how LlamaIndex writes them, with their metadata; texts that no search found are others."""
+    found = [document for read in spans for document, _ in read.found or ()]
+    for document in found:
+        lines = "\n".join(f"{key}: {value}" for key, value in document.metadata.items())
+        document.written = f"{lines}\n\n{document.text}" if lines else None
+    given = dict.fromkeys(each for read in spans for each in chunks_in(read.chain.inputs) if each.strip())
+    texts = list(given)[:_MAX_WRITTEN] if len(found) * sum(map(len, given)) < _MAX_COMPARED else []
+    return [Document(each, None, {}) for each in texts if not any(one.text in each for one in found if one.text)]
 
 
 def _start_of(read: ReadSpan) -> int:
@@ -247,13 +281,13 @@ def _says_nothing(payload: Snapshot) -> bool:
 
 def _error_of(span: TracedSpan) -> ErrorReport | None:
     """The error that ended a span. A graph that waits for a person has one, too, though it has not failed."""
-    exception: Any = next((event.attributes for event in reversed(span.events) if event.name == "exception"), {})
-    kind = text(exception, "exception.type") or text(span.attributes, "error.type")
+    exception = next((event.attributes for event in reversed(span.events) if event.name == "exception"), {})
+    kind = text_of(exception, ["exception.type"]) or text_of(span.attributes, ["error.type"])
     if not span.status_error and (kind or "").rpartition(".")[2] != INTERRUPT:
         return None
     if kind is None:
         match = _error_type.match(span.status_message)
         kind = match[0] if match else "Error"
-    message = text(exception, "exception.message") or span.status_message
-    stacktrace = text(exception, "exception.stacktrace") or ""
+    message = text_of(exception, ["exception.message"]) or span.status_message
+    stacktrace = text_of(exception, ["exception.stacktrace"]) or ""
     return ErrorReport(type=kind, message=message[:MAX_MESSAGE], stacktrace=stacktrace[-MAX_STACKTRACE:])

@@ -1,1 +1,52 @@
-"""Traces that a tracing tool has stored, read as answers, for `ragspan evaluate --from` and `ragspan labels pull`."""
+"""Reads the traces that tools have stored: the answers in them, with what people and ragspan said of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ragspan.config import Settings
+from ragspan.evaluate.sources import Opinion, StoredAnswer, StoredScore
+from ragspan.records import RagRecord
+from ragspan.telemetry import semconv
+from ragspan_receiver.readers import records_of
+from ragspan_receiver.spans import TracedSpan
+
+WHOLE_TRACE = ""
+"""Stands for a span's id where an opinion is about all of a trace."""
+
+
+def answers_in(
+    spans: Sequence[TracedSpan],
+    opinions: Mapping[str, Sequence[Opinion]],
+    scores: Mapping[str, Sequence[StoredScore]] = {},
+) -> Iterator[StoredAnswer]:
+    """The answers in one trace that a tool has stored, for the packages of such tools.
+
+    Args:
+        spans: of the trace, in any order. Those that ragspan wrote are read, too, where the tool does not keep who wrote them.
+        opinions: what people said, by the id of the span. What they said of the trace, or of its root, is about its answer
+            if there is just one.
+        scores: what ragspan wrote, in the same way.
+    """
+    records = records_of(spans, retrieval_tools=Settings.from_environment().retrieval_tools)
+    by_id = {span.span_id: span for span in spans}
+    around = [WHOLE_TRACE, *(span.span_id for span in spans if span.parent_id is None)] if len(records) == 1 else []
+    for record in records:
+        own = format(record.parent.span_id, "016x") if record.parent else WHOLE_TRACE
+        said = next((opinions[one] for one in (own, *around) if opinions.get(one)), ())
+        scored = next((scores[one] for one in (own, *around) if scores.get(one)), ())
+        yield StoredAnswer(record=_as_written(record, by_id[own]), opinions=said, scores=scored)
+
+
+def _as_written(record: RagRecord, span: TracedSpan) -> RagRecord:
+    """The record that ragspan wrote the span of: new scores replace those that it wrote.
+
+    Spans hold only a part of a record: if contexts are missing, they cannot be known.
+    """
+    record_id = span.attributes.get(semconv.RECORD_ID)
+    if not isinstance(record_id, str):
+        return record
+    count = span.attributes.get(semconv.CONTEXTS_COUNT)
+    is_whole = record.contexts is not None and len(record.contexts) == count
+    return replace(record, record_id=record_id, contexts=record.contexts if is_whole else None)

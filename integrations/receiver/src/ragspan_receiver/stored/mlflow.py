@@ -14,8 +14,8 @@ from ragspan.evaluate.sources import Opinion, ReplyTooLarge, StoredAnswer, Store
 from ragspan.telemetry import semconv
 from ragspan.tools.http import MAX_PAGE, HttpClient
 from ragspan.tools.mlflow import EXPERIMENTS, TRACES, tracking_server
-from ragspan_receiver.readers import WHOLE_TRACE, answers_in
 from ragspan_receiver.spans import SpanEvent, TracedSpan
+from ragspan_receiver.stored import WHOLE_TRACE, answers_in
 
 _AT_ONCE = 50  # traces
 _PATIENCE = 60.0  # seconds: their spans are many

@@ -13,8 +13,8 @@ from ragspan.evaluate.cells import nanoseconds_of
 from ragspan.evaluate.sources import Opinion, ReplyTooLarge, StoredAnswer, StoredScore, asked
 from ragspan.tools.http import MAX_PAGE, HttpClient
 from ragspan.tools.phoenix import phoenix_server
-from ragspan_receiver.readers import answers_in
 from ragspan_receiver.spans import SpanEvent, TracedSpan
+from ragspan_receiver.stored import answers_in
 
 _KIND = "openinference.span.kind"
 _UNKNOWN = "UNKNOWN"  # Phoenix's word for a span that names no kind

@@ -1,0 +1,243 @@
+"""Makes the step that a span is, whatever its convention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ragspan.records import SpanAnchor
+from ragspan.request import (
+    NO_INPUT_YET,
+    ModelStep,
+    PayloadMessage,
+    SearchStep,
+    Step,
+    ToolStep,
+)
+from ragspan.safe_copy import OPAQUE
+from ragspan_receiver.readers import attribute_names as names
+from ragspan_receiver.readers.attribute_names import Convention, Kind
+from ragspan_receiver.readers.payloads import Payloads, Scored
+from ragspan_receiver.readers.values import (
+    arguments_in,
+    fields_of,
+    first_of,
+    json_of,
+    numbered,
+    query_in,
+    text_of,
+)
+from ragspan_receiver.spans import TracedSpan
+
+_METHODS = {"llama_index", "dspy"}
+"""OpenInference names the spans of these by a class or tool and its method."""
+_EVALUATION = ("evaluator", "evaluator.evaluate", "evaluator.aevaluate")
+_TASKS: Mapping[Kind, tuple[str, ...]] = {
+    "retriever": ("retriever",),
+    "reranker": ("rerank", "reranker", "postprocessor"),
+    "ignored": _EVALUATION,
+}
+"""Endings of the names of those Traceloop tasks that are more than chains."""
+_STREAMS = (("response_txt", "source_nodes"), ("response", "achat_stream"))
+"""LlamaIndex's streams before they were read."""
+
+
+@dataclass(kw_only=True, slots=True, eq=False)
+class ReadSpan:
+    """A span with its step, and what it says beside."""
+
+    span: TracedSpan
+    chain: Step
+    """The span as a chain, which it is unless its step is of another kind."""
+    step: Step = field(init=False)
+    outer: ReadSpan | None = None
+    """The span of the step around it; known once its request is."""
+    framework: str
+    kind: Kind
+    """What it said that it is, whatever its step turned out to be."""
+    metadata: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        self.step = self.chain
+
+    def become(self, kind: type[Step], **about: Any) -> None:
+        """Make it a step of another kind."""
+        self.step = kind(name=self.chain.name, parent=None, started_ns=self.span.start_ns, **about)
+
+    @property
+    def model(self) -> ModelStep | None:
+        """Its step, if that is a call of a model."""
+        return self.step if isinstance(self.step, ModelStep) else None
+
+    @property
+    def found(self) -> Sequence[Any] | None:
+        """The documents that a search found, with their scores; None if their texts are not known."""
+        is_one = isinstance(self.step, SearchStep) and isinstance(self.step.output, list)
+        return self.step.output if is_one else None
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it answers nothing by itself."""
+        return isinstance(self.step, (ModelStep, SearchStep, ToolStep))
+
+    def around(self) -> Iterator[ReadSpan]:
+        """The spans of the steps around it, the innermost first."""
+        read = self.outer
+        while read is not None:
+            yield read
+            read = read.outer
+
+    def is_in_search(self) -> bool:
+        return any(isinstance(read.step, SearchStep) for read in self.around())
+
+
+def anchor_of(span: TracedSpan) -> SpanAnchor | None:
+    """The span's identity; None if its ids are not hexadecimal numbers."""
+    try:
+        trace_id, span_id = int(span.trace_id, 16), int(span.span_id, 16)
+    except ValueError:
+        return None
+    return SpanAnchor(trace_id=trace_id, span_id=span_id, trace_state=span.trace_state, is_remote=True)
+
+
+def read(span: TracedSpan, convention: Convention, payloads: Payloads) -> ReadSpan | None:
+    """The step that a span shows; None if it shows none."""
+    about = span.attributes
+    framework = convention.framework or span.scope.rpartition(".")[2].replace("llamaindex", "llama_index")
+    if any(key.startswith("langfuse.observation.metadata.") for key in about):
+        framework = "langchain"  # Langfuse's handler
+    name = (text_of(about, names.NAME) or "").removesuffix(".task").removesuffix(".workflow")
+    name = name or (span.name.partition(".")[0] if framework in _METHODS else span.name)
+    kind = _kind_of(span, convention, name)
+    if kind is None:
+        return None
+    given, gave = first_of(about, names.GIVEN), first_of(about, names.GAVE)
+    if convention in names.WRAPPING:
+        given, gave = _unwrapped(given, "input", gave), _unwrapped(gave, "output")
+    asked = json_of(given)
+    given = arguments_in(asked) if isinstance(asked, dict) else given
+    chain = Step(
+        name=name, parent=None, started_ns=span.start_ns, inputs=payloads.read(given), output=payloads.read(gave)
+    )
+    metadata = {
+        key.removeprefix(start): value
+        for start in names.METADATA_PREFIXES
+        for key, value in about.items()
+        if key.startswith(start)
+    }
+    metadata |= fields_of(first_of(about, names.METADATA))
+    read = ReadSpan(span=span, chain=chain, kind=kind, framework=framework, metadata=metadata)
+    if kind == "model":
+        _read_model(read, payloads, given, gave)
+    elif kind in {"retriever", "reranker"}:
+        _read_search(read, payloads, gave)
+    elif kind == "tool":
+        output = chain.output
+        if isinstance(output, dict) and isinstance(output.get("blocks"), list):  # LlamaIndex's
+            output = "\n".join(text_of(block, ["text"]) or "" for block in output["blocks"] if isinstance(block, dict))
+        call_id = text_of(about, names.CALL_ID) or getattr(output, "call_id", None)
+        read.become(ToolStep, inputs=chain.inputs, output=output, call_id=call_id)
+    else:
+        _read_chain(read, payloads, gave)
+    return read
+
+
+def _kind_of(span: TracedSpan, convention: Convention, name: str) -> Kind | None:
+    (kind, _), task = convention.kind_of(span.attributes), span.attributes.get("traceloop.span.kind")
+    if kind == "agent" and "llm.invocation_parameters" in span.attributes:
+        return "model"  # OpenInference takes a LangChain model with such a name for an agent
+    if kind == "agent" and task in {"workflow", "task"}:
+        kind = "chain"  # Traceloop calls every outermost chain an agent
+    if kind != "chain":
+        return kind
+    if task is None:
+        is_reranker = any(key.startswith("reranker.") for key in span.attributes)
+        return "reranker" if is_reranker else "ignored" if span.name.lower().endswith(_EVALUATION) else kind
+    if "embedding" in name.lower():
+        return None
+    return next((found for found, ends in _TASKS.items() if name.lower().endswith(ends)), kind)
+
+
+def _unwrapped(value: Any, side: str, gave: Any = None) -> Any:
+    """What Traceloop and LangSmith write a step's inputs or output around; a stream's inputs come with its end."""
+    data, later = json_of(value), fields_of(fields_of(gave).get("kwargs"))
+    if not isinstance(data, dict):
+        return value
+    key = next((key for key in (f"{side}s", f"{side}_str") if key in data), side if data.keys() == {side} else None)
+    own = data if key is None else data[key]
+    return later.get("inputs", own) if own == NO_INPUT_YET else own
+
+
+def _prompt(span: TracedSpan, payloads: Payloads) -> list[PayloadMessage]:
+    """The system's instructions and the messages that a model or an agent was given."""
+    system = payloads.message({"parts": json_of(first_of(span.attributes, names.SYSTEM))}, "system")
+    return [system] * bool(system.prompt_text) + payloads.messages_at(span, names.PROMPT)
+
+
+def _read_model(read: ReadSpan, payloads: Payloads, given: Any, gave: Any) -> None:
+    about = read.span.attributes
+    messages = payloads.prompt_in(given) if json_of(given) is not None and read.framework == "langchain" else []
+    replies = payloads.messages_at(read.span, names.REPLY, replies=True)
+    reply = PayloadMessage("ai", replies[0].content, replies[0].calls) if replies else payloads.reply_in(gave)
+    calls = json_of(first_of(about, names.REPLY_CALLS))
+    if calls:
+        reply = payloads.message({"content": "" if reply is None else reply.text, "tool_calls": calls}, "ai")
+    model, reason = text_of(about, names.MODEL), first_of(about, names.FINISH_REASON)
+    read.become(
+        ModelStep,
+        inputs=messages or _prompt(read.span, payloads) or payloads.prompt_in(given),
+        reply=reply,
+        model=None if model == "unknown" else model,
+        provider=text_of(about, names.PROVIDER),
+        provider_metadata=[{"finish_reason": next(iter(reason), None) if isinstance(reason, list) else reason}],
+    )
+
+
+def _read_search(read: ReadSpan, payloads: Payloads, gave: Any) -> None:
+    """A search; what a reranker was given and gave are documents in a chain."""
+    about, output = read.span.attributes, json_of(gave)
+    output = output.get("documents") if isinstance(output, dict) else output
+    listed = json_of(first_of(about, names.FOUND))
+    found = payloads.documents_in(output) if isinstance(output, list) else []
+    for values in (listed, *(numbered(about, name) for name in names.FOUND), output):
+        found = found or (payloads.documents_in(values, loosely=True) if isinstance(values, list) else [])
+    shown = found if found or [] in (listed, output) else None
+    if read.kind == "retriever":
+        become_search(read, text_of(about, names.QUERY) or query_in(read.chain.inputs), shown)
+    elif shown:
+        read.chain.output = [list(pair) for pair in shown]
+
+
+def become_search(read: ReadSpan, query: str | None, found: Sequence[Scored] | None) -> None:
+    """Make the step a search; `found` is None if the texts that it found are not known."""
+    output = OPAQUE if found is None else [list(pair) for pair in found]
+    metadata = {"data_source_id": text_of(read.span.attributes, names.DATA_SOURCE)}
+    read.become(SearchStep, inputs=query, output=output, metadata=metadata, span=anchor_of(read.span))
+
+
+def _read_chain(read: ReadSpan, payloads: Payloads, gave: Any) -> None:
+    """A chain, a workflow or an agent; or a task of LlamaIndex, whose payloads show its kind."""
+    chain, data = read.chain, json_of(gave)
+    query, found = query_in(chain.inputs), payloads.documents_in(data) if isinstance(data, list) else []
+    if query and found:
+        if not (isinstance(chain.inputs, dict) and "nodes" in chain.inputs):  # as a postprocessor is called
+            become_search(read, query, found)
+    elif isinstance(data, dict) and {"text", "logprobs"} <= data.keys() and isinstance(chain.inputs, str):
+        said = PayloadMessage("ai", text_of(data, ["text"]) or "")
+        read.become(ModelStep, inputs=[PayloadMessage("human", chain.inputs)], reply=said)
+    else:
+        given = chain.output
+        if isinstance(given, dict):
+            chain.output = (
+                next((given[key] for key, other in _STREAMS if {key, other} <= given.keys()), given) or OPAQUE
+            )
+        if isinstance(chain.inputs, dict) and "init_state" in chain.inputs:
+            chain.inputs = OPAQUE  # a workflow's state before it began, without the question
+        asked = _prompt(read.span, payloads)
+        if chain.inputs is OPAQUE and any(part.role != "system" for part in asked):
+            # OpenTelemetry's own instrumentation of LangChain writes a state as a text.
+            state = payloads.read(asked[-1].text)
+            chain.inputs = state if isinstance(state, dict) else {"messages": asked}
+        if chain.output is OPAQUE and (replies := payloads.messages_at(read.span, names.REPLY, replies=True)):
+            chain.output = PayloadMessage("ai", replies[-1].content, replies[-1].calls)

@@ -1,0 +1,150 @@
+"""A claim as the findings look at it, and what a screen can quote."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from ragspan.judges.screen.contexts import Index, Near, Place
+from ragspan.judges.screen.english import english
+from ragspan.judges.screen.facts import DATES, Facts, compared, same, tells
+from ragspan.judges.screen.flags import Topic, read_topics
+from ragspan.text.keys import content_of, is_content, is_negation, is_number
+from ragspan.text.languages import Language
+from ragspan.text.lazy import Lazy
+from ragspan.text.sentences import Sentence
+
+_FEW_CLAIMS = 2
+_ENOUGH, _MOST, _LITTLE = 0.6, 0.75, 0.5
+"""The share of a claim's words that a context sentence has to hold to be compared: in a response of a sentence or two, and in a longer
+one; and the share below which it is not looked at."""
+_FEWEST = 3
+"""Content words of a claim of a longer response that is compared."""
+_ROOT = 4
+"""Letters at the beginning of a word that inflection mostly keeps."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """What a claim says, and what a context says in its place."""
+
+    kind: str
+    """`number`, `date`, `unit`, `absent number`, `equation`, `negation`, `opposite`, `name`, `role`, `order` or `flag`."""
+    response: str
+    """The claim's words."""
+    context: str = ""
+    """The context's words; empty where it says nothing of the kind."""
+    place: Place | None = None
+    """The sentence that has the context's side, or comes closest."""
+
+
+class Response:
+    """What the claims of one response are compared with.
+
+    Args:
+        index: the contexts.
+        question: its keys: to repeat its words is not an invention.
+        language: of the response and the contexts.
+        claims: how many sentences the response has.
+    """
+
+    def __init__(self, index: Index, question: frozenset[str], language: Language, claims: int) -> None:
+        self.index, self.question, self.language = index, question, language
+        self.lone = claims <= _FEW_CLAIMS
+        """It is a sentence or two."""
+        self.asked = frozenset(filter(is_content, question))
+        self.told = frozenset(filter(tells, map(compared, question))) if self.lone else frozenset[str]()
+        """The words of the question that are compared where a claim has few."""
+        self.excused = language.neutral_keys | question
+        self.before: tuple[str, ...] = ()
+        """The keys of the claim before, from which a number may follow."""
+
+    @Lazy
+    def topics(self) -> list[Topic]:
+        """What the flags of JSON contexts are about."""
+        contexts = self.index.contexts
+        flags = [flag for context in contexts for flag in context.flags]
+        others = (frozenset(one.keys_of(at)) for one in contexts for at in range(len(one)))
+        return read_topics(flags, list(others)) if flags else []
+
+    @Lazy
+    def roots(self) -> frozenset[str]:
+        """How the contexts' words begin."""
+        words = (word for context in self.index.contexts for word in context.places)
+        return frozenset([word[:_ROOT] for word in words if len(word) >= _ROOT and word[0].isalpha()])
+
+
+class Claim:
+    """One sentence of a response, with what no context holds of it."""
+
+    def __init__(self, sentence: Sentence, response: Response) -> None:
+        self.sentence, self.response, self.index = sentence, response, response.index
+        self.keys, self.words = sentence.keys, sentence.words
+        self.content = content_of(sentence.keys)
+        self.is_english = response.language.code == "en"
+        self.missing = [at for at, key in enumerate(self.keys) if key in self.content and not self.index.bits(key)]
+        """Places of the content words that no context holds."""
+        self.absent = frozenset([self.keys[at] for at in self.missing]) - response.excused
+        """Their keys, but for those of neutral words and of the question."""
+
+    @Lazy
+    def facts(self) -> Facts:
+        return Facts(self.sentence)
+
+    @Lazy
+    def near(self) -> list[Near]:
+        """The context sentences that it may rest on."""
+        content = self.facts.content
+        content = content if len(content) > 1 else content | self.response.told
+        opposites = [(word, other) for word in content for other in english().opposites.get(word, ())]
+        return self.index.near(content, opposites, _LITTLE)
+
+    @Lazy
+    def closest(self) -> Place | None:
+        """The context sentence with most of its words."""
+        return next(iter(self.index.closest(self.content)), None)
+
+    @property
+    def enough(self) -> float:
+        return _ENOUGH if self.response.lone else _MOST
+
+    @Lazy
+    def _may_rest(self) -> bool:
+        """False where the contexts lack too many of its words; a quick test, before it is taken apart."""
+        missing = {self.keys[at] for at in self.missing} - _may_be_elsewhere()
+        return len([key for key in missing if not is_number(key)]) <= (1 - self.enough) * (len(self.content) + 1)
+
+    @Lazy
+    def is_compared(self) -> bool:
+        """Whether a sentence of the contexts is near enough for its clauses and numbers to be compared."""
+        if not self.is_english or not self._may_rest or self.sentence.text.endswith(":"):
+            return False
+        if not self.response.lone and len(self.facts.content) < _FEWEST:
+            return False
+        return bool(self.near) and self.near[0].share >= self.enough
+
+    @Lazy
+    def restated(self) -> frozenset[str]:
+        """The absent numbers whose amount a context gives otherwise: "14 days" as "two weeks"."""
+        numbers = frozenset(filter(is_number, self.absent))
+        if not numbers or not self.is_english or not self._may_rest:
+            return frozenset()
+        sought = [ours for ours in self.facts.quantities if ours.raw in numbers and ours.kind not in DATES]
+        held = [other for near in self.near for other in near.facts.quantities] if sought else []
+        found = {ours.raw for ours in sought if any(same(ours, other) for other in held)}
+        return frozenset(found | {"1"} if "1" in numbers and "one" in self.index else found)
+
+    @Lazy
+    def denies(self) -> bool:
+        return any(map(is_negation, self.keys))
+
+    def text_at(self, place: Place) -> str:
+        return self.index.text_at(place)
+
+
+@cache
+def _may_be_elsewhere() -> frozenset[str]:
+    """Words that may be held in another form: as a part of a quantity, by an opposite, by what they deny."""
+    known = english()
+    phrases = {first for first, _ in known.phrases} | {"usa"}
+    return known.denying | known.opposites.keys() | known.units.keys() | known.scales.keys() | phrases

@@ -1,0 +1,164 @@
+"""What the screen looks for in each claim: the findings by which a response fails."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Final
+
+from ragspan.judges.screen.claims import Claim, Finding, Response
+from ragspan.judges.screen.denials import find_opposition
+from ragspan.judges.screen.english import english
+from ragspan.judges.screen.flags import find_conflicts
+from ragspan.judges.screen.numbers import find_absent_number, find_other_quantity, find_wrong_equation
+from ragspan.judges.screen.roles import find_exchange
+from ragspan.text.keys import content_of, is_content, is_negation, is_number
+from ragspan.text.sentences import Sentence, read_sentence
+
+_COMMON_INITIALS, _LONGEST_INITIALS, _ROOT = 3, 6, 4
+"""Letters of initials that need not be there, as "TV"; of those that stand for a name; and of a name that endings leave as they are."""
+_NEAREST = 2
+_ABOUT, _ENOUGH = 0.4, 0.6
+"""The share of a context sentence's words that a claim has to hold before a denial counts, and of the claim's that it has to hold."""
+_AROUND = 3
+"""Words before and after a denial that it may deny."""
+
+
+def _find_flag(claim: Claim) -> Finding | None:
+    found = find_conflicts(claim.sentence.text, claim.response.topics)
+    return Finding(kind="flag", response=found[0].name, context=found[0].statement) if found else None
+
+
+# Names
+
+
+def _find_name(claim: Claim) -> Finding | None:
+    """A name of which no part stands in a context or the question, nor its initials."""
+    if claim.response.language.capitalises_nouns or not claim.absent:
+        return None
+    capital = [word[0].isupper() and key in claim.content for word, key in zip(claim.words, claim.keys, strict=True)]
+    for is_name, run in groupby(range(len(capital)), capital.__getitem__):
+        places = list(run)
+        words = claim.words[places[0] : places[-1] + 1]
+        if not is_name or not places[-1] or not all(claim.keys[place] in claim.absent for place in places):
+            continue
+        # What begins a sentence or follows a colon, a bracket or a mark of a list may be any word.
+        if re.search(rf"(?<=[\w,] ){re.escape(words[0])}\b", claim.sentence.text) and not is_known(words, claim):
+            return Finding(kind="name", response=" ".join(words), place=claim.closest)
+    return None
+
+
+def is_known(name: Sequence[str], claim: Claim) -> bool:
+    """Whether contexts have a name's initials, or they or the claim words in a row with the initials that it is."""
+    if all(_is_common(word, claim.response) for word in name):
+        return True
+    if len(name) > 1:
+        return "".join(word[0] for word in name).lower() in claim.index
+    word = name[0].rstrip("s")
+    if not word.isupper() or not 1 < len(word) <= _LONGEST_INITIALS:
+        return False
+    rows = (claim.keys, *(context.keys for context in claim.index.contexts))
+    return any(word.lower() in "".join([key[0] for key in row if is_content(key)]) for row in rows)
+
+
+def _is_common(word: str, response: Response) -> bool:
+    """Whether a word with a capital is hardly a name that has to be there: "TV", "Monday", or "Korean" beside "Korea"."""
+    if word.isupper() and len(word) <= _COMMON_INITIALS:
+        return True
+    known = response.language.key(word)
+    return known in english().weekdays or known in english().units or word[:_ROOT].lower() in response.roots
+
+
+# Denials
+
+
+def find_yes_beside_no(claim: Claim) -> Finding | None:
+    """After a yes, a context sentence about most of what the question and the claim are about that denies."""
+    asked = claim.response.asked
+    if not claim.response.lone or claim.denies:
+        return None
+    about = asked | claim.content
+    for place in claim.index.closest(about, _NEAREST):
+        keys = claim.index.keys_at(place)
+        content = content_of(keys)
+        denies = any(map(is_negation, keys)) and 2 * len(content & about) >= len(content)
+        if denies and not asked.isdisjoint(content):
+            text = claim.text_at(place)
+            return Finding(kind="negation", response=claim.sentence.text, context=text, place=place)
+    return None
+
+
+def _find_in_other_language(claim: Claim) -> Finding | None:
+    """What a claim says otherwise than the nearest context sentence, unless another one that is as near agrees.
+
+    That is another number, day or month, or a denial on one side only.
+    """
+    language = claim.response.language
+    if claim.is_english or not claim.response.lone:
+        return None
+    words = {key for key in claim.content if not is_number(key)}
+    found: Finding | None = None
+    for place in claim.index.closest(words, _NEAREST):
+        keys = claim.index.keys_at(place)
+        if claim.index.contexts[place.context].structured or len(words.intersection(keys)) < _ENOUGH * len(words):
+            continue
+        sentence = read_sentence(claim.text_at(place), language)
+        said = _other(claim, sentence) or _denial_on_one_side(claim, sentence)
+        if said is None:
+            return None
+        kind, ours, theirs = said
+        found = found or Finding(kind=kind, response=ours, context=theirs, place=place)
+    return found
+
+
+def _other(claim: Claim, sentence: Sentence) -> tuple[str, str, str] | None:
+    """A number, a day of the week or a month that no context has, where the sentence has another one."""
+    response = claim.response
+    for kind, names in (("number", None), *(("date", names) for names in response.language.calendar)):
+        ours, theirs = (
+            {key: at for at, key in enumerate(side.keys) if (is_number(key) if names is None else key in names)}
+            for side in (claim, sentence)
+        )
+        other = [at for key, at in ours.items() if key in claim.absent]
+        instead = [at for key, at in theirs.items() if key not in ours]
+        if other and instead:
+            at, unit = other[0], claim.keys[other[0] + 1 : other[0] + 2]
+            beside = next((one for one in instead if unit and sentence.keys[one + 1 : one + 2] == unit), None)
+            if beside is None or not is_content(unit[0]):
+                return kind, claim.words[at], sentence.words[instead[0]]
+            return kind, " ".join(claim.words[at : at + 2]), " ".join(sentence.words[beside : beside + 2])
+    return None
+
+
+def _denial_on_one_side(claim: Claim, sentence: Sentence) -> tuple[str, str, str] | None:
+    denied, kept = ([at for at, key in enumerate(side.keys) if is_negation(key)] for side in (claim, sentence))
+    theirs = content_of(sentence.keys)
+    if bool(denied) == bool(kept) or len(theirs & claim.content) < _ABOUT * len(theirs):
+        return None
+    denying, places, other = (claim.keys, denied, theirs) if denied else (sentence.keys, kept, claim.content)
+    near = content_of(key for at in places for key in denying[max(0, at - _AROUND) : at + _AROUND + 1])
+    if near.isdisjoint(other):
+        return None
+    return "negation", _around(claim), _around(sentence)
+
+
+def _around(side: Claim | Sentence) -> str:
+    """The words around the denial, or the last ones where there is none."""
+    at = next((at for at, key in enumerate(side.keys) if is_negation(key)), len(side.keys) - 1)
+    return " ".join(side.words[max(0, at - _AROUND) : at + _AROUND + 1])
+
+
+FINDERS: Final[dict[str, Callable[[Claim], Finding | None]]] = {
+    "equation": find_wrong_equation,
+    "flag": _find_flag,
+    "other number": find_other_quantity,
+    "absent number": find_absent_number,
+    "denial": find_opposition,
+    "exchange": find_exchange,
+    "name": _find_name,
+    "other language": _find_in_other_language,
+}
+"""What is looked for in each claim, by the names under which `benchmarks/rules.py` switches it off."""
+ALWAYS = frozenset({"equation", "flag", "other number"})
+"""Findings that count even where words do not show the rest."""

@@ -1,0 +1,139 @@
+"""What a response and a question share with the contexts, guessed from words: completeness, and which contexts were used.
+
+`cover` finds how much of what the contexts say about the question is in the response. It weights the contexts' sentences by
+their share of the question's words, and the words by these sentences. So it finds the topic, not the facts: this is the
+weakest of the embedded judge's answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
+
+from ragspan.judges.screen.contexts import Context, Index, numbers_of, shared_pairs
+from ragspan.text.keys import content_of
+from ragspan.text.sentences import Sentence, content_in
+from ragspan.text.turns import turn
+
+_MAIN_WORDS, _MOST_RELEVANT = 25, 15
+"""Words that matter most, and sentences that they are taken from."""
+_ALL_COUNT, _SOME_COUNT = 2, 12
+"""Main words of which a full response has all, and from which on it has some."""
+_GROUNDED = 0.7
+"""The weight of the grounding."""
+_MILDEST = 0.35
+"""The exponent there: on mtrag the half of the scale then parts complete answers from others best."""
+_NEAR_BEST, _FLOOR = 0.8, 0.12
+"""A useful context shares at least this part of what the best one shares with the response, and at least the floor (of 2), which is
+what responses share by chance with the contexts of other questions."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Coverage:
+    """Which of the main words of the contexts a response has."""
+
+    share: float
+    """Of the main words, 0..1; 0 when the contexts have none."""
+    words: int
+    """How many main words there are."""
+    left_out: str = ""
+    """The sentence of the contexts with most of what is missing; empty where nothing is."""
+
+
+def cover(response: Collection[str], index: Index, question: frozenset[str]) -> Coverage:
+    """What a response with these keys has of what the contexts say about a question with those keys, but for its own words."""
+    main = _main_words(index, question)
+    main = [key for key in main if key not in question] or main
+    missing = [key for key in main if key not in response]
+    place = next(iter(index.closest(missing)), None)
+    return Coverage(
+        share=_share(len(main) - len(missing), len(main)),
+        words=len(main),
+        left_out="" if place is None else index.text_at(place),
+    )
+
+
+def completeness(coverage: Coverage, grounding: float) -> float:
+    """How complete a response is, 0..1: what it covers and is grounded in.
+
+    Of few main words, a sentence or two, a full response has most. Of many it has some, for other words say the same and not all
+    matter: so the more words there are, the milder it is.
+    """
+    beyond = min(1.0, max(0, coverage.words - _ALL_COUNT) / (_SOME_COUNT - _ALL_COUNT))
+    return float((coverage.share * grounding**_GROUNDED) ** (1 - (1 - _MILDEST) * beyond))
+
+
+def _main_words(index: Index, question: frozenset[str]) -> list[str]:
+    """The keys that matter most for the question, the weightiest first; without a question, for the contexts."""
+    sentences = sum(map(len, index.contexts))
+    asked = {key: bits for key in sorted(content_of(question)) if (bits := index.bits(key))}
+    relevance: dict[int, float] = {}
+    for bits in asked.values():
+        rarity = math.log((sentences + 1) / (bits.bit_count() + 0.5))
+        for number in numbers_of(bits):
+            relevance[number] = relevance.get(number, 0.0) + rarity
+    best: Iterable[tuple[int, float]] = sorted(relevance.items(), key=lambda one: (-one[1], one[0]))[:_MOST_RELEVANT]
+    weights: dict[str, float] = {}
+    if asked:
+        for number, weight in best:
+            for key in content_of(index.keys_at(index.place(number))):
+                weights[key] = weights.get(key, 0.0) + weight
+    else:
+        for context in index.contexts:
+            turn()
+            for key in content_of(context.places):
+                weights[key] = weights.get(key, 0.0) + context.places[key].bit_count()
+    weighty = sorted(weights, key=lambda key: (-weights[key], key))[: 4 * _MAIN_WORDS]
+    told = {key: weights[key] * math.log((sentences + 1) / (index.bits(key).bit_count() + 0.5)) for key in weighty}
+    return sorted(told, key=lambda key: (-told[key], key))[:_MAIN_WORDS]  # ties in a fixed order
+
+
+def shared_with_response(claims: Sequence[Sentence], contexts: Sequence[Context]) -> list[float]:
+    """For each context the share of the response's words plus that of its word pairs that it holds, 0..2.
+
+    Words count by their rarity among the contexts.
+    """
+    content = content_in(claims)
+    pairs = frozenset(chain.from_iterable(pairwise(claim.keys) for claim in claims))
+    held = [_held(content, context) for context in contexts]
+    counts = Counter(chain.from_iterable(held))
+    rarity = {key: math.log((len(contexts) + 1) / (counts[key] + 0.5)) for key in content}
+    whole = math.fsum(rarity.values())
+    found = []
+    for keys, context in zip(held, contexts, strict=True):
+        turn()
+        found.append(
+            _share(math.fsum(map(rarity.__getitem__, keys)), whole) + _share(shared_pairs(pairs, context), len(pairs))
+        )
+    return found
+
+
+def are_useful(shared: Sequence[float]) -> list[bool]:
+    """Whether each context was useful, by the figures of `shared_with_response`."""
+    best = max(shared, default=0.0)
+    return [share >= _FLOOR and share >= _NEAR_BEST * best for share in shared]
+
+
+def conveyed_share(words: frozenset[str], context: Context) -> float:
+    """The share of the words of a context in sentences most of whose content words are among these, 0..1."""
+    counts = Counter(chain.from_iterable(numbers_of(context.places[word]) for word in _held(words, context)))
+    sentences = ((context.keys_of(at), count) for at, count in counts.items())
+    conveyed = sum(len(keys) for keys, count in sentences if 2 * count > len(content_of(keys)))
+    return _share(conveyed, len(context.keys))
+
+
+def held_shares(question: frozenset[str], contexts: Sequence[Context]) -> list[float]:
+    """For each context the share of the question's content words that it holds, 0..1; 0 if the question has none."""
+    words = content_of(question)
+    return [_share(len(_held(words, context)), len(words)) for context in contexts]
+
+
+def _held(words: frozenset[str], context: Context) -> set[str]:
+    return context.places.keys() & words
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
