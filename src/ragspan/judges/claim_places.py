@@ -57,7 +57,8 @@ def locate(claims: Sequence[str], response: str, contexts: Sequence[str]) -> lis
     held = [_words(contexts[place.context][place.start : place.end]) for place in shown]
     found = []
     for words in map(_words, claims):
-        place, parts, missing = _closest(words, own), [], words
+        place, missing = _closest(words, own), words
+        parts: list[ContextPlace] = []
         while missing and len(parts) < _PARTS and (part := _closest(missing, held)) is not None:
             parts.append(shown[part])
             missing -= held[part]
