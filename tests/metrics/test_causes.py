@@ -71,13 +71,6 @@ async def test_what_stands_in_the_part_that_was_cut_off_is_cut():
     assert score.explanation.startswith("The part of document 2 of VectorStoreRetriever that was cut off supports")
 
 
-async def test_what_nothing_supports_is_unsupported(dropped):
-    score = await Faithfulness(OverlapJudge()).score(replace(dropped, response=INVENTED))
-
-    assert score.causes == (Cause(kind="unsupported", claim=INVENTED),)
-    assert score.losses is None
-
-
 async def test_where_everything_reached_the_prompt_no_judge_is_asked(fixed_judge):
     record = RagRecord(question="?", contexts=(SETTLED,), response=INVENTED, retrievals=(search(SETTLED),))
     judge = fixed_judge(votes=[False] * 3)

@@ -13,8 +13,9 @@ Any number of threads and event loops may use one `EndpointHabits`. It has no lo
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple
 
@@ -159,59 +160,26 @@ class Attempt:
 
 def _refused_parameter(error: Exception, sent: Collection[str]) -> str | None:
     """Which of the parameters that were sent an error refuses; None if it is about something else, or names none."""
-    status, words = status_of(error), _words_of(error)
-    if status not in {None, _SERVER_ERROR, *_REFUSING}:
+    status, words, param = status_of(error), _words_of(error), str(getattr(error, "param", None) or "")
+    if status not in {None, _SERVER_ERROR, *_REFUSING} or re.match(_OTHER_FIELDS, param):
         return None
     if status == _SERVER_ERROR or _FAILED_GENERATION.search(words):
         is_named = _FAILED_GENERATION.search(words) or re.search(PARAMETERS[_FORMAT].words or "", words, re.IGNORECASE)
         return _FORMAT if is_named and _FORMAT in sent else None
-    fields = list(_fields_named_by(error))
-    if (named := next((name for field in fields if (name := _known(field)) in sent), None)) is not None:
-        return named
-    if any(field in _OTHER_FIELDS for field in fields):
-        return None
-    mentioned = [name for word in _WORD.finditer(words) if (name := _known(word[0])) in sent]
+    names = (_NAMES.get(_spelling(word[0])) for word in _WORD.finditer(f"{param} {words}") if word[0] != "N")
     described = (name for name in sent if (own := PARAMETERS[name].words) and re.search(own, words, re.IGNORECASE))
-    return mentioned[0] if mentioned else next(described, None)
-
-
-def _known(name: str) -> str | None:
-    return _NAMES.get(_spelling(name)) if name != "N" else None
+    return next((name for name in names if name in sent), None) or next(described, None)
 
 
 def _spelling(name: str) -> str:
     return name.replace("_", "").replace("-", "").lower()
 
 
-def _fields_named_by(error: Exception) -> Iterator[str]:
-    """The parts of paths that an error has in fields of its own: OpenAI's `param`, FastAPI's `loc`, Google's `field`."""
-    for body in (getattr(error, "body", None), {"param": getattr(error, "param", None)}):
-        for key, value in _entries_in(body):
-            if key in {"param", "parameter", "field", "loc"}:
-                parts = value if isinstance(value, (list, tuple)) else [value]
-                texts = [part for part in parts if isinstance(part, str)]
-                yield from (piece for text in texts for piece in re.split(r"[.\[\]/]", text) if piece)
-
-
 def _words_of(error: Exception) -> str:
     """All that an error says."""
     body = getattr(error, "body", None)
-    texts = [value for _, value in _entries_in(body) if isinstance(value, str)]
-    if isinstance(body, str):
-        texts.append(body)
-    return "\n".join(texts or [str(getattr(error, "message", None) or error)])[:_READ]
-
-
-def _entries_in(body: object, depth: int = 6) -> Iterator[tuple[str, object]]:
-    """The keys and values of nested JSON."""
-    if depth and isinstance(body, Mapping):
-        for key, value in body.items():
-            yield str(key), value
-            yield from _entries_in(value, depth - 1)
-    elif depth and isinstance(body, Sequence) and not isinstance(body, (str, bytes)):
-        for item in body:
-            yield ("", item) if isinstance(item, str) else ("", None)
-            yield from _entries_in(item, depth - 1)
+    words = json.dumps(body, default=str, ensure_ascii=False) if isinstance(body, (Mapping, list)) else body
+    return str(words or getattr(error, "message", None) or error)[:_READ]
 
 
 _NAMES = {_spelling(spelt): name for name, row in PARAMETERS.items() for spelt in (name, *row.names)}
@@ -222,7 +190,7 @@ _REFUSING: Final = frozenset({400, 404, 405, 422, 501})
 _SERVER_ERROR = 500
 """Local servers that cannot use a schema answer so, and name it."""
 _READ = 4000  # characters: later ones are often the prompt
-_OTHER_FIELDS = frozenset({"messages", "model", "prompt", "input", "user", "stream"})
+_OTHER_FIELDS: Final = r"(?:messages|model|prompt|input|user|stream)\b"
 _FAILED_GENERATION = re.compile(
     r"failed_generation|json_validate_failed|tool_use_failed|generated JSON|failed to (?:generate|validate) JSON",
     re.IGNORECASE,

@@ -140,17 +140,13 @@ def split_context(text: str, most: int) -> list[str]:
 
 def list_sentences(contexts: Sequence[Sequence[str]]) -> str:
     """A line for each sentence: the number of the context, the number of the sentence, both from 1, and its beginning."""
-
-    def line(number: int, place: int, sentence: str) -> str:
-        words = " ".join(sentence.split())
-        shown = beginning(words, _BEGINNING)
-        return f"{number}.{place} {words if shown == words else f'{shown.rstrip()}...'}"
-
-    return "\n".join(
-        line(number, place, sentence)
-        for number, sentences in enumerate(contexts, start=1)
-        for place, sentence in enumerate(sentences, start=1)
-    )
+    lines = []
+    for number, sentences in enumerate(contexts, start=1):
+        for place, sentence in enumerate(sentences, start=1):
+            words = " ".join(sentence.split())
+            shown = beginning(words, _BEGINNING)
+            lines.append(f"{number}.{place} {words if shown == words else f'{shown.rstrip()}...'}")
+    return "\n".join(lines)
 
 
 def used_share(sentences: Sequence[str], used: Sequence[int]) -> float:

@@ -7,6 +7,7 @@ prose, a missing `answer` around it.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Container, Iterable
@@ -61,27 +62,33 @@ def read(part: Part, text: str, numbers: Container[int] | None = None) -> tuple[
     answer = reply["answer"] if isinstance(reply.get("answer"), dict) else reply
     value = answer.get(part.key)
     items = value if part.is_list and isinstance(value, list) else [] if part.is_list or value is None else [value]
-    if numbers is not None and _miscounts(items, numbers):
-        return [], MISCOUNTED
-    found = [one for item in items if (one := _converted(item, part.kind)) is not None]
+    try:  # as usual replies are
+        found = numbered = msgspec.convert(items, _list_of(part.kind), strict=False)
+    except (msgspec.ValidationError, RecursionError):
+        found, numbered = _converted(items, part.kind), _converted(items, _Numbered)
+    if numbers is not None:
+        known = [one.number for one in numbered]
+        if len(set(known)) < len(known) or any(number not in numbers for number in known):
+            return [], MISCOUNTED
     return found, None if found else OTHER_JSON
-
-
-def _miscounts(items: Iterable[Any], numbers: Container[int]) -> bool:
-    found = [one.number for item in items if (one := _converted(item, _Numbered)) is not None]
-    return len(set(found)) < len(found) or any(number not in numbers for number in found)
 
 
 class _Numbered(msgspec.Struct, frozen=True):
     number: int
 
 
-def _converted(item: Any, kind: Any) -> Any:
-    """The value, in which a number may be written as a text (`"1"`), or a whole one with decimals (`1.0`)."""
-    try:
-        return msgspec.convert(_folded(item), kind, strict=False)
-    except (msgspec.ValidationError, RecursionError):
-        return None
+@lru_cache(maxsize=64)
+def _list_of(kind: Any) -> Any:
+    return list[kind]
+
+
+def _converted(items: Iterable[Any], kind: Any) -> list[Any]:
+    """The valid ones, in which a number may be written as a text (`"1"`), or a whole one with decimals (`1.0`)."""
+    found = []
+    for item in items:
+        with contextlib.suppress(msgspec.ValidationError, RecursionError):
+            found.append(msgspec.convert(_folded(item), kind, strict=False))
+    return found
 
 
 def _folded(item: Any) -> Any:
